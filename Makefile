@@ -1,0 +1,52 @@
+# Everything Backsight needs lives in .venv; nothing but Python 3.11 or newer is expected to be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TESTS ?= tests src
+
+.PHONY: help setup demo test check slow bench lock reference clean
+
+help:  ## Show what can be made
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Make the environment in .venv
+
+$(READY): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Backsight needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q src
+	@touch $@
+
+demo: setup  ## Fill a store with simulated trades, recall from it, and serve it
+	$(BIN)/backsight demo
+
+check: setup  ## Lint, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
+	$(BIN)/pytest -q -n auto -m "not slow" $(TESTS)
+
+slow: setup  ## The long statistical tests and soaks
+	$(BIN)/pytest -q -n auto -m slow $(TESTS)
+
+bench: setup  ## Measure, as ratios within one run
+	$(BIN)/python bench/start.py
+
+lock: setup  ## Pin every dependency by hash, without index addresses
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --extra postgres pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --extra postgres --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+
+reference: setup  ## Write docs/reference anew from the operations
+	$(BIN)/python -m backsight.surfaces.reference
+
+clean:  ## Remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,33 @@
+"""Backsight: the memory of AI trading agents."""
+
+from typing import TYPE_CHECKING, Any
+
+from backsight.core.context import ContextVector
+from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from backsight.memory import Memory, open_memory
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BacksightError",
+    "Conflict",
+    "ContextVector",
+    "Invalid",
+    "Memory",
+    "NotFound",
+    "Refused",
+    "Unavailable",
+    "__version__",
+    "open_memory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs the database only when it is asked for, so that `backsight --help` is quick."""
+    if name in ("Memory", "open_memory"):
+        from backsight import memory
+
+        return getattr(memory, name)
+    raise AttributeError(f"module 'backsight' has no attribute {name!r}")

@@ -1,0 +1,10 @@
+"""Clocks: the only place that reads the time."""
+
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)

@@ -1,0 +1,57 @@
+"""The context vector: the market and the agent's state at one instant, as far as they are known."""
+
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+
+from backsight.core.regime import Regime, Session, VolatilityRegime, session_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextVector:
+    """What was known at an instant; `None` means "not known", never zero.
+
+    >>> ContextVector(regime="ranging").known
+    ('regime',)
+    """
+
+    symbol: str | None = None
+    price: float | None = None
+    atr_d1: float | None = None
+    """ATR(14) on daily bars, in price units; `atr_h1` and `atr_m5` on hourly and 5-minute ones."""
+    atr_h1: float | None = None
+    atr_m5: float | None = None
+    atr_ratio_h1_d1: float | None = None
+    regime: Regime | None = None
+    volatility_regime: VolatilityRegime | None = None
+    session: Session | None = None
+    hour_utc: int | None = None
+    day_of_week: int | None = None
+    """0 is Monday."""
+    spread_points: float | None = None
+    spread_as_atr_pct: float | None = None
+    """Spread over ATR on 5-minute bars: what it costs to enter."""
+    drawdown_pct: float | None = None
+    """Drawdown of the account as a share of its peak, 0 to 1."""
+    consecutive_losses: int | None = None
+    confidence: float | None = None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names of the fields that hold a value."""
+        return tuple(f.name for f in fields(self) if getattr(self, f.name) is not None)
+
+    def completed(self, *, symbol: str, price: float | None, at: datetime | None) -> "ContextVector":
+        """The vector with what follows from the symbol, the price and the instant of a decision filled in.
+
+        >>> from datetime import UTC
+        >>> entry = ContextVector(atr_d1=50.0, atr_h1=10.0)
+        >>> entry.completed(symbol="XAUUSD", price=2400.0, at=datetime(2026, 6, 4, 13, tzinfo=UTC)).known
+        ('symbol', 'price', 'atr_d1', 'atr_h1', 'atr_ratio_h1_d1', 'session', 'hour_utc', 'day_of_week')
+        """
+        derived: dict[str, object] = {"symbol": symbol, "price": price}
+        if self.atr_d1 and self.atr_h1 is not None:
+            derived["atr_ratio_h1_d1"] = self.atr_h1 / self.atr_d1
+        if at is not None:
+            derived |= {"session": session_of(at), "hour_utc": at.hour, "day_of_week": at.weekday()}
+        missing = {name: value for name, value in derived.items() if getattr(self, name) is None}
+        return replace(self, **missing)  # type: ignore[arg-type]

@@ -1,0 +1,98 @@
+"""Errors named by what the caller can do next.
+
+    BacksightError
+    ├── Invalid      the request is wrong: change it               422
+    ├── NotFound     there is no such thing: check the name or id  404
+    ├── Conflict     it contradicts what is stored: read first     409
+    ├── Refused      you may not: ask the owner                    403
+    └── Unavailable  the store or a provider is away: try later    503
+
+Every surface shows the same kind, field and message.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class BacksightError(Exception):
+    """A request that was not carried out; nothing was written."""
+
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        self.message = f"{field}: {message}" if field else message
+        self.field = field
+        super().__init__(self.message)
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
+
+    def as_json(self) -> dict[str, str | None]:
+        """The error as every surface shows it.
+
+        >>> Invalid("give a number", field="pnl").as_json()
+        {'error': 'Invalid', 'field': 'pnl', 'message': 'pnl: give a number'}
+        """
+        return {"error": self.kind, "field": self.field, "message": self.message}
+
+
+class Invalid(BacksightError):
+    """The request is wrong: change it."""
+
+    status = 422
+
+
+class NotFound(BacksightError):
+    """There is no such thing: check the name or id."""
+
+    status = 404
+
+
+class Conflict(BacksightError):
+    """It contradicts what is stored: read first."""
+
+    status = 409
+
+
+class Refused(BacksightError):
+    """You may not: ask the owner."""
+
+    status = 403
+
+
+class Unavailable(BacksightError):
+    """The store or a provider is away: try later."""
+
+    status = 503
+
+
+KINDS: tuple[type[BacksightError], ...] = (Invalid, NotFound, Conflict, Refused, Unavailable)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a misspelt one most likely meant.
+
+    >>> nearest("trend_up", ["trending_up", "ranging"])
+    'trending_up'
+    >>> nearest("sideways", ["trending_up", "ranging"]) is None
+    True
+    """
+    spelt = {name.lower(): name for name in known}
+    matches = get_close_matches(word[:80].lower(), list(spelt), n=1, cutoff=0.5)
+    return spelt[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The remedy for an unknown word: the nearest known one, or all of them.
+
+    >>> did_you_mean("lnog", ["long", "short"])
+    "did you mean 'long'? Known: long, short"
+    >>> did_you_mean("up", ["long", "short"])
+    'known: long, short'
+    """
+    known = list(known)
+    match = nearest(word, known)
+    listed = ", ".join(known)
+    return f"did you mean '{match}'? Known: {listed}" if match else f"known: {listed}"

@@ -1,0 +1,1 @@
+"""The five kinds of memory."""

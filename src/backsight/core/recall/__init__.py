@@ -1,0 +1,1 @@
+"""Which memories come to mind, and why."""

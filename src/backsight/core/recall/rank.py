@@ -1,0 +1,82 @@
+"""Ranking: the few memories that come to mind, each with its reasons."""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from backsight.core.instants import days_between
+from backsight.core.memory.episodic import Episode
+from backsight.core.numbers import short, signed
+from backsight.core.recall.score import Factors, Query, Temper, factors, sigmas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One recalled episode with its score, the factors of it, and a sentence that says why."""
+
+    id: str
+    score: float
+    factors: Factors
+    sentence: str
+    episode: Episode
+
+
+def rank(
+    episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
+) -> tuple[Memory, ...]:
+    """The episodes with the highest Score, ties by id; every one of them is scored, not the newest few."""
+    sigma = sigmas(e.outcome for e in episodes if e.outcome is not None)
+    mood = temper or Temper()
+    scored = ((factors(e, query, now=now, sigma=sigma, temper=mood), e) for e in episodes)
+    best = heapq.nsmallest(limit, scored, key=lambda pair: (-pair[0].score, pair[1].id))
+    return tuple(
+        Memory(id=e.id, score=f.score, factors=f, sentence=sentence(e, sim=f.Sim, now=now), episode=e) for f, e in best
+    )
+
+
+def sentence(episode: Episode, *, sim: float, now: datetime) -> str:
+    """Why this memory, in one line: "+3.0R in a very similar context (Sim .91), 12 days old"."""
+    return f"{ended(episode)} in a {likeness(sim)} context (Sim {short(sim)}), {age(episode.known_at, now=now)} old"
+
+
+def ended(episode: Episode) -> str:
+    """The outcome in the trader's words."""
+    outcome = episode.outcome
+    if outcome is None:
+        return "no outcome" if episode.pnl is None else f"{signed(episode.pnl, 2)} in money"
+    match outcome.unit:
+        case "R":
+            return f"{signed(outcome.value)}R"
+        case "vol":
+            return f"{signed(outcome.value, 2)} daily ATR"
+        case "pct":
+            return f"{signed(outcome.value * 100, 2)}%"
+
+
+def likeness(sim: float) -> str:
+    """A word for a similarity.
+
+    >>> [likeness(s) for s in (0.91, 0.6, 0.3, 0.1)]
+    ['very similar', 'similar', 'loosely similar', 'different']
+    """
+    if sim >= 0.8:
+        return "very similar"
+    if sim >= 0.5:
+        return "similar"
+    return "loosely similar" if sim >= 0.2 else "different"
+
+
+def age(at: datetime, *, now: datetime) -> str:
+    """How long ago, in the unit one would say it in.
+
+    >>> from datetime import UTC, timedelta
+    >>> t0 = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> [age(t0, now=t0 + timedelta(hours=h)) for h in (0.5, 5, 24, 288)]
+    ['under an hour', '5 hours', '1 day', '12 days']
+    """
+    days = days_between(at, now)
+    if days < 1 / 24:
+        return "under an hour"
+    count, unit = (int(days), "day") if days >= 1 else (int(days * 24), "hour")
+    return f"{count} {unit}{'' if count == 1 else 's'}"

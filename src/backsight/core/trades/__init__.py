@@ -1,0 +1,1 @@
+"""The ledger: what was traded, and how it ended."""

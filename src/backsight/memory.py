@@ -1,0 +1,82 @@
+"""Memory: the one list of operations, and the place where everything is wired together."""
+
+from functools import wraps
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from backsight.adapters.clocks import SystemClock
+from backsight.ops import admin, performance, recall, strategies, trades
+from backsight.ops.context import Context
+from backsight.ops.operation import Operation, operation_of
+from backsight.ports import Clock
+from backsight.settings import Settings, settings_from_environment
+from backsight.store.database import open_database
+
+C = TypeVar("C", bound=type[Context])
+
+
+def checked(cls: C) -> C:
+    """Make every operation listed in the class check its arguments before it runs."""
+
+    def method(operation: Operation) -> Any:
+        @wraps(operation.function)
+        def run(self: Context, **arguments: Any) -> Any:
+            return self.run(operation, arguments)
+
+        return run
+
+    for name, function in list(vars(cls).items()):
+        operation = operation_of(function)
+        if operation is not None:
+            setattr(cls, name, method(operation))
+    return cls
+
+
+@checked
+class Memory(Context):
+    """An owner's memory, open. Each operation is a method; each takes its arguments by name."""
+
+    open_account = strategies.open_account
+    save_strategy = strategies.save_strategy
+    deploy = strategies.deploy
+    get_my_deployments = performance.get_my_deployments
+    remember_trade = trades.remember_trade
+    remember_inaction = trades.remember_inaction
+    list_trades = trades.list_trades
+    get_trade = trades.get_trade
+    recall_memories = recall.recall_memories
+    verify_audit = admin.verify_audit
+    export_audit = admin.export_audit
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+OPERATIONS: dict[str, Operation] = {
+    name: operation for name, method in vars(Memory).items() if (operation := operation_of(method)) is not None
+}
+"""Every operation by name, in the order of the list above."""
+
+
+def open_memory(
+    url: str | None = None,
+    *,
+    owner: str | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+) -> Memory:
+    """Open the memory at a URL; by default at `BACKSIGHT_URL`, or in a file in the user's data folder."""
+    chosen = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
+    return Memory(
+        database=open_database(chosen.url), clock=clock or SystemClock(), owner=chosen.owner, actor=chosen.actor
+    )

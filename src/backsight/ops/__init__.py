@@ -1,0 +1,10 @@
+"""What one can ask of memory: one function each, grouped by noun."""
+
+NOUNS = {
+    "trades": "Remember trades and inactions; list and read them.",
+    "recall": "Ask which memories matter here and now.",
+    "strategies": "Save strategies, open accounts, deploy one on the other.",
+    "performance": "See how deployments do.",
+    "admin": "Prove that nothing was changed, and keep the proof.",
+}
+"""Every noun and what its operations are for; a module each."""

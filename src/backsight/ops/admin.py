@@ -1,0 +1,63 @@
+"""The audit chain: proof of what was written when, and that nothing was changed since."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from backsight.core.audit import AuditRow, Finding, parse_head
+from backsight.ops.arguments import Key, Whole
+from backsight.ops.context import Context
+from backsight.ops.operation import query
+from backsight.store import audit as stored
+from backsight.store.verify import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Whether every row is as the commands left it; if not, what differs and where."""
+
+    intact: bool
+    links: int
+    rows: int
+    head: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditExport:
+    """Links of the chain in order, and the head to keep elsewhere."""
+
+    head: str
+    links: tuple[AuditRow, ...]
+
+
+@query()
+def verify_audit(
+    ctx: Context,
+    *,
+    head: Annotated[Key | None, "A head that an earlier export printed, kept elsewhere since."] = None,
+) -> Verification:
+    """Verify that nothing was changed behind Backsight's back.
+
+    Every row is read again and compared with what the commands wrote, and the chain with itself. With a head
+    that was kept elsewhere it also shows whether the chain was cut off or rewritten.
+    """
+    kept = None if head is None else parse_head(head)
+    with ctx.reading() as connection:
+        end, rows, findings = verify(connection, ctx.owner, kept=kept)
+    return Verification(intact=not findings, links=end.sequence, rows=rows, head=str(end), findings=tuple(findings))
+
+
+@query()
+def export_audit(
+    ctx: Context,
+    *,
+    after: Annotated[Whole, "Leave out links up to this sequence number."] = 0,
+    limit: Annotated[Whole | None, "How many links at most; all if left out."] = None,
+) -> AuditExport:
+    """Export the audit chain as JSON Lines, and its head.
+
+    Keep the head somewhere else: verify_audit with it shows whether the chain was cut off or rewritten since.
+    """
+    with ctx.reading() as connection:
+        links = tuple(stored.links(connection, ctx.owner, after=after, limit=limit))
+        return AuditExport(head=str(stored.head(connection, ctx.owner)), links=links)

@@ -1,0 +1,104 @@
+"""What every operation is handed: whose memory it is, where it is kept, who asks, and what time it is."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from backsight.core.context import ContextVector
+from backsight.core.ids import digest
+from backsight.core.instants import Horizon, format_instant
+from backsight.ops.operation import Operation
+from backsight.ports import Clock
+from backsight.store import audit
+from backsight.store.database import Connection, Database
+from backsight.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A clock that stands still: an operation has one instant."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        return self.at
+
+
+class Context:
+    """The owner's memory, open for one actor."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        owner: str,
+        actor: str,
+        operation: str = "",
+        request: Mapping[str, object] | None = None,
+    ) -> None:
+        self.database = database
+        self.clock = clock
+        self.owner = owner
+        self.actor = actor
+        self.operation = operation
+        self._request = request or {}
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    @property
+    def request_digest(self) -> str:
+        """SHA-256 of what was asked, the idempotency key aside: equal requests have equal digests."""
+        return digest(self.asked(without=("idempotency_key",)))
+
+    def asked(self, *, without: Collection[str]) -> dict[str, object]:
+        """What was asked, as JSON has it, some arguments aside."""
+        return {name: value for name, value in self._request.items() if name not in without}
+
+    def horizon(self, as_of: datetime | None, seen_at: datetime | None) -> Horizon:
+        """How far a read may see; by default all that is known now."""
+        return Horizon(as_of=self.now if as_of is None else as_of, seen_at=seen_at)
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """One moment of the store."""
+        return self.database.reading()
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One transaction; if it changed anything, the audit chain says what."""
+        with self.database.writing(self.owner) as connection:
+            transaction = Transaction(connection)
+            yield transaction
+            if transaction.changes:
+                audit.append(
+                    connection,
+                    transaction.changes,
+                    owner=self.owner,
+                    at=self.now,
+                    actor=self.actor,
+                    operation=self.operation,
+                )
+
+    def run(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        """Check the arguments and carry the operation out at one instant."""
+        checked = operation.check(arguments)
+        still = Context(
+            database=self.database,
+            clock=Still(self.now),
+            owner=self.owner,
+            actor=self.actor,
+            operation=operation.name,
+            request={name: _plain(value) for name, value in checked.items()},
+        )
+        return operation.function(still, **checked)
+
+
+def _plain(value: object) -> object:
+    """An argument as JSON has it."""
+    if isinstance(value, datetime):
+        return format_instant(value)
+    return asdict(value) if isinstance(value, ContextVector) else value

@@ -1,0 +1,199 @@
+"""Strategies, accounts and deployments: who trades what, where."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
+from backsight.core.ids import derive_id
+from backsight.core.portfolio import Account, Mode, PositionMode
+from backsight.core.strategies import MANUAL, Deployment, Strategy, manual_name
+from backsight.ops.arguments import Lines, Name, Prose, Whole
+from backsight.ops.context import Context
+from backsight.ops.operation import command
+from backsight.store import strategies as stored
+from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+
+CURRENCY_OF_MANUAL = "USD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedAccount:
+    """The account, and whether it was there before."""
+
+    account: Account
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedStrategy:
+    """The version that now says what was saved, and whether it already did."""
+
+    strategy: Strategy
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The deployment, and whether it was there before."""
+
+    deployment: Deployment
+    replayed: bool
+
+
+@command()
+def open_account(
+    ctx: Context,
+    *,
+    venue: Annotated[Name, "Where it is held, like 'binance'."],
+    name: Annotated[Name, "What you call it."],
+    currency: Annotated[Name, "What its money is counted in, like 'USD'."] = "USD",
+    mode: Annotated[Mode, "Real money, a paper account, or a simulation; the three never blend."] = "live",
+    position_mode: Annotated[PositionMode, "'hedging' where one symbol may have several positions."] = "netting",
+) -> OpenedAccount:
+    """Open an account: where positions are held, in which currency, and whether the money is real."""
+    if name.startswith(f"{MANUAL}:") or name == MANUAL:
+        raise Invalid(f"{name!r} is kept for trades remembered by hand; choose another", field="name")
+    account = Account(
+        owner_id=ctx.owner,
+        id=derive_id("account", ctx.owner, venue, name),
+        venue=venue,
+        name=name,
+        currency=currency,
+        mode=mode,
+        position_mode=position_mode,
+        known_at=ctx.now,
+        recorded_at=ctx.now,
+    )
+    with ctx.writing() as transaction:
+        held = stored.account(transaction.connection, ctx.owner, account.id)
+        if held is None:
+            transaction.add(stored.ACCOUNTS, account)
+            return OpenedAccount(account=account, replayed=False)
+    if replace(account, known_at=held.known_at, recorded_at=held.recorded_at) != held:
+        remedy = "an account does not change; choose another name"
+        raise Conflict(f"{name!r} at {venue!r} is already open with other settings; {remedy}", field="name")
+    return OpenedAccount(account=held, replayed=True)
+
+
+@command()
+def save_strategy(
+    ctx: Context,
+    *,
+    name: Annotated[Name, "What the strategy is called; all versions share it."],
+    thesis: Annotated[Prose | None, "Why it should make money, in the author's words."] = None,
+    rules: Annotated[Lines, "Entry, exit and risk rules, one each."] = [],  # noqa: B006
+    avoid: Annotated[Lines, "What the owner forbids, one each."] = [],  # noqa: B006
+) -> SavedStrategy:
+    """Save a strategy: a new version if it says anything new, the same one if not."""
+    strategy_id = derive_id("strategy", ctx.owner, name)
+    with ctx.writing() as transaction:
+        latest = stored.strategy(transaction.connection, ctx.owner, name)
+        strategy = Strategy(
+            owner_id=ctx.owner,
+            id=strategy_id,
+            version=1 if latest is None else latest.version + 1,
+            name=name,
+            thesis=thesis,
+            rules=tuple(rules),
+            avoid=tuple(avoid),
+            known_at=ctx.now,
+            recorded_at=ctx.now,
+        )
+        if latest is not None and latest.same_text(strategy):
+            return SavedStrategy(strategy=latest, replayed=True)
+        transaction.add(stored.STRATEGIES, strategy)
+    return SavedStrategy(strategy=strategy, replayed=False)
+
+
+@command()
+def deploy(
+    ctx: Context,
+    *,
+    strategy_name: Annotated[Name, "The saved strategy to run."],
+    account: Annotated[Name, "The account to run it on, by name or id."],
+    version: Annotated[Whole | None, "Which version of it; the latest if left out."] = None,
+    name: Annotated[Name | None, "What to call the deployment; 'strategy@account' if left out."] = None,
+) -> Deployed:
+    """Deploy one strategy version on one account."""
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        held = _account(connection, ctx.owner, account)
+        strategy = stored.strategy(connection, ctx.owner, strategy_name, version)
+        if strategy is None:
+            which = "" if version is None else f" version {version}"
+            raise NotFound(f"no strategy {strategy_name!r}{which}; save it first", field="strategy_name")
+        called = name or f"{strategy_name}@{held.name}"
+        deployment = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
+        return _add_or_replay(transaction, ctx.owner, deployment)
+
+
+def deployment_named(connection: Connection, owner: str, named: str) -> Deployment:
+    """The deployment of this name or id, or `NotFound` with the names there are."""
+    found = stored.deployment(connection, owner, named)
+    if found is None:
+        raise NotFound(f"no deployment {named!r}; get_my_deployments lists them", field="deployment")
+    return found
+
+
+def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str) -> Deployment:
+    """The implicit deployment of trades remembered for a strategy without naming one; made on first use."""
+    found = stored.deployment(transaction.connection, ctx.owner, manual_name(strategy_name))
+    if found is not None:
+        return found
+    account_id = derive_id("account", ctx.owner, MANUAL, MANUAL)
+    account = stored.account(transaction.connection, ctx.owner, account_id)
+    if account is None:
+        account = Account(
+            owner_id=ctx.owner,
+            id=account_id,
+            venue=MANUAL,
+            name=MANUAL,
+            currency=CURRENCY_OF_MANUAL,
+            mode="live",
+            position_mode="hedging",
+            known_at=ctx.now,
+            recorded_at=ctx.now,
+        )
+        transaction.add(stored.ACCOUNTS, account)
+    strategy_id = derive_id("strategy", ctx.owner, strategy_name)
+    deployment = _deployment(ctx, manual_name(strategy_name), strategy_id, strategy_name, None, account)
+    transaction.add(stored.DEPLOYMENTS, deployment)
+    return deployment
+
+
+def _account(connection: Connection, owner: str, named: str) -> Account:
+    found = stored.account(connection, owner, named)
+    if found is None:
+        names = stored.account_names(connection, owner)
+        remedy = did_you_mean(named, names) if names else "open one first"
+        raise NotFound(f"no one account {named!r}; {remedy}", field="account")
+    return found
+
+
+def _deployment(
+    ctx: Context, name: str, strategy_id: str, strategy_name: str, version: int | None, account: Account
+) -> Deployment:
+    return Deployment(
+        owner_id=ctx.owner,
+        id=derive_id("deployment", ctx.owner, name),
+        name=name,
+        strategy_id=strategy_id,
+        strategy_name=strategy_name,
+        strategy_version=version,
+        account_id=account.id,
+        mode=account.mode,
+        known_at=ctx.now,
+        recorded_at=ctx.now,
+    )
+
+
+def _add_or_replay(transaction: Transaction, owner: str, deployment: Deployment) -> Deployed:
+    held = stored.deployment(transaction.connection, owner, deployment.id)
+    if held is None:
+        transaction.add(stored.DEPLOYMENTS, deployment)
+        return Deployed(deployment=deployment, replayed=False)
+    if replace(deployment, known_at=held.known_at, recorded_at=held.recorded_at) != held:
+        running = f"version {held.strategy_version} of {held.strategy_name!r}"
+        raise Conflict(f"{held.name!r} already runs {running}; choose another name", field="name")
+    return Deployed(deployment=held, replayed=True)

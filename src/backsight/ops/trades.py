@@ -1,0 +1,394 @@
+"""Trades and inactions: what was done, what was deliberately not done, and how it ended."""
+
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from backsight.core.context import ContextVector
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.ids import derive_id
+from backsight.core.instants import format_instant
+from backsight.core.memory.episodic import Episode, continues, episode_of_trade
+from backsight.core.numbers import positive_zero
+from backsight.core.portfolio import Mode
+from backsight.core.regime import Regime
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import Direction, Outcome, Trade, outcome_of, risk_to_stop
+from backsight.ops.arguments import (
+    ContextArgument,
+    Cursor,
+    Instant,
+    Key,
+    Limit,
+    Name,
+    NotNegative,
+    Number,
+    Positive,
+    Prose,
+    Reason,
+    Share,
+    Symbol,
+    Tags,
+)
+from backsight.ops.context import Context
+from backsight.ops.operation import command, query
+from backsight.ops.paging import cursor_after, read_cursor
+from backsight.ops.strategies import deployment_named, manual_deployment
+from backsight.store import memories as stored_memories
+from backsight.store import trades as stored
+from backsight.store.transaction import Transaction
+
+REPLAY_WINDOW = timedelta(seconds=60)
+CLOCK_SKEW = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedTrade:
+    """The trade as it is kept, the episode it left behind, and whether it was already known."""
+
+    trade: Trade
+    episode_id: str
+    replayed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedInaction:
+    """The inaction as an episode; `count` says how many in a row had this symbol and reason."""
+
+    episode_id: str
+    count: int
+    known_at: datetime
+    replayed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradePage:
+    """Some trades, newest first, and where the next page starts."""
+
+    trades: tuple[Trade, ...]
+    next_cursor: str | None
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeRead:
+    """One trade and the episode it left behind."""
+
+    trade: Trade
+    episode: Episode | None
+
+
+@command(audience=("trader",))
+def remember_trade(
+    ctx: Context,
+    *,
+    symbol: Annotated[Symbol, "The instrument as the broker names it."],
+    direction: Annotated[Direction, "Which way the position was."],
+    entry_price: Annotated[Number, "Average price of the entry."],
+    exit_price: Annotated[Number, "Average price of the exit."],
+    pnl: Annotated[Number, "Net profit or loss in the account's currency, after fees and funding."],
+    strategy_name: Annotated[Name, "The strategy the trade belongs to."],
+    pnl_r: Annotated[
+        Number | None, "The same as a multiple of the risk taken; left out if the risk is not known."
+    ] = None,
+    market_context: Annotated[Prose | None, "The market at entry, in your words."] = None,
+    context_regime: Annotated[Regime | None, "The market's regime at entry."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars at entry, in price units."] = None,
+    confidence: Annotated[Share | None, "How sure you were when you decided, 0 to 1."] = None,
+    reflection: Annotated[Prose | None, "What you make of it now."] = None,
+    max_adverse_excursion: Annotated[
+        Number | None, "Worst unrealised loss during the trade, in money; the sign is ours."
+    ] = None,
+    opened_at: Annotated[Instant | None, "When it was opened."] = None,
+    closed_at: Annotated[Instant | None, "When it was closed, and so known; now if left out."] = None,
+    size: Annotated[Positive | None, "Largest size held, in base units."] = None,
+    risk: Annotated[Positive | None, "What a loss at the stop would have cost."] = None,
+    stop_price: Annotated[Number | None, "The first stop."] = None,
+    fees: Annotated[NotNegative, "Fees paid; already taken off the pnl."] = 0.0,
+    context: Annotated[ContextArgument | None, "The whole context vector at entry, as far as it is known."] = None,
+    deployment: Annotated[Name | None, "The deployment it belongs to, by name or id."] = None,
+    position_key: Annotated[Key | None, "The broker's id of the position."] = None,
+    tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same trade."] = None,
+) -> RememberedTrade:
+    """Remember a closed trade with its context and outcome.
+
+    Call it once after every close. Calling it again with the same idempotency_key, or with the same content,
+    changes nothing and says so.
+    """
+    _check_times(opened_at, closed_at, now=ctx.now)
+    at = ctx.now if closed_at is None else closed_at
+    entry = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    entry = entry.completed(symbol=symbol, price=entry_price, at=opened_at)
+    if risk is None and pnl_r is None and stop_price is not None and size is not None:
+        risk = risk_to_stop(direction, entry_price=entry_price, stop_price=stop_price, size=size)
+    outcome = _outcome(pnl, pnl_r=pnl_r, risk=risk, size=size, entry_price=entry_price, atr_d1=entry.atr_d1)
+    with ctx.writing() as transaction:
+        home = _home(transaction, ctx, deployment, strategy_name)
+        trade_id, former = _named(transaction, ctx, idempotency_key, closed_at)
+        if former is not None:
+            return _replayed(former, ctx.request_digest)
+        trade = Trade(
+            owner_id=ctx.owner,
+            id=trade_id,
+            deployment_id=home.id,
+            account_id=home.account_id,
+            strategy_id=home.strategy_id,
+            strategy_name=strategy_name,
+            strategy_version=home.strategy_version,
+            mode=home.mode,
+            position_key=position_key or symbol,
+            symbol=symbol,
+            direction=direction,
+            status="closed",
+            opened_at=opened_at,
+            closed_at=at,
+            entry_price=entry_price,
+            exit_price=exit_price,
+            size=size,
+            stop_price=stop_price,
+            risk=risk,
+            pnl=pnl,
+            realized_pnl=finite("pnl", pnl + fees),
+            fees=fees,
+            funding=0.0,
+            outcome=outcome,
+            mae=None if max_adverse_excursion is None else positive_zero(-abs(max_adverse_excursion)),
+            context=entry,
+            market_context=market_context,
+            confidence=confidence,
+            reflection=reflection,
+            tags=tuple(tags),
+            request_digest=ctx.request_digest,
+            known_at=at,
+            recorded_at=ctx.now,
+        )
+        transaction.add(stored.TRADES, trade)
+        transaction.add(stored_memories.EPISODES, episode_of_trade(trade, episode_id=_episode_id(trade.id)))
+    return RememberedTrade(trade=trade, episode_id=_episode_id(trade.id), replayed=False, message="Remembered.")
+
+
+@command(audience=("trader",))
+def remember_inaction(
+    ctx: Context,
+    *,
+    symbol: Annotated[Symbol, "The instrument that was not traded."],
+    strategy_name: Annotated[Name, "The strategy that might have traded it."],
+    reason: Annotated[Reason, "Why nothing was done; in the same words each time, so that repeats are counted."],
+    direction: Annotated[Direction | None, "Which way a trade would have gone."] = None,
+    market_context: Annotated[Prose | None, "The market now, in your words."] = None,
+    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
+    confidence: Annotated[Share | None, "How sure you are, 0 to 1."] = None,
+    context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
+    deployment: Annotated[Name | None, "The deployment it belongs to, by name or id."] = None,
+    tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same inaction."] = None,
+) -> RememberedInaction:
+    """Remember that a trade was deliberately not made, and why.
+
+    Call it when you looked, could have traded and chose not to. The same reason again in the same symbol is
+    counted, not repeated.
+    """
+    here = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1).completed(
+        symbol=symbol, price=None, at=ctx.now
+    )
+    with ctx.writing() as transaction:
+        home = _home(transaction, ctx, deployment, strategy_name)
+        latest = stored_memories.latest_episode(transaction.connection, ctx.owner, home.id, symbol)
+        named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
+        inaction_id = derive_id("inaction", ctx.owner, named)
+        inaction = Episode(
+            owner_id=ctx.owner,
+            id=inaction_id,
+            kind="inaction",
+            trade_id=None,
+            deployment_id=home.id,
+            strategy_name=strategy_name,
+            mode=home.mode,
+            symbol=symbol,
+            direction=direction,
+            reason=reason,
+            run_id=inaction_id,
+            count=1,
+            context=here,
+            market_context=market_context,
+            entry_price=None,
+            exit_price=None,
+            pnl=None,
+            outcome=None,
+            hold_seconds=None,
+            mae=None,
+            confidence=confidence,
+            reflection=None,
+            tags=tuple(tags),
+            known_at=ctx.now,
+            recorded_at=ctx.now,
+        )
+        former = stored_memories.episode(transaction.connection, ctx.owner, inaction_id)
+        if former is not None:
+            return _inaction_replayed(former, inaction)
+        if latest is not None and continues(latest, reason=reason):
+            inaction = replace(inaction, run_id=latest.run_id, count=latest.count + 1)
+        transaction.add(stored_memories.EPISODES, inaction)
+    return _inaction_answer(inaction, replayed=False)
+
+
+@query(audience=("trader", "coach"))
+def list_trades(
+    ctx: Context,
+    *,
+    symbol: Annotated[Symbol | None, "Only trades in this instrument."] = None,
+    strategy_name: Annotated[Name | None, "Only trades of this strategy."] = None,
+    deployment: Annotated[Name | None, "Only trades of this deployment, by name or id."] = None,
+    direction: Annotated[Direction | None, "Only trades this way."] = None,
+    mode: Annotated[Mode | None, "Only live, paper or simulated trades."] = None,
+    since: Annotated[Instant | None, "Only trades closed at or after this instant."] = None,
+    until: Annotated[Instant | None, "Only trades closed before this instant."] = None,
+    limit: Annotated[Limit, "How many at most."] = 20,
+    cursor: Annotated[Cursor | None, "The next_cursor of the page before."] = None,
+    as_of: Annotated[Instant | None, "What was known at this instant; now if left out."] = None,
+    seen_at: Annotated[Instant | None, "Of that, what this store had recorded by this instant."] = None,
+) -> TradePage:
+    """List closed trades, newest first, a page at a time."""
+    horizon = ctx.horizon(as_of, seen_at)
+    asked = ctx.asked(without=("cursor", "limit"))
+    before = None if cursor is None else read_cursor(cursor, query=asked)
+    with ctx.reading() as connection:
+        home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        found = stored.closed_trades(
+            connection,
+            ctx.owner,
+            horizon,
+            limit=limit + 1,
+            before=before,
+            since=since,
+            until=until,
+            symbol=symbol,
+            strategy_name=strategy_name,
+            deployment_id=None if home is None else home.id,
+            side=direction,
+            mode=mode,
+        )
+    page = tuple(found[:limit])
+    more = cursor_after(page[-1].known_at, page[-1].id, query=asked) if len(found) > limit else None
+    return TradePage(trades=page, next_cursor=more, as_of=horizon.as_of)
+
+
+@query(audience=("trader", "coach"))
+def get_trade(
+    ctx: Context,
+    *,
+    trade_id: Annotated[Key, "The trade's id, as remember_trade or list_trades gave it."],
+    as_of: Annotated[Instant | None, "What was known at this instant; now if left out."] = None,
+    seen_at: Annotated[Instant | None, "Of that, what this store had recorded by this instant."] = None,
+) -> TradeRead:
+    """Get one trade with its context, its outcome and the episode it left behind."""
+    horizon = ctx.horizon(as_of, seen_at)
+    with ctx.reading() as connection:
+        trade = stored.trade(connection, ctx.owner, trade_id, horizon)
+        if trade is None:
+            raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
+        return TradeRead(trade=trade, episode=stored_memories.episode(connection, ctx.owner, _episode_id(trade.id)))
+
+
+def merged_context(
+    context: ContextVector | None, *, symbol: str, regime: Regime | None, atr_d1: float | None
+) -> ContextVector:
+    """The context vector with what was given beside it; two words for one thing must agree."""
+    held = context or ContextVector()
+    beside = {"symbol": symbol, "regime": regime, "atr_d1": atr_d1}
+    for name, value in beside.items():
+        inner = getattr(held, name)
+        if value is not None and inner is not None and value != inner:
+            outer = "symbol" if name == "symbol" else f"context_{name}"
+            raise Invalid(f"{value!r} contradicts context.{name} {inner!r}; give one of them", field=outer)
+    return replace(held, **{name: value for name, value in beside.items() if value is not None and name != "symbol"})  # type: ignore[arg-type]
+
+
+def _episode_id(trade_id: str) -> str:
+    return derive_id("episode", trade_id)
+
+
+def _check_times(opened_at: datetime | None, closed_at: datetime | None, *, now: datetime) -> None:
+    if closed_at is not None and closed_at > now + CLOCK_SKEW:
+        said = format_instant(closed_at)
+        raise Invalid(f"{said} is in the future; give when it was closed, with its zone", field="closed_at")
+    if opened_at is not None and opened_at > (closed_at or now):
+        said = format_instant(opened_at)
+        raise Invalid(f"{said} is after the close; a trade opens before it closes", field="opened_at")
+
+
+def _outcome(
+    pnl: float, *, pnl_r: float | None, risk: float | None, size: float | None, entry_price: float, atr_d1: float | None
+) -> Outcome | None:
+    if pnl_r and (pnl == 0 or (pnl > 0) != (pnl_r > 0)):
+        raise Invalid(f"{pnl_r} has another sign than pnl {pnl}; both are net, so give both alike", field="pnl_r")
+    if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
+        raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
+    outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, peak_size=size, entry_price=entry_price, atr_d1=atr_d1)
+    if outcome is not None:
+        finite("pnl", outcome.value)
+    return outcome
+
+
+def finite(field: str, value: float) -> float:
+    """A computed number that can be kept."""
+    if not math.isfinite(value):
+        raise Invalid("too large or too small beside the other numbers; check the units", field=field)
+    return value
+
+
+def _home(transaction: Transaction, ctx: Context, deployment: str | None, strategy_name: str) -> Deployment:
+    if deployment is None:
+        return manual_deployment(transaction, ctx, strategy_name)
+    home = deployment_named(transaction.connection, ctx.owner, deployment)
+    if home.strategy_name != strategy_name:
+        told = f"deployment {home.name!r} runs {home.strategy_name!r}"
+        raise Invalid(f"{told}, not {strategy_name!r}; name its strategy", field="strategy_name")
+    return home
+
+
+def _named(
+    transaction: Transaction, ctx: Context, key: str | None, closed_at: datetime | None
+) -> tuple[str, Trade | None]:
+    """The id a request's trade has, and that trade if the request was carried out before."""
+    if key is None and closed_at is None:
+        since = ctx.now - REPLAY_WINDOW
+        former = stored.recent_equal(transaction.connection, ctx.owner, ctx.request_digest, since)
+        return derive_id("trade", ctx.owner, ctx.request_digest, format_instant(ctx.now)), former
+    trade_id = derive_id("trade", ctx.owner, "content", ctx.request_digest)
+    if key is not None:
+        trade_id = derive_id("trade", ctx.owner, "key", key)
+    return trade_id, stored.trade(transaction.connection, ctx.owner, trade_id)
+
+
+def _replayed(former: Trade, request_digest: str) -> RememberedTrade:
+    if former.request_digest != request_digest:
+        raise Conflict(
+            f"already used for another trade ({former.id}); use a new key for a new trade",
+            field="idempotency_key",
+        )
+    told = "Already remembered: this call is a replay and changed nothing."
+    return RememberedTrade(trade=former, episode_id=_episode_id(former.id), replayed=True, message=told)
+
+
+def _inaction_replayed(former: Episode, inaction: Episode) -> RememberedInaction:
+    """The answer to an inaction told again; the clock's part of the context is not the caller's."""
+    asked = ("symbol", "strategy_name", "deployment_id", "reason", "direction", "market_context", "confidence", "tags")
+    if any(getattr(former, name) != getattr(inaction, name) for name in asked):
+        raise Conflict("already used for another inaction; use a new key for a new one", field="idempotency_key")
+    return _inaction_answer(former, replayed=True)
+
+
+def _inaction_answer(inaction: Episode, *, replayed: bool) -> RememberedInaction:
+    if replayed:
+        told = "Already remembered: this call is a replay and changed nothing."
+    else:
+        told = "Remembered." if inaction.count == 1 else f"Remembered: {inaction.count} times in a row for this reason."
+    return RememberedInaction(
+        episode_id=inaction.run_id, count=inaction.count, known_at=inaction.known_at, replayed=replayed, message=told
+    )

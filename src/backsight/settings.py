@@ -1,0 +1,77 @@
+"""Settings: one frozen value made from a mapping; the only reader of the environment."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backsight.core.errors import Invalid, did_you_mean
+
+PREFIX = "BACKSIGHT_"
+MAX_NAME = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How one process uses Backsight."""
+
+    url: str
+    """Where the store is: `sqlite:///file.db` or `postgresql://user@host/name`."""
+    owner: str = "me"
+    """Whose memory it is; nothing crosses from one owner to another."""
+    actor: str = "python"
+    """Who acts, for the audit log."""
+
+    def with_values(self, **values: str | None) -> "Settings":
+        """These settings with the given values in place; None leaves a value as it is.
+
+        >>> Settings(url="sqlite://").with_values(owner="ana", actor=None).owner
+        'ana'
+        """
+        settings = replace(self, **{name: value for name, value in values.items() if value is not None})
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Refuse names that could not be stored or shown."""
+        for name in ("owner", "actor"):
+            value = getattr(self, name)
+            if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
+                raise Invalid(f"{value[:40]!r} is not a name; give 1 to {MAX_NAME} printable characters", field=name)
+
+
+def settings_from(values: Mapping[str, str]) -> Settings:
+    """Settings from a mapping such as the environment; only `BACKSIGHT_…` names are looked at.
+
+    >>> settings_from({"BACKSIGHT_URL": "sqlite:///a.db", "HOME": "/root"}).url
+    'sqlite:///a.db'
+    >>> settings_from({"BACKSIGHT_ONWER": "ana"})
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: BACKSIGHT_ONWER: unknown setting; did you mean 'BACKSIGHT_OWNER'? Known: ...
+    """
+    known = {PREFIX + name.upper(): name for name in Settings.__dataclass_fields__}
+    given = {name: value for name, value in values.items() if name.startswith(PREFIX) and value}
+    for name in given:
+        if name not in known:
+            raise Invalid(f"unknown setting; {did_you_mean(name, known)}", field=name)
+    fields = {known[name]: value for name, value in given.items()}
+    settings = Settings(**({"url": f"sqlite:///{data_folder(values) / 'backsight.db'}"} | fields))
+    settings.check()
+    return settings
+
+
+def settings_from_environment() -> Settings:
+    """Settings of this process."""
+    return settings_from(os.environ)
+
+
+def data_folder(values: Mapping[str, str]) -> Path:
+    """Where this user's programs keep their data, by the custom of the platform."""
+    home = Path(values.get("HOME") or Path.home())
+    if sys.platform == "win32":
+        return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "backsight"
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "backsight"
+    return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "backsight"

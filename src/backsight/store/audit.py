@@ -1,0 +1,34 @@
+"""The audit chain at rest: one chain per owner, each command a link."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, insert
+
+from backsight.core.audit import EMPTY, AuditRow, Change, Head, next_link
+from backsight.store.mapping import noun
+from backsight.store.reading import fetch_one, owned
+
+AUDIT = noun(AuditRow, "audit_log", key=("sequence",))
+
+
+def head(connection: Connection, owner: str) -> Head:
+    """The last link of an owner's chain."""
+    last = fetch_one(connection, AUDIT, owned(AUDIT, owner).order_by(AUDIT.table.c.sequence.desc()))
+    return EMPTY if last is None else Head(sequence=last.sequence, hash=last.hash)
+
+
+def append(
+    connection: Connection, changes: Sequence[Change], *, owner: str, at: datetime, actor: str, operation: str
+) -> None:
+    """Add the link that speaks for these changes."""
+    link = next_link(head(connection, owner), changes, owner_id=owner, at=at, actor=actor, operation=operation)
+    connection.execute(insert(AUDIT.table).values(**AUDIT.to_row(link)))
+
+
+def links(connection: Connection, owner: str, *, after: int = 0, limit: int | None = None) -> Iterator[AuditRow]:
+    """An owner's links in order, from after a sequence number on."""
+    c = AUDIT.table.c
+    statement = owned(AUDIT, owner, c.sequence > after).order_by(c.sequence).limit(limit)
+    for row in connection.execute(statement).mappings():
+        yield AUDIT.from_row(row)

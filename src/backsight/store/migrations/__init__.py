@@ -1,0 +1,1 @@
+"""How a store came to its present schema, one step a release (Alembic)."""

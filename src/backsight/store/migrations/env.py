@@ -1,0 +1,14 @@
+"""Run by Alembic: every step, on the connection handed in."""
+
+from alembic import context
+
+from backsight.store import schema
+from backsight.store.mapping import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    version_table=schema.VERSION.name,
+    render_as_batch=True,
+)
+context.run_migrations()

@@ -1,0 +1,34 @@
+"""All tables together, and the revisions that led to them."""
+
+from typing import Any
+
+from sqlalchemy import Column, Connection, MetaData, String, Table, insert, select
+
+from backsight.store.audit import AUDIT
+from backsight.store.mapping import METADATA, Noun
+from backsight.store.memories import EPISODES
+from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
+from backsight.store.trades import TRADES
+
+REVISIONS = ("0001_0.1.0",)
+"""Oldest first; each names the first release that needs it."""
+
+NOUNS: tuple[Noun[Any], ...] = (ACCOUNTS, STRATEGIES, DEPLOYMENTS, TRADES, EPISODES)
+"""What an owner's audit chain speaks for."""
+
+TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in NOUNS)})
+
+VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+"""Kept by the migrations; here so that a new store needs none of them."""
+
+
+def create(connection: Connection) -> None:
+    """Make all tables at once, as the migrations would have left them."""
+    METADATA.create_all(connection)
+    VERSION.create(connection)
+    connection.execute(insert(VERSION).values(version_num=REVISIONS[-1]))
+
+
+def revision(connection: Connection) -> str | None:
+    """The revision a store is at."""
+    return connection.execute(select(VERSION.c.version_num)).scalar_one_or_none()
