@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from backsight.core.regime import REGIMES, Regime, VolatilityRegime
 
-DRIFT: dict[Regime, float] = {"trending_up": 0.35, "trending_down": -0.35, "ranging": 0.0, "volatile": 0.0}
+DRIFT: dict[Regime, float] = {"trending_up": 0.12, "trending_down": -0.12, "ranging": 0.0, "volatile": 0.0}
 """Mean hourly move in hourly ATRs."""
 NOISE: dict[Regime, float] = {"trending_up": 0.8, "trending_down": 0.8, "ranging": 0.6, "volatile": 1.8}
 

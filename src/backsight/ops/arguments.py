@@ -1,7 +1,7 @@
 """The types of arguments, strict at the door: a NaN, a naive time or a misspelt label goes no further."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Annotated, Any, get_args, get_type_hints
@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     create_model,
 )
@@ -104,12 +103,14 @@ class _ContextBorder:
 ContextArgument = Annotated[ContextVector, _ContextBorder]
 
 
-def invalid_from(error: ValidationError, *, known: Iterable[str]) -> Invalid:
+def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
     """The first thing that is wrong, in one line: the field, what it is, and the remedy."""
-    details = error.errors(include_url=False)
     first = details[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if not field:
+        return Invalid("give an object with the arguments by name", field="arguments")
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    return Invalid(_said(first, list(known)) + more, field=".".join(str(part) for part in first["loc"]) or "arguments")
+    return Invalid(_said(first, list(known)) + more, field=field)
 
 
 _SAID = {
@@ -151,6 +152,8 @@ _KINDS = {str: "text", bool: "true or false", int: "a number", float: "a number"
 
 
 def _kind_of(value: Any) -> str:
+    if type(value) is int and abs(value) > LARGEST_WHOLE:
+        return "too large"
     return "null" if value is None else _KINDS.get(type(value), f"a {type(value).__name__}")
 
 

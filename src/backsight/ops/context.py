@@ -83,9 +83,12 @@ class Context:
                     operation=self.operation,
                 )
 
-    def run(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
-        """Check the arguments and carry the operation out at one instant."""
-        checked = operation.check(arguments)
+    def run(self, operation: Operation, arguments: object) -> Any:
+        """Check the arguments and carry the operation out."""
+        return self.carry_out(operation, operation.check(arguments))
+
+    def carry_out(self, operation: Operation, checked: Mapping[str, Any]) -> Any:
+        """Carry out an operation whose arguments are checked, at one instant."""
         still = Context(
             database=self.database,
             clock=Still(self.now),

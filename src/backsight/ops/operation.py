@@ -1,11 +1,12 @@
 """An operation: one function from which every surface is made."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import ErrorDetails
 
 from backsight.core.errors import Invalid
 from backsight.ops.arguments import invalid_from
@@ -69,13 +70,18 @@ class Operation:
 
     def check(self, arguments: object) -> dict[str, Any]:
         """The arguments as the function takes them, or `Invalid` with the field and the remedy."""
-        if not isinstance(arguments, Mapping):
-            raise Invalid("give an object with the arguments by name", field="arguments")
         try:
-            model = self.arguments.model_validate(dict(arguments))
+            return self.values(self.arguments.model_validate(arguments))
         except ValidationError as error:
-            raise invalid_from(error, known=self.arguments.model_fields) from None
+            raise self.invalid(error.errors(include_url=False)) from None
+
+    def values(self, model: BaseModel) -> dict[str, Any]:
+        """The arguments of a checked input model."""
         return {name: getattr(model, name) for name in self.arguments.model_fields}
+
+    def invalid(self, details: Sequence[ErrorDetails]) -> Invalid:
+        """The error that every surface shows for arguments that do not fit."""
+        return invalid_from(details, known=self.arguments.model_fields)
 
     def as_json(self, result: object) -> Any:
         """The result as every surface shows it."""

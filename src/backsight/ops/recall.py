@@ -8,8 +8,7 @@ from pydantic import Field
 
 from backsight.core.errors import Invalid
 from backsight.core.memory.kind import MemoryKind
-from backsight.core.portfolio import Mode
-from backsight.core.recall.rank import Memory, rank
+from backsight.core.recall.rank import RecalledMemory, rank
 from backsight.core.recall.score import Query
 from backsight.core.regime import Regime
 from backsight.core.trades.trade import Direction
@@ -20,7 +19,7 @@ from backsight.ops.strategies import deployment_named
 from backsight.ops.trades import merged_context
 from backsight.store import memories as stored
 
-ModeAsked = Mode | Literal["all"]
+ModeAsked = Literal["live", "paper", "sim", "all"]
 Kinds = Annotated[list[MemoryKind], Field(min_length=1, max_length=5)]
 
 
@@ -28,7 +27,7 @@ Kinds = Annotated[list[MemoryKind], Field(min_length=1, max_length=5)]
 class Recall:
     """What comes to mind: memories selected by outcome, each with the factors of its score."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[RecalledMemory, ...]
     candidates: int
     """How many episodes were scored."""
     message: str

@@ -12,7 +12,7 @@ from backsight.core.recall.score import Factors, Query, Temper, factors, sigmas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class RecalledMemory:
     """One recalled episode with its score, the factors of it, and a sentence that says why."""
 
     id: str
@@ -24,14 +24,15 @@ class Memory:
 
 def rank(
     episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
-) -> tuple[Memory, ...]:
+) -> tuple[RecalledMemory, ...]:
     """The episodes with the highest Score, ties by id; every one of them is scored, not the newest few."""
     sigma = sigmas(e.outcome for e in episodes if e.outcome is not None)
     mood = temper or Temper()
     scored = ((factors(e, query, now=now, sigma=sigma, temper=mood), e) for e in episodes)
     best = heapq.nsmallest(limit, scored, key=lambda pair: (-pair[0].score, pair[1].id))
     return tuple(
-        Memory(id=e.id, score=f.score, factors=f, sentence=sentence(e, sim=f.Sim, now=now), episode=e) for f, e in best
+        RecalledMemory(id=e.id, score=f.score, factors=f, sentence=sentence(e, sim=f.Sim, now=now), episode=e)
+        for f, e in best
     )
 
 

@@ -8,7 +8,8 @@ from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 revision = "0001_0.1.0"
 down_revision = None
 
-TEXT, TEXTS, INSTANT, DOUBLE, WHOLE = PlainText, TextTuple(), UtcInstant(), sa.Double(), sa.BigInteger()
+TEXT, TEXTS, INSTANT, WHOLE = PlainText, TextTuple(), UtcInstant(), sa.BigInteger()
+DOUBLE: sa.Double[float] = sa.Double()
 
 
 def upgrade() -> None:

@@ -1,0 +1,1 @@
+"""Translation only: the command line, MCP and REST, all made from the operations."""

@@ -1,0 +1,188 @@
+"""The command line: `backsight NOUN VERB --option value`, made from the operations."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from backsight.core.errors import BacksightError
+from backsight.ops import NOUNS
+from backsight.settings import Settings, settings_from_environment
+
+if TYPE_CHECKING:
+    from backsight.ops.operation import Operation
+
+Schema = dict[str, Any]
+
+
+class Nouns(click.Group):
+    """One sub-command a noun; a noun's operations are looked up only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*NOUNS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in NOUNS:
+            return super().get_command(ctx, cmd_name)
+        return noun_group(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Ask of memory"):
+            formatter.write_dl(list(NOUNS.items()))
+        with formatter.section("Run"):
+            formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in self.commands.items()])
+
+
+def noun_group(noun: str) -> click.Group:
+    """The commands of one noun."""
+    from backsight.memory import OPERATIONS
+
+    group = click.Group(noun, help=NOUNS[noun])
+    for operation in OPERATIONS.values():
+        if operation.noun == noun:
+            group.add_command(operation_command(operation))
+    return group
+
+
+def command_name(operation: "Operation") -> str:
+    """What an operation is called under its noun: the words that the noun does not say already.
+
+    >>> from backsight.memory import OPERATIONS
+    >>> [command_name(OPERATIONS[name]) for name in ("remember_trade", "list_trades", "remember_inaction", "deploy")]
+    ['remember', 'list', 'remember-inaction', 'deploy']
+    """
+    singular = operation.noun[:-3] + "y" if operation.noun.endswith("ies") else operation.noun.removesuffix("s")
+    words = [word for word in operation.name.split("_") if word not in (operation.noun, singular)]
+    return "-".join(words) or operation.name.replace("_", "-")
+
+
+def operation_command(operation: "Operation") -> click.Command:
+    """The command of one operation: an option an argument, and `--json`."""
+    schema = operation.input_schema()
+    properties: dict[str, Schema] = schema["properties"]
+    required = schema.get("required", [])
+    parameters: list[click.Parameter] = [
+        click.Option(
+            [f"--{name.replace('_', '-')}", name],
+            multiple="array" in _types(each, schema),
+            help=_help(each, schema, required=name in required),
+            metavar=_metavar(each, schema),
+        )
+        for name, each in properties.items()
+    ]
+    if len(required) == 1:
+        parameters.append(click.Argument(["positional"], required=False, metavar=f"[{required[0].upper()}]"))
+    parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the whole answer as JSON."))
+
+    @click.pass_context
+    def run(ctx: click.Context, /, as_json: bool, positional: str | None = None, **options: Any) -> None:
+        given = {name: value for name, value in options.items() if value not in (None, ())}
+        arguments: dict[str, Any] = {
+            name: _value(value, properties[name], schema) for name, value in given.items()
+        } | dict(_unknown(ctx.args))
+        if positional is not None:
+            arguments.setdefault(required[0], positional)
+        carry_out(operation, arguments, settings_of(ctx), as_json=as_json)
+
+    return click.Command(
+        command_name(operation),
+        params=parameters,
+        callback=run,
+        help=operation.description,
+        short_help=operation.summary,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+
+
+def carry_out(operation: "Operation", arguments: dict[str, Any], settings: Settings, *, as_json: bool) -> None:
+    """Run an operation and print what it answers."""
+    from backsight.memory import open_memory
+
+    try:
+        with open_memory(settings=settings) as memory:
+            answer = operation.as_json(memory.run(operation, arguments))
+    except BacksightError as error:
+        if not as_json:
+            raise
+        click.echo(json.dumps(error.as_json(), ensure_ascii=False), err=True)
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+    else:
+        from backsight.surfaces.tables import console, show
+
+        show(console(), operation.name, answer)
+
+
+def settings_of(ctx: click.Context) -> Settings:
+    """The environment's settings, with what the command line says instead."""
+    said = ctx.find_root().params
+    return settings_from_environment().with_values(url=said.get("url"), owner=said.get("owner"), actor="cli")
+
+
+def _unknown(arguments: list[str]) -> Iterator[tuple[str, str | None]]:
+    """Options no operation has, as arguments: so that they are refused as on every surface."""
+    rest = iter(arguments)
+    for word in rest:
+        name, equals, value = word.removeprefix("--").partition("=")
+        yield name.replace("-", "_"), value if equals else next(rest, None)
+
+
+def _resolved(each: Schema, schema: Schema) -> Iterator[Schema]:
+    """The alternatives of a property, references followed."""
+    if "$ref" in each:
+        yield from _resolved(schema["$defs"][each["$ref"].rpartition("/")[2]], schema)
+    elif "anyOf" in each:
+        for one in each["anyOf"]:
+            yield from _resolved(one, schema)
+    else:
+        yield each
+
+
+def _types(each: Schema, schema: Schema) -> set[str]:
+    return {str(one["type"]) for one in _resolved(each, schema) if "type" in one}
+
+
+def _choices(each: Schema, schema: Schema) -> list[str]:
+    inner = [one["items"] if one.get("type") == "array" else one for one in _resolved(each, schema)]
+    return [str(label) for one in inner for label in one.get("enum", [])]
+
+
+def _help(each: Schema, schema: Schema, *, required: bool) -> str:
+    choices = _choices(each, schema)
+    told = [each.get("description", "")]
+    if choices:
+        told.append(f"One of: {', '.join(choices)}.")
+    if "array" in _types(each, schema):
+        told.append("May be repeated.")
+    if required:
+        told.append("[required]")
+    elif each.get("default") not in (None, []):
+        told.append(f"[default: {each['default']}]")
+    return " ".join(told)
+
+
+def _metavar(each: Schema, schema: Schema) -> str:
+    types = _types(each, schema) - {"null"}
+    if any(one.get("format") == "date-time" for one in _resolved(each, schema)):
+        return "INSTANT"
+    return {"number": "NUMBER", "integer": "N", "object": "JSON"}.get(next(iter(types), ""), "TEXT")
+
+
+def _value(given: Any, each: Schema, schema: Schema) -> Any:
+    """What was typed, as JSON would have it; what cannot be read stays text and is refused by name."""
+    if isinstance(given, tuple):
+        return list(given)
+    types = _types(each, schema)
+    try:
+        if "integer" in types:
+            return int(given)
+        if "number" in types:
+            return float(given)
+        if "object" in types:
+            return json.loads(given)
+    except (ValueError, RecursionError):
+        return given
+    return given

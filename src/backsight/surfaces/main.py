@@ -1,0 +1,167 @@
+"""The `backsight` program: the operations, and the commands that serve them."""
+
+import gc
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from backsight import __version__
+from backsight.core.errors import BacksightError, Refused, Unavailable
+from backsight.surfaces.cli import Nouns, settings_of
+
+if TYPE_CHECKING:
+    import socket
+
+    from fastapi import FastAPI
+
+    from backsight.memory import Memory
+
+PORT = 8765
+AUDIENCES = ("trader", "coach", "owner")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@click.group(cls=Nouns, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="backsight")
+@click.option("--url", help="Where the store is; BACKSIGHT_URL if left out, else a file in your data folder.")
+@click.option("--owner", help="Whose memory it is; BACKSIGHT_OWNER if left out, else 'me'.")
+def program(url: str | None, owner: str | None) -> None:
+    """The memory of AI trading agents: what they did, how it ended, and what they knew when."""
+
+
+@program.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=PORT, show_default=True, help="Which port; 0 takes a free one.")
+@click.pass_context
+def serve(ctx: click.Context, host: str, port: int) -> None:
+    """Serve REST and MCP over HTTP."""
+    from backsight.memory import open_memory
+
+    listening = listen(host, port)
+    with open_memory(settings=settings_of(ctx).with_values(actor="http")) as memory:
+        click.echo("\n".join(addresses(listening)))
+        run_http(both(memory, host), listening)
+
+
+@program.command()
+@click.option("--audience", type=click.Choice(AUDIENCES), default="trader", show_default=True, help="Whose tools.")
+@click.option("--http", is_flag=True, help="Over streamable HTTP instead of standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen, with --http.")
+@click.option("--port", default=PORT, show_default=True, help="Which port, with --http; 0 takes a free one.")
+@click.pass_context
+def mcp(ctx: click.Context, audience: str, http: bool, host: str, port: int) -> None:
+    """Serve MCP to one agent, over standard input and output."""
+    gc.disable()  # importing makes many lasting objects; looking for garbage among them only takes time
+    from backsight.memory import open_memory
+    from backsight.surfaces import mcp as surface
+
+    with open_memory(settings=settings_of(ctx).with_values(actor=f"mcp:{audience}")) as memory:
+        gc.freeze()
+        gc.enable()
+        if not http:
+            surface.serve_stdio(memory, audience)  # type: ignore[arg-type]  # click has checked it
+            return
+        listening = listen(host, port)
+        click.echo(f"MCP  {base(listening)}/mcp")
+        run_http(surface.server(memory, audience).streamable_http_app(host=host), listening)  # type: ignore[arg-type]
+
+
+@program.command()
+@click.option("--seed", default=7, show_default=True, help="Which simulated year.")
+@click.option("--port", default=PORT, show_default=True, help="Which port; another one is taken if it is in use.")
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this new file.")
+@click.option("--serve/--no-serve", "serving", default=True, help="Serve it, or only show it.")
+def demo(seed: int, port: int, store: Path | None, serving: bool) -> None:
+    """Fill a store with a simulated year, recall from it, and serve it."""
+    from backsight.surfaces.demo import show_demo
+
+    with show_demo(seed=seed, store=store) as memory:
+        if not serving:
+            return
+        try:
+            listening = listen("127.0.0.1", port)
+        except Unavailable:
+            listening = listen("127.0.0.1", 0)
+        click.echo("\n".join([*addresses(listening), "Stop with Ctrl-C."]))
+        run_http(both(memory, "127.0.0.1"), listening)
+
+
+def both(memory: "Memory", host: str) -> "FastAPI":
+    """REST and MCP in one application; a page of another site cannot reach it through a borrowed name."""
+    from collections.abc import AsyncIterator
+    from contextlib import asynccontextmanager
+
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    from backsight.surfaces import mcp as mcp_surface
+    from backsight.surfaces import rest
+
+    server = mcp_surface.server(memory, "owner")
+    routes = server.streamable_http_app(host=host).routes
+
+    @asynccontextmanager
+    async def lifespan(_app: "FastAPI") -> AsyncIterator[None]:
+        async with server.session_manager.run():
+            yield
+
+    app = rest.application(memory, lifespan=lifespan)
+    app.router.routes.extend(routes)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, "[::1]"])
+    return app
+
+
+def listen(host: str, port: int) -> "socket.socket":
+    """A socket that listens, on loopback only: there are no keys yet to tell callers apart."""
+    import socket
+
+    if host not in LOOPBACK:
+        raise Refused(f"{host!r} is not this machine; anyone could write there. Use 127.0.0.1", field="host")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(128)
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise Unavailable(f"cannot listen on {host} port {port}: {error}; try --port 0", field="port") from None
+    return made
+
+
+def base(listening: "socket.socket") -> str:
+    """The address of a listening socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def addresses(listening: "socket.socket") -> list[str]:
+    """What is served where."""
+    at = base(listening)
+    return [f"REST  {at}/api/v1/docs", f"MCP   {at}/mcp"]
+
+
+def run_http(app: object, listening: "socket.socket") -> None:
+    """Serve until told to stop."""
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", lifespan="on")  # type: ignore[arg-type]
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def main() -> None:
+    """Run the program; errors are one line, never a traceback."""
+    try:
+        program(standalone_mode=False)
+    except BacksightError as error:
+        click.echo(f"{error.kind}: {error.message}", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

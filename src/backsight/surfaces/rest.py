@@ -1,0 +1,121 @@
+"""REST: every operation is a POST under /api/v1, described by OpenAPI."""
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+
+from backsight import __version__
+from backsight.core.errors import KINDS, BacksightError, Invalid
+from backsight.memory import OPERATIONS, Memory
+from backsight.ops import NOUNS
+from backsight.ops.operation import Operation
+
+PREFIX = "/api/v1"
+PROBLEM = "application/problem+json"
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 has it; `title` is the same kind on every surface."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+
+
+def path_of(operation: Operation) -> str:
+    """Where an operation is served."""
+    return f"{PREFIX}/{operation.noun}/{operation.name}"
+
+
+def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
+    """The REST application over an open memory."""
+    app = FastAPI(
+        title="Backsight",
+        version=__version__,
+        summary="The memory of AI trading agents.",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=f"{PREFIX}/docs",
+        redoc_url=None,
+        openapi_tags=[{"name": noun, "description": told} for noun, told in NOUNS.items()],
+        lifespan=lifespan,
+    )
+    for operation in OPERATIONS.values():
+        app.add_api_route(
+            path_of(operation),
+            endpoint_of(memory, operation),
+            methods=["POST"],
+            name=operation.name,
+            operation_id=operation.name,
+            summary=operation.summary,
+            description=operation.description,
+            tags=[operation.noun],
+            response_model=operation.result._type,
+            responses={kind.status: _described(kind) for kind in KINDS},
+        )
+    app.add_exception_handler(BacksightError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_bad_arguments)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    return app
+
+
+def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., JSONResponse]:
+    """A handler whose body is the operation's input model; it runs in a worker thread."""
+
+    def endpoint(body: BaseModel) -> JSONResponse:
+        return JSONResponse(operation.as_json(memory.carry_out(operation, operation.values(body))))
+
+    model = operation.arguments
+    optional = not any(field.is_required() for field in model.model_fields.values())
+    parameter = inspect.Parameter(
+        "body",
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[model, Body()],
+        default=model() if optional else inspect.Parameter.empty,
+    )
+    endpoint.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    endpoint.__name__ = operation.name
+    return endpoint
+
+
+def _described(kind: type[BacksightError]) -> dict[str, Any]:
+    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {"description": kind.__doc__ or "", "model": Problem, "content": content}
+
+
+def _problem(title: str, status: int, detail: str, field: str | None = None) -> JSONResponse:
+    body = Problem(title=title, status=status, detail=detail, field=field)
+    return JSONResponse(body.model_dump(), status_code=status, media_type=PROBLEM)
+
+
+async def _on_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, BacksightError)  # noqa: S101 (registered for it)
+    return _problem(error.kind, error.status, error.message, error.field)
+
+
+async def _on_bad_arguments(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for it)
+    details = [{**detail, "loc": detail["loc"][1:]} for detail in error.errors()]
+    if details[0]["type"] == "json_invalid":
+        return await _on_error(request, Invalid("the body is not JSON; give an object", field="arguments"))
+    operation = OPERATIONS[request.scope["route"].name]
+    return await _on_error(request, operation.invalid(details))  # type: ignore[arg-type]
+
+
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
+    if error.status_code == 400:
+        return await _on_error(request, Invalid("the body cannot be read; give a JSON object", field="arguments"))
+    titles = {404: "NotFound", 405: "Invalid"}
+    return _problem(titles.get(error.status_code, "Refused"), error.status_code, str(error.detail))

@@ -1,0 +1,161 @@
+"""Answers on a terminal: tables for lists, a few lines for the rest."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Json = dict[str, Any]
+BAR = 12
+
+
+def console() -> Console:
+    """The terminal, or a plain wide page where the output goes elsewhere."""
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=160)
+
+
+def show(to: Console, operation: str, answer: Json) -> None:
+    """Print an answer in the form that suits its operation."""
+    view = {
+        "recall_memories": show_recall,
+        "list_trades": show_trades,
+        "get_my_deployments": show_deployments,
+        "verify_audit": show_verification,
+        "export_audit": show_export,
+    }.get(operation)
+    if view is None:
+        show_record(to, answer)
+    else:
+        view(to, answer)
+
+
+def show_recall(to: Console, answer: Json) -> None:
+    """Memories with their factors, best first."""
+    to.print(answer["message"], style="dim", markup=False)
+    if not answer["memories"]:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("score", justify="right")
+    table.add_column("")
+    for name in ("Q", "Sim", "Rec", "Conf", "Aff"):
+        table.add_column(name, justify="right")
+    for name in ("outcome", "trade", "why it came to mind"):
+        table.add_column(name, overflow="fold")
+    best = max(memory["score"] for memory in answer["memories"]) or 1.0
+    for memory in answer["memories"]:
+        episode, factors = memory["episode"], memory["factors"]
+        table.add_row(
+            f"{memory['score']:.3f}",
+            Text("█" * max(1, round(BAR * memory["score"] / best)), style="cyan"),
+            *(f"{factors[name]:.2f}" for name in ("Q", "Sim", "Rec", "Conf", "Aff")),
+            money(outcome_of(episode), episode["pnl"]),
+            Text(f"{episode['symbol']} {episode['direction'] or ''} {day(episode['known_at'])}"),
+            Text(memory["sentence"]),
+        )
+    to.print(table)
+
+
+def show_trades(to: Console, answer: Json) -> None:
+    """Trades, newest first."""
+    if not answer["trades"]:
+        to.print("No trades known then.", style="dim")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("closed", "symbol", "direction", "strategy", "entry", "exit", "net", "outcome", "id"):
+        table.add_column(name, justify="right" if name in ("entry", "exit", "net", "outcome") else "left")
+    for trade in answer["trades"]:
+        table.add_row(
+            minute(trade["closed_at"]),
+            Text(trade["symbol"]),
+            trade["direction"],
+            Text(trade["strategy_name"]),
+            f"{trade['entry_price']:,.6g}",
+            "" if trade["exit_price"] is None else f"{trade['exit_price']:,.6g}",
+            money(f"{trade['pnl']:+,.2f}", trade["pnl"]),
+            money(outcome_of(trade), trade["pnl"]),
+            trade["id"],
+        )
+    to.print(table)
+    if answer["next_cursor"]:
+        to.print(f"More: --cursor {answer['next_cursor']}", style="dim", markup=False, soft_wrap=True)
+
+
+def show_deployments(to: Console, answer: Json) -> None:
+    """Deployments with their tallies."""
+    if not answer["deployments"]:
+        to.print("No deployments known then.", style="dim")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("deployment", "strategy", "mode", "trades", "won", "net", "last close"):
+        table.add_column(name, justify="right" if name in ("trades", "won", "net") else "left")
+    for each in answer["deployments"]:
+        deployment, tally = each["deployment"], each["tally"]
+        version = "" if deployment["strategy_version"] is None else f" v{deployment['strategy_version']}"
+        table.add_row(
+            Text(deployment["name"]),
+            Text(deployment["strategy_name"] + version),
+            deployment["mode"],
+            str(tally["trades"]),
+            str(tally["wins"]),
+            money(f"{tally['pnl']:+,.2f}", tally["pnl"]),
+            minute(tally["last_closed_at"]),
+        )
+    to.print(table)
+
+
+def show_verification(to: Console, answer: Json) -> None:
+    """Intact or not, and what was found."""
+    counted = f"{answer['links']} links of the chain, {answer['rows']} rows read again"
+    if answer["intact"]:
+        to.print(f"[green]Intact[/green]: {counted}.")
+    else:
+        to.print(f"[red]Not intact[/red]: {counted}, {len(answer['findings'])} findings.")
+    for finding in answer["findings"]:
+        to.print(Text(f"  {finding['kind']:<12} {finding['table']} {finding['key']}: {finding['detail']}"))
+    to.print(f"head {answer['head']}", style="dim", soft_wrap=True)
+
+
+def show_export(to: Console, answer: Json) -> None:
+    """The chain as JSON Lines, and the head as the last of them."""
+    import json
+
+    for link in answer["links"]:
+        to.out(json.dumps(link, ensure_ascii=False), highlight=False)
+    to.out(json.dumps({"head": answer["head"]}), highlight=False)
+
+
+def show_record(to: Console, answer: Json, indent: int = 0) -> None:
+    """What is known of one thing, a line each; what is not known is left out."""
+    for name, value in answer.items():
+        if value in (None, [], {}):
+            continue
+        if isinstance(value, dict):
+            to.print(Text(" " * indent + name, style="bold"))
+            show_record(to, value, indent + 2)
+        else:
+            to.print(Text(" " * indent + f"{name} ", style="bold"), Text(str(value)), sep="", soft_wrap=True)
+
+
+def outcome_of(thing: Json) -> str:
+    """An outcome with its unit."""
+    outcome = thing["outcome"]
+    if outcome is None:
+        return ""
+    if outcome["unit"] == "pct":
+        return f"{100 * outcome['value']:+.2f}%"
+    return f"{outcome['value']:+.2f}{'R' if outcome['unit'] == 'R' else ' ATR'}"
+
+
+def money(text: str, pnl: float | None) -> Text:
+    """Green where something was won, red where it was lost."""
+    return Text(text, style="green" if (pnl or 0) > 0 else "red" if (pnl or 0) < 0 else "")
+
+
+def day(instant: str | None) -> str:
+    return (instant or "")[:10]
+
+
+def minute(instant: str | None) -> str:
+    return (instant or "")[:16].replace("T", " ")
