@@ -1,6 +1,6 @@
 """The clock of a simulation: it shows the time it is told."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 
 class SimulatedClock:
@@ -11,3 +11,7 @@ class SimulatedClock:
 
     def now(self) -> datetime:
         return self.at
+
+    def advance(self, **by: float) -> None:
+        """Move on, by days, hours, minutes or seconds."""
+        self.at += timedelta(**by)

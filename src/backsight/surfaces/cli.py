@@ -2,16 +2,17 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from backsight.core.errors import BacksightError
 from backsight.ops import NOUNS
-from backsight.settings import Settings, settings_from_environment
+from backsight.settings import settings_from_environment
 
 if TYPE_CHECKING:
+    from backsight.memory import Memory
     from backsight.ops.operation import Operation
 
 Schema = dict[str, Any]
@@ -84,7 +85,7 @@ def operation_command(operation: "Operation") -> click.Command:
         } | dict(_unknown(ctx.args))
         if positional is not None:
             arguments.setdefault(required[0], positional)
-        carry_out(operation, arguments, settings_of(ctx), as_json=as_json)
+        carry_out(ctx, operation, arguments, as_json=as_json)
 
     return click.Command(
         command_name(operation),
@@ -96,12 +97,10 @@ def operation_command(operation: "Operation") -> click.Command:
     )
 
 
-def carry_out(operation: "Operation", arguments: dict[str, Any], settings: Settings, *, as_json: bool) -> None:
+def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
     """Run an operation and print what it answers."""
-    from backsight.memory import open_memory
-
     try:
-        with open_memory(settings=settings) as memory:
+        with memory_of(ctx, actor="cli") as memory:
             answer = operation.as_json(memory.run(operation, arguments))
     except BacksightError as error:
         if not as_json:
@@ -116,10 +115,14 @@ def carry_out(operation: "Operation", arguments: dict[str, Any], settings: Setti
         show(console(), operation.name, answer)
 
 
-def settings_of(ctx: click.Context) -> Settings:
-    """The environment's settings, with what the command line says instead."""
+def memory_of(ctx: click.Context, *, actor: str) -> "Memory":
+    """The memory that the environment names, or the command line instead; `ctx.obj` may open it in another way."""
+    from backsight.memory import open_memory
+
     said = ctx.find_root().params
-    return settings_from_environment().with_values(url=said.get("url"), owner=said.get("owner"), actor="cli")
+    settings = settings_from_environment().with_values(url=said.get("url"), owner=said.get("owner"), actor=actor)
+    opening: Callable[..., Memory] = ctx.obj or open_memory
+    return opening(settings=settings)
 
 
 def _unknown(arguments: list[str]) -> Iterator[tuple[str, str | None]]:

@@ -9,7 +9,7 @@ import click
 
 from backsight import __version__
 from backsight.core.errors import BacksightError, Refused, Unavailable
-from backsight.surfaces.cli import Nouns, settings_of
+from backsight.surfaces.cli import Nouns, memory_of
 
 if TYPE_CHECKING:
     import socket
@@ -37,10 +37,8 @@ def program(url: str | None, owner: str | None) -> None:
 @click.pass_context
 def serve(ctx: click.Context, host: str, port: int) -> None:
     """Serve REST and MCP over HTTP."""
-    from backsight.memory import open_memory
-
     listening = listen(host, port)
-    with open_memory(settings=settings_of(ctx).with_values(actor="http")) as memory:
+    with memory_of(ctx, actor="http") as memory:
         click.echo("\n".join(addresses(listening)))
         run_http(both(memory, host), listening)
 
@@ -54,10 +52,9 @@ def serve(ctx: click.Context, host: str, port: int) -> None:
 def mcp(ctx: click.Context, audience: str, http: bool, host: str, port: int) -> None:
     """Serve MCP to one agent, over standard input and output."""
     gc.disable()  # importing makes many lasting objects; looking for garbage among them only takes time
-    from backsight.memory import open_memory
     from backsight.surfaces import mcp as surface
 
-    with open_memory(settings=settings_of(ctx).with_values(actor=f"mcp:{audience}")) as memory:
+    with memory_of(ctx, actor=f"mcp:{audience}") as memory:
         gc.freeze()
         gc.enable()
         if not http:

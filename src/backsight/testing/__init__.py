@@ -1,0 +1,69 @@
+"""Fakes and builders for tests of what is built on Backsight.
+
+>>> clock = FakeClock(T0)
+>>> with open_memory("sqlite://", clock=clock) as memory:
+...     memory.remember_trade(**a_trade_call(pnl=-100.0, pnl_r=-1.0)).trade.won
+False
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from backsight.core.context import ContextVector
+from backsight.core.memory.episodic import Episode
+from backsight.core.trades.trade import Outcome
+from backsight.memory import open_memory
+from backsight.runtime.clock import SimulatedClock as FakeClock
+
+__all__ = ["T0", "FakeClock", "a_trade_call", "an_episode", "open_memory"]
+
+T0 = datetime(2026, 6, 4, 10, tzinfo=UTC)
+
+
+def a_trade_call(**changes: Any) -> dict[str, Any]:
+    """The arguments of a `remember_trade` that an agent might make after a win."""
+    return {
+        "symbol": "XAUUSD",
+        "direction": "long",
+        "entry_price": 5175.0,
+        "exit_price": 5190.5,
+        "pnl": 1175.0,
+        "pnl_r": 3.0,
+        "strategy_name": "VolBreakout",
+        "market_context": "London open broke the Asian range on rising volume",
+        "context_regime": "trending_up",
+        "context_atr_d1": 95.0,
+        "confidence": 0.8,
+    } | changes
+
+
+def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) -> Episode:
+    """An episode as a closed trade leaves it; `number` tells episodes apart."""
+    made: dict[str, Any] = {
+        "owner_id": "ana",
+        "id": f"episode-{number:06d}",
+        "kind": "trade",
+        "trade_id": f"trade-{number:06d}",
+        "deployment_id": "deployment",
+        "strategy_name": "VolBreakout",
+        "mode": "live",
+        "symbol": "XAUUSD",
+        "direction": "long",
+        "reason": None,
+        "run_id": f"episode-{number:06d}",
+        "count": 1,
+        "context": ContextVector(),
+        "market_context": None,
+        "entry_price": 5175.0,
+        "exit_price": 5190.5,
+        "pnl": None if pnl_r is None else 100.0 * pnl_r,
+        "outcome": None if pnl_r is None else Outcome(value=pnl_r, unit="R"),
+        "hold_seconds": 3600.0,
+        "mae": None,
+        "confidence": 0.5,
+        "reflection": None,
+        "tags": (),
+        "known_at": T0,
+        "recorded_at": T0,
+    }
+    return Episode(**(made | changes))

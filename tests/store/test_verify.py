@@ -1,0 +1,186 @@
+"""Tampering: every field, every row, every link."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import BigInteger, Double, delete, insert, select, text, update
+
+from backsight.core.audit import link_hash
+from backsight.core.ids import canonical_json
+from backsight.memory import Memory, open_memory
+from backsight.ops.admin import Verification
+from backsight.store.audit import AUDIT
+from backsight.store.mapping import Noun
+from backsight.store.schema import NOUNS
+from backsight.testing import T0, FakeClock, a_trade_call
+from support import lived_in, raw
+
+BY_NAME = {noun.table.name: noun for noun in (*NOUNS, AUDIT)}
+FIELDS = [(name, column.name) for name, noun in BY_NAME.items() for column in noun.table.columns]
+
+
+@pytest.fixture
+def lived(memory: Memory, clock: FakeClock) -> Memory:
+    lived_in(memory, clock)
+    assert memory.verify_audit().intact
+    return memory
+
+
+def other_value(column: Any, value: Any) -> Any:
+    """A value of the column's kind that is not the one it has."""
+    if isinstance(column.type, BigInteger):
+        return (value or 0) + 1000
+    if isinstance(column.type, Double):
+        return (value or 0.0) * (1 + 2**-52) + (0.0 if value else 5e-324)
+    if column.name in ("known_at", "recorded_at", "at", "entry_tick_at", "exit_tick_at"):
+        return (value or T0) + timedelta(microseconds=1)
+    if isinstance(value, tuple):
+        return (*value, "x")
+    return f"{value or ''}x"
+
+
+def row_of(noun: Noun[Any], url: str) -> dict[str, Any]:
+    with raw(url) as connection:
+        return dict(connection.execute(select(noun.table).limit(1)).mappings().one())
+
+
+def change(url: str, noun: Noun[Any], row: dict[str, Any], column: str, value: Any) -> None:
+    with raw(url) as connection:
+        connection.execute(update(noun.table).where(*noun.is_key(row)).values({column: value}))
+
+
+def named(verified: Verification, table: str) -> bool:
+    return not verified.intact and any(finding.table == table for finding in verified.findings)
+
+
+@pytest.mark.parametrize(("table", "column"), FIELDS, ids=lambda value: value)
+def test_any_field_changed_is_found_and_named(lived: Memory, url: str, table: str, column: str) -> None:
+    noun = BY_NAME[table]
+    row = row_of(noun, url)
+    change(url, noun, row, column, other_value(noun.table.c[column], row[column]))
+    verified = lived.verify_audit()
+    assert named(verified, table)
+    if noun is not AUDIT and column not in ("owner_id", *noun.key):
+        (finding,) = verified.findings
+        assert (finding.kind, finding.key) == ("changed", ", ".join(map(str, noun.key_of(row))))
+        assert finding.detail.startswith(f"{column} was ")
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.table.name)
+def test_a_row_removed_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
+    row = row_of(noun, url)
+    with raw(url) as connection:
+        connection.execute(delete(noun.table).where(*noun.is_key(row)))
+    (finding,) = lived.verify_audit().findings
+    assert (finding.kind, finding.table) == ("removed", noun.table.name)
+    assert finding.key == ", ".join(map(str, noun.key_of(row)))
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.table.name)
+def test_a_row_added_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
+    row = row_of(noun, url) | {"id": "forged"}
+    with raw(url) as connection:
+        connection.execute(insert(noun.table).values(**row))
+    (finding,) = lived.verify_audit().findings
+    assert (finding.kind, finding.table) == ("added", noun.table.name)
+    assert finding.key.startswith("forged")
+
+
+@pytest.mark.parametrize("sequence", [1, 3, 6])
+def test_a_link_dropped_is_found(lived: Memory, url: str, sequence: int) -> None:
+    assert lived.verify_audit().links == 6
+    with raw(url) as connection:
+        connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == sequence))
+    verified = lived.verify_audit()
+    assert not verified.intact
+    if sequence < 6:
+        assert named(verified, "audit_log")
+    assert {"added", "link_missing"} & {finding.kind for finding in verified.findings}
+
+
+def test_links_reordered_are_found(lived: Memory, url: str) -> None:
+    with raw(url) as connection:
+        for former, latter in ((2, 99), (3, 2), (99, 3)):
+            connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == former).values(sequence=latter))
+    found = lived.verify_audit().findings
+    assert {finding.key for finding in found if finding.kind == "link_changed"} >= {"2", "3"}
+
+
+def test_a_link_inserted_at_the_end_is_found(lived: Memory, url: str) -> None:
+    last = row_of(AUDIT, url) | {"sequence": 7}
+    with raw(url) as connection:
+        connection.execute(insert(AUDIT.table).values(**last))
+    assert named(lived.verify_audit(), "audit_log")
+
+
+@pytest.mark.parametrize("sequence", [0, -5])
+def test_a_link_before_the_beginning_is_found(lived: Memory, url: str, sequence: int) -> None:
+    with raw(url) as connection:
+        connection.execute(insert(AUDIT.table).values(**row_of(AUDIT, url) | {"sequence": sequence}))
+    (finding,) = lived.verify_audit().findings
+    assert (finding.kind, finding.key) == ("link_added", str(sequence))
+
+
+def test_a_chain_cut_off_after_an_exported_head_is_found(lived: Memory, url: str, clock: FakeClock) -> None:
+    clock.advance(hours=1)
+    lived.remember_trade(**a_trade_call(pnl=-500.0, pnl_r=-2.0, symbol="EURUSD"))
+    head = lived.export_audit().head
+    with raw(url) as connection:  # the loss, its episode and its link: without a trace
+        connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == 7))
+        for name in ("episodic_memory", "trade_history"):
+            table = BY_NAME[name].table
+            connection.execute(delete(table).where(table.c.symbol == "EURUSD"))
+    assert lived.verify_audit().intact
+    (finding,) = lived.verify_audit(head=head).findings
+    assert (finding.kind, finding.key) == ("cut_off", "7")
+
+
+def test_a_chain_rewritten_after_an_exported_head_is_found(lived: Memory, url: str) -> None:
+    head = lived.export_audit().head
+    with raw(url) as connection:
+        row = connection.execute(select(AUDIT.table).where(AUDIT.table.c.sequence == 6)).mappings().one()
+        link = AUDIT.from_row({**row, "actor": "somebody else"})
+        forged = {"actor": link.actor, "hash": link_hash(link)}
+        connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == 6).values(**forged))
+    assert lived.verify_audit().intact
+    (finding,) = lived.verify_audit(head=head).findings
+    assert "rewritten" in finding.detail
+
+
+def test_a_head_stays_good_while_the_chain_grows(lived: Memory, clock: FakeClock) -> None:
+    head = lived.export_audit().head
+    clock.advance(hours=1)
+    lived.remember_trade(**a_trade_call(symbol="EURUSD"))
+    assert lived.verify_audit(head=head).intact
+
+
+def test_changes_that_cannot_be_read_are_found(lived: Memory, url: str) -> None:
+    with raw(url) as connection:
+        connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == 2).values(changes="[1, 2"))
+    details = [finding.detail for finding in lived.verify_audit().findings]
+    assert "its list of changes cannot be read" in details
+
+
+@pytest.mark.parametrize("value", ["'not a time'", "x'00ff'", "NULL", "12.5"])
+def test_values_of_the_wrong_kind_are_found(clock: FakeClock, tmp_path: Path, value: str) -> None:
+
+    url = f"sqlite:///{tmp_path}/store.db"
+    with open_memory(url, owner="ana", clock=clock) as memory:
+        lived_in(memory, clock)
+        with raw(url) as connection:
+            connection.execute(text(f"UPDATE trade_history SET pnl = {value}, entry_tick_at = {value}"))
+        assert {finding.kind for finding in memory.verify_audit().findings} == {"changed"}
+
+
+def test_an_export_can_be_followed_without_the_store(lived: Memory) -> None:
+    export = lived.export_audit()
+    previous = "0" * 64
+    for link in export.links:
+        assert link.previous == previous
+        assert link.hash == link_hash(link)
+        assert canonical_json(json.loads(link.changes)) == link.changes
+        previous = link.hash
+    assert export.head == f"{len(export.links)}:{previous}"
+    assert lived.export_audit(after=4, limit=1).links == export.links[4:5]
