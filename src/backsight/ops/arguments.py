@@ -126,6 +126,7 @@ _SAID = {
     "too_long": "holds more than {max_length} items; give fewer",
     "list_type": "{given} is {kind}; give a list",
     "model_type": "{given} is {kind}; give an object with named fields",
+    "model_attributes_type": "{given} is {kind}; give an object with named fields",
     "greater_than": "{given} is out of range; give a value above {gt}",
     "greater_than_equal": "{given} is out of range; give {ge} or more",
     "less_than_equal": "{given} is out of range; give {le} or less",

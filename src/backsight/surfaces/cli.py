@@ -73,18 +73,14 @@ def operation_command(operation: "Operation") -> click.Command:
         )
         for name, each in properties.items()
     ]
-    if len(required) == 1:
-        parameters.append(click.Argument(["positional"], required=False, metavar=f"[{required[0].upper()}]"))
+    bare = required[0] if len(required) == 1 else None
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the whole answer as JSON."))
 
     @click.pass_context
-    def run(ctx: click.Context, /, as_json: bool, positional: str | None = None, **options: Any) -> None:
+    def run(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         given = {name: value for name, value in options.items() if value not in (None, ())}
-        arguments: dict[str, Any] = {
-            name: _value(value, properties[name], schema) for name, value in given.items()
-        } | dict(_unknown(ctx.args))
-        if positional is not None:
-            arguments.setdefault(required[0], positional)
+        given |= dict(_left_over(ctx.args, bare=None if bare in given else bare))
+        arguments = {name: _value(value, properties.get(name, {}), schema) for name, value in given.items()}
         carry_out(ctx, operation, arguments, as_json=as_json)
 
     return click.Command(
@@ -93,6 +89,7 @@ def operation_command(operation: "Operation") -> click.Command:
         callback=run,
         help=operation.description,
         short_help=operation.summary,
+        options_metavar=f"[{bare.upper()}] [OPTIONS]" if bare else "[OPTIONS]",
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )
 
@@ -125,10 +122,14 @@ def memory_of(ctx: click.Context, *, actor: str) -> "Memory":
     return opening(settings=settings)
 
 
-def _unknown(arguments: list[str]) -> Iterator[tuple[str, str | None]]:
-    """Options no operation has, as arguments: so that they are refused as on every surface."""
-    rest = iter(arguments)
+def _left_over(words: list[str], *, bare: str | None) -> Iterator[tuple[str, str | None]]:
+    """A bare word for the one required argument; anything else is an argument to be refused as on every surface."""
+    rest = iter(words)
     for word in rest:
+        if bare is not None and not word.startswith("--"):
+            yield bare, word
+            bare = None
+            continue
         name, equals, value = word.removeprefix("--").partition("=")
         yield name.replace("-", "_"), value if equals else next(rest, None)
 

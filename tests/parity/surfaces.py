@@ -1,0 +1,111 @@
+"""One way to call an operation through each surface, and what it said as JSON."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import httpx
+import uvicorn
+from click.testing import CliRunner
+from mcp import Client
+
+from backsight.core.errors import BacksightError
+from backsight.memory import OPERATIONS, Memory, open_memory
+from backsight.surfaces.cli import command_name
+from backsight.surfaces.main import base, both, listen, program
+from backsight.surfaces.rest import path_of
+from backsight.testing import FakeClock
+
+Call = Callable[[str, dict[str, Any]], Any]
+"""Operation and arguments to JSON: the result, or the error with its kind, field and message."""
+
+
+@contextmanager
+def python(url: str, clock: FakeClock) -> Iterator[Call]:
+    with open_memory(url, owner="ana", clock=clock) as memory:
+
+        def call(name: str, arguments: dict[str, Any]) -> Any:
+            try:
+                return OPERATIONS[name].as_json(getattr(memory, name)(**arguments))
+            except BacksightError as error:
+                return error.as_json()
+
+        yield call
+
+
+@contextmanager
+def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
+    def opening(**options: Any) -> Memory:
+        return open_memory(clock=clock, **options)
+
+    def call(name: str, arguments: dict[str, Any]) -> Any:
+        operation = OPERATIONS[name]
+        line = ["--url", url, "--owner", "ana", operation.noun, command_name(operation), "--json", *spelt(arguments)]
+        ran = CliRunner().invoke(program, line, obj=opening)
+        if ran.exit_code == 0:
+            return json.loads(ran.stdout)
+        assert ran.exit_code == 1, (ran.output, ran.exception)
+        return json.loads(ran.stderr)
+
+    yield call
+
+
+def spelt(arguments: dict[str, Any]) -> Iterator[str]:
+    """Arguments as they are typed."""
+    for name, value in arguments.items():
+        for each in value if isinstance(value, list) else [value]:
+            yield f"--{name.replace('_', '-')}"
+            yield json.dumps(each) if isinstance(each, dict) else str(each)
+
+
+@contextmanager
+def served(url: str, clock: FakeClock) -> Iterator[str]:
+    """A real server on loopback."""
+    listening = listen("127.0.0.1", 0)
+    with open_memory(url, owner="ana", clock=clock) as memory:
+        app = both(memory, "127.0.0.1")
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield base(listening)
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def rest(url: str, clock: FakeClock) -> Iterator[Call]:
+    with served(url, clock) as address, httpx.Client(base_url=address, timeout=30) as client:
+
+        def call(name: str, arguments: dict[str, Any]) -> Any:
+            response = client.post(path_of(OPERATIONS[name]), json=arguments)
+            body = response.json()
+            if response.status_code == 200:
+                return body
+            assert response.headers["content-type"] == "application/problem+json"
+            assert body["status"] == response.status_code
+            return {"error": body["title"], "field": body["field"], "message": body["detail"]}
+
+        yield call
+
+
+@contextmanager
+def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
+    with served(url, clock) as address:
+
+        def call(name: str, arguments: dict[str, Any]) -> Any:
+            async def ask() -> Any:
+                async with Client(f"{address}/mcp") as client:
+                    result = await client.call_tool(name, arguments)
+                text = json.loads(result.content[0].text)  # type: ignore[union-attr]
+                assert result.is_error or result.structured_content == text
+                return text
+
+            return anyio.run(ask)
+
+        yield call
+
+
+SURFACES = {"python": python, "command line": command_line, "rest": rest, "mcp": mcp}

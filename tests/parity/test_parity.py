@@ -1,0 +1,111 @@
+"""The same answer through every surface, errors included, for every operation there is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backsight.memory import OPERATIONS
+from backsight.testing import T0, FakeClock, a_trade_call
+from conftest import fresh_postgres
+from parity.surfaces import SURFACES
+
+DEPLOYED = {"deployment": "VolBreakout@main"}
+CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdown_pct": 0.0}
+LATER = "2026-06-04T09:30:00+00:00"
+
+FIRST_TRADE = ("remember_trade", a_trade_call(idempotency_key="one", closed_at=LATER, tags=["a b", "é"]))
+
+SCENARIO: list[tuple[str, dict[str, Any]]] = [
+    ("open_account", {"venue": "binance", "name": "main", "currency": "USDT", "mode": "paper"}),
+    ("open_account", {"venue": "binance", "name": "main", "currency": "USDT", "mode": "paper"}),
+    ("open_account", {"venue": "binance", "name": "main"}),
+    ("save_strategy", {"name": "VolBreakout", "rules": ["in on a close", "out at 2R"], "avoid": ["news"]}),
+    ("deploy", {"strategy_name": "VolBreakout", "account": "main"}),
+    ("deploy", {"strategy_name": "Nothing", "account": "main"}),
+    ("deploy", {"strategy_name": "VolBreakout", "account": "mian"}),
+    FIRST_TRADE,
+    FIRST_TRADE,
+    ("remember_trade", a_trade_call(idempotency_key="one", pnl=5.0)),
+    (
+        "remember_trade",
+        a_trade_call(**DEPLOYED, pnl=-0.0, pnl_r=0.0, context={"atr_h1": 20.0}, max_adverse_excursion=3),
+    ),
+    ("remember_trade", a_trade_call(pnl=-1175.0)),
+    ("remember_trade", a_trade_call(opened_at="2026-06-04T09:45:00Z", closed_at=LATER)),
+    ("remember_trade", a_trade_call(direction="up")),
+    ("remember_trade", a_trade_call(context_regime="trend_up")),
+    ("remember_trade", a_trade_call(confidence=1.2)),
+    ("remember_trade", a_trade_call(pnl="a lot")),
+    ("remember_trade", a_trade_call(context={"sesion": "london"})),
+    ("remember_trade", a_trade_call(context={"session": "london", "price": "high"})),
+    ("remember_trade", a_trade_call(context="{")),
+    ("remember_trade", a_trade_call(closed_at="2026-06-04T09:30:00")),
+    ("remember_trade", a_trade_call(closed_at="yesterday")),
+    ("remember_trade", a_trade_call(symbol="X" * 65)),
+    ("remember_inaction", {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": "range too narrow"}),
+    ("remember_inaction", {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": ""}),
+    ("recall_memories", {"symbol": "XAUUSD", "context": CONTEXT, "direction": "long", "limit": 3, "mode": "all"}),
+    ("recall_memories", {"symbol": "XAUUSD", "memory_types": ["episodic", "semantic"], "as_of": LATER}),
+    ("recall_memories", {"symbol": "EURUSD"}),
+    ("recall_memories", {"symbol": "XAUUSD", "limit": 0}),
+    ("recall_memories", {"symbol": "XAUUSD", "memory_types": ["episodical"]}),
+    ("list_trades", {"limit": 1}),
+    ("list_trades", {"symbol": "XAUUSD", "since": LATER}),
+    ("list_trades", {"cursor": "nonsense"}),
+    ("get_trade", {"trade_id": "nothing"}),
+    ("get_my_deployments", {"detail": "trades"}),
+    ("get_my_deployments", {"deployment_id": "nothing"}),
+    ("verify_audit", {}),
+    ("verify_audit", {"head": "1:beef"}),
+    ("export_audit", {"after": 1, "limit": 2}),
+    *((name, {}) for name in OPERATIONS),
+    *((name, {"no_such_argument": "1"}) for name in OPERATIONS),
+]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What each surface said in the whole scenario, each on a store of its own."""
+    answers = {}
+    for surface, calling in SURFACES.items():
+        folder: Path = tmp_path_factory.mktemp("parity")
+        url = f"sqlite:///{folder}/store.db" if request.param == "sqlite" else fresh_postgres()
+        with calling(url, FakeClock(T0)) as call:
+            answers[surface] = [call(name, dict(arguments)) for name, arguments in SCENARIO]
+            first = answers[surface][SCENARIO.index(FIRST_TRADE)]["trade"]["id"]
+            answers[surface].append(call("get_trade", {"trade_id": first}))
+    return answers
+
+
+@pytest.mark.parametrize("surface", [name for name in SURFACES if name != "python"])
+def test_every_surface_says_the_same(told: dict[str, list[Any]], surface: str) -> None:
+    calls = [*SCENARIO, ("get_trade", {"trade_id": "the first"})]
+    for (name, arguments), expected, said in zip(calls, told["python"], told[surface], strict=True):
+        assert without_actor(said) == without_actor(expected), (name, arguments)
+
+
+def without_actor(answer: Any) -> Any:
+    """The audit chain tells through which surface a command came: the only thing that may differ."""
+    if not isinstance(answer, dict) or "head" not in answer:
+        return answer
+    kept = {**answer, "head": answer["head"].partition(":")[0]}
+    if isinstance(answer["links"], list):
+        telling = ("actor", "hash", "previous")
+        kept["links"] = [{k: v for k, v in link.items() if k not in telling} for link in answer["links"]]
+    return kept
+
+
+def test_every_operation_succeeds_at_least_once_in_the_scenario(told: dict[str, list[Any]]) -> None:
+    calls = [name for name, _ in SCENARIO] + ["get_trade"]
+    succeeded = {name for name, answer in zip(calls, told["python"], strict=True) if "error" not in answer}
+    assert succeeded == set(OPERATIONS)
+
+
+def test_every_kind_of_mistake_is_in_the_scenario(told: dict[str, list[Any]]) -> None:
+    kinds = {answer["error"] for answer in told["python"] if "error" in answer}
+    assert kinds == {"Invalid", "NotFound", "Conflict"}
+    for answer in told["python"]:
+        if "error" in answer:
+            assert "\n" not in answer["message"]
+            assert answer["message"].startswith(f"{answer['field']}: ")
