@@ -80,7 +80,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     True
     """
     spelt = {name.lower(): name for name in known}
-    matches = get_close_matches(word[:80].lower(), list(spelt), n=1, cutoff=0.5)
+    matches = get_close_matches(word[:80].lower(), list(spelt), n=1, cutoff=0.6)
     return spelt[matches[0]] if matches else None
 
 

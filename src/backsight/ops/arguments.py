@@ -29,8 +29,6 @@ CONTEXT_FIELDS = [field.name for field in fields(ContextVector)]
 def _plain(text: str) -> str:
     if "\0" in text:
         raise ValueError("holds a NUL character; remove it")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("holds half a surrogate pair; give valid Unicode")
     return text
 
 
@@ -120,6 +118,7 @@ _SAID = {
     "int_from_float": "{given} is not whole; give a whole number",
     "finite_number": "{given} is not a finite number; give one, or leave it out if it is not known",
     "string_type": "{given} is {kind}; give text",
+    "string_unicode": "holds half a surrogate pair; give valid Unicode",
     "string_too_short": "is empty; give some text",
     "string_too_long": "is longer than {max_length} characters; shorten it",
     "too_short": "is empty; give at least one",
@@ -127,9 +126,9 @@ _SAID = {
     "list_type": "{given} is {kind}; give a list",
     "model_type": "{given} is {kind}; give an object with named fields",
     "model_attributes_type": "{given} is {kind}; give an object with named fields",
-    "greater_than": "{given} is out of range; give a value above {gt}",
-    "greater_than_equal": "{given} is out of range; give {ge} or more",
-    "less_than_equal": "{given} is out of range; give {le} or less",
+    "greater_than": "{given} is out of range; give a value above {gt:g}",
+    "greater_than_equal": "{given} is out of range; give {ge:g} or more",
+    "less_than_equal": "{given} is out of range; give {le:g} or less",
     "value_error": "{error}",
 }
 

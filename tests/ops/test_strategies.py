@@ -1,0 +1,85 @@
+"""Accounts, strategies, deployments."""
+
+import pytest
+
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.memory import Memory
+from backsight.testing import FakeClock, a_trade_call
+
+
+def test_an_account_is_opened_once(memory: Memory, clock: FakeClock) -> None:
+    first = memory.open_account(venue="binance", name="main", currency="USDT", mode="paper")
+    clock.advance(days=1)
+    again = memory.open_account(venue="binance", name="main", currency="USDT", mode="paper")
+    assert (first.replayed, again.replayed, again.account) == (False, True, first.account)
+    with pytest.raises(Conflict, match="already open with other settings"):
+        memory.open_account(venue="binance", name="main", currency="EUR", mode="paper")
+
+
+def test_the_account_of_remembered_trades_cannot_be_taken(memory: Memory) -> None:
+    with pytest.raises(Invalid, match="name: 'manual' is kept"):
+        memory.open_account(venue="binance", name="manual")
+
+
+def test_a_version_never_changes(memory: Memory) -> None:
+    first = memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", avoid=["news"])
+    second = memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", avoid=["news", "Fridays"])
+    again = memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", avoid=["news", "Fridays"])
+    assert [(saved.strategy.version, saved.replayed) for saved in (first, second, again)] == [
+        (1, False),
+        (2, False),
+        (2, True),
+    ]
+    assert first.strategy.id == second.strategy.id
+
+
+def test_the_latest_version_is_deployed_unless_another_is_named(memory: Memory) -> None:
+    memory.open_account(venue="binance", name="main")
+    memory.save_strategy(name="VolBreakout", thesis="one")
+    memory.save_strategy(name="VolBreakout", thesis="two")
+    latest = memory.deploy(strategy_name="VolBreakout", account="main").deployment
+    first = memory.deploy(strategy_name="VolBreakout", account="main", version=1, name="old").deployment
+    assert (latest.strategy_version, first.strategy_version) == (2, 1)
+    assert memory.deploy(strategy_name="VolBreakout", account="main").replayed
+    with pytest.raises(Conflict, match="name: 'old' already runs version 1 of 'VolBreakout'"):
+        memory.deploy(strategy_name="VolBreakout", account="main", name="old")
+
+
+def test_what_is_not_there_is_named(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="account: no one account 'main'; open one first"):
+        memory.deploy(strategy_name="VolBreakout", account="main")
+    memory.open_account(venue="binance", name="main")
+    with pytest.raises(NotFound, match="did you mean 'main'"):
+        memory.deploy(strategy_name="VolBreakout", account="mian")
+    with pytest.raises(NotFound, match="strategy_name: no strategy 'VolBreakout' version 3; save it first"):
+        memory.deploy(strategy_name="VolBreakout", account="main", version=3)
+
+
+def test_one_name_at_two_venues_needs_the_id(memory: Memory) -> None:
+    one = memory.open_account(venue="binance", name="main").account
+    memory.open_account(venue="kraken", name="main")
+    memory.save_strategy(name="VolBreakout")
+    with pytest.raises(NotFound, match="no one account 'main'"):
+        memory.deploy(strategy_name="VolBreakout", account="main")
+    assert memory.deploy(strategy_name="VolBreakout", account=one.id).deployment.account_id == one.id
+
+
+def test_deployments_come_with_their_tally(memory: Memory, clock: FakeClock) -> None:
+    memory.remember_trade(**a_trade_call())
+    clock.advance(minutes=2)
+    memory.remember_trade(**a_trade_call(pnl=-100.0, pnl_r=-1.0))
+    (summary,) = memory.get_my_deployments(detail="trades").deployments
+    assert (summary.tally.trades, summary.tally.wins, summary.tally.pnl) == (2, 1, 1075.0)
+    assert [trade.pnl for trade in summary.recent_trades] == [-100.0, 1175.0]
+    assert memory.get_my_deployments().deployments[0].recent_trades == ()
+
+
+def test_deployments_are_as_they_were(memory: Memory, clock: FakeClock) -> None:
+    memory.remember_trade(**a_trade_call())
+    then = clock.at
+    clock.advance(days=1)
+    memory.remember_trade(**a_trade_call(strategy_name="Other"))
+    assert [each.deployment.name for each in memory.get_my_deployments(as_of=then).deployments] == [
+        "manual:VolBreakout"
+    ]
+    assert len(memory.get_my_deployments().deployments) == 2

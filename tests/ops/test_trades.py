@@ -1,0 +1,233 @@
+"""Remembering trades and inactions, and reading them back."""
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from backsight import ContextVector
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.trades.trade import Trade
+from backsight.memory import Memory, open_memory
+from backsight.testing import T0, FakeClock, a_trade_call
+
+SEED_CALL: dict[str, Any] = {
+    "symbol": "XAUUSD",
+    "direction": "long",
+    "entry_price": 5175.0,
+    "exit_price": 5190.5,
+    "pnl": 1175.0,
+    "pnl_r": 3.0,
+    "strategy_name": "VolBreakout",
+    "market_context": "Gold above the prior high as London opened",
+    "context_regime": "trending_up",
+    "context_atr_d1": 95.0,
+    "confidence": 0.8,
+    "reflection": "Entered late, still paid.",
+    "max_adverse_excursion": 210.0,
+}
+
+
+def test_a_call_with_exactly_the_seeds_arguments_works(memory: Memory) -> None:
+    trade = memory.remember_trade(**SEED_CALL).trade
+    assert (trade.pnl, trade.outcome and trade.outcome.value, trade.outcome and trade.outcome.unit) == (
+        1175.0,
+        3.0,
+        "R",
+    )
+    assert trade.mae == -210.0
+    assert trade.context == ContextVector(symbol="XAUUSD", price=5175.0, regime="trending_up", atr_d1=95.0)
+    assert (trade.closed_at, trade.known_at, trade.recorded_at, trade.opened_at) == (T0, T0, T0, None)
+    assert memory.get_my_deployments().deployments[0].deployment.name == "manual:VolBreakout"
+
+
+def test_a_trade_leaves_an_episode_in_the_same_transaction(memory: Memory) -> None:
+    remembered = memory.remember_trade(**SEED_CALL)
+    read = memory.get_trade(trade_id=remembered.trade.id)
+    assert read.trade == remembered.trade
+    assert read.episode is not None
+    assert read.episode.id == remembered.episode_id
+    assert (read.episode.outcome, read.episode.context) == (read.trade.outcome, read.trade.context)
+    assert memory.verify_audit().links == 1
+
+
+def test_what_follows_from_the_entry_is_filled_in(memory: Memory) -> None:
+    call = a_trade_call(opened_at=T0 - timedelta(hours=2), context={"atr_h1": 19.0})
+    context = memory.remember_trade(**call).trade.context
+    assert (context.session, context.hour_utc, context.day_of_week) == ("london", 8, 3)
+    assert context.atr_ratio_h1_d1 == 19.0 / 95.0
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "unit"),
+    [
+        ({"pnl_r": None, "risk": 391.0}, 1175.0 / 391.0, "R"),
+        ({"pnl_r": None, "size": 75.0, "stop_price": 5170.0}, 1175.0 / 375.0, "R"),
+        ({"pnl_r": None, "size": 75.0, "stop_price": 5180.0}, 1175.0 / (75.0 * 95.0), "vol"),
+        ({"pnl_r": None, "size": 75.0, "context_atr_d1": None}, 1175.0 / (75.0 * 5175.0), "pct"),
+    ],
+)
+def test_the_outcome_is_in_the_best_unit_known(memory: Memory, given: dict[str, Any], value: float, unit: str) -> None:
+    outcome = memory.remember_trade(**a_trade_call(**given)).trade.outcome
+    assert outcome is not None
+    assert math.isclose(outcome.value, value)
+    assert outcome.unit == unit
+
+
+def test_without_risk_and_size_there_is_no_outcome_but_a_result(memory: Memory) -> None:
+    trade = memory.remember_trade(**a_trade_call(pnl_r=None)).trade
+    assert (trade.outcome, trade.pnl, trade.won) == (None, 1175.0, True)
+
+
+def test_pnl_is_net_of_fees(memory: Memory) -> None:
+    trade = memory.remember_trade(**a_trade_call(pnl=1170.0, fees=5.0)).trade
+    assert (trade.pnl, trade.fees, trade.realized_pnl) == (1170.0, 5.0, 1175.0)
+
+
+def test_the_same_key_is_the_same_trade(memory: Memory, clock: FakeClock) -> None:
+    first = memory.remember_trade(**a_trade_call(idempotency_key="k"))
+    clock.advance(days=30)
+    again = memory.remember_trade(**a_trade_call(idempotency_key="k"))
+    assert (first.replayed, again.replayed, again.trade) == (False, True, first.trade)
+    assert memory.verify_audit().links == 1
+
+
+def test_the_same_key_with_other_content_is_a_conflict(memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call(idempotency_key="k"))
+    for other in ({"pnl": 1.0}, {"strategy_name": "Other"}, {"tags": ["x"]}):
+        with pytest.raises(Conflict, match="idempotency_key: already used for another trade"):
+            memory.remember_trade(**a_trade_call(idempotency_key="k", **other))
+    assert len(memory.list_trades().trades) == 1
+
+
+def test_an_equal_call_within_a_minute_is_a_replay_and_says_so(memory: Memory, clock: FakeClock) -> None:
+    first = memory.remember_trade(**a_trade_call())
+    clock.advance(seconds=60)
+    again = memory.remember_trade(**a_trade_call())
+    assert again.replayed
+    assert again.trade == first.trade
+    assert "replay" in again.message
+    clock.advance(seconds=0.000001)
+    assert not memory.remember_trade(**a_trade_call()).replayed
+    assert len(memory.list_trades().trades) == 2
+
+
+def test_another_call_within_a_minute_is_another_trade(memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call())
+    assert not memory.remember_trade(**a_trade_call(exit_price=5190.6)).replayed
+
+
+def test_an_equal_call_with_its_closing_time_is_a_replay_at_any_time(memory: Memory, clock: FakeClock) -> None:
+    call = a_trade_call(closed_at=T0 - timedelta(days=1))
+    first = memory.remember_trade(**call)
+    clock.advance(days=90)
+    assert memory.remember_trade(**call).trade == first.trade
+    assert memory.remember_trade(**call).replayed
+
+
+def test_a_late_trade_changes_no_answer_asked_with_the_old_seen_at(memory: Memory, clock: FakeClock) -> None:
+    memory.remember_trade(**a_trade_call(closed_at=T0 - timedelta(days=5)))
+    before = memory.list_trades(as_of=T0, seen_at=T0).trades
+    clock.advance(days=1)
+    memory.remember_trade(**a_trade_call(closed_at=T0 - timedelta(days=9), symbol="EURUSD"))
+    assert memory.list_trades(as_of=T0, seen_at=T0).trades == before
+    assert len(memory.list_trades(as_of=T0).trades) == 2
+
+
+def test_a_trade_is_known_from_the_instant_it_closed(memory: Memory) -> None:
+    closed = T0 - timedelta(days=5)
+    trade = memory.remember_trade(**a_trade_call(closed_at=closed)).trade
+    assert memory.list_trades(as_of=closed).trades == (trade,)
+    assert memory.list_trades(as_of=closed - timedelta(microseconds=1)).trades == ()
+    assert memory.get_trade(trade_id=trade.id, as_of=closed).trade == trade
+    with pytest.raises(NotFound):
+        memory.get_trade(trade_id=trade.id, as_of=closed - timedelta(microseconds=1))
+
+
+def test_trades_belong_to_the_deployment_named(memory: Memory) -> None:
+    memory.open_account(venue="binance", name="main", mode="paper")
+    memory.save_strategy(name="VolBreakout")
+    memory.deploy(strategy_name="VolBreakout", account="main")
+    trade = memory.remember_trade(**a_trade_call(deployment="VolBreakout@main")).trade
+    assert (trade.mode, trade.strategy_version) == ("paper", 1)
+    assert memory.list_trades(deployment="VolBreakout@main").trades == (trade,)
+    with pytest.raises(Invalid, match=r"strategy_name: deployment 'VolBreakout@main' runs 'VolBreakout', not 'Other'"):
+        memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", strategy_name="Other"))
+
+
+def test_pages_follow_each_other_without_gap_or_repeat(memory: Memory, clock: FakeClock) -> None:
+    for number in range(7):
+        memory.remember_trade(**a_trade_call(idempotency_key=str(number), closed_at=T0 - timedelta(days=number // 3)))
+    seen: list[Trade] = []
+    cursor: str | None = None
+    while True:
+        page = memory.list_trades(limit=2, cursor=cursor)
+        seen += page.trades
+        cursor = page.next_cursor
+        clock.advance(hours=1)
+        memory.remember_trade(**a_trade_call(idempotency_key=f"new {len(seen)}"))  # arrives while we turn pages
+        if cursor is None:
+            break
+    assert len(seen) == 7
+    assert seen == sorted(seen, key=lambda trade: (-trade.known_at.timestamp(), trade.id))
+
+
+def test_a_cursor_belongs_to_its_query(memory: Memory) -> None:
+    for number in range(3):
+        memory.remember_trade(**a_trade_call(idempotency_key=str(number)))
+    cursor = memory.list_trades(limit=1).next_cursor
+    with pytest.raises(Invalid, match="cursor: belongs to another query"):
+        memory.list_trades(limit=1, cursor=cursor, symbol="XAUUSD")
+    assert len(memory.list_trades(limit=2, cursor=cursor).trades) == 2
+
+
+def test_inactions_in_a_row_for_one_reason_are_counted(memory: Memory, clock: FakeClock) -> None:
+    told = []
+    for reason in ("narrow", "narrow", "news", "narrow", "narrow"):
+        told.append(memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason=reason))
+        clock.advance(hours=1)
+    assert [each.count for each in told] == [1, 2, 1, 1, 2]
+    assert told[0].episode_id == told[1].episode_id != told[3].episode_id == told[4].episode_id
+
+
+def test_a_trade_ends_a_row_of_inactions(memory: Memory, clock: FakeClock) -> None:
+    quiet: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": "narrow"}
+    memory.remember_inaction(**quiet)
+    clock.advance(hours=1)
+    memory.remember_trade(**a_trade_call())
+    clock.advance(hours=1)
+    assert memory.remember_inaction(**quiet).count == 1
+
+
+def test_an_inaction_told_twice_with_one_key_is_one(memory: Memory, clock: FakeClock) -> None:
+    quiet: dict[str, Any] = {
+        "symbol": "XAUUSD",
+        "strategy_name": "VolBreakout",
+        "reason": "narrow",
+        "idempotency_key": "k",
+    }
+    first = memory.remember_inaction(**quiet)
+    clock.advance(hours=1)
+    again = memory.remember_inaction(**quiet)
+    assert (again.replayed, again.count, again.known_at) == (True, 1, first.known_at)
+    with pytest.raises(Conflict):
+        memory.remember_inaction(**quiet | {"reason": "news"})
+
+
+def test_a_call_that_was_refused_leaves_no_implicit_deployment(memory: Memory) -> None:
+    with pytest.raises(Invalid):
+        memory.remember_trade(**a_trade_call(pnl=-1.0))
+    assert memory.get_my_deployments().deployments == ()
+
+
+def test_the_clock_is_read_once(url: str) -> None:
+    class Running(FakeClock):
+        def now(self) -> Any:
+            self.advance(seconds=1)
+            return self.at
+
+    with open_memory(url, clock=Running(T0)) as memory:
+        trade = memory.remember_trade(**a_trade_call()).trade
+        links = memory.export_audit().links
+    assert trade.known_at == trade.recorded_at == links[0].at
