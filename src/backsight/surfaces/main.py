@@ -150,7 +150,7 @@ def run_http(app: object, listening: "socket.socket") -> None:
 def main() -> None:
     """Run the program; errors are one line, never a traceback."""
     try:
-        program(standalone_mode=False)
+        program(prog_name="backsight", standalone_mode=False)
     except BacksightError as error:
         click.echo(f"{error.kind}: {error.message}", err=True)
         sys.exit(1)

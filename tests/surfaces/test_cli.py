@@ -1,0 +1,131 @@
+"""The command line as a person meets it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backsight.memory import OPERATIONS, open_memory
+from backsight.ops import NOUNS
+from backsight.surfaces.cli import command_name
+from backsight.testing import a_trade_call
+from parity.surfaces import spelt
+
+
+def run(*words: str, url: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "COLUMNS": "100", **environment} | ({"BACKSIGHT_URL": url} if url else {})
+    return subprocess.run(
+        [sys.executable, "-m", "backsight", *words], capture_output=True, text=True, env=env, check=False
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+def test_a_trade_goes_in_and_comes_out(store: str) -> None:
+    remembered = run("trades", "remember", *spelt(a_trade_call()), "--json", url=store)
+    assert remembered.returncode == 0, remembered.stderr
+    trade_id = json.loads(remembered.stdout)["trade"]["id"]
+    listed = run("trades", "list", url=store)
+    assert trade_id in listed.stdout
+    assert "+3.00R" in listed.stdout
+    assert "VolBreakout" in run("trades", "get", trade_id, url=store).stdout
+    recalled = run("recall", "memories", "XAUUSD", "--context-regime", "trending_up", url=store)
+    assert "+3.0R in a very similar context" in recalled.stdout
+    assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 1 links of the chain, 4 rows")
+
+
+def test_an_error_is_one_line_on_stderr_and_exit_1(store: str) -> None:
+    ran = run("trades", "remember", *spelt(a_trade_call(direction="lnog")), url=store)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "Invalid: direction: 'lnog' is not known; did you mean 'long'? Known: long, short\n"
+
+
+def test_an_error_as_json_is_json(store: str) -> None:
+    ran = run("trades", "get", "nothing", "--json", url=store)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert json.loads(ran.stderr)["error"] == "NotFound"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nonsense"], ["trades", "nonsense"], ["--nonsense"], ["serve", "--port", "many"], ["mcp", "--audience", "x"]],
+)
+def test_wrong_usage_is_exit_2(words: list[str]) -> None:
+    ran = run(*words)
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("mysql://x/y", "Invalid: url: 'mysql' is not supported"),
+        ("sqlite:////dev/null/x.db", "Unavailable: url: cannot use sqlite"),
+        ("postgresql://ana:secret@127.0.0.1:1/x", "Unavailable: url: cannot use postgresql"),
+    ],
+)
+@pytest.mark.parametrize("words", [["trades", "list"], ["mcp"], ["serve", "--port", "0"]])
+def test_a_store_that_cannot_be_opened_is_one_line(url: str, told: str, words: list[str]) -> None:
+    ran = run(*words, url=url)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(told)
+    assert ran.stderr.count("\n") == 1
+    assert "secret" not in ran.stderr
+
+
+def test_an_unknown_setting_is_named() -> None:
+    ran = run("trades", "list", BACKSIGHT_ONWER="ana")
+    assert ran.stderr.startswith("Invalid: BACKSIGHT_ONWER: unknown setting; did you mean 'BACKSIGHT_OWNER'?")
+
+
+def test_serving_elsewhere_than_on_this_machine_is_refused(store: str) -> None:
+    ran = run("serve", "--host", "0.0.0.0", url=store)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("Refused: host: '0.0.0.0' is not this machine")
+
+
+def test_the_default_store_is_in_the_users_data_folder(tmp_path: Path) -> None:
+    ran = run("admin", "verify-audit", HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "data" / "backsight" / "backsight.db").exists()
+
+
+def test_owners_are_told_apart(store: str) -> None:
+    run("--owner", "ana", "trades", "remember", *spelt(a_trade_call()), url=store)
+    assert "No trades" in run("--owner", "bob", "trades", "list", url=store).stdout
+    assert "XAUUSD" in run("trades", "list", url=store, BACKSIGHT_OWNER="ana").stdout
+
+
+def test_an_export_is_json_lines_with_the_head_last(store: str) -> None:
+    with open_memory(store, owner="me") as memory:
+        memory.remember_trade(**a_trade_call(reflection="a\nb " + "x" * 300))
+    lines = run("admin", "export-audit", url=store).stdout.splitlines()
+    assert [set(json.loads(line)) for line in lines][1] == {"head"}
+    assert json.loads(lines[0])["operation"] == "remember_trade"
+    head = json.loads(lines[1])["head"]
+    assert run("admin", "verify-audit", "--head", head, url=store).stdout.startswith("Intact")
+
+
+def test_help_names_every_noun_command_and_option() -> None:
+    top = run("--help").stdout
+    for noun in [*NOUNS, "serve", "mcp", "demo"]:
+        assert f"  {noun} " in top
+    for operation in OPERATIONS.values():
+        told = run(operation.noun, command_name(operation), "--help").stdout
+        for name in operation.arguments.model_fields:
+            assert f"--{name.replace('_', '-')}" in told
+
+
+def test_every_noun_has_operations_and_every_operation_a_noun() -> None:
+    assert {operation.noun for operation in OPERATIONS.values()} == set(NOUNS)
+
+
+def test_shell_completion_knows_the_nouns() -> None:
+    ran = run(_BACKSIGHT_COMPLETE="bash_complete", COMP_WORDS="backsight t", COMP_CWORD="1")
+    assert "trades" in ran.stdout

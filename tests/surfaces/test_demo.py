@@ -1,0 +1,62 @@
+"""The demonstration: what it shows, and that what it serves answers."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+from backsight.memory import open_memory
+
+DEMO = [sys.executable, "-m", "backsight", "demo"]
+
+
+def test_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [*DEMO, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
+    )
+    for told in ("VolBreakout@demo", "404", "score", "Q   Sim   Rec  Conf   Aff", "Intact: 407 links"):
+        assert told in ran.stdout
+    assert len(ran.stdout.splitlines()) < 30
+    with open_memory(f"sqlite:///{tmp_path}/demo.db", owner="demo") as memory:
+        assert memory.get_my_deployments().deployments[0].tally.trades == 404
+
+
+def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
+    heads = []
+    for name in ("one", "two"):
+        store = tmp_path / f"{name}.db"
+        subprocess.run([*DEMO, "--no-serve", "--seed", "3", "--store", str(store)], capture_output=True, check=True)
+        with open_memory(f"sqlite:///{store}", owner="demo") as memory:
+            heads.append(memory.export_audit().head)
+    assert heads[0] == heads[1]
+
+
+def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.db").write_text("mine")
+    ran = subprocess.run([*DEMO, "--store", str(tmp_path / "mine.db")], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("Conflict: store: ")
+    assert (tmp_path / "mine.db").read_text() == "mine"
+
+
+def test_what_it_serves_answers_and_it_stops_when_told() -> None:
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen([*DEMO, "--port", "0"], stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        shown = ""
+        while "Stop with Ctrl-C" not in shown:
+            line = process.stdout.readline()
+            assert line, shown
+            shown += line
+        address = re.search(r"REST\s+(http://127\.0\.0\.1:\d+)", shown)
+        assert address is not None
+        with httpx.Client(base_url=address[1], timeout=30) as client:
+            found = client.post("/api/v1/recall/recall_memories", json={"symbol": "XAUUSD", "mode": "sim"}).json()
+            assert len(found["memories"]) == 10
+            assert client.get("/api/v1/docs").status_code == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) in (0, 130, -signal.SIGINT)

@@ -1,0 +1,99 @@
+"""MCP with a real client, over standard input and output."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+
+from backsight.memory import OPERATIONS, open_memory
+from backsight.surfaces.mcp import tools_for
+from backsight.testing import T0, FakeClock, a_trade_call
+from parity.surfaces import SURFACES, served
+
+
+def ask(audience: str, store: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, list[Any]]:
+    """The tools a client sees, and what they answer."""
+
+    async def talk() -> tuple[Any, list[Any]]:
+        command = ["-m", "backsight", "--url", store, "mcp", "--audience", audience]
+        async with Client(StdioServerParameters(command=sys.executable, args=command)) as client:
+            listed = await client.list_tools()
+            return listed.tools, [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return anyio.run(talk)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+def test_a_trader_remembers_and_recalls(store: str) -> None:
+    calls = [("remember_trade", a_trade_call()), ("recall_memories", {"symbol": "XAUUSD"})]
+    tools, (remembered, recalled) = ask("trader", store, calls)
+    assert {tool.name for tool in tools} == set(tools_for("trader"))
+    assert not remembered.is_error
+    assert recalled.structured_content["memories"][0]["id"] == remembered.structured_content["episode_id"]
+    by_name = {tool.name: tool for tool in tools}
+    for name, result in (("remember_trade", remembered), ("recall_memories", recalled)):
+        jsonschema.validate(result.structured_content, by_name[name].output_schema)
+
+
+def test_bad_input_is_an_error_a_model_can_correct(store: str) -> None:
+    _, (refused,) = ask("trader", store, [("remember_trade", a_trade_call(direction="lnog"))])
+    assert refused.is_error
+    assert "did you mean 'long'" in refused.content[0].text
+
+
+@pytest.mark.parametrize("audience", ["trader", "coach", "owner"])
+def test_tools_are_annotated_and_say_when_to_use_them(audience: str, store: str) -> None:
+    tools, _ = ask(audience, store, [])
+    for tool in tools:
+        operation = OPERATIONS[tool.name]
+        assert tool.annotations.open_world_hint is False
+        assert tool.annotations.read_only_hint == (operation.kind == "query")
+        assert tool.annotations.idempotent_hint == operation.idempotent
+        assert tool.description == operation.description
+        assert all(each.get("description") for each in tool.input_schema["properties"].values())
+        assert tool.input_schema["additionalProperties"] is False
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+
+
+def test_a_coach_can_write_nothing_and_an_owner_may_do_all() -> None:
+    assert {operation.kind for operation in tools_for("coach").values()} == {"query"}
+    assert len(tools_for("coach")) <= 16
+    assert tools_for("owner") == OPERATIONS
+
+
+def test_a_tool_of_another_audience_does_not_exist(store: str) -> None:
+    with pytest.raises((MCPError, ExceptionGroup)) as caught:
+        ask("coach", store, [("remember_trade", a_trade_call())])
+    error: BaseException = caught.value
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    assert "No tool 'remember_trade'" in str(error)
+    with open_memory(store) as memory:
+        assert memory.list_trades().trades == ()
+
+
+def test_what_one_surface_wrote_another_reads(store: str) -> None:
+    clock = FakeClock(T0)
+    with SURFACES["mcp"](store, clock) as call:
+        remembered = call("remember_trade", a_trade_call())
+    with SURFACES["rest"](store, clock) as call:
+        assert call("get_trade", {"trade_id": remembered["trade"]["id"]})["trade"] == remembered["trade"]
+
+
+def test_the_http_server_answers_the_handshake_era_too(store: str) -> None:
+    async def talk(address: str) -> str:
+        async with Client(f"{address}/mcp", mode="legacy") as client:
+            await client.list_tools()
+            return client.protocol_version
+
+    with served(store, FakeClock(T0)) as address:
+        assert anyio.run(talk, address) == "2025-11-25"

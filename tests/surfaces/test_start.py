@@ -1,0 +1,53 @@
+"""Starting quickly is mostly not importing: what each command leaves alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DATABASE = {"sqlalchemy", "alembic", "psycopg"}
+SERVERS = {"fastapi", "mcp", "mcp_types", "starlette", "uvicorn", "httpx"}
+OTHERS = {"numpy", "pydantic", "rich"}
+
+PROGRAM = """
+import sys
+from backsight.surfaces.main import main
+sys.argv = ["backsight", *sys.argv[1:]]
+try:
+    main()
+except SystemExit:
+    pass
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "left_alone"),
+    [
+        ("--help", DATABASE | SERVERS | OTHERS),
+        ("--version", DATABASE | SERVERS | OTHERS),
+        ("trades --help", SERVERS | {"alembic", "psycopg", "rich", "numpy"}),
+        ("trades list --json", SERVERS | {"alembic", "psycopg", "rich", "numpy"}),
+        ("mcp", {"alembic", "psycopg", "fastapi", "rich", "numpy"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(words: str, left_alone: set[str], tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words.split()],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "BACKSIGHT_URL": f"sqlite:///{tmp_path}/store.db"},
+        check=True,
+    )
+    imported = set(ran.stderr.split("\n")[-2].split())
+    assert "backsight" in imported
+    assert imported & left_alone == set()
+
+
+def test_importing_backsight_opens_nothing() -> None:
+    program = "import sys, backsight; print(*{name.partition('.')[0] for name in sys.modules})"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) & (DATABASE | SERVERS | OTHERS) == set()
