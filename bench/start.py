@@ -1,1 +1,84 @@
-"""placeholder"""
+"""How long until `backsight` says something: help, and the first MCP answer.
+
+Each time is the median of several runs in fresh processes, beside that of an empty Python started in between,
+so that the ratio says something on any machine.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PYTHON = sys.executable
+BACKSIGHT = str(Path(PYTHON).with_name("backsight"))
+PROTOCOL = "2025-11-25"
+
+
+def seconds(work: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def first_answer(url: str) -> None:
+    """Start the server, shake hands, call a tool and read what it answers."""
+    client = {"name": "bench", "version": "1"}
+    messages = [
+        ("initialize", 1, {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}),
+        ("notifications/initialized", None, {}),
+        ("tools/call", 2, {"name": "recall_memories", "arguments": {"symbol": "XAUUSD"}}),
+    ]
+    with subprocess.Popen([BACKSIGHT, "--url", url, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for method, number, params in messages:
+            told = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
+            server.stdin.write(json.dumps(told).encode() + b"\n")
+            server.stdin.flush()
+            if number:
+                answer = json.loads(server.stdout.readline())
+                assert "result" in answer, answer
+        assert answer["result"]["structuredContent"]["candidates"] == 0
+        server.kill()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=11)
+    runs = parser.parse_args().runs
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/store.db"
+        run(BACKSIGHT, "--url", url, "admin", "verify-audit")
+        subjects: dict[str, Callable[[], None]] = {
+            "an empty Python": lambda: run(PYTHON, "-c", "pass"),
+            "import of the MCP SDK alone": lambda: run(PYTHON, "-c", "import mcp.server.lowlevel"),
+            "backsight --help": lambda: run(BACKSIGHT, "--help"),
+            "backsight trades list --json": lambda: run(BACKSIGHT, "--url", url, "trades", "list", "--json"),
+            "backsight mcp, first tool call answered": lambda: first_answer(url),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in subjects}
+        for _ in range(runs):
+            for name, work in subjects.items():
+                taken[name].append(seconds(work))
+    base = statistics.median(taken["an empty Python"])
+    print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores, {runs} runs each\n")
+    print("| what | median | fastest | slowest | times an empty Python |")
+    print("|---|---|---|---|---|")
+    for name, times in taken.items():
+        middle = statistics.median(times)
+        print(f"| {name} | {middle:.2f} s | {min(times):.2f} s | {max(times):.2f} s | {middle / base:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
