@@ -1,12 +1,10 @@
 """Both databases for every test that asks for a store: a file, and a schema of a PostgreSQL started once per run."""
 
-import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,9 +12,8 @@ from sqlalchemy import create_engine, text
 
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock
+from support import POSTGRES, fresh_postgres
 
-POSTGRES = "TEST_POSTGRES_URL"
-_counter = itertools.count()
 _running: list[tuple[object, Path]] = []
 
 settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -49,17 +46,6 @@ def pytest_unconfigure() -> None:
         server.cleanup()  # type: ignore[attr-defined]
         shutil.rmtree(folder, ignore_errors=True)
     _running.clear()
-
-
-def fresh_postgres() -> str:
-    """The URL of a new, empty schema."""
-    schema = f"t{os.getpid()}_{next(_counter)}"
-    engine = create_engine(os.environ[POSTGRES])
-    with engine.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
-    engine.dispose()
-    base = os.environ[POSTGRES]
-    return f"{base}{'&' if '?' in base else '?'}options={quote(f'-csearch_path={schema}')}"
 
 
 @pytest.fixture

@@ -1,12 +1,30 @@
-"""What tests of the store share: raw access, as somebody with the database's password has it."""
+"""What tests of the store share: empty schemas, and raw access as somebody with the password has it."""
 
+import itertools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine, event, text
 
 from backsight.memory import Memory
 from backsight.testing import FakeClock, a_trade_call
+
+POSTGRES = "TEST_POSTGRES_URL"
+"""The variable that names the server which the run has started."""
+_counter = itertools.count()
+
+
+def fresh_postgres() -> str:
+    """The URL of a new, empty schema."""
+    schema = f"t{os.getpid()}_{next(_counter)}"
+    engine = create_engine(os.environ[POSTGRES])
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    engine.dispose()
+    base = os.environ[POSTGRES]
+    return f"{base}{'&' if '?' in base else '?'}options={quote(f'-csearch_path={schema}')}"
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import pytest
 
 from backsight.memory import OPERATIONS
 from backsight.testing import T0, FakeClock, a_trade_call
-from conftest import fresh_postgres
 from parity.surfaces import SURFACES
+from support import fresh_postgres
 
 DEPLOYED = {"deployment": "VolBreakout@main"}
 CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdown_pct": 0.0}
