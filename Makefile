@@ -15,6 +15,7 @@ setup: $(READY)  ## Make the environment in .venv
 $(READY): requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Backsight needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }
+	@echo "Making $(VENV): about a minute where nothing is cached."
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

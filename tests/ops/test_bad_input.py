@@ -60,6 +60,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"pnl": 0.0}, "pnl_r: 3.0 has another sign than pnl 0.0"),
     ({"risk": 100.0}, "pnl_r: 3.0 is not pnl / risk = 11.75; give one of pnl_r and risk"),
     ({"risk": 1e-320, "pnl_r": None}, "pnl: too large or too small beside the other numbers"),
+    ({"size": 1e308, "stop_price": -1e308, "pnl_r": None}, "stop_price: too large or too small beside the other"),
     ({"symbol": ""}, "symbol: is empty; give some text"),
     ({"symbol": "XAU\0USD"}, "symbol: holds a NUL character; remove it"),
     ({"symbol": " XAUUSD"}, "symbol: has spaces around it or control characters; give one clean line"),

@@ -12,21 +12,8 @@ from backsight.core.trades.trade import Trade
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock, a_trade_call
 
-SEED_CALL: dict[str, Any] = {
-    "symbol": "XAUUSD",
-    "direction": "long",
-    "entry_price": 5175.0,
-    "exit_price": 5190.5,
-    "pnl": 1175.0,
-    "pnl_r": 3.0,
-    "strategy_name": "VolBreakout",
-    "market_context": "Gold above the prior high as London opened",
-    "context_regime": "trending_up",
-    "context_atr_d1": 95.0,
-    "confidence": 0.8,
-    "reflection": "Entered late, still paid.",
-    "max_adverse_excursion": 210.0,
-}
+SEED_CALL = a_trade_call(reflection="Entered late, still paid.", max_adverse_excursion=210.0)
+"""Exactly the arguments that outcome-weighted memory was first described with, no more and no fewer."""
 
 
 def test_a_call_with_exactly_the_seeds_arguments_works(memory: Memory) -> None:
@@ -78,6 +65,12 @@ def test_the_outcome_is_in_the_best_unit_known(memory: Memory, given: dict[str, 
 def test_without_risk_and_size_there_is_no_outcome_but_a_result(memory: Memory) -> None:
     trade = memory.remember_trade(**a_trade_call(pnl_r=None)).trade
     assert (trade.outcome, trade.pnl, trade.won) == (None, 1175.0, True)
+
+
+def test_numbers_too_small_to_divide_by_give_no_outcome(memory: Memory) -> None:
+    call = a_trade_call(pnl_r=None, size=1e-322, entry_price=1e-10, context_atr_d1=1e-300, context={"atr_h1": 1e300})
+    trade = memory.remember_trade(**call).trade
+    assert (trade.outcome, trade.context.atr_ratio_h1_d1) == (None, None)
 
 
 def test_pnl_is_net_of_fees(memory: Memory) -> None:

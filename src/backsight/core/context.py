@@ -1,5 +1,6 @@
 """The context vector: the market and the agent's state at one instant, as far as they are known."""
 
+import math
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -49,7 +50,7 @@ class ContextVector:
         ('symbol', 'price', 'atr_d1', 'atr_h1', 'atr_ratio_h1_d1', 'session', 'hour_utc', 'day_of_week')
         """
         derived: dict[str, object] = {"symbol": symbol, "price": price}
-        if self.atr_d1 and self.atr_h1 is not None:
+        if self.atr_d1 and self.atr_h1 is not None and math.isfinite(self.atr_h1 / self.atr_d1):
             derived["atr_ratio_h1_d1"] = self.atr_h1 / self.atr_d1
         if at is not None:
             derived |= {"session": session_of(at), "hour_utc": at.hour, "day_of_week": at.weekday()}

@@ -63,10 +63,15 @@ class Operation:
         title = "".join(word.capitalize() for word in self.name.split("_"))
         return create_model(title + "Arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
+    @property
+    def returns(self) -> Any:
+        """The type of the result."""
+        return self._hints["return"]
+
     @cached_property
     def result(self) -> TypeAdapter[Any]:
         """What turns the result into JSON, and describes it."""
-        return TypeAdapter(self._hints["return"])
+        return TypeAdapter(self.returns)
 
     def check(self, arguments: object) -> dict[str, Any]:
         """The arguments as the function takes them, or `Invalid` with the field and the remedy."""

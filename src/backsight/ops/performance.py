@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from backsight.core.strategies import Deployment
 from backsight.core.trades.summary import Tally, tally
 from backsight.core.trades.trade import Trade
-from backsight.ops.arguments import Instant, Name
+from backsight.ops.arguments import AsOf, Name, SeenAt
 from backsight.ops.context import Context
 from backsight.ops.operation import query
 from backsight.ops.strategies import deployment_named
@@ -43,8 +43,8 @@ def get_my_deployments(
     *,
     deployment_id: Annotated[Name | None, "Only this one, by name or id."] = None,
     detail: Annotated[Detail, "'trades' adds the last 30 closed trades of each."] = "list",
-    as_of: Annotated[Instant | None, "What was known at this instant; now if left out."] = None,
-    seen_at: Annotated[Instant | None, "Of that, what this store had recorded by this instant."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
 ) -> Deployments:
     """Get your deployments, each with its number of trades, wins and net result."""
     horizon = ctx.horizon(as_of, seen_at)

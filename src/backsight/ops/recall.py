@@ -12,7 +12,18 @@ from backsight.core.recall.rank import RecalledMemory, rank
 from backsight.core.recall.score import Query
 from backsight.core.regime import Regime
 from backsight.core.trades.trade import Direction
-from backsight.ops.arguments import ContextArgument, Instant, Limit, Name, NotNegative, Prose, Symbol, Tags
+from backsight.ops.arguments import (
+    AsOf,
+    ContextArgument,
+    Instant,
+    Limit,
+    Name,
+    NotNegative,
+    Prose,
+    SeenAt,
+    Symbol,
+    Tags,
+)
 from backsight.ops.context import Context
 from backsight.ops.operation import query
 from backsight.ops.strategies import deployment_named
@@ -54,8 +65,8 @@ def recall_memories(
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only what ended at or after this instant."] = None,
     until: Annotated[Instant | None, "Only what ended before this instant."] = None,
-    as_of: Annotated[Instant | None, "What was known at this instant; now if left out."] = None,
-    seen_at: Annotated[Instant | None, "Of that, what this store had recorded by this instant."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
 ) -> Recall:
     """Recall past trades in contexts like this one, weighted by how they ended.
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
@@ -16,6 +16,7 @@ from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Direction, Outcome, Trade, outcome_of, risk_to_stop
 from backsight.ops.arguments import (
+    AsOf,
     ContextArgument,
     Cursor,
     Instant,
@@ -27,6 +28,7 @@ from backsight.ops.arguments import (
     Positive,
     Prose,
     Reason,
+    SeenAt,
     Share,
     Symbol,
     Tags,
@@ -124,7 +126,7 @@ def remember_trade(
     entry = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     entry = entry.completed(symbol=symbol, price=entry_price, at=opened_at)
     if risk is None and pnl_r is None and stop_price is not None and size is not None:
-        risk = risk_to_stop(direction, entry_price=entry_price, stop_price=stop_price, size=size)
+        risk = finite("stop_price", risk_to_stop(direction, entry_price=entry_price, stop_price=stop_price, size=size))
     outcome = _outcome(pnl, pnl_r=pnl_r, risk=risk, size=size, entry_price=entry_price, atr_d1=entry.atr_d1)
     with ctx.writing() as transaction:
         home = _home(transaction, ctx, deployment, strategy_name)
@@ -250,8 +252,8 @@ def list_trades(
     until: Annotated[Instant | None, "Only trades closed before this instant."] = None,
     limit: Annotated[Limit, "How many at most."] = 20,
     cursor: Annotated[Cursor | None, "The next_cursor of the page before."] = None,
-    as_of: Annotated[Instant | None, "What was known at this instant; now if left out."] = None,
-    seen_at: Annotated[Instant | None, "Of that, what this store had recorded by this instant."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
 ) -> TradePage:
     """List closed trades, newest first, a page at a time."""
     horizon = ctx.horizon(as_of, seen_at)
@@ -283,8 +285,8 @@ def get_trade(
     ctx: Context,
     *,
     trade_id: Annotated[Key, "The trade's id, as remember_trade or list_trades gave it."],
-    as_of: Annotated[Instant | None, "What was known at this instant; now if left out."] = None,
-    seen_at: Annotated[Instant | None, "Of that, what this store had recorded by this instant."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
 ) -> TradeRead:
     """Get one trade with its context, its outcome and the episode it left behind."""
     horizon = ctx.horizon(as_of, seen_at)
@@ -330,14 +332,16 @@ def _outcome(
     if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
         raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
     outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, peak_size=size, entry_price=entry_price, atr_d1=atr_d1)
-    if outcome is not None:
-        finite("pnl", outcome.value)
+    finite("pnl", None if outcome is None else outcome.value)
     return outcome
 
 
-def finite(field: str, value: float) -> float:
+N = TypeVar("N", float, None, float | None)
+
+
+def finite(field: str, value: N) -> N:
     """A computed number that can be kept."""
-    if not math.isfinite(value):
+    if value is not None and not math.isfinite(value):
         raise Invalid("too large or too small beside the other numbers; check the units", field=field)
     return value
 

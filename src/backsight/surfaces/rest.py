@@ -61,7 +61,7 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
             summary=operation.summary,
             description=operation.description,
             tags=[operation.noun],
-            response_model=operation.result._type,
+            response_model=operation.returns,
             responses={kind.status: _described(kind) for kind in KINDS},
         )
     app.add_exception_handler(BacksightError, _on_error)

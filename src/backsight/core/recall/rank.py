@@ -45,7 +45,7 @@ def ended(episode: Episode) -> str:
     """The outcome in the trader's words."""
     outcome = episode.outcome
     if outcome is None:
-        return "no outcome" if episode.pnl is None else f"{signed(episode.pnl, 2)} in money"
+        return "no outcome" if episode.pnl is None else f"{signed(episode.pnl, 2)} at a risk not known"
     match outcome.unit:
         case "R":
             return f"{signed(outcome.value)}R"

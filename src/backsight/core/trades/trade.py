@@ -46,12 +46,11 @@ def outcome_of(
         return Outcome(value=pnl_r, unit="R")
     if risk:
         return Outcome(value=net / risk, unit="R")
-    if not peak_size or not entry_price:
-        return None
-    notional = abs(peak_size * entry_price)
-    if atr_d1:
-        return Outcome(value=net / (notional * (atr_d1 / abs(entry_price))), unit="vol")
-    return Outcome(value=net / notional, unit="pct")
+    notional = abs((peak_size or 0.0) * (entry_price or 0.0))
+    daily_move = abs((peak_size or 0.0) * (atr_d1 or 0.0))  # notional × ATR as a share of price
+    if notional and daily_move:
+        return Outcome(value=net / daily_move, unit="vol")
+    return Outcome(value=net / notional, unit="pct") if notional else None
 
 
 def risk_to_stop(direction: Direction, *, entry_price: float, stop_price: float, size: float) -> float | None:

@@ -1,0 +1,83 @@
+"""Killed at any moment, by many at once: what was acknowledged is there, the rest wholly or not at all."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pytest
+
+from backsight.memory import open_memory
+
+WRITER = """
+import sys
+from backsight import open_memory
+from backsight.testing import a_trade_call
+
+url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with open_memory(url, owner="ana") as memory:
+    for number in range(count):
+        key = f"{name}-{number}"
+        memory.remember_trade(**a_trade_call(idempotency_key=key, strategy_name=f"S{number % 3}", tags=[key]))
+        print(key, flush=True)
+"""
+
+
+@contextmanager
+def writer(url: str, name: str, count: int) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
+    command = [sys.executable, "-c", WRITER, url, name, str(count)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, process.stdout
+
+
+def kept(url: str) -> list[str]:
+    """The key of every trade in the store, after checking each against its episode and the chain."""
+    with open_memory(url, owner="ana") as memory:
+        assert memory.verify_audit().intact
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = memory.list_trades(limit=100, cursor=cursor)
+            found += [trade.tags[0] for trade in page.trades]
+            for trade in page.trades:
+                episode = memory.get_trade(trade_id=trade.id).episode
+                assert episode is not None
+                assert (episode.pnl, episode.tags) == (trade.pnl, trade.tags)
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_nothing_acknowledged_is_lost(url: str) -> None:
+    open_memory(url).close()
+    rng = random.Random(20261115)
+    acknowledged: list[str] = []
+    for turn in range(200):
+        with writer(url, f"turn{turn}", 1000) as (process, said):
+            acknowledged.append(said.readline().strip())
+            time.sleep(rng.uniform(0, 0.05))
+            os.kill(process.pid, signal.SIGKILL)
+            acknowledged += [line.strip() for line in said if line.endswith("\n")]
+    found = kept(url)
+    assert len(found) == len(set(found))
+    assert set(acknowledged) <= set(found)
+    assert len(found) - len(acknowledged) <= 200  # written, killed before it could say so
+    with writer(url, "turn7", 5) as (process, said):  # again, harmlessly
+        assert said.read().split()[:1] == ["turn7-0"]
+    assert len(kept(url)) - len(found) <= 4
+
+
+@pytest.mark.slow
+def test_sixteen_processes_lose_nothing_and_write_nothing_twice(url: str) -> None:
+    command = [sys.executable, "-c", WRITER, url]
+    running = [subprocess.Popen([*command, f"p{number}", "25"], stdout=subprocess.DEVNULL) for number in range(16)]
+    assert [process.wait() for process in running] == [0] * 16
+    found = kept(url)
+    assert sorted(found) == sorted(f"p{process}-{number}" for process in range(16) for number in range(25))

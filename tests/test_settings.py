@@ -1,0 +1,42 @@
+"""Settings from a mapping."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from backsight.core.errors import Invalid
+from backsight.settings import Settings, data_folder, settings_from
+
+
+def test_defaults_need_no_environment() -> None:
+    settings = settings_from({"HOME": "/home/ana", "PATH": "/bin"})
+    assert (settings.owner, settings.actor) == ("me", "python")
+    assert settings.url.startswith("sqlite:////home/ana/")
+
+
+def test_values_come_from_the_mapping_and_empty_ones_do_not_count() -> None:
+    given = {"BACKSIGHT_URL": "sqlite:///x.db", "BACKSIGHT_OWNER": "ana", "BACKSIGHT_ACTOR": ""}
+    assert settings_from(given) == Settings(url="sqlite:///x.db", owner="ana", actor="python")
+
+
+@pytest.mark.parametrize("owner", [" ", "a\nb", "x" * 101, "a\0"])
+def test_an_owner_that_is_no_name_is_refused(owner: str) -> None:
+    with pytest.raises(Invalid, match="owner: "):
+        settings_from({"BACKSIGHT_OWNER": owner})
+
+
+@pytest.mark.parametrize(
+    ("platform", "values", "folder"),
+    [
+        ("linux", {"HOME": "/home/ana"}, "/home/ana/.local/share/backsight"),
+        ("linux", {"HOME": "/home/ana", "XDG_DATA_HOME": "/data"}, "/data/backsight"),
+        ("darwin", {"HOME": "/Users/ana"}, "/Users/ana/Library/Application Support/backsight"),
+        ("win32", {"HOME": "C:/ana", "LOCALAPPDATA": "C:/ana/local"}, "C:/ana/local/backsight"),
+    ],
+)
+def test_the_data_folder_follows_the_platform(
+    monkeypatch: pytest.MonkeyPatch, platform: str, values: dict[str, str], folder: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert data_folder(values) == Path(folder)
