@@ -1,4 +1,4 @@
-"""Accounts: where positions are held, and whether the money in them is real."""
+"""Accounts and what they hold: where positions are, and whether the money in them is real."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,8 +6,10 @@ from typing import Literal, get_args
 
 Mode = Literal["live", "paper", "sim"]
 PositionMode = Literal["netting", "hedging"]
+Direction = Literal["long", "short"]
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +26,40 @@ class Account:
     """`hedging` accounts may hold several positions in one symbol."""
     known_at: datetime
     recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What the broker says is held under one key."""
+
+    position_key: str
+    """The broker's id of the position, else the symbol."""
+    symbol: str
+    direction: Direction
+    size: float
+    """In base units, above 0."""
+    mark: float
+    average_price: float | None = None
+    """As the broker has it."""
+    leverage: float | None = None
+    stop_price: float | None = None
+    target_price: float | None = None
+    liquidation_price: float | None = None
+
+    @property
+    def signed_size(self) -> float:
+        return self.size if self.direction == "long" else -self.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portfolio:
+    """What the broker says an account holds at an instant."""
+
+    at: datetime
+    equity: float
+    cash: float
+    positions: tuple[Position, ...] = ()
+
+    def by_key(self) -> dict[str, Position]:
+        """The positions by their key."""
+        return {position.position_key: position for position in self.positions}

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from backsight.core.errors import Invalid
 from backsight.core.memory.kind import MemoryKind
+from backsight.core.portfolio import Direction
 from backsight.core.recall.rank import RecalledMemory, rank
 from backsight.core.recall.score import Query
 from backsight.core.regime import Regime
-from backsight.core.trades.trade import Direction
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,

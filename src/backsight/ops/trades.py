@@ -11,10 +11,10 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import Episode, continues, episode_of_trade
 from backsight.core.numbers import positive_zero
-from backsight.core.portfolio import Mode
+from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
-from backsight.core.trades.trade import Direction, Outcome, Trade, outcome_of, risk_to_stop
+from backsight.core.trades.trade import Outcome, Trade, outcome_of, risk_to_stop
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from backsight.core.context import ContextVector
+from backsight.core.portfolio import Direction
 from backsight.core.regime import session_of
 from backsight.core.simulated import Hour, simulated_hours
-from backsight.core.trades.trade import Direction
 from backsight.memory import Memory
 from backsight.runtime.clock import SimulatedClock
 

@@ -6,16 +6,17 @@
 False
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
+from backsight.core.trades.fill import Fill
 from backsight.core.trades.trade import Outcome
 from backsight.memory import open_memory
 from backsight.runtime.clock import SimulatedClock as FakeClock
 
-__all__ = ["T0", "FakeClock", "a_trade_call", "an_episode", "open_memory"]
+__all__ = ["T0", "FakeClock", "a_fill", "a_trade_call", "an_episode", "open_memory"]
 
 T0 = datetime(2026, 6, 4, 10, tzinfo=UTC)
 
@@ -35,6 +36,33 @@ def a_trade_call(**changes: Any) -> dict[str, Any]:
         "context_atr_d1": 95.0,
         "confidence": 0.8,
     } | changes
+
+
+def a_fill(number: int = 0, *, quantity: float = 1.0, price: float | None = 100.0, **changes: Any) -> Fill:
+    """An execution as a broker reports it; `number` orders fills, a minute apart from T0 on."""
+    at = T0 + timedelta(minutes=number)
+    made: dict[str, Any] = {
+        "owner_id": "ana",
+        "account_id": "account",
+        "id": f"fill-{number:06d}",
+        "kind": "trade",
+        "at": at,
+        "sequence": number,
+        "position_key": "BTC",
+        "symbol": "BTC",
+        "quantity": quantity,
+        "price": price,
+        "price_source": "reported",
+        "fee": 0.0,
+        "amount": 0.0,
+        "realized_pnl": None,
+        "reason": None,
+        "decision_id": None,
+        "group_id": None,
+        "known_at": at,
+        "recorded_at": at,
+    }
+    return Fill(**(made | changes))
 
 
 def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) -> Episode:

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.context import ContextVector
-from backsight.core.portfolio import Mode
-from backsight.core.trades.trade import Direction, Outcome, Trade
+from backsight.core.portfolio import Direction, Mode
+from backsight.core.trades.trade import Outcome, Trade
 
 EpisodeKind = Literal["trade", "call", "inaction"]
 

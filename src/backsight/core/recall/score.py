@@ -12,7 +12,8 @@ from backsight.core.context import ContextVector
 from backsight.core.instants import days_between
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import sigmoid
-from backsight.core.trades.trade import Direction, Outcome, OutcomeUnit
+from backsight.core.portfolio import Direction
+from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 CATEGORIES = {"regime": 0.25, "volatility_regime": 0.15, "session": 0.10}
 NUMBERS = {"atr_d1": (0.15, 0.3), "atr_h1": (0.10, 0.3), "spread_as_atr_pct": (0.05, 0.5), "price": (0.10, 0.2)}

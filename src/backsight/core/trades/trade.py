@@ -2,16 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal
 
 from backsight.core.context import ContextVector
-from backsight.core.portfolio import Mode
+from backsight.core.portfolio import Direction, Mode
 
-Direction = Literal["long", "short"]
 TradeStatus = Literal["open", "closed"]
 OutcomeUnit = Literal["R", "vol", "pct"]
-
-DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,125 @@
+"""How far a trade went for and against us, and what it put at risk."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from backsight.core.market import Bar
+from backsight.core.trades.fold import RoundTrip, Step
+from backsight.core.trades.trade import risk_to_stop
+
+ExcursionSource = Literal["bars", "marks"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A price or a stop that was seen at an instant."""
+
+    at: datetime
+    price: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excursions:
+    """Extremes of realised + unrealised over the life of a trade, in money, and where they come from."""
+
+    mfe: float
+    """Most favourable: 0 or more."""
+    mae: float
+    """Most adverse: 0 or less."""
+    mfe_at: datetime
+    mae_at: datetime
+    source: ExcursionSource
+    interval_seconds: int | None
+    """Of the bars they come from."""
+
+
+def excursions(trip: RoundTrip, *, bars: Sequence[Bar] = (), marks: Sequence[Seen] = ()) -> Excursions | None:
+    """The excursions of a round trip from bars where there are any, else from marks; None where there is neither.
+
+    Bars count whole, from that of the entry to that of the exit; what stands open is measured to the last one given.
+    """
+    during = [bar for bar in bars if _overlaps(trip, bar)]
+    values = list(_of_bars(trip, during)) if during else list(_of_marks(trip, marks))
+    if not values:
+        return None
+    values += [(step.at, step.realized_pnl) for step in trip.steps if step.size == 0]
+    best, worst = max(values, key=lambda each: each[1]), min(values, key=lambda each: each[1])
+    return Excursions(
+        mfe=max(0.0, best[1]),
+        mae=min(0.0, worst[1]),
+        mfe_at=best[0] if best[1] > 0 else trip.opened_at,
+        mae_at=worst[0] if worst[1] < 0 else trip.opened_at,
+        source="bars" if during else "marks",
+        interval_seconds=during[0].interval_seconds if during else None,
+    )
+
+
+def _overlaps(trip: RoundTrip, bar: Bar) -> bool:
+    """Whether a bar holds part of the trade; an exit at the instant a bar opens belongs to the bar before."""
+    if trip.closed_at is None or trip.closed_at == trip.opened_at:
+        return bar.closes_at > trip.opened_at and _until(trip, bar.opened_at)
+    return bar.closes_at > trip.opened_at and bar.opened_at < trip.closed_at
+
+
+def _until(trip: RoundTrip, at: datetime) -> bool:
+    return trip.closed_at is None or at <= trip.closed_at
+
+
+def _of_bars(trip: RoundTrip, bars: Iterable[Bar]) -> Iterator[tuple[datetime, float]]:
+    for bar in bars:
+        for step in _in_force(trip.steps, bar.opened_at, bar.closes_at):
+            for price in (bar.high, bar.low):
+                yield bar.closes_at, _value(trip, step, price)
+
+
+def _of_marks(trip: RoundTrip, marks: Iterable[Seen]) -> Iterator[tuple[datetime, float]]:
+    for mark in marks:
+        if mark.at >= trip.opened_at and _until(trip, mark.at):
+            *_, step = _in_force(trip.steps, mark.at, mark.at)
+            yield mark.at, _value(trip, step, mark.price)
+
+
+def _in_force(steps: Sequence[Step], start: datetime, end: datetime) -> list[Step]:
+    """The steps that held at some moment between two instants: the last one before, and those inside."""
+    before = [step for step in steps if step.at <= start][-1:]
+    return before + [step for step in steps if start < step.at < end]
+
+
+def _value(trip: RoundTrip, step: Step, price: float) -> float:
+    way = 1.0 if trip.direction == "long" else -1.0
+    return step.realized_pnl + way * step.size * (price - step.average_cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """What a trade put at stake, in money."""
+
+    initial: float | None
+    """At the first stop that was seen."""
+    largest: float | None
+    """At the worst moment; trailing a stop never lowers it."""
+
+
+def risk_of(trip: RoundTrip, stops: Sequence[Seen]) -> Risk:
+    """Size times the distance of average cost to the stop in force, on the losing side; a stop at or beyond entry gives
+    none."""
+    seen = sorted((stop for stop in stops if _until(trip, stop.at)), key=lambda stop: stop.at)
+    if not seen:
+        return Risk(initial=None, largest=None)
+    moments = sorted({*(step.at for step in trip.steps), *(stop.at for stop in seen)})
+    stakes = [stake for at in moments if (stake := _stake(trip, seen, at)) is not None]
+    first = _at_stake(trip, trip.steps[0], seen[0].price)
+    return Risk(initial=first, largest=max(stakes, default=None))
+
+
+def _stake(trip: RoundTrip, stops: Sequence[Seen], at: datetime) -> float | None:
+    step = [each for each in trip.steps if each.at <= at][-1:]
+    stop = [each for each in stops if each.at <= at][-1:]
+    return _at_stake(trip, step[0], stop[0].price) if step and stop else None
+
+
+def _at_stake(trip: RoundTrip, step: Step, stop: float) -> float | None:
+    risk = risk_to_stop(trip.direction, entry_price=step.average_cost, stop_price=stop, size=step.size)
+    return risk or None  # nothing is at stake where nothing is held

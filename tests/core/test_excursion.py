@@ -1,0 +1,113 @@
+"""Excursions and risk over the life of a trade."""
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.core.market import Bar
+from backsight.core.trades.excursion import Seen, excursions, risk_of
+from backsight.core.trades.fold import RoundTrip, fold
+from backsight.testing import T0, a_fill
+
+
+def minute(number: float) -> timedelta:
+    return timedelta(minutes=number)
+
+
+def a_bar(number: int, low: float, high: float) -> Bar:
+    return Bar(
+        symbol="BTC",
+        interval_seconds=60,
+        opened_at=T0 + minute(number),
+        open=low,
+        high=high,
+        low=low,
+        close=high,
+        volume=None,
+    )
+
+
+def trip(*executions: tuple[float, float, float]) -> RoundTrip:
+    """The round trip of (minute, quantity, price) executions."""
+    fills = [a_fill(number, quantity=q, price=p, at=T0 + minute(at)) for number, (at, q, p) in enumerate(executions)]
+    (made,) = fold(fills)
+    return made
+
+
+HELD = trip((0.5, 2, 100.0), (3.5, -2, 101.0))
+
+
+def test_bars_count_whole_from_that_of_the_entry_to_that_of_the_exit() -> None:
+    bars = [
+        a_bar(-1, 1, 999),
+        a_bar(0, 98, 103),
+        a_bar(1, 97, 102),
+        a_bar(2, 99, 106),
+        a_bar(3, 100, 104),
+        a_bar(4, 1, 999),
+    ]
+    found = excursions(HELD, bars=bars)
+    assert found is not None
+    assert (found.mfe, found.mae) == (12.0, -6.0)
+    assert (found.mfe_at, found.mae_at) == (T0 + minute(3), T0 + minute(2))
+    assert (found.source, found.interval_seconds) == ("bars", 60)
+
+
+def test_a_bar_that_opens_as_the_trade_closes_is_not_part_of_it() -> None:
+    found = excursions(trip((0, 1, 100.0), (1, -1, 101.0)), bars=[a_bar(0, 99, 102), a_bar(1, 1, 999)])
+    assert found is not None
+    assert (found.mfe, found.mae) == (2.0, -1.0)
+
+
+def test_without_bars_the_marks_tell() -> None:
+    marks = [Seen(at=T0 + minute(m), price=p) for m, p in ((0.6, 101.0), (2.0, 95.0), (9.0, 500.0))]
+    found = excursions(HELD, marks=marks)
+    assert found is not None
+    assert (found.mfe, found.mae, found.source, found.interval_seconds) == (2.0, -10.0, "marks", None)
+
+
+def test_without_either_nothing_is_known() -> None:
+    assert excursions(HELD) is None
+
+
+def test_what_was_realised_counts_with_what_is_open() -> None:
+    partly = trip((0, 2, 100.0), (1, -1, 110.0), (3, -1, 100.0))
+    found = excursions(partly, bars=[a_bar(0, 100, 110), a_bar(1, 90, 110), a_bar(2, 100, 100)])
+    assert found is not None
+    assert (found.mfe, found.mae) == (20.0, 0.0)
+
+
+def test_a_short_is_hurt_by_the_highs() -> None:
+    short = trip((0, -1, 100.0), (2, 1, 100.0))
+    found = excursions(short, bars=[a_bar(0, 95, 108), a_bar(1, 95, 101)])
+    assert found is not None
+    assert (found.mfe, found.mae) == (5.0, -8.0)
+
+
+@given(st.lists(st.tuples(st.floats(50, 150), st.floats(0, 50)), min_size=4, max_size=4))
+def test_excursions_hold_the_result_between_them(spans: list[tuple[float, float]]) -> None:
+    found = excursions(HELD, bars=[a_bar(n, low, low + more) for n, (low, more) in enumerate(spans)])
+    assert found is not None
+    assert found.mae <= min(0.0, HELD.realized_pnl) <= max(0.0, HELD.realized_pnl) <= found.mfe
+
+
+def test_risk_is_the_distance_to_the_stop_times_the_size() -> None:
+    found = risk_of(HELD, [Seen(at=T0 + minute(1), price=95.0)])
+    assert (found.initial, found.largest) == (10.0, 10.0)
+
+
+def test_trailing_a_stop_never_lowers_the_risk() -> None:
+    stops = [Seen(at=T0 + minute(m), price=p) for m, p in ((0.5, 95.0), (1, 98.0), (2, 101.0))]
+    assert risk_of(HELD, stops).largest == 10.0
+
+
+def test_widening_a_stop_or_adding_raises_it() -> None:
+    grown = trip((0, 1, 100.0), (2, 1, 104.0), (3, -2, 100.0))
+    assert risk_of(grown, [Seen(at=T0, price=95.0)]).largest == 14.0
+    assert risk_of(HELD, [Seen(at=T0 + minute(1), price=95.0), Seen(at=T0 + minute(2), price=90.0)]).largest == 20.0
+
+
+def test_a_stop_beyond_the_entry_gives_none() -> None:
+    assert risk_of(HELD, [Seen(at=T0 + minute(1), price=100.5)]).largest is None
+    assert risk_of(HELD, []).initial is None
