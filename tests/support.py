@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
@@ -72,3 +73,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
     memory.remember_trade(**a_trade_call(pnl=-300.0, pnl_r=-1.0, symbol="BTC/USDT"))
     clock.advance(minutes=1)
     memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason="range too narrow", direction="long")
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        file.write("time,open,high,low,close,volume\n2026-06-04T08:00:00Z,10,12,9,11,5\n")
+        file.flush()
+        memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from backsight.adapters.clocks import SystemClock
-from backsight.ops import admin, performance, recall, strategies, trades
+from backsight.ops import admin, events, performance, recall, strategies, trades
 from backsight.ops.context import Context
 from backsight.ops.operation import Operation, operation_of
 from backsight.ports import Clock
@@ -45,6 +45,7 @@ class Memory(Context):
     list_trades = trades.list_trades
     get_trade = trades.get_trade
     recall_memories = recall.recall_memories
+    import_bars = events.import_bars
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
 

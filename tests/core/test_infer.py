@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.fold import fold, open_trips
-from backsight.core.trades.infer import Stamp, infer_fills
+from backsight.core.trades.infer import Phase, Stamp, infer_fills
 from backsight.testing import T0, a_fill
 
 LONG = Position(position_key="BTC", symbol="BTC", direction="long", size=2.0, mark=100.0, average_price=100.0)
@@ -122,7 +123,7 @@ def test_a_flip_is_a_close_and_an_open() -> None:
 def test_between_ticks_the_bars_tell_what_closed_it(position: Position, bar: Bar, price: float, reason: str) -> None:
     (closed,) = infer([position], [], bars=[bar])
     assert (closed.price, closed.reason) == (price, reason)
-    assert closed.at == (T0 if reason == "unexplained" else bar.closes_at)
+    assert closed.at == (T0 - timedelta(microseconds=1) if reason == "unexplained" else bar.closes_at)
 
 
 def test_stopped_out_and_re_entered_at_the_same_size_is_two_trades() -> None:
@@ -161,6 +162,36 @@ def test_a_replayed_tick_names_the_same_fills() -> None:
     assert infer([LONG], [SHORT]) == infer([LONG], [SHORT])
     ids = {fill.id for tick in ("t1", "t2") for fill in infer([LONG], [SHORT], tick_id=tick)}
     assert len(ids) == 4
+
+
+@pytest.mark.parametrize("tick", range(20))
+@pytest.mark.parametrize("sequence", [0, 1])
+def test_what_happened_since_comes_before_what_the_tick_did(tick: int, sequence: int) -> None:
+    fills = ledger_of(LONG)
+    entered = replace(LONG, size=3.0, average_price=90.0, mark=90.0)
+    phases: list[tuple[Phase, Portfolio, dict[str, Position]]] = [
+        ("since", holding(), {"BTC": LONG}),
+        ("now", holding(entered), {}),
+    ]
+    for phase, held, seen in phases:
+        stamp = replace(STAMP, tick_id=f"t{tick}", phase=phase, sequence=sequence)
+        fills += infer_fills(open_trips(fold(fills)), held, stamp=stamp, last_seen=seen, bars={}, marks={"BTC": 90.0})
+    first, second = fold(fills)
+    assert (first.status, first.realized_pnl) == ("closed", -20.0)
+    assert (second.size, second.average_cost) == (3.0, 90.0)
+
+
+def test_a_bar_from_before_the_entry_touched_nothing() -> None:
+    stopped = replace(LONG, stop_price=95.0)
+    early = replace(a_bar(94.0, 101.0), opened_at=T0 - timedelta(days=30))
+    assert told(infer([stopped], [], bars=[early])) == [(-2.0, 104.0, "mark", "unexplained")]
+
+
+def test_a_position_that_vanished_without_a_mark_is_refused_by_name() -> None:
+    with pytest.raises(Invalid, match="marks: no mark of 'BTC', which the ledger still holds"):
+        infer_fills(
+            open_trips(fold(ledger_of(LONG))), holding(), stamp=STAMP, last_seen={}, bars={}, marks={"ETH": 1.0}
+        )
 
 
 POSITIONS = st.none() | st.builds(

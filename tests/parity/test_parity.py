@@ -12,6 +12,7 @@ from support import fresh_postgres
 
 DEPLOYED = {"deployment": "VolBreakout@main"}
 CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdown_pct": 0.0}
+BARS = str(Path(__file__).with_name("bars.csv"))
 LATER = "2026-06-04T09:30:00+00:00"
 
 FIRST_TRADE = ("remember_trade", a_trade_call(idempotency_key="one", closed_at=LATER, tags=["a b", "é"]))
@@ -56,6 +57,11 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("get_trade", {"trade_id": "nothing"}),
     ("get_my_deployments", {"detail": "trades"}),
     ("get_my_deployments", {"deployment_id": "nothing"}),
+    ("import_bars", {"path": BARS, "symbol": "XAUUSD"}),
+    ("import_bars", {"path": BARS, "symbol": "XAUUSD", "interval_seconds": 3600}),
+    ("import_bars", {"path": BARS}),
+    ("import_bars", {"path": BARS, "symbol": "XAUUSD", "timezone": "New York"}),
+    ("import_bars", {"path": "nowhere.csv", "symbol": "XAUUSD"}),
     ("verify_audit", {}),
     ("verify_audit", {"head": "1:beef"}),
     ("export_audit", {"after": 1, "limit": 2}),

@@ -71,7 +71,7 @@ def test_put_notes_only_what_changed(memory: Memory) -> None:
         transaction.put(ACCOUNTS, memory_account(memory))
         assert transaction.changes == []
         transaction.put(ACCOUNTS, memory_account(memory, currency="EUR"))
-        assert [dict(change.set) for change in transaction.changes] == [{"currency": "EUR"}]
+        assert [change.as_json()["set"] for change in transaction.changes] == [{"currency": "EUR"}]
     assert memory.verify_audit().intact
 
 

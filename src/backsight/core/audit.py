@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.errors import Invalid
-from backsight.core.ids import canonical_json
+from backsight.core.ids import canonical_json, digest
 from backsight.core.instants import format_instant
 
 GENESIS = "0" * 64
@@ -27,6 +27,40 @@ class Change:
 
     def as_json(self) -> dict[str, object]:
         return {"table": self.table, "key": list(self.key), "set": dict(self.set)}
+
+
+ITEM_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Many rows that one command added to a table: a short hash of each instead of its columns."""
+
+    table: str
+    items: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        return {"table": self.table, "count": len(self.items), "items": "".join(sorted(self.items))}
+
+
+def item_hash(cells: Mapping[str, Cell]) -> str:
+    """The first 16 hex digits of SHA-256 over a row's columns.
+
+    >>> item_hash({"a": 1, "b": None}) == item_hash({"b": None, "a": 1})
+    True
+    >>> len(item_hash({}))
+    16
+    """
+    return digest(cells)[:ITEM_LENGTH]
+
+
+def items_of(joined: str) -> list[str]:
+    """The hashes that a batch was written with.
+
+    >>> items_of("0" * 16 + "1" * 16)
+    ['0000000000000000', '1111111111111111']
+    """
+    return [joined[at : at + ITEM_LENGTH] for at in range(0, len(joined), ITEM_LENGTH)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +119,7 @@ def link_hash(row: AuditRow) -> str:
 
 
 def next_link(
-    head: Head, changes: Iterable[Change], *, owner_id: str, at: datetime, actor: str, operation: str
+    head: Head, changes: Iterable[Change | Batch], *, owner_id: str, at: datetime, actor: str, operation: str
 ) -> AuditRow:
     """The link that follows a head."""
     row = AuditRow(

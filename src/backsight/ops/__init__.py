@@ -5,6 +5,7 @@ NOUNS = {
     "recall": "Ask which memories matter here and now.",
     "strategies": "Save strategies, open accounts, deploy one on the other.",
     "performance": "See how deployments do.",
+    "events": "Bring in what the market did.",
     "admin": "Prove that nothing was changed, and keep the proof.",
 }
 """Every noun and what its operations are for; a module each."""

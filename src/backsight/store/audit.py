@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, insert
 
-from backsight.core.audit import EMPTY, AuditRow, Change, Head, next_link
+from backsight.core.audit import EMPTY, AuditRow, Batch, Change, Head, next_link
 from backsight.store.mapping import noun
 from backsight.store.reading import fetch_one, owned
 
@@ -19,7 +19,7 @@ def head(connection: Connection, owner: str) -> Head:
 
 
 def append(
-    connection: Connection, changes: Sequence[Change], *, owner: str, at: datetime, actor: str, operation: str
+    connection: Connection, changes: Sequence[Change | Batch], *, owner: str, at: datetime, actor: str, operation: str
 ) -> None:
     """Add the link that speaks for these changes."""
     link = next_link(head(connection, owner), changes, owner_id=owner, at=at, actor=actor, operation=operation)

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, select
 
 from backsight.store.audit import AUDIT
+from backsight.store.bars import BARS
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
@@ -13,7 +14,7 @@ from backsight.store.trades import TRADES
 REVISIONS = ("0001_0.1.0",)
 """Oldest first; each names the first release that needs it."""
 
-NOUNS: tuple[Noun[Any], ...] = (ACCOUNTS, STRATEGIES, DEPLOYMENTS, TRADES, EPISODES)
+NOUNS: tuple[Noun[Any], ...] = (ACCOUNTS, STRATEGIES, DEPLOYMENTS, TRADES, EPISODES, BARS)
 """What an owner's audit chain speaks for."""
 
 TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in NOUNS)})

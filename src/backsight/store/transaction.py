@@ -1,10 +1,11 @@
 """One command's writes: the rows, and for each what the audit chain will say of it."""
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert, select
 
-from backsight.core.audit import Change
+from backsight.core.audit import Batch, Change, item_hash
 from backsight.store.database import upsert
 from backsight.store.mapping import Noun
 
@@ -16,13 +17,21 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.changes: list[Change] = []
+        self.changes: list[Change | Batch] = []
 
     def add(self, noun: Noun[T], value: T) -> None:
         """Write a row that is not there yet."""
         row = noun.to_row(value)
         self.connection.execute(insert(noun.table).values(**row))
         self._note(noun, row, noun.cells(row))
+
+    def add_all(self, noun: Noun[T], values: Iterable[T]) -> None:
+        """Write many rows that are not there yet; the chain keeps a short hash of each."""
+        rows = [noun.to_row(value) for value in values]
+        if rows:
+            self.connection.execute(insert(noun.table), rows)
+            items = tuple(item_hash(noun.cells(row)) for row in rows)
+            self.changes.append(Batch(table=noun.table.name, items=items))
 
     def put(self, noun: Noun[T], value: T) -> None:
         """Write a row, in place of the one with its key if there is one; a row that says the same is left alone."""

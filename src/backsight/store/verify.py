@@ -1,11 +1,12 @@
 """Re-reading everything against the audit chain: what was changed behind our back, and where."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from backsight.core.audit import EMPTY, AuditRow, Cell, Finding, Head, link_hash
+from backsight.core.audit import EMPTY, AuditRow, Cell, Finding, Head, item_hash, items_of, link_hash
 from backsight.core.errors import BacksightError
 from backsight.core.ids import canonical_json
 from backsight.core.instants import parse_instant
@@ -40,6 +41,7 @@ class _Chain:
         self.kept = kept
         self.head = EMPTY
         self.state: State = {}
+        self.batched: dict[str, Counter[str]] = {}
         self.findings: list[Finding] = []
 
     def follow(self, row: Row) -> None:
@@ -70,20 +72,37 @@ class _Chain:
         key = noun.key_of(row)
         expected = self.state.pop((table, key), None)
         if expected is None:
-            self._row("added", table, key, "no command wrote this row")
+            if not self._from_batch(table, cells):
+                self._row("added", table, key, "no command wrote this row as it stands")
             return
         differing = [name for name in sorted(cells) if not _same(cells[name], expected.get(name))]
         if differing:
             told = "; ".join(f"{n} was {_shown(expected.get(n))}, is {_shown(cells[n])}" for n in differing)
             self._row("changed", table, key, told)
 
+    def _from_batch(self, table: str, cells: dict[str, Cell]) -> bool:
+        """Whether a batch wrote a row like this one that was not met yet."""
+        left = self.batched.get(table, Counter())
+        item = item_hash(cells) if all(not isinstance(cell, bytes) for cell in cells.values()) else ""
+        if left[item] < 1:
+            return False
+        left[item] -= 1
+        return True
+
     def name_removed(self) -> None:
+        for table, left in sorted(self.batched.items()):
+            lost = left.total()
+            if lost:
+                self._row("removed", table, (f"{lost} of a batch",), "written by a command, not there as they were")
         for table, key in sorted(self.state, key=str):
             self._row("removed", table, key, "written by a command, no longer there")
 
     def _apply(self, row: Row) -> None:
         try:
             for change in json.loads(row["changes"]):
+                if "items" in change:
+                    self.batched.setdefault(change["table"], Counter()).update(items_of(change["items"]))
+                    continue
                 key = (change["table"], tuple(change["key"]))
                 self.state.setdefault(key, {}).update(change["set"])
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
+from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.market import Bar
@@ -16,7 +17,9 @@ from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
 SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share are one."""
 AFTER_REPORTED = 1_000_000
-"""Inferred fills come after the reported ones of their instant."""
+"""Inferred fills come after the reported ones of their instant, and a later phase after an earlier one."""
+JUST_BEFORE = timedelta(microseconds=1)
+"""What happened since the last tick happened before this one."""
 
 Phase = Literal["since", "now"]
 """What happened since the last tick, or in this one."""
@@ -31,6 +34,8 @@ class Stamp:
     tick_id: str
     phase: Phase
     at: datetime
+    sequence: int = 0
+    """Of the tick, among those of its instant."""
     recorded_at: datetime
     decision_id: str | None = None
     flattened: bool = False
@@ -79,7 +84,7 @@ def infer_fills(
 
 
 def first_touch(trip: RoundTrip, seen: Position | None, bars: Iterable[Bar]) -> Touch | None:
-    """The first level that a bar reached: the stop before the target, and either before a liquidation.
+    """The first level that a bar reached after the entry; of several in one bar the stop, then a liquidation.
 
     A bar that opened beyond the level filled at its open.
     """
@@ -90,7 +95,7 @@ def first_touch(trip: RoundTrip, seen: Position | None, bars: Iterable[Bar]) -> 
         ("stop", seen.stop_price),
         ("liquidation", seen.liquidation_price),
     ]
-    for bar in bars:
+    for bar in (bar for bar in bars if bar.closes_at > trip.opened_at):
         worst, best = (bar.low, bar.high) if way > 0 else (bar.high, bar.low)
         for source, level in against:
             if level is not None and way * (worst - level) <= 0:
@@ -173,11 +178,17 @@ def _tolerance(trip: RoundTrip, position: Position, lot_step: float | None) -> f
 
 
 def _mark(position: Position | None, symbol: str, marks: Mapping[str, float]) -> float:
-    return position.mark if position is not None else marks[symbol]
+    if position is not None:
+        return position.mark
+    if symbol not in marks:
+        raise Invalid(
+            f"no mark of {symbol!r}, which the ledger still holds; give one for every position", field="marks"
+        )
+    return marks[symbol]
 
 
 def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int) -> Fill:
-    at = stamp.at if leg.touch is None else min(leg.touch.at, stamp.at)
+    at, sequence = _moment(leg, stamp, place)
     named = (stamp.account_id, stamp.tick_id, stamp.phase, key, leg.step)
     return Fill(
         owner_id=stamp.owner_id,
@@ -185,7 +196,7 @@ def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int) -> Fill
         id=derive_id("fill", *named),
         kind="inferred",
         at=at,
-        sequence=AFTER_REPORTED + place,
+        sequence=sequence,
         position_key=key,
         symbol=symbol,
         quantity=leg.quantity,
@@ -200,6 +211,15 @@ def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int) -> Fill
         known_at=stamp.at,
         recorded_at=stamp.recorded_at,
     )
+
+
+def _moment(leg: _Leg, stamp: Stamp, place: int) -> tuple[datetime, int]:
+    """When a fill took place, and its order there: what happened since the last tick comes before what this one did."""
+    latest = stamp.at
+    if stamp.phase == "since" and stamp.sequence == 0:
+        latest -= JUST_BEFORE
+    phase = 2 * stamp.sequence + (stamp.phase == "now")
+    return min(latest, leg.touch.at) if leg.touch else latest, AFTER_REPORTED * (1 + phase) + place
 
 
 def _reason(leg: _Leg, stamp: Stamp, symbol: str) -> str | None:

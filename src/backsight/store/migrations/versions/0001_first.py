@@ -1,4 +1,4 @@
-"""The first schema: accounts, strategies, deployments, trades, episodes and the audit chain."""
+"""The first schema: accounts, strategies, deployments, trades, episodes, bars and the audit chain."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -37,6 +37,21 @@ def upgrade() -> None:
         sa.Column("previous", TEXT, nullable=False),
         sa.Column("hash", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("owner_id", "sequence"),
+    )
+    op.create_table(
+        "bars",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("symbol", TEXT, nullable=False),
+        sa.Column("interval_seconds", WHOLE, nullable=False),
+        sa.Column("opened_at", INSTANT, nullable=False),
+        sa.Column("open", DOUBLE, nullable=False),
+        sa.Column("high", DOUBLE, nullable=False),
+        sa.Column("low", DOUBLE, nullable=False),
+        sa.Column("close", DOUBLE, nullable=False),
+        sa.Column("volume", DOUBLE, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "symbol", "interval_seconds", "opened_at"),
     )
     op.create_table(
         "strategies",

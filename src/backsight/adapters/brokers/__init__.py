@@ -1,0 +1,1 @@
+"""Brokers: one venue a file, the simulated one among them."""

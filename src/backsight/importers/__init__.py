@@ -1,0 +1,1 @@
+"""Other people's files, read into facts: one format a file."""

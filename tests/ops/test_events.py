@@ -1,0 +1,96 @@
+"""Importing bars through the operation."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, update
+
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.instants import Horizon, parse_instant
+from backsight.memory import Memory
+from backsight.store.bars import BARS, bars_between
+from support import raw
+
+HEADER = "time,open,high,low,close,volume\n"
+ROWS = [f"2026-06-04T0{hour}:00:00Z,10,12,9,1{hour % 3},5" for hour in range(6)]
+
+
+def a_file(folder: Path, rows: list[str], name: str = "bars.csv") -> str:
+    (folder / name).write_text(HEADER + "\n".join(rows) + "\n")
+    return str(folder / name)
+
+
+def test_bars_go_in_once(memory: Memory, tmp_path: Path) -> None:
+    path = a_file(tmp_path, ROWS)
+    first = memory.import_bars(path=path, symbol="XAUUSD")
+    again = memory.import_bars(path=path, symbol="XAUUSD")
+    assert (first.interval_seconds, first.symbols[0].added, again.symbols[0].added) == (3600, 6, 0)
+    assert memory.verify_audit().links == 1
+    assert (memory.verify_audit().intact, memory.verify_audit().rows) == (True, 6)
+
+
+def test_a_longer_file_adds_what_is_new(memory: Memory, tmp_path: Path) -> None:
+    memory.import_bars(path=a_file(tmp_path, ROWS[:4]), symbol="XAUUSD")
+    (brought,) = memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD").symbols
+    assert (brought.bars, brought.added) == (6, 2)
+    assert memory.verify_audit().intact
+
+
+def test_a_bar_that_contradicts_the_stored_one_is_a_conflict_and_nothing_is_written(
+    memory: Memory, tmp_path: Path
+) -> None:
+    memory.import_bars(path=a_file(tmp_path, ROWS[:4]), symbol="XAUUSD")
+    changed = [*ROWS[1:], "2026-06-04T00:00:00Z,10,12,9,9.5,5"]
+    with pytest.raises(Conflict, match=r"path: its XAUUSD bar of 2026-06-04T00:00:00\.000000Z is not the stored one"):
+        memory.import_bars(path=a_file(tmp_path, changed), symbol="XAUUSD")
+    assert memory.verify_audit().rows == 4
+
+
+def test_a_bar_is_known_from_its_close(memory: Memory, tmp_path: Path) -> None:
+    memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD")
+    start, end = parse_instant("2026-06-04T00:00:00Z"), parse_instant("2026-06-04T05:00:00Z")
+    with memory.reading() as connection:
+        seen = bars_between(
+            connection,
+            "ana",
+            Horizon(as_of=parse_instant("2026-06-04T03:00:00Z")),
+            symbol="XAUUSD",
+            interval_seconds=3600,
+            since=start,
+            until=end,
+        )
+    assert [bar.opened_at.hour for bar in seen] == [0, 1, 2]
+
+
+def test_gaps_are_reported(memory: Memory, tmp_path: Path) -> None:
+    report = memory.import_bars(path=a_file(tmp_path, [*ROWS[:2], *ROWS[4:]]), symbol="XAUUSD").report
+    assert (report.gap_count, report.missing) == (1, 2)
+
+
+def test_bad_files_are_refused_by_name(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="path: "):
+        memory.import_bars(path=str(tmp_path / "nothing.csv"), symbol="XAUUSD")
+    with pytest.raises(Invalid, match="line 2"):
+        memory.import_bars(path=a_file(tmp_path, ["2026-06-04T00:00:00Z,nan,12,9,10,5"]), symbol="XAUUSD")
+    assert memory.verify_audit().rows == 0
+
+
+def test_a_bar_of_a_batch_changed_removed_or_added_is_found(memory: Memory, tmp_path: Path, url: str) -> None:
+    memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD")
+    one = BARS.table.c.opened_at == parse_instant("2026-06-04T02:00:00Z")
+    with raw(url) as connection:
+        connection.execute(update(BARS.table).where(one).values(close=11.5))
+    found = memory.verify_audit().findings
+    assert {(finding.kind, finding.table) for finding in found} == {("added", "bars"), ("removed", "bars")}
+    assert "XAUUSD, 3600, 2026-06-04T02:00:00.000000Z" in {finding.key for finding in found}
+    with raw(url) as connection:
+        connection.execute(delete(BARS.table).where(one))
+    (lost,) = memory.verify_audit().findings
+    assert (lost.kind, lost.key) == ("removed", "1 of a batch")
+
+
+def test_ten_thousand_bars_are_one_link(memory: Memory, tmp_path: Path) -> None:
+    rows = [f"{1_700_000_000 + 60 * n},10,12,9,10,5" for n in range(10_000)]
+    memory.import_bars(path=a_file(tmp_path, rows), symbol="XAUUSD")
+    verified = memory.verify_audit()
+    assert (verified.intact, verified.links, verified.rows) == (True, 1, 10_000)
