@@ -40,6 +40,24 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
     assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 1 links of the chain, 4 rows")
 
 
+def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:
+    shown = run("trades", "remember", *spelt(a_trade_call()), url=store).stdout.splitlines()
+    assert shown[0] == "Remembered."
+    assert "+1,175.00" in shown[2]
+    bars = tmp_path / "bars.csv"
+    bars.write_text("time,open,high,low,close\n2026-06-04,1,2,1,2\n2026-06-05,1,2,1,2\n2026-06-08,1,2,1,2\n")
+    imported = run("events", "import-bars", str(bars), "--symbol", "XAUUSD", url=store).stdout
+    assert "XAUUSD  3     3" in imported
+    assert "missing 2" in imported
+    assert "{" not in imported
+
+
+def test_everything_that_is_missing_is_named(store: str) -> None:
+    told = run("trades", "remember", "--symbol", "XAUUSD", "--pnl", "x", url=store).stderr
+    missing = "entry_price, exit_price, strategy_name"
+    assert told == f"Invalid: direction: missing; it is required, and so are {missing} (and 1 more)\n"
+
+
 def test_an_error_is_one_line_on_stderr_and_exit_1(store: str) -> None:
     ran = run("trades", "remember", *spelt(a_trade_call(direction="lnog")), url=store)
     assert (ran.returncode, ran.stdout) == (1, "")

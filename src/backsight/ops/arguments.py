@@ -104,13 +104,19 @@ ContextArgument = Annotated[ContextVector, _ContextBorder]
 
 
 def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
-    """The first thing that is wrong, in one line: the field, what it is, and the remedy."""
-    first = details[0]
-    field = ".".join(str(part) for part in first["loc"])
+    """The first thing that is wrong, in one line: the field, what it is, and the remedy; and what else is missing."""
+    first, *others = details
+    field = _field(first)
     if not field:
         return Invalid("give an object with the arguments by name", field="arguments")
-    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    return Invalid(_said(first, list(known)) + more, field=field)
+    lacking = [_field(each) for each in others if first["type"] == each["type"] == "missing"]
+    also = f", and so {'is' if len(lacking) == 1 else 'are'} {', '.join(lacking)}" if lacking else ""
+    more = f" (and {len(others) - len(lacking)} more)" if len(others) > len(lacking) else ""
+    return Invalid(_said(first, list(known)) + also + more, field=field)
+
+
+def _field(detail: ErrorDetails) -> str:
+    return ".".join(str(part) for part in detail["loc"])
 
 
 _SAID = {

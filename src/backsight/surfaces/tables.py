@@ -1,8 +1,10 @@
 """Answers on a terminal: tables for lists, a few lines for the rest."""
 
+import json
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +21,7 @@ def console() -> Console:
 def show(to: Console, operation: str, answer: Json) -> None:
     """Print an answer in the form that suits its operation."""
     view = {
+        "remember_trade": show_remembered,
         "recall_memories": show_recall,
         "list_trades": show_trades,
         "get_my_deployments": show_deployments,
@@ -55,6 +58,12 @@ def show_recall(to: Console, answer: Json) -> None:
             Text(memory["sentence"]),
         )
     to.print(table)
+
+
+def show_remembered(to: Console, answer: Json) -> None:
+    """What became of it, and the trade in a line."""
+    to.print(answer["message"], markup=False)
+    show_trades(to, {"trades": [answer["trade"]], "next_cursor": None})
 
 
 def show_trades(to: Console, answer: Json) -> None:
@@ -119,8 +128,6 @@ def show_verification(to: Console, answer: Json) -> None:
 
 def show_export(to: Console, answer: Json) -> None:
     """The chain as JSON Lines, and the head as the last of them."""
-    import json
-
     for link in answer["links"]:
         to.out(json.dumps(link, ensure_ascii=False), highlight=False)
     to.out(json.dumps({"head": answer["head"]}), highlight=False)
@@ -134,8 +141,19 @@ def show_record(to: Console, answer: Json, indent: int = 0) -> None:
         if isinstance(value, dict):
             to.print(Text(" " * indent + name, style="bold"))
             show_record(to, value, indent + 2)
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            to.print(Text(" " * indent + name, style="bold"))
+            to.print(Padding(rows_of(value), (0, 0, 0, indent + 2)))
         else:
             to.print(Text(" " * indent + f"{name} ", style="bold"), Text(str(value)), sep="", soft_wrap=True)
+
+
+def rows_of(things: list[Json]) -> Table:
+    """Things of one kind as a table."""
+    table = Table(*things[0], box=None, pad_edge=False, header_style="bold")
+    for thing in things:
+        table.add_row(*(Text("" if value is None else str(value)) for value in thing.values()))
+    return table
 
 
 def outcome_of(thing: Json) -> str:
