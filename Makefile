@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TESTS ?= tests src
+TESTS ?= tests
 
 .PHONY: help setup demo test check slow bench lock reference clean
 
@@ -25,11 +25,12 @@ $(READY): requirements-dev.txt pyproject.toml
 demo: setup  ## Fill a store with simulated trades, recall from it, and serve it
 	$(BIN)/backsight demo
 
-check: setup  ## Lint, types, direction of imports
+check: setup  ## Lint, types, direction of imports, examples in docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q src
 
 test: check  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
 	$(BIN)/pytest -q -n auto -m "not slow" $(TESTS)

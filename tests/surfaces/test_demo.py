@@ -18,7 +18,7 @@ def test_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
     ran = subprocess.run(
         [*DEMO, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
     )
-    for told in ("VolBreakout@demo", "404", "score", "Q   Sim   Rec  Conf   Aff", "Intact: 407 links"):
+    for told in ("VolBreakout@demo", "404", "score", "Q  Sim  Rec Conf  Aff", "Intact: 407 links"):
         assert told in ran.stdout
     assert len(ran.stdout.splitlines()) < 30
     with open_memory(f"sqlite:///{tmp_path}/demo.db", owner="demo") as memory:

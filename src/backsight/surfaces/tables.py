@@ -9,7 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 Json = dict[str, Any]
-BAR = 12
+FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff")
+BAR = 6
+WIDE = 140
 
 
 def console() -> Console:
@@ -39,25 +41,26 @@ def show_recall(to: Console, answer: Json) -> None:
     to.print(answer["message"], style="dim", markup=False)
     if not answer["memories"]:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("score", justify="right")
-    table.add_column("")
-    for name in ("Q", "Sim", "Rec", "Conf", "Aff"):
-        table.add_column(name, justify="right")
-    for name in ("outcome", "trade", "why it came to mind"):
-        table.add_column(name, overflow="fold")
+    wide = to.width >= WIDE
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for name in ("score", "", *FACTORS, "outcome", "closed", "way", "regime", *(["why"] if wide else [])):
+        table.add_column(name, justify="right" if name in ("score", "outcome", *FACTORS) else "left", no_wrap=True)
     best = max(memory["score"] for memory in answer["memories"]) or 1.0
     for memory in answer["memories"]:
         episode, factors = memory["episode"], memory["factors"]
         table.add_row(
             f"{memory['score']:.3f}",
             Text("█" * max(1, round(BAR * memory["score"] / best)), style="cyan"),
-            *(f"{factors[name]:.2f}" for name in ("Q", "Sim", "Rec", "Conf", "Aff")),
+            *(f"{factors[name]:.2f}" for name in FACTORS),
             money(outcome_of(episode), episode["pnl"]),
-            Text(f"{episode['symbol']} {episode['direction'] or ''} {day(episode['known_at'])}"),
-            Text(memory["sentence"]),
+            day(episode["known_at"]),
+            episode["direction"] or "",
+            episode["context"]["regime"] or "",
+            *([Text(memory["sentence"])] if wide else []),
         )
     to.print(table)
+    if not wide:
+        to.print(Text(f"First: {answer['memories'][0]['sentence']}."))
 
 
 def show_remembered(to: Console, answer: Json) -> None:
