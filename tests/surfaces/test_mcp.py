@@ -1,5 +1,7 @@
 """MCP with a real client, over standard input and output."""
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -97,3 +99,32 @@ def test_the_http_server_answers_the_handshake_era_too(store: str) -> None:
 
     with served(store, FakeClock(T0)) as address:
         assert anyio.run(talk, address) == "2025-11-25"
+
+
+def test_nonsense_on_the_wire_does_not_end_the_server(store: str) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    deep = b"[" * 50_000 + b"]" * 50_000
+    wrong = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recall_memories","arguments":%s}}'
+    asked = {"name": "recall_memories", "arguments": {"symbol": "XAUUSD"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode(),
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        b"not json at all",
+        b"\xff\xfe",
+        wrong % deep,
+        wrong % b'{"symbol":NaN}',
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}).encode(),
+    ]
+    command = [sys.executable, "-m", "backsight", "--url", store, "mcp"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(b"\n".join(lines) + b"\n")
+        server.stdin.flush()
+        answered = {}
+        while not {2, 7} <= set(answered):
+            answer = json.loads(server.stdout.readline())
+            answered[answer.get("id")] = answer
+        server.kill()
+    assert answered[2]["result"]["structuredContent"]["candidates"] == 0
+    assert answered[7]["result"]["isError"] is True
