@@ -121,7 +121,7 @@ def test_nonsense_on_the_wire_does_not_end_the_server(store: str) -> None:
         assert server.stdout is not None
         server.stdin.write(b"\n".join(lines) + b"\n")
         server.stdin.flush()
-        answered = {}
+        answered: dict[int | None, Any] = {}
         while not {2, 7} <= set(answered):
             answer = json.loads(server.stdout.readline())
             answered[answer.get("id")] = answer
