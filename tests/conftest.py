@@ -21,8 +21,9 @@ from support import POSTGRES, fresh_postgres
 
 _running: list["PostgresServer"] = []
 
-settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ci")
+settings.register_profile("here", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("here"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")  # explore here, repeat there
 
 
 def pytest_configure(config: pytest.Config) -> None:
