@@ -45,6 +45,17 @@ def test_the_latest_version_is_deployed_unless_another_is_named(memory: Memory) 
         memory.deploy(strategy_name="VolBreakout", account="main", name="old")
 
 
+def test_the_longest_names_can_be_referred_to(memory: Memory) -> None:
+    strategy, account = "s" * 100, "a" * 100
+    memory.open_account(venue="binance", name=account)
+    memory.save_strategy(name=strategy)
+    made = memory.deploy(strategy_name=strategy, account=account).deployment
+    memory.remember_trade(**a_trade_call(strategy_name=strategy, deployment=made.name))
+    memory.remember_trade(**a_trade_call(strategy_name=strategy))
+    assert memory.recall_memories(symbol="XAUUSD", deployment=f"manual:{strategy}").candidates == 1
+    assert len(memory.list_trades(deployment=made.name).trades) == 1
+
+
 def test_what_is_not_there_is_named(memory: Memory) -> None:
     with pytest.raises(NotFound, match="account: no one account 'main'; open one first"):
         memory.deploy(strategy_name="VolBreakout", account="main")

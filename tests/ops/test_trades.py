@@ -204,8 +204,9 @@ def test_an_inaction_told_twice_with_one_key_is_one(memory: Memory, clock: FakeC
     clock.advance(hours=1)
     again = memory.remember_inaction(**quiet)
     assert (again.replayed, again.count, again.known_at) == (True, 1, first.known_at)
-    with pytest.raises(Conflict):
-        memory.remember_inaction(**quiet | {"reason": "news"})
+    for other in ({"reason": "news"}, {"context": {"atr_h1": 3.0}}, {"context_regime": "ranging"}, {"tags": ["x"]}):
+        with pytest.raises(Conflict, match="idempotency_key: already used for another inaction"):
+            memory.remember_inaction(**quiet | other)
 
 
 def test_a_call_that_was_refused_leaves_no_implicit_deployment(memory: Memory) -> None:

@@ -167,7 +167,7 @@ def test_changes_that_cannot_be_read_are_found(lived: Memory, url: str) -> None:
     assert "its list of changes cannot be read" in details
 
 
-@pytest.mark.parametrize("value", ["'not a time'", "x'00ff'", "NULL", "12.5"])
+@pytest.mark.parametrize("value", ["'not a time'", "x'00ff'", "NULL", "12.5", "9e999"])
 def test_values_of_the_wrong_kind_are_found(clock: FakeClock, tmp_path: Path, value: str) -> None:
 
     url = f"sqlite:///{tmp_path}/store.db"
@@ -175,7 +175,36 @@ def test_values_of_the_wrong_kind_are_found(clock: FakeClock, tmp_path: Path, va
         lived_in(memory, clock)
         with raw(url) as connection:
             connection.execute(text(f"UPDATE trade_history SET pnl = {value}, entry_tick_at = {value}"))
-        assert {finding.kind for finding in memory.verify_audit().findings} == {"changed"}
+            connection.execute(text(f"UPDATE bars SET volume = {value}, known_at = coalesce({value}, 'x')"))
+        kinds = {(finding.kind, finding.table) for finding in memory.verify_audit().findings}
+        assert kinds == {("changed", "trade_history"), ("added", "bars"), ("removed", "bars")}
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_are_none_are_found(lived: Memory, url: str, value: str) -> None:
+    number = float(value) if url.startswith("postgresql") or value != "NaN" else None  # SQLite keeps NaN as NULL
+    with raw(url) as connection:
+        connection.execute(update(BY_NAME["trade_history"].table).values(pnl=number))
+        connection.execute(update(BARS.table).values(volume=number))
+    kinds = {(finding.kind, finding.table) for finding in lived.verify_audit().findings}
+    assert kinds == {("changed", "trade_history"), ("added", "bars"), ("removed", "bars")}
+
+
+@pytest.mark.parametrize("changes", ["[[]]", '[{"table": [], "items": 5}]', "[" * 100_000, "null", "5"])
+def test_a_link_of_nonsense_is_found_and_stops_nothing(lived: Memory, url: str, changes: str) -> None:
+    with raw(url) as connection:
+        connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == 3).values(changes=changes))
+    assert named(lived.verify_audit(), "audit_log")
+
+
+def test_a_sequence_that_is_no_number_is_found(clock: FakeClock, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with open_memory(url, owner="ana", clock=clock) as memory:
+        lived_in(memory, clock)
+        with raw(url) as connection:
+            connection.execute(text("UPDATE audit_log SET sequence = 'three' WHERE sequence = 3"))
+        kinds = {finding.kind for finding in memory.verify_audit().findings}
+        assert {"link_missing", "link_changed"} <= kinds
 
 
 def test_an_export_can_be_followed_without_the_store(lived: Memory) -> None:

@@ -101,6 +101,19 @@ def test_the_http_server_answers_the_handshake_era_too(store: str) -> None:
         assert anyio.run(talk, address) == "2025-11-25"
 
 
+def test_one_audience_over_http(store: str) -> None:
+    async def tools(address: str) -> set[str]:
+        async with Client(address) as client:
+            return {tool.name for tool in (await client.list_tools()).tools}
+
+    command = [sys.executable, "-m", "backsight", "--url", store, "mcp", "--http", "--port", "0", "--audience", "coach"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[-1]
+        assert anyio.run(tools, address) == set(tools_for("coach"))
+        server.terminate()
+
+
 def test_nonsense_on_the_wire_does_not_end_the_server(store: str) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     deep = b"[" * 50_000 + b"]" * 50_000

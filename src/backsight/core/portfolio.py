@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal
 
 Mode = Literal["live", "paper", "sim"]
 PositionMode = Literal["netting", "hedging"]
 Direction = Literal["long", "short"]
-
-MODES: tuple[Mode, ...] = get_args(Mode)
-DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,10 @@
 """What one can ask of memory: one function each, grouped by noun."""
 
+from typing import Literal, get_args
+
+Audience = Literal["trader", "coach", "owner"]
+AUDIENCES: tuple[Audience, ...] = get_args(Audience)
+
 NOUNS = {
     "trades": "Remember trades and inactions; list and read them.",
     "recall": "Ask which memories matter here and now.",

@@ -58,7 +58,7 @@ AsOf = Annotated[Instant | None, "What was known at this instant; now if left ou
 SeenAt = Annotated[Instant | None, "Of that, what this store had recorded by this instant."]
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line)]
 Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
-Key = Annotated[str, Field(strict=True, min_length=1, max_length=200), AfterValidator(_one_line)]
+Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
 Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_plain)]
 Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_plain)]
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]

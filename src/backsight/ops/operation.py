@@ -3,19 +3,18 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from backsight.core.errors import Invalid
+from backsight.ops import Audience
 from backsight.ops.arguments import invalid_from
 
-Audience = Literal["trader", "coach", "owner"]
 Kind = Literal["query", "command"]
 F = TypeVar("F", bound=Callable[..., Any])
 
-AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 MARK = "__operation__"
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from backsight.core.strategies import Deployment
 from backsight.core.trades.summary import Tally, tally
 from backsight.core.trades.trade import Trade
-from backsight.ops.arguments import AsOf, Name, SeenAt
+from backsight.ops.arguments import AsOf, Key, SeenAt
 from backsight.ops.context import Context
 from backsight.ops.operation import query
 from backsight.ops.strategies import deployment_named
@@ -41,7 +41,7 @@ class Deployments:
 def get_my_deployments(
     ctx: Context,
     *,
-    deployment_id: Annotated[Name | None, "Only this one, by name or id."] = None,
+    deployment_id: Annotated[Key | None, "Only this one, by name or id."] = None,
     detail: Annotated[Detail, "'trades' adds the last 30 closed trades of each."] = "list",
     as_of: AsOf = None,
     seen_at: SeenAt = None,

@@ -16,6 +16,7 @@ from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
     Instant,
+    Key,
     Limit,
     Name,
     NotNegative,
@@ -60,7 +61,7 @@ def recall_memories(
     limit: Annotated[Limit, "How many memories at most."] = 10,
     direction: Annotated[Direction | None, "The way you would trade; counts as part of the likeness."] = None,
     context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
-    deployment: Annotated[Name | None, "Only memories of this deployment, by name or id."] = None,
+    deployment: Annotated[Key | None, "Only memories of this deployment, by name or id."] = None,
     mode: Annotated[ModeAsked | None, "Evidence from which accounts; the deployment's, else live."] = None,
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only what ended at or after this instant."] = None,

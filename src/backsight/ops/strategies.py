@@ -7,7 +7,7 @@ from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.portfolio import Account, Mode, PositionMode
 from backsight.core.strategies import MANUAL, Deployment, Strategy, manual_name
-from backsight.ops.arguments import Lines, Name, Prose, Whole
+from backsight.ops.arguments import Key, Lines, Name, Prose, Whole
 from backsight.ops.context import Context
 from backsight.ops.operation import command
 from backsight.store import strategies as stored
@@ -111,7 +111,7 @@ def deploy(
     ctx: Context,
     *,
     strategy_name: Annotated[Name, "The saved strategy to run."],
-    account: Annotated[Name, "The account to run it on, by name or id."],
+    account: Annotated[Key, "The account to run it on, by name or id."],
     version: Annotated[Whole | None, "Which version of it; the latest if left out."] = None,
     name: Annotated[Name | None, "What to call the deployment; 'strategy@account' if left out."] = None,
 ) -> Deployed:

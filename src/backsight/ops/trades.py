@@ -111,7 +111,7 @@ def remember_trade(
     stop_price: Annotated[Number | None, "The first stop."] = None,
     fees: Annotated[NotNegative, "Fees paid; already taken off the pnl."] = 0.0,
     context: Annotated[ContextArgument | None, "The whole context vector at entry, as far as it is known."] = None,
-    deployment: Annotated[Name | None, "The deployment it belongs to, by name or id."] = None,
+    deployment: Annotated[Key | None, "The deployment it belongs to, by name or id."] = None,
     position_key: Annotated[Key | None, "The broker's id of the position."] = None,
     tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same trade."] = None,
@@ -186,7 +186,7 @@ def remember_inaction(
     context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
     confidence: Annotated[Share | None, "How sure you are, 0 to 1."] = None,
     context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
-    deployment: Annotated[Name | None, "The deployment it belongs to, by name or id."] = None,
+    deployment: Annotated[Key | None, "The deployment it belongs to, by name or id."] = None,
     tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same inaction."] = None,
 ) -> RememberedInaction:
@@ -195,9 +195,7 @@ def remember_inaction(
     Call it when you looked, could have traded and chose not to. The same reason again in the same symbol is
     counted, not repeated.
     """
-    here = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1).completed(
-        symbol=symbol, price=None, at=ctx.now
-    )
+    given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.writing() as transaction:
         home = _home(transaction, ctx, deployment, strategy_name)
         latest = stored_memories.latest_episode(transaction.connection, ctx.owner, home.id, symbol)
@@ -216,7 +214,7 @@ def remember_inaction(
             reason=reason,
             run_id=inaction_id,
             count=1,
-            context=here,
+            context=given.completed(symbol=symbol, price=None, at=ctx.now),
             market_context=market_context,
             entry_price=None,
             exit_price=None,
@@ -232,7 +230,8 @@ def remember_inaction(
         )
         former = stored_memories.episode(transaction.connection, ctx.owner, inaction_id)
         if former is not None:
-            return _inaction_replayed(former, inaction)
+            then = given.completed(symbol=symbol, price=None, at=former.known_at)
+            return _inaction_replayed(former, replace(inaction, context=then))
         if latest is not None and continues(latest, reason=reason):
             inaction = replace(inaction, run_id=latest.run_id, count=latest.count + 1)
         transaction.add(stored_memories.EPISODES, inaction)
@@ -245,7 +244,7 @@ def list_trades(
     *,
     symbol: Annotated[Symbol | None, "Only trades in this instrument."] = None,
     strategy_name: Annotated[Name | None, "Only trades of this strategy."] = None,
-    deployment: Annotated[Name | None, "Only trades of this deployment, by name or id."] = None,
+    deployment: Annotated[Key | None, "Only trades of this deployment, by name or id."] = None,
     direction: Annotated[Direction | None, "Only trades this way."] = None,
     mode: Annotated[Mode | None, "Only live, paper or simulated trades."] = None,
     since: Annotated[Instant | None, "Only trades closed at or after this instant."] = None,
@@ -380,10 +379,10 @@ def _replayed(former: Trade, request_digest: str) -> RememberedTrade:
     return RememberedTrade(trade=former, episode_id=_episode_id(former.id), replayed=True, message=told)
 
 
-def _inaction_replayed(former: Episode, inaction: Episode) -> RememberedInaction:
-    """The answer to an inaction told again; the clock's part of the context is not the caller's."""
-    asked = ("symbol", "strategy_name", "deployment_id", "reason", "direction", "market_context", "confidence", "tags")
-    if any(getattr(former, name) != getattr(inaction, name) for name in asked):
+def _inaction_replayed(former: Episode, told: Episode) -> RememberedInaction:
+    """The answer to an inaction told again; what the clock and the row before made of it is not the caller's."""
+    ours = {name: getattr(former, name) for name in ("run_id", "count", "known_at", "recorded_at")}
+    if replace(told, **ours) != former:
         raise Conflict("already used for another inaction; use a new key for a new one", field="idempotency_key")
     return _inaction_answer(former, replayed=True)
 

@@ -1,12 +1,13 @@
 """Re-reading everything against the audit chain: what was changed behind our back, and where."""
 
 import json
+import math
 from collections import Counter
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from backsight.core.audit import EMPTY, AuditRow, Cell, Finding, Head, item_hash, items_of, link_hash
+from backsight.core.audit import EMPTY, AuditRow, Cell, Finding, FindingKind, Head, item_hash, items_of, link_hash
 from backsight.core.errors import BacksightError
 from backsight.core.ids import canonical_json
 from backsight.core.instants import parse_instant
@@ -47,6 +48,9 @@ class _Chain:
     def follow(self, row: Row) -> None:
         expected = self.head.sequence + 1
         sequence = row["sequence"]
+        if not isinstance(sequence, int):
+            self._link("link_changed", str(sequence), "its sequence is not a number")
+            return
         if sequence < expected:
             self._link("link_added", sequence, "a link before the beginning of the chain")
             return
@@ -83,14 +87,14 @@ class _Chain:
     def _from_batch(self, table: str, cells: dict[str, Cell]) -> bool:
         """Whether a batch wrote a row like this one that was not met yet."""
         left = self.batched.get(table, Counter())
-        item = item_hash(cells) if all(not isinstance(cell, bytes) for cell in cells.values()) else ""
+        item = item_hash(cells) if all(map(_storable, cells.values())) else ""
         if left[item] < 1:
             return False
         left[item] -= 1
         return True
 
     def name_removed(self) -> None:
-        for table, left in sorted(self.batched.items()):
+        for table, left in sorted(self.batched.items(), key=str):
             lost = left.total()
             if lost:
                 self._row("removed", table, (f"{lost} of a batch",), "written by a command, not there as they were")
@@ -105,13 +109,13 @@ class _Chain:
                     continue
                 key = (change["table"], tuple(change["key"]))
                 self.state.setdefault(key, {}).update(change["set"])
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._link("link_changed", row["sequence"], "its list of changes cannot be read")
 
-    def _link(self, kind: Any, sequence: int | str, detail: str) -> None:
+    def _link(self, kind: FindingKind, sequence: int | str, detail: str) -> None:
         self.findings.append(Finding(kind=kind, table=AUDIT.table.name, key=str(sequence), detail=detail))
 
-    def _row(self, kind: Any, table: str, key: tuple[Cell, ...], detail: str) -> None:
+    def _row(self, kind: FindingKind, table: str, key: tuple[Cell, ...], detail: str) -> None:
         self.findings.append(Finding(kind=kind, table=table, key=", ".join(map(str, key)), detail=detail))
 
 
@@ -131,6 +135,11 @@ def _same(cell: Cell, expected: Cell) -> bool:
     return type(cell) is type(expected) and cell == expected
 
 
+def _storable(cell: Cell) -> bool:
+    """Whether a command could have written this: neither bytes nor a number that is none."""
+    return not isinstance(cell, bytes) and (not isinstance(cell, float) or math.isfinite(cell))
+
+
 def _shown(cell: Cell) -> str:
-    text = canonical_json(cell) if not isinstance(cell, bytes) else repr(cell)
+    text = canonical_json(cell) if _storable(cell) else repr(cell)
     return text if len(text) <= 60 else text[:59] + "…"

@@ -9,6 +9,7 @@ import click
 
 from backsight import __version__
 from backsight.core.errors import BacksightError, Refused, Unavailable
+from backsight.ops import AUDIENCES, Audience
 from backsight.surfaces.cli import Nouns, memory_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from backsight.memory import Memory
 
 PORT = 8765
-AUDIENCES = ("trader", "coach", "owner")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -49,7 +49,7 @@ def serve(ctx: click.Context, host: str, port: int) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen, with --http.")
 @click.option("--port", default=PORT, show_default=True, help="Which port, with --http; 0 takes a free one.")
 @click.pass_context
-def mcp(ctx: click.Context, audience: str, http: bool, host: str, port: int) -> None:
+def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int) -> None:
     """Serve MCP to one agent, over standard input and output."""
     gc.disable()  # importing makes many lasting objects; looking for garbage among them only takes time
     from backsight.surfaces import mcp as surface
@@ -58,11 +58,11 @@ def mcp(ctx: click.Context, audience: str, http: bool, host: str, port: int) -> 
         gc.freeze()
         gc.enable()
         if not http:
-            surface.serve_stdio(memory, audience)  # type: ignore[arg-type]  # click has checked it
+            surface.serve_stdio(memory, audience)
             return
         listening = listen(host, port)
         click.echo(f"MCP  {base(listening)}/mcp")
-        run_http(surface.server(memory, audience).streamable_http_app(host=host), listening)  # type: ignore[arg-type]
+        run_http(surface.server(memory, audience).streamable_http_app(host=host), listening)
 
 
 @program.command()

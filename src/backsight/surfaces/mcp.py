@@ -7,6 +7,7 @@ import anyio
 from anyio.to_thread import run_sync
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -21,7 +22,8 @@ from mcp_types import (
 from backsight import __version__
 from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory
-from backsight.ops.operation import Audience, Operation
+from backsight.ops import Audience
+from backsight.ops.operation import Operation
 
 INSTRUCTIONS = (
     "The memory of a trading agent. Before a decision, call recall_memories; after every close, call "
@@ -44,8 +46,6 @@ def server(memory: Memory, audience: Audience) -> Server[dict[str, Any]]:
     async def call_tool(_context: object, params: CallToolRequestParams) -> CallToolResult:
         operation = offered.get(params.name)
         if operation is None:
-            from mcp.shared.exceptions import MCPError
-
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name!r}; known: {', '.join(offered)}")
         return await run_sync(answer, memory, operation, params.arguments or {})
 

@@ -1,7 +1,5 @@
 """The five kinds of memory."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 MemoryKind = Literal["episodic", "semantic", "procedural", "affective", "prospective"]
-
-MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)

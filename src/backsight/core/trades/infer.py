@@ -8,7 +8,6 @@ from typing import Literal
 
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
-from backsight.core.instants import format_instant
 from backsight.core.market import Bar
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fill import Fill, PriceSource
@@ -231,8 +230,3 @@ def _reason(leg: _Leg, stamp: Stamp, symbol: str) -> str | None:
     if leg.step in ("open", "add"):
         return None
     return "external_flatten" if stamp.flattened else "unexplained"
-
-
-def tick_id(account_id: str, at: datetime, sequence: int) -> str:
-    """The id of a tick: an account's instant and its sequence."""
-    return derive_id("tick", account_id, format_instant(at), sequence)
