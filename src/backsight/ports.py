@@ -1,12 +1,12 @@
 """What the outside world must offer: each a protocol, handed in and never looked up."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from backsight.core.orders import Order, OrderResult, ReportedFill
-from backsight.core.portfolio import Portfolio
+from backsight.core.decision import Decided, Sight
+from backsight.core.market import Bar
+from backsight.core.orders import BrokerSnapshot, Order, OrderResult
 
 
 class Clock(Protocol):
@@ -15,17 +15,6 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """The current instant, aware and in UTC."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSnapshot:
-    """What a broker says of one account at one instant."""
-
-    portfolio: Portfolio
-    fills: tuple[ReportedFill, ...]
-    """What was executed, paid and moved since the snapshot before; none from a broker that reports no fills."""
-    marks: Mapping[str, float]
-    """The last price of every symbol it follows, held or not."""
 
 
 class Broker(Protocol):
@@ -37,4 +26,20 @@ class Broker(Protocol):
 
     def submit(self, order: Order) -> OrderResult:
         """What became of an order; a rejection is an answer and not an error."""
+        ...
+
+
+class Agent(Protocol):
+    """Decides: a strategy in code, or a language model behind it."""
+
+    def decide(self, sight: Sight) -> Decided:
+        """What to do at this tick; doing nothing is a decision too."""
+        ...
+
+
+class Feed(Protocol):
+    """Tells what the market did."""
+
+    def closed_bars(self, symbol: str, *, until: datetime) -> Sequence[Bar]:
+        """The latest bars of a symbol that were closed by an instant, oldest first."""
         ...

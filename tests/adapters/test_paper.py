@@ -15,12 +15,12 @@ from backsight.adapters.brokers.paper import PaperBroker, PaperTerms
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.market import Bar
-from backsight.core.orders import Executed, Order, OrderResult, Rejected, ReportedFill, as_fill
+from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult, Rejected, ReportedFill, as_fill
 from backsight.core.portfolio import Position
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.fold import RoundTrip, fold, open_trips
 from backsight.core.trades.infer import Stamp, infer_fills
-from backsight.ports import Broker, BrokerSnapshot
+from backsight.ports import Broker
 from backsight.testing import T0
 
 HOUR = timedelta(hours=1)

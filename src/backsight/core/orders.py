@@ -1,12 +1,14 @@
 """Orders and what became of them: what an agent asks of a broker, and what a broker reports."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import to_utc
+from backsight.core.portfolio import Portfolio
 from backsight.core.trades.fill import Fill
 
 ReportedKind = Literal["trade", "funding", "fee", "transfer"]
@@ -19,7 +21,7 @@ class Order:
 
     symbol: str
     quantity: float
-    """Buy is positive, sell negative, in base units."""
+    """Buy is positive, sell negative, in base units; 0 only moves the stop and the target of a position."""
     stop_price: float | None = None
     """Attached to the position; None leaves the one in force."""
     target_price: float | None = None
@@ -58,6 +60,17 @@ class ReportedFill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSnapshot:
+    """What a broker says of one account at one instant."""
+
+    portfolio: Portfolio
+    fills: tuple[ReportedFill, ...] = ()
+    """What was executed, paid and moved since the snapshot before; none from a broker that reports no fills."""
+    marks: Mapping[str, float]
+    """The last price of every symbol it follows, held or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
     """An order that the broker carried out."""
 
@@ -89,7 +102,8 @@ def check_order(order: Order) -> None:
     """
     if not order.symbol:
         raise Invalid("it is empty; give one", field="symbol")
-    if not math.isfinite(order.quantity) or order.quantity == 0:
+    levels = order.stop_price is not None or order.target_price is not None
+    if not math.isfinite(order.quantity) or (order.quantity == 0 and not levels):
         told = f"{order.quantity} orders nothing; give base units, positive to buy, negative to sell"
         raise Invalid(told, field="quantity")
     if order.position_key == "":

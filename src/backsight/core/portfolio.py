@@ -49,6 +49,18 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenOrder:
+    """An order that waits at the broker."""
+
+    id: str
+    symbol: str
+    quantity: float
+    """Buy is positive, sell negative, in base units."""
+    price: float | None = None
+    """Where it would be executed; None at the market."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Portfolio:
     """What the broker says an account holds at an instant."""
 
@@ -56,6 +68,7 @@ class Portfolio:
     equity: float
     cash: float
     positions: tuple[Position, ...] = ()
+    open_orders: tuple[OpenOrder, ...] = ()
 
     def by_key(self) -> dict[str, Position]:
         """The positions by their key."""

@@ -22,6 +22,7 @@ from backsight.core.market import EPOCH, Bar, check_bars
 from backsight.core.numbers import positive_zero
 from backsight.core.orders import (
     BrokerReason,
+    BrokerSnapshot,
     Executed,
     Order,
     OrderResult,
@@ -32,7 +33,6 @@ from backsight.core.orders import (
 )
 from backsight.core.portfolio import Portfolio, Position, PositionMode
 from backsight.core.trades.fold import FLAT_SHARE
-from backsight.ports import BrokerSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,204 @@
+"""Decisions: what an agent was shown at a tick, what it proposed, and what became of it."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from backsight.core.context import ContextVector
+from backsight.core.ids import digest
+from backsight.core.market import Bar
+from backsight.core.orders import Order
+from backsight.core.portfolio import Mode, Portfolio
+from backsight.core.risk_state import AttemptKind
+
+MemoryArm = Literal["shown", "withheld", "off"]
+"""Whether memory was shown, withheld by the day's coin, or not used at all."""
+
+JUST_BEFORE = timedelta(microseconds=1)
+"""A tick reads memory as of a microsecond before itself, so that ticks of one instant see the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of a proposal. Rules are the caller's risk engine's: this system remembers them."""
+
+    kind: AttemptKind
+    rule: str | None = None
+    """The rule that refused, like `R3_POSITION_CAP`."""
+    detail: str | None = None
+    """Why nothing was done, or what the risk engine or the broker said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One part of what an agent is shown."""
+
+    name: str
+    text: str
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the text: a segment is stored once."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedTick:
+    """What memory has to say at a tick, before the agent decides."""
+
+    decision_id: str
+    deployment_id: str
+    at: datetime
+    sequence: int
+    as_of: datetime
+    """What was known then is what is shown: a microsecond before the tick."""
+    seen_at: datetime
+    """When this store was asked."""
+    memory_arm: MemoryArm
+    segments: tuple[Segment, ...]
+    """In the order in which the agent reads them; empty ones are left out."""
+    recalled: tuple[str, ...]
+    """Ids of the memories in them."""
+    lessons_hash: str | None
+    """Of the active note, where lessons are shown."""
+    contexts: tuple[ContextVector, ...]
+    """Of every symbol asked about, as far as bars tell."""
+
+    @property
+    def text(self) -> str:
+        """The segments as one text."""
+        return "\n\n".join(segment.text for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """All that an agent decides on."""
+
+    opened: OpenedTick
+    portfolio: Portfolio
+    marks: Mapping[str, float]
+    bars: Mapping[str, Sequence[Bar]]
+    """By symbol, oldest first; all of them closed by the tick."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What an agent makes of a tick, and what that took."""
+
+    order: Order | None = None
+    reason: str | None = None
+    """Why nothing is proposed; an order says its own reason."""
+    confidence: float | None = None
+    model: str | None = None
+    model_parameters: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    citations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One tick as it is kept: what was shown, proposed and done, and the account before and after."""
+
+    owner_id: str
+    id: str
+    deployment_id: str
+    account_id: str
+    strategy_id: str
+    strategy_version: int | None
+    mode: Mode
+    sim_run_id: str | None
+    at: datetime
+    sequence: int
+    """Order among the ticks of one instant."""
+    as_of: datetime | None
+    """What memory was read as of; None where it was not read."""
+    seen_at: datetime | None
+    memory_arm: MemoryArm
+    shown_hash: str | None
+    """Of everything that was shown."""
+    lessons_hash: str | None
+    shown: tuple[str, ...]
+    """Hashes of the segments, in their order."""
+    recalled: tuple[str, ...]
+    proposal: str | None
+    """The order proposed, as JSON."""
+    symbol: str | None
+    """The proposal's."""
+    reason: str | None
+    """The agent's words."""
+    confidence: float | None
+    verdict: Verdict
+    flatten: bool
+    """A command to close everything was in force."""
+    equity: float
+    """After the tick."""
+    day_start_equity: float
+    """At the first tick of the UTC day."""
+    usd_rate: float | None
+    """What a unit of the account's currency was worth."""
+    before: str
+    """The broker's snapshot as JSON, with the fills since the one before."""
+    after: str
+    model: str | None
+    model_parameters: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    citations: tuple[str, ...]
+    opened: tuple[str, ...]
+    """Trades that it opened."""
+    closed: tuple[str, ...]
+    """Trades that it closed, or found closed."""
+    request_digest: str
+    known_at: datetime
+    recorded_at: datetime
+
+    @property
+    def moment(self) -> tuple[datetime, int]:
+        """Ticks of an account are applied in this order."""
+        return self.at, self.sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSegment:
+    """The text of a segment, kept once however often it was shown."""
+
+    owner_id: str
+    hash: str
+    name: str
+    text: str
+    known_at: datetime
+    recorded_at: datetime
+
+
+def shown_hash(segments: Iterable[Segment]) -> str | None:
+    """What names everything that was shown; None where nothing was.
+
+    >>> shown_hash([]) is None
+    True
+    >>> len(shown_hash([Segment(name="recent_activity", text="...")]))
+    64
+    """
+    hashes = [segment.hash for segment in segments]
+    return digest(hashes) if hashes else None
+
+
+def memory_arm(deployment_id: str, at: datetime, *, holdout: float, enabled: bool = True) -> MemoryArm:
+    """The arm of a UTC day: a coin seeded by the deployment and the day withholds memory on a share of the days.
+
+    >>> from datetime import UTC
+    >>> day = datetime(2026, 6, 4, tzinfo=UTC)
+    >>> [memory_arm("d", day, holdout=share) for share in (0.0, 1.0)], memory_arm("d", day, holdout=0.2, enabled=False)
+    (['shown', 'withheld'], 'off')
+    >>> days = [memory_arm("d", day + timedelta(days=n), holdout=0.2) for n in range(1000)]
+    >>> 160 < days.count("withheld") < 240
+    True
+    """
+    if not enabled:
+        return "off"
+    toss = hashlib.sha256(f"{deployment_id} {at.date().isoformat()}".encode()).digest()
+    return "withheld" if int.from_bytes(toss[:8]) < holdout * 2**64 else "shown"
