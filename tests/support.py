@@ -5,12 +5,16 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine, event, text
 
+from backsight.core.decision import Segment, Verdict
+from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory
-from backsight.testing import FakeClock, a_trade_call
+from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
 """The variable that names the server which the run has started."""
@@ -77,3 +81,44 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         file.write("time,open,high,low,close,volume\n2026-06-04T08:00:00Z,10,12,9,11,5\n")
         file.flush()
         memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)
+    ticked(memory, clock, deployment="VolBreakout@main")
+
+
+def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
+    """Four ticks: in without a fill reported, half of it reported late, out, and a fee that comes after."""
+    executed, noop = Verdict(kind="executed"), Verdict(kind="noop", detail="nothing to do")
+    home: dict[str, Any] = {"deployment": deployment}
+    held = a_position(2.0, stop_price=95.0)
+
+    def at(hours: int) -> datetime:
+        clock.advance(hours=hours)
+        return clock.now()
+
+    first = at(1)
+    memory.close_tick(
+        **home,
+        at=first,
+        before=a_snapshot(at=first),
+        after=a_snapshot(held, at=first + timedelta(seconds=3)),
+        proposal=Order(symbol="BTC", quantity=2.0, stop_price=95.0, reason="break of the range"),
+        verdict=executed,
+        confidence=0.7,
+        shown=[Segment(name="recent_activity", text="## Recent activity (this session)")],
+    )
+    late = ReportedFill(
+        id="f1", at=first + timedelta(seconds=2), sequence=0, kind="trade", symbol="BTC", quantity=1.0, price=99.0
+    )
+    second = at(1)
+    memory.close_tick(**home, at=second, before=a_snapshot(held, at=second, fills=[late]), verdict=noop)
+    third = at(1)
+    memory.close_tick(
+        **home,
+        at=third,
+        before=a_snapshot(held, at=third),
+        after=a_snapshot(at=third),
+        proposal=Order(symbol="BTC", quantity=-2.0, reason="out"),
+        verdict=executed,
+    )
+    fourth = at(1)
+    fee = ReportedFill(id="f2", at=fourth, sequence=0, kind="fee", symbol="BTC", fee=1.5)
+    memory.close_tick(**home, at=fourth, before=a_snapshot(at=fourth, fills=[fee]), verdict=noop)

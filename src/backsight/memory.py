@@ -1,11 +1,12 @@
 """Memory: the one list of operations, and the place where everything is wired together."""
 
 from functools import wraps
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from backsight.adapters.clocks import SystemClock
-from backsight.ops import admin, events, performance, recall, strategies, trades
+from backsight.ops import admin, events, performance, recall, strategies, ticks, trades
 from backsight.ops.context import Context
 from backsight.ops.operation import Operation, operation_of
 from backsight.ports import Clock
@@ -45,9 +46,18 @@ class Memory(Context):
     list_trades = trades.list_trades
     get_trade = trades.get_trade
     recall_memories = recall.recall_memories
+    open_tick = ticks.open_tick
+    close_tick = ticks.close_tick
+    get_recent_activity = ticks.get_recent_activity
+    backfill = ticks.backfill
     import_bars = events.import_bars
+    record_bars = events.record_bars
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
+
+    def save(self, path: str | Path) -> None:
+        """Write the store of a simulation to a new SQLite file."""
+        self.database.save(Path(path))
 
     def close(self) -> None:
         """Let go of the store."""
@@ -81,3 +91,8 @@ def open_memory(
     return Memory(
         database=open_database(chosen.url), clock=clock or SystemClock(), owner=chosen.owner, actor=chosen.actor
     )
+
+
+def open_simulation(clock: Clock, *, owner: str = "me", actor: str = "simulation") -> Memory:
+    """A memory that lives in this process alone: the same store, in memory, at a clock that is handed in."""
+    return Memory(database=open_database("sqlite://"), clock=clock, owner=owner, actor=actor)

@@ -126,6 +126,63 @@ def test_an_order_without_levels_leaves_those_in_force() -> None:
     assert (position.stop_price, position.target_price) == (95.0, 120.0)
 
 
+def test_an_order_for_nothing_moves_the_levels_and_fills_and_costs_nothing() -> None:
+    broker = a_broker(fee_rate=0.001, slippage=0.01)
+    broker.submit(order(-2.0, stop_price=110.0, target_price=90.0))
+    before = broker.snapshot()
+    moved = broker.submit(order(0.0, stop_price=105.0))
+    assert moved == Executed(order=order(0.0, stop_price=105.0), position_key="BTC", fills=())
+    broker.submit(order(-0.0, target_price=80.0, reduce_only=True))
+    shown = broker.snapshot()
+    (position,), (was,) = shown.portfolio.positions, before.portfolio.positions
+    assert position == replace(was, stop_price=105.0, target_price=80.0)
+    assert shown == replace(before, fills=(), portfolio=replace(before.portfolio, positions=(position,)))
+
+
+def test_moved_levels_use_no_fill_number() -> None:
+    moved, unmoved = a_broker(), a_broker()
+    for broker in (moved, unmoved):
+        broker.submit(order(1.0, stop_price=90.0))
+    moved.submit(order(0.0, stop_price=95.0))
+    assert executed(moved.submit(order(1.0))) == executed(unmoved.submit(order(1.0)))
+
+
+def test_a_moved_level_is_the_one_that_fills() -> None:
+    broker = a_broker()
+    broker.submit(order(1.0, stop_price=90.0))
+    broker.submit(order(0.0, stop_price=97.0, target_price=108.0))
+    broker.advance([a_bar(0, 100.0, 104.0, 96.0, 99.0)])
+    closed = broker.snapshot().fills[-1]
+    assert (closed.price, closed.reason) == (97.0, "stop_loss")
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        (order(0.0, stop_price=100.0), "STOP_REACHED"),
+        (order(0.0, stop_price=95.0, target_price=99.0), "TARGET_REACHED"),
+        (order(0.0, "ETH", stop_price=9.0), "NO_POSITION"),
+        (order(0.0, "ETH", target_price=11.0, reduce_only=True), "NO_POSITION"),
+    ],
+)
+def test_levels_that_cannot_be_moved_stay_where_they_are(asked: Order, rule: str) -> None:
+    broker = a_broker()
+    broker.submit(order(1.0, stop_price=90.0, target_price=120.0))
+    before = replace(broker.snapshot(), fills=())
+    assert rejected(broker.submit(asked))[0] == rule
+    assert broker.snapshot() == before
+
+
+def test_on_a_hedging_account_levels_are_moved_by_key() -> None:
+    broker = a_broker(position_mode="hedging")
+    broker.submit(order(1.0, position_key="p1"))
+    broker.submit(order(2.0, position_key="p2"))
+    broker.submit(order(0.0, stop_price=95.0, position_key="p2"))
+    assert [each.stop_price for each in broker.snapshot().portfolio.positions] == [None, 95.0]
+    rule, detail = rejected(broker.submit(order(0.0, stop_price=95.0, position_key="p3")))
+    assert (rule, detail) == ("NO_POSITION", "position 'p3' is flat; open one before its levels are moved")
+
+
 @pytest.mark.parametrize(
     ("quantity", "bar", "price", "reason"),
     [
@@ -241,6 +298,10 @@ def test_without_a_key_a_hedging_account_opens_another_position() -> None:
         (order(1.0, position_key="p1"), "netting", "position_key"),
         (order(1.0, position_key=""), "hedging", "position_key"),
         (order(1.0, reduce_only=True), "hedging", "position_key"),
+        (order(0.0, stop_price=95.0), "hedging", "position_key"),
+        (order(0.0, stop_price=95.0, position_key="p1"), "netting", "position_key"),
+        (order(0.0, stop_price=95.0, position_key="eth"), "hedging", "position_key"),
+        (order(0.0, stop_price=math.nan), "netting", "stop_price"),
         (order(1.0, position_key="eth"), "hedging", "position_key"),
     ],
 )
@@ -465,7 +526,7 @@ def ledger_fill(reported: ReportedFill, **more: Any) -> Fill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """An order; its levels are shares of the mark away from it."""
+    """An order; its levels are shares of the mark away from it, for a quantity of -0.0 as for a short."""
 
     symbol: str
     quantity: float
@@ -503,9 +564,18 @@ ASKS = st.builds(
     reduce_only=st.sampled_from([False, False, False, True]),
     key=st.sampled_from([None, "1", "2"]),
 )
+SHIFTS = st.builds(
+    Ask,
+    symbol=st.sampled_from(["BTC", "ETH"]),
+    quantity=st.sampled_from([0.0, -0.0]),
+    stop=st.sampled_from([0.02, 0.1]),
+    target=LEVELS,
+    reduce_only=st.booleans(),
+    key=st.sampled_from(["1", "2"]),
+)
 HOURS = st.builds(Hour, moves=st.dictionaries(st.sampled_from(["BTC", "ETH"]), MOVES, min_size=1))
 TRANSFERS = st.builds(Move, amount=st.floats(-500, 500))
-ACTIONS = st.lists(ASKS | ASKS | HOURS | HOURS | TRANSFERS, min_size=4, max_size=20)
+ACTIONS = st.lists(ASKS | ASKS | SHIFTS | HOURS | HOURS | TRANSFERS, min_size=4, max_size=20)
 TERMS = st.builds(
     PaperTerms,
     position_mode=st.sampled_from(["netting", "hedging"]),
@@ -662,3 +732,21 @@ def test_a_deposit_moves_equity_by_its_amount_and_nothing_else(
     assert [each.signed_size for each in after.portfolio.positions] == [
         each.signed_size for each in before.portfolio.positions
     ]
+
+
+@LAW
+@given(TERMS, ACTIONS, SHIFTS)
+def test_an_order_for_nothing_changes_levels_and_nothing_else(
+    terms: PaperTerms, actions: list[Action], shift: Ask
+) -> None:
+    session = Session(terms)
+    for action in actions:
+        session.act(action)
+    before = session.seen
+    after = session.act(shift)
+    assert without_levels(after) == without_levels(replace(before, fills=()))
+
+
+def without_levels(snapshot: BrokerSnapshot) -> BrokerSnapshot:
+    bare = tuple(replace(each, stop_price=None, target_price=None) for each in snapshot.portfolio.positions)
+    return replace(snapshot, portfolio=replace(snapshot.portfolio, positions=bare))

@@ -15,6 +15,43 @@ CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdo
 BARS = str(Path(__file__).with_name("bars.csv"))
 LATER = "2026-06-04T09:30:00+00:00"
 
+BAR = {
+    "symbol": "BTC/USDT:PERP",
+    "interval_seconds": 3600,
+    "opened_at": "2026-06-04T08:00:00Z",
+    "open": 100.0,
+    "high": 102.0,
+    "low": 99.0,
+    "close": 101.0,
+}
+
+
+def holding(*, size: float = 2.0, mark: float | None = 101.0, account: str = "main") -> dict[str, Any]:
+    """A snapshot with one position in it."""
+    position = {"position_key": "p-1", "symbol": "BTC/USDT:PERP", "direction": "long", "size": size, "mark": mark}
+    if mark is None:
+        del position["mark"]
+    held = {"at": NOW, "equity": 1e4, "cash": 1e4, "account": account, "positions": [position]}
+    return {"portfolio": held, "marks": {"BTC/USDT:PERP": 101.0}}
+
+
+NOW = "2026-06-04T10:00:00Z"
+FLAT = {"portfolio": {"at": NOW, "equity": 1e4, "cash": 1e4}, "marks": {"BTC/USDT:PERP": 101.0}}
+TICK = {**DEPLOYED, "at": NOW, "before": FLAT}
+ORDER = {"symbol": "BTC/USDT:PERP", "quantity": 2.0, "stop_price": 99.5, "reason": 'a "break" of the range'}
+ENTRY = {
+    **TICK,
+    "after": holding(),
+    "proposal": ORDER,
+    "verdict": {"kind": "executed"},
+    "confidence": 0.7,
+    "shown": [
+        {"name": "recent_activity", "text": "## Recent activity (this session)\n- executed orders today (UTC): 1"}
+    ],
+    "citations": ["rules.md:12"],
+    "model": "m-1",
+}
+
 FIRST_TRADE = ("remember_trade", a_trade_call(idempotency_key="one", closed_at=LATER, tags=["a b", "é"]))
 
 SCENARIO: list[tuple[str, dict[str, Any]]] = [
@@ -62,6 +99,30 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("import_bars", {"path": BARS}),
     ("import_bars", {"path": BARS, "symbol": "XAUUSD", "timezone": "New York"}),
     ("import_bars", {"path": "nowhere.csv", "symbol": "XAUUSD"}),
+    ("record_bars", {"bars": [{**BAR, "opened_at": "2026-06-04T07:00:00Z"}, BAR]}),
+    ("record_bars", {"bars": [BAR, {**BAR, "opened_at": "2026-06-04T07:00:00Z"}]}),
+    ("record_bars", {"bars": [{**BAR, "high": 1.0}]}),
+    ("record_bars", {"bars": [BAR, BAR]}),
+    ("record_bars", {"bars": [{**BAR, "opened_at": "2026-06-04T09:30:00Z"}]}),
+    ("open_tick", {**TICK, "symbols": ["XAUUSD", "BTC/USDT:PERP"], "bars": [BAR]}),
+    ("open_tick", {**TICK, "at": "2026-06-05T10:00:00Z"}),
+    ("close_tick", ENTRY),
+    ("close_tick", ENTRY),
+    ("close_tick", {**ENTRY, "confidence": 0.1}),
+    ("close_tick", {**TICK, "at": LATER, "verdict": {"kind": "noop"}}),
+    ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "rejected"}}),
+    ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "executed"}}),
+    ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "noop"}, "flatten": "yes"}),
+    ("close_tick", {**TICK, "sequence": 1, "before": holding(size=-1.0), "verdict": {"kind": "noop"}}),
+    ("close_tick", {**TICK, "sequence": 1, "before": holding(mark=None), "verdict": {"kind": "noop"}}),
+    ("close_tick", {**TICK, "sequence": 1, "before": holding(account="other"), "verdict": {"kind": "noop"}}),
+    ("close_tick", {**TICK, "sequence": 1, "before": FLAT, "verdict": {"kind": "noop"}}),
+    ("get_recent_activity", DEPLOYED),
+    ("get_recent_activity", {**DEPLOYED, "as_of": LATER}),
+    ("get_recent_activity", {"deployment": "nothing"}),
+    ("backfill", DEPLOYED),
+    ("backfill", {"deployment": "nothing"}),
+    ("list_trades", DEPLOYED),
     ("verify_audit", {}),
     ("verify_audit", {"head": "1:beef"}),
     ("export_audit", {"after": 1, "limit": 2}),

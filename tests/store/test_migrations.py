@@ -6,6 +6,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect
+from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from backsight.memory import open_memory
 from backsight.store import schema
@@ -18,6 +19,10 @@ def differences(connection: Connection) -> list[object]:
     return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), METADATA))
 
 
+def where_of(index: ReflectedIndex) -> dict[str, str]:
+    return {name: str(value) for name, value in index.get("dialect_options", {}).items()}
+
+
 def described(connection: Connection) -> dict[str, object]:
     seen = inspect(connection)
     return {
@@ -25,7 +30,7 @@ def described(connection: Connection) -> dict[str, object]:
             [(c["name"], str(c["type"]), c["nullable"]) for c in seen.get_columns(table)],
             seen.get_pk_constraint(table)["constrained_columns"],
             sorted(str(key) for key in seen.get_foreign_keys(table)),
-            sorted(str(index) for index in seen.get_indexes(table)),
+            sorted(str({**index, "dialect_options": where_of(index)}) for index in seen.get_indexes(table)),
         )
         for table in sorted(seen.get_table_names())
     }

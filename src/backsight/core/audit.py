@@ -23,10 +23,11 @@ class Change:
     table: str
     key: tuple[Cell, ...]
     """The key without its owner, who is the chain's."""
-    set: Mapping[str, Cell]
+    set: Mapping[str, Cell] | None
+    """None: the row was taken back."""
 
     def as_json(self) -> dict[str, object]:
-        return {"table": self.table, "key": list(self.key), "set": dict(self.set)}
+        return {"table": self.table, "key": list(self.key), "set": None if self.set is None else dict(self.set)}
 
 
 ITEM_LENGTH = 16

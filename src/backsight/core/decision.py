@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from backsight.core.context import ContextVector
@@ -15,9 +15,6 @@ from backsight.core.risk_state import AttemptKind
 
 MemoryArm = Literal["shown", "withheld", "off"]
 """Whether memory was shown, withheld by the day's coin, or not used at all."""
-
-JUST_BEFORE = timedelta(microseconds=1)
-"""A tick reads memory as of a microsecond before itself, so that ticks of one instant see the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +50,7 @@ class OpenedTick:
     at: datetime
     sequence: int
     as_of: datetime
-    """What was known then is what is shown: a microsecond before the tick."""
+    """What is shown was known then: a microsecond before the tick, so that ticks of one instant see the same."""
     seen_at: datetime
     """When this store was asked."""
     memory_arm: MemoryArm
@@ -143,6 +140,9 @@ class Decision:
     before: str
     """The broker's snapshot as JSON, with the fills since the one before."""
     after: str
+    """Empty where there was only one."""
+    broker_at: datetime
+    """When the broker was asked for the last time."""
     model: str | None
     model_parameters: str | None
     input_tokens: int | None
@@ -156,6 +156,18 @@ class Decision:
     request_digest: str
     known_at: datetime
     recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastTick:
+    """What the next tick needs to know of a decision."""
+
+    id: str
+    deployment_id: str
+    at: datetime
+    sequence: int
+    broker_at: datetime
+    day_start_equity: float
 
     @property
     def moment(self) -> tuple[datetime, int]:
@@ -190,7 +202,7 @@ def shown_hash(segments: Iterable[Segment]) -> str | None:
 def memory_arm(deployment_id: str, at: datetime, *, holdout: float, enabled: bool = True) -> MemoryArm:
     """The arm of a UTC day: a coin seeded by the deployment and the day withholds memory on a share of the days.
 
-    >>> from datetime import UTC
+    >>> from datetime import UTC, timedelta
     >>> day = datetime(2026, 6, 4, tzinfo=UTC)
     >>> [memory_arm("d", day, holdout=share) for share in (0.0, 1.0)], memory_arm("d", day, holdout=0.2, enabled=False)
     (['shown', 'withheld'], 'off')

@@ -2,7 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from uuid import UUID, uuid5
+
+from backsight.core.instants import format_instant
 
 NAMESPACE = UUID("b5a3c1f0-5e0b-5c1d-9a53-626163736967")
 
@@ -14,6 +19,24 @@ def canonical_json(value: object) -> str:
     '{"a":["é",null],"b":1.0}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: object) -> object:
+    """A value as JSON has it: instants as fixed-width text, dataclasses as objects.
+
+    >>> from datetime import UTC, datetime
+    >>> plain({"at": datetime(2026, 6, 4, tzinfo=UTC), "tags": ("a",)})
+    {'at': '2026-06-04T00:00:00.000000Z', 'tags': ['a']}
+    """
+    if isinstance(value, datetime):
+        return format_instant(value)
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return value
 
 
 def digest(value: object) -> str:

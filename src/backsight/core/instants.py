@@ -5,6 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 from backsight.core.errors import Invalid
 
+JUST_BEFORE = timedelta(microseconds=1)
+"""The finest step of time there is: what happened before a tick, and what a tick may know, end this far from it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from backsight.core.context import ContextVector
@@ -44,20 +45,26 @@ def context_from_bars(
     at = to_utc(at, field="at")
     if spread is not None and not math.isfinite(spread):
         raise Invalid(f"{spread} is not a spread; give a number or none", field="spread")
-    closed = _closed_bars(symbol, bars=bars, at=at)
-    days, hours, fives = (_bars_of(closed, interval_seconds=length) for length in (DAY, HOUR, FIVE_MINUTES))
-    atr_m5 = atr(fives)
-    return ContextVector(
-        atr_d1=atr(days),
-        atr_h1=atr(hours),
-        atr_m5=atr_m5,
-        regime=_regime(closed),
-        volatility_regime=volatility_regime(days) or volatility_regime(hours),
+    seen = context_of_closed(symbol, at=at, closed=_closed_bars(symbol, bars=bars, at=at))
+    return replace(
+        seen,
         spread_points=spread,
-        spread_as_atr_pct=_share(spread, of=atr_m5),
+        spread_as_atr_pct=_share(spread, of=seen.atr_m5),
         drawdown_pct=drawdown_pct,
         consecutive_losses=consecutive_losses,
         confidence=confidence,
+    )
+
+
+def context_of_closed(symbol: str, *, at: datetime, closed: Mapping[int, list[Bar]]) -> ContextVector:
+    """The same from bars that are known to be sound, of the symbol and closed: finest first, none of them empty."""
+    days, hours, fives = (_bars_of(closed, interval_seconds=length) for length in (DAY, HOUR, FIVE_MINUTES))
+    return ContextVector(
+        atr_d1=atr(days),
+        atr_h1=atr(hours),
+        atr_m5=atr(fives),
+        regime=_regime(closed),
+        volatility_regime=volatility_regime(days) or volatility_regime(hours),
     ).completed(symbol=symbol, price=_price(closed), at=at)
 
 

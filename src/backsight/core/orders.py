@@ -152,6 +152,9 @@ def as_fill(
         reason=reported.reason or reason,
         decision_id=decision_id,
         group_id=None,
+        earliest_at=None,
+        latest_at=None,
+        replaces=None,
         known_at=to_utc(known_at, field="known_at"),
         recorded_at=to_utc(recorded_at, field="recorded_at"),
     )

@@ -67,6 +67,8 @@ class Portfolio:
     at: datetime
     equity: float
     cash: float
+    account: str | None = None
+    """Whose it is, by name or id, where the broker says so."""
     positions: tuple[Position, ...] = ()
     open_orders: tuple[OpenOrder, ...] = ()
 

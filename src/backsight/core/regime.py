@@ -221,7 +221,7 @@ def _atrs(bars: Sequence[Bar], *, n: int) -> list[float]:
     """The average true range at each bar from the n-th on; none where it is not a number."""
     if n < 1:
         raise Invalid(f"{n} is too few bars; give 1 or more", field="n")
-    if len(bars) < n or not all(math.isfinite(price) for bar in bars for price in bar.prices):
+    if len(bars) < n or not math.isfinite(sum(bar.open + bar.high + bar.low + bar.close for bar in bars)):
         return []
     ranges = true_ranges(bars)
     values = list(accumulate(ranges[n:], lambda held, new: held + (new - held) / n, initial=sum(ranges[:n]) / n))

@@ -21,12 +21,15 @@ class Strategy:
     rules: tuple[str, ...]
     avoid: tuple[str, ...]
     """What the owner forbids: the only "never"."""
+    risk_per_trade: float | None
+    """Share of equity that a trade puts at stake where no stop says so."""
     known_at: datetime
     recorded_at: datetime
 
     def same_text(self, other: "Strategy") -> bool:
         """Whether two versions say the same."""
-        return (self.thesis, self.rules, self.avoid) == (other.thesis, other.rules, other.avoid)
+        ours, theirs = ((each.thesis, each.rules, each.avoid, each.risk_per_trade) for each in (self, other))
+        return ours == theirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,10 @@ class Deployment:
     """None where trades are remembered for a strategy that was never saved."""
     account_id: str
     mode: Mode
+    memory_enabled: bool
+    """Whether the agent is shown memory at all."""
+    memory_holdout: float
+    """Share of the days on which it is withheld, so that its worth can be told."""
     known_at: datetime
     recorded_at: datetime
 

@@ -1,10 +1,11 @@
 """The types of arguments, strict at the door: a NaN, a naive time or a misspelt label goes no further."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from datetime import datetime
-from typing import Annotated, Any, get_args, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -18,9 +19,13 @@ from pydantic import (
 from pydantic_core import ErrorDetails, core_schema
 
 from backsight.core.context import ContextVector
+from backsight.core.decision import Segment, Verdict
 from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.instants import parse_instant, to_utc
+from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
+from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
+from backsight.core.portfolio import OpenOrder, Portfolio, Position
 
 LARGEST_WHOLE = 2**53
 CONTEXT_FIELDS = [field.name for field in fields(ContextVector)]
@@ -51,6 +56,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidato
 Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
 Share = Annotated[Number, Field(ge=0, le=1)]
+Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
 Limit = Annotated[int, Field(strict=True, ge=1, le=100)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
@@ -64,43 +70,95 @@ Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), Afte
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
 Lines = Annotated[list[Prose], Field(max_length=100)]
+Keys = Annotated[list[Key], Field(max_length=1_000)]
+Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
+LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_plain)]
 
-_BOUNDED: Mapping[str, Any] = {
+
+def _some(item: Any, most: int) -> Any:
+    return Annotated[list[item], Field(max_length=most)]
+
+
+class Border:
+    """Checks a dataclass field by field, whether it comes as JSON or made already.
+
+    A field is checked by its type, or by what `bounds` says of its name; a tuple comes as a list. One that is made
+    already is `trusted` where the operation itself checks what it holds.
+    """
+
+    def __init__(self, of: type[Any], bounds: Mapping[str, Any] | None = None, *, trusted: bool = False) -> None:
+        self.of = of
+        self.bounds = bounds or {}
+        self.trusted = trusted
+
+    def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> core_schema.CoreSchema:
+        names = [field.name for field in fields(self.of)]
+        tuples = {name for name, hint in get_type_hints(self.of).items() if get_origin(hint) is tuple}
+
+        def open_up(value: Any) -> Any:
+            return {name: getattr(value, name) for name in names} if isinstance(value, self.of) else value
+
+        def close(model: BaseModel) -> Any:
+            held = {name: getattr(model, name) for name in names}
+            return self.of(**{name: tuple(value) if name in tuples else value for name, value in held.items()})
+
+        checked = core_schema.no_info_after_validator_function(close, handler.generate_schema(self._model()))
+        opened = core_schema.no_info_before_validator_function(open_up, checked)
+        return core_schema.no_info_wrap_validator_function(self._through, opened) if self.trusted else opened
+
+    def _through(self, value: Any, check: Callable[[Any], Any]) -> Any:
+        return value if isinstance(value, self.of) else check(value)
+
+    def _model(self) -> type[BaseModel]:
+        hints = get_type_hints(self.of)
+        made: dict[str, Any] = {}
+        for field in fields(self.of):
+            default: Any = ... if field.default is MISSING else field.default
+            made[field.name] = (self._checked(field.name, hints[field.name]), default)
+        return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **made)
+
+    def _checked(self, name: str, hint: Any) -> Any:
+        inner = [arg for arg in get_args(hint) if arg is not type(None)]
+        if get_origin(hint) in (UnionType, Union) and len(inner) == 1:
+            return self._checked(name, inner[0]) | None
+        if name in self.bounds:
+            return self.bounds[name]
+        if get_origin(hint) is tuple:
+            return list[self._checked(name, inner[0])]  # type: ignore[misc]
+        return _BY_TYPE.get(hint, hint)
+
+
+_BY_TYPE: Mapping[Any, Any] = {float: Number, int: Whole, bool: Flag, str: Key, datetime: Instant}
+
+_CONTEXT_BOUNDS = {
+    **{field.name: NotNegative for field in fields(ContextVector) if "float" in str(field.type)},
     "symbol": Symbol,
     "price": Number,
     "hour_utc": Annotated[Whole, Field(le=23)],
     "day_of_week": Annotated[Whole, Field(le=6)],
     "drawdown_pct": Share,
     "confidence": Share,
-    "consecutive_losses": Whole,
 }
+ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS)]
 
-
-def _border_model() -> type[BaseModel]:
-    hints = get_type_hints(ContextVector)
-    made: dict[str, Any] = {}
-    for field in fields(ContextVector):
-        inner = next(arg for arg in get_args(hints[field.name]) if arg is not type(None))
-        made[field.name] = (_BOUNDED.get(field.name, NotNegative if inner is float else inner) | None, None)
-    return create_model("ContextVector", __config__=ConfigDict(extra="forbid"), **made)
-
-
-class _ContextBorder:
-    """Checks a context vector field by field, whether it comes as JSON or as a ContextVector."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
-        def open_up(value: Any) -> Any:
-            return asdict(value) if isinstance(value, ContextVector) else value
-
-        def close(model: BaseModel) -> ContextVector:
-            return ContextVector(**model.model_dump())
-
-        checked = core_schema.no_info_after_validator_function(close, handler.generate_schema(_border_model()))
-        return core_schema.no_info_before_validator_function(open_up, checked)
-
-
-ContextArgument = Annotated[ContextVector, _ContextBorder]
+_POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": Positive, "leverage": NotNegative})]
+_OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]
+_PORTFOLIO = Annotated[
+    Portfolio,
+    Border(Portfolio, {"positions": _some(_POSITION, 1_000), "open_orders": _some(_OPEN_ORDER, 1_000)}),
+]
+_FILL = Annotated[ReportedFill, Border(ReportedFill, {"position_key": Loose, "symbol": Loose})]
+SnapshotArgument = Annotated[
+    BrokerSnapshot,
+    Border(
+        BrokerSnapshot,
+        {"portfolio": _PORTFOLIO, "fills": _some(_FILL, 10_000), "marks": dict[Symbol, Number]},
+    ),
+]
+OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
+VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
+SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
+BarsArgument = _some(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
 
 
 def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
@@ -122,6 +180,7 @@ def _field(detail: ErrorDetails) -> str:
 _SAID = {
     "missing": "missing; it is required",
     "float_type": "{given} is {kind}; give a number",
+    "bool_type": "{given} is {kind}; give true or false",
     "int_type": "{given} is {kind}; give a whole number",
     "int_from_float": "{given} is not whole; give a whole number",
     "finite_number": "{given} is not a finite number; give one, or leave it out if it is not known",
@@ -144,14 +203,23 @@ _SAID = {
 def _said(detail: ErrorDetails, known: list[str]) -> str:
     kind, given, limits = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(str(detail["loc"][-1]), known if len(detail["loc"]) == 1 else CONTEXT_FIELDS)
+        return _unknown(str(detail["loc"][-1]), _known_at(detail["loc"], known))
     if kind == "literal_error":
         labels = re.findall(r"'([^']*)'", limits["expected"])
         return f"{_shown(given)} is not known; {did_you_mean(str(given), labels)}"
     return _SAID.get(kind, detail["msg"]).format(given=_shown(given), kind=_kind_of(given), **limits)
 
 
+def _known_at(place: tuple[int | str, ...], known: list[str]) -> list[str]:
+    """What may stand where something unknown does."""
+    if len(place) == 1:
+        return known
+    return CONTEXT_FIELDS if place[0] == "context" else []
+
+
 def _unknown(argument: str, known: list[str]) -> str:
+    if not known:
+        return "unknown field; leave it out"
     match = nearest(argument, known)
     return f"unknown argument; did you mean '{match}'?" if match else f"unknown argument; known: {', '.join(known)}"
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from backsight.core.context import ContextVector
-from backsight.core.ids import digest
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.ids import digest, plain
+from backsight.core.instants import Horizon
 from backsight.ops.operation import Operation
 from backsight.ports import Clock
 from backsight.store import audit
@@ -57,7 +56,7 @@ class Context:
 
     def asked(self, *, without: Collection[str]) -> dict[str, object]:
         """What was asked, as JSON has it, some arguments aside."""
-        return {name: value for name, value in self._request.items() if name not in without}
+        return {name: plain(value) for name, value in self._request.items() if name not in without}
 
     def horizon(self, as_of: datetime | None, seen_at: datetime | None) -> Horizon:
         """How far a read may see; by default all that is known now."""
@@ -95,13 +94,6 @@ class Context:
             owner=self.owner,
             actor=self.actor,
             operation=operation.name,
-            request={name: _plain(value) for name, value in checked.items()},
+            request=checked,
         )
         return operation.function(still, **checked)
-
-
-def _plain(value: object) -> object:
-    """An argument as JSON has it."""
-    if isinstance(value, datetime):
-        return format_instant(value)
-    return asdict(value) if isinstance(value, ContextVector) else value

@@ -1,18 +1,19 @@
 """What the market did: bars."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
-from backsight.core.errors import Conflict
-from backsight.core.instants import format_instant
+from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.importers.bars import BarsReport, read_bars
-from backsight.ops.arguments import Key, Name, Symbol, Whole
+from backsight.ops.arguments import BarsArgument, Key, Name, Symbol, Whole
 from backsight.ops.context import Context
+from backsight.ops.market import add_bars, sorted_bars
 from backsight.ops.operation import command
-from backsight.store import bars as stored
 from backsight.store.transaction import Transaction
+
+CLOCK_SKEW = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,14 @@ class ImportedBars:
     report: BarsReport
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedBars:
+    """How many bars were told, and how many of them are new."""
+
+    bars: int
+    added: int
+
+
 @command()
 def import_bars(
     ctx: Context,
@@ -55,29 +64,30 @@ def import_bars(
     return ImportedBars(interval_seconds=read.interval_seconds, symbols=symbols, report=read.report)
 
 
+@command()
+def record_bars(
+    ctx: Context,
+    *,
+    bars: Annotated[BarsArgument, "Bars that are closed, oldest first; of several symbols and lengths if need be."],
+) -> RecordedBars:
+    """Record bars that closed, so that contexts, regimes and excursions can be read from them.
+
+    Bars that are stored already are left alone; one that contradicts a stored bar is refused, and nothing is written.
+    """
+    series = sorted_bars(bars, until=ctx.now + CLOCK_SKEW)
+    if sum(map(len, series)) < len(bars):
+        raise Invalid("one of them is not closed yet; give bars when they are", field="bars")
+    with ctx.writing() as transaction:
+        added = sum(add_bars(transaction, ctx.owner, each, recorded_at=ctx.now) for each in series)
+    return RecordedBars(bars=len(bars), added=added)
+
+
 def _add(transaction: Transaction, ctx: Context, series: tuple[Bar, ...]) -> SymbolBars:
-    first, last = series[0], series[-1]
-    found = stored.bars_between(
-        transaction.connection,
-        ctx.owner,
-        None,
-        symbol=first.symbol,
-        interval_seconds=first.interval_seconds,
-        since=first.opened_at,
-        until=last.opened_at,
-    )
-    known = {bar.opened_at: bar for bar in found}
-    for bar in series:
-        if known.get(bar.opened_at, bar) != bar:
-            at = format_instant(bar.opened_at)
-            raise Conflict(f"its {bar.symbol} bar of {at} is not the stored one; correct the file", field="path")
-    new = [bar for bar in series if bar.opened_at not in known]
-    facts = [stored.BarFact(owner_id=ctx.owner, bar=bar, known_at=bar.closes_at, recorded_at=ctx.now) for bar in new]
-    transaction.add_all(stored.BARS, facts)
+    added = add_bars(transaction, ctx.owner, series, recorded_at=ctx.now, field="path")
     return SymbolBars(
-        symbol=first.symbol,
+        symbol=series[0].symbol,
         bars=len(series),
-        added=len(new),
-        first_opened_at=first.opened_at,
-        last_opened_at=last.opened_at,
+        added=added,
+        first_opened_at=series[0].opened_at,
+        last_opened_at=series[-1].opened_at,
     )

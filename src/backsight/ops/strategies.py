@@ -7,7 +7,7 @@ from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.portfolio import Account, Mode, PositionMode
 from backsight.core.strategies import MANUAL, Deployment, Strategy, manual_name
-from backsight.ops.arguments import Key, Lines, Name, Prose, Whole
+from backsight.ops.arguments import Flag, Key, Lines, Name, Prose, Share, Whole
 from backsight.ops.context import Context
 from backsight.ops.operation import command
 from backsight.store import strategies as stored
@@ -84,6 +84,9 @@ def save_strategy(
     thesis: Annotated[Prose | None, "Why it should make money, in the author's words."] = None,
     rules: Annotated[Lines, "Entry, exit and risk rules, one each."] = [],  # noqa: B006
     avoid: Annotated[Lines, "What the owner forbids, one each."] = [],  # noqa: B006
+    risk_per_trade: Annotated[
+        Share | None, "Share of equity that a trade risks, like 0.01; used where no stop tells."
+    ] = None,
 ) -> SavedStrategy:
     """Save a strategy: a new version if it says anything new, the same one if not."""
     strategy_id = derive_id("strategy", ctx.owner, name)
@@ -97,6 +100,7 @@ def save_strategy(
             thesis=thesis,
             rules=tuple(rules),
             avoid=tuple(avoid),
+            risk_per_trade=risk_per_trade,
             known_at=ctx.now,
             recorded_at=ctx.now,
         )
@@ -114,6 +118,10 @@ def deploy(
     account: Annotated[Key, "The account to run it on, by name or id."],
     version: Annotated[Whole | None, "Which version of it; the latest if left out."] = None,
     name: Annotated[Name | None, "What to call the deployment; 'strategy@account' if left out."] = None,
+    memory_enabled: Annotated[Flag, "Whether the agent is shown memory at its ticks."] = True,
+    memory_holdout: Annotated[
+        Share, "Share of the days on which memory is withheld, to learn whether it helps; 0.2 is a good one."
+    ] = 0.0,
 ) -> Deployed:
     """Deploy one strategy version on one account."""
     with ctx.writing() as transaction:
@@ -124,7 +132,8 @@ def deploy(
             which = "" if version is None else f" version {version}"
             raise NotFound(f"no strategy {strategy_name!r}{which}; save it first", field="strategy_name")
         called = name or f"{strategy_name}@{held.name}"
-        deployment = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
+        plain = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
+        deployment = replace(plain, memory_enabled=memory_enabled, memory_holdout=memory_holdout)
         return _add_or_replay(transaction, ctx.owner, deployment)
 
 
@@ -134,6 +143,11 @@ def deployment_named(connection: Connection, owner: str, named: str) -> Deployme
     if found is None:
         raise NotFound(f"no deployment {named!r}; get_my_deployments lists them", field="deployment")
     return found
+
+
+def account_of(connection: Connection, home: Deployment) -> Account:
+    """The account that a deployment runs on."""
+    return _account(connection, home.owner_id, home.account_id)
 
 
 def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str) -> Deployment:
@@ -183,6 +197,8 @@ def _deployment(
         strategy_version=version,
         account_id=account.id,
         mode=account.mode,
+        memory_enabled=True,
+        memory_holdout=0.0,
         known_at=ctx.now,
         recorded_at=ctx.now,
     )
@@ -195,5 +211,7 @@ def _add_or_replay(transaction: Transaction, owner: str, deployment: Deployment)
         return Deployed(deployment=deployment, replayed=False)
     if replace(deployment, known_at=held.known_at, recorded_at=held.recorded_at) != held:
         running = f"version {held.strategy_version} of {held.strategy_name!r}"
-        raise Conflict(f"{held.name!r} already runs {running}; choose another name", field="name")
+        raise Conflict(
+            f"{held.name!r} already runs {running}, or with other settings; choose another name", field="name"
+        )
     return Deployed(deployment=held, replayed=True)

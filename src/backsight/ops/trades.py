@@ -9,12 +9,13 @@ from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
-from backsight.core.memory.episodic import Episode, continues, episode_of_trade
+from backsight.core.memory.episodic import Episode, continues, episode_id_of, episode_of_trade
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
-from backsight.core.trades.trade import Outcome, Trade, outcome_of, risk_to_stop
+from backsight.core.trades.mark import PositionMark
+from backsight.core.trades.trade import Outcome, Trade, minutes_between, outcome_of, risk_to_stop
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
@@ -77,10 +78,11 @@ class TradePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeRead:
-    """One trade and the episode it left behind."""
+    """One trade, the episode it left behind, and the last tick that saw it open."""
 
     trade: Trade
     episode: Episode | None
+    mark: PositionMark | None
 
 
 @command(audience=("trader",))
@@ -148,10 +150,12 @@ def remember_trade(
             status="closed",
             opened_at=opened_at,
             closed_at=at,
+            holding_minutes=minutes_between(opened_at, at),
             entry_price=entry_price,
             exit_price=exit_price,
             size=size,
             stop_price=stop_price,
+            initial_risk=risk,
             risk=risk,
             pnl=pnl,
             realized_pnl=finite("pnl", pnl + fees),
@@ -165,12 +169,13 @@ def remember_trade(
             reflection=reflection,
             tags=tuple(tags),
             request_digest=ctx.request_digest,
+            created_at=ctx.now,
             known_at=at,
             recorded_at=ctx.now,
         )
         transaction.add(stored.TRADES, trade)
-        transaction.add(stored_memories.EPISODES, episode_of_trade(trade, episode_id=_episode_id(trade.id)))
-    return RememberedTrade(trade=trade, episode_id=_episode_id(trade.id), replayed=False, message="Remembered.")
+        transaction.add(stored_memories.EPISODES, episode_of_trade(trade))
+    return RememberedTrade(trade=trade, episode_id=episode_id_of(trade.id), replayed=False, message="Remembered.")
 
 
 @command(audience=("trader",))
@@ -221,10 +226,13 @@ def remember_inaction(
             pnl=None,
             outcome=None,
             hold_seconds=None,
+            mfe=None,
             mae=None,
             confidence=confidence,
             reflection=None,
             tags=tuple(tags),
+            group_id=None,
+            ended_at=ctx.now,
             known_at=ctx.now,
             recorded_at=ctx.now,
         )
@@ -275,7 +283,9 @@ def list_trades(
             mode=mode,
         )
     page = tuple(found[:limit])
-    more = cursor_after(page[-1].known_at, page[-1].id, query=asked) if len(found) > limit else None
+    more = (
+        cursor_after(page[-1].closed_at or page[-1].known_at, page[-1].id, query=asked) if len(found) > limit else None
+    )
     return TradePage(trades=page, next_cursor=more, as_of=horizon.as_of)
 
 
@@ -293,7 +303,11 @@ def get_trade(
         trade = stored.trade(connection, ctx.owner, trade_id, horizon)
         if trade is None:
             raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
-        return TradeRead(trade=trade, episode=stored_memories.episode(connection, ctx.owner, _episode_id(trade.id)))
+        return TradeRead(
+            trade=trade,
+            episode=stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon),
+            mark=stored.last_mark(connection, ctx.owner, trade.id, horizon),
+        )
 
 
 def merged_context(
@@ -308,10 +322,6 @@ def merged_context(
             outer = "symbol" if name == "symbol" else f"context_{name}"
             raise Invalid(f"{value!r} contradicts context.{name} {inner!r}; give one of them", field=outer)
     return replace(held, **{name: value for name, value in beside.items() if value is not None and name != "symbol"})  # type: ignore[arg-type]
-
-
-def _episode_id(trade_id: str) -> str:
-    return derive_id("episode", trade_id)
 
 
 def _check_times(opened_at: datetime | None, closed_at: datetime | None, *, now: datetime) -> None:
@@ -330,7 +340,9 @@ def _outcome(
         raise Invalid(f"{pnl_r} has another sign than pnl {pnl}; both are net, so give both alike", field="pnl_r")
     if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
         raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
-    outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, peak_size=size, entry_price=entry_price, atr_d1=atr_d1)
+    notional = None if size is None else abs(size * entry_price)
+    atr_share = abs(atr_d1 / entry_price) if atr_d1 and entry_price else None
+    outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, notional=notional, atr_share=atr_share)
     finite("pnl", None if outcome is None else outcome.value)
     return outcome
 
@@ -376,12 +388,12 @@ def _replayed(former: Trade, request_digest: str) -> RememberedTrade:
             field="idempotency_key",
         )
     told = "Already remembered: this call is a replay and changed nothing."
-    return RememberedTrade(trade=former, episode_id=_episode_id(former.id), replayed=True, message=told)
+    return RememberedTrade(trade=former, episode_id=episode_id_of(former.id), replayed=True, message=told)
 
 
 def _inaction_replayed(former: Episode, told: Episode) -> RememberedInaction:
     """The answer to an inaction told again; what the clock and the row before made of it is not the caller's."""
-    ours = {name: getattr(former, name) for name in ("run_id", "count", "known_at", "recorded_at")}
+    ours = {name: getattr(former, name) for name in ("run_id", "count", "ended_at", "known_at", "recorded_at")}
     if replace(told, **ours) != former:
         raise Conflict("already used for another inaction; use a new key for a new one", field="idempotency_key")
     return _inaction_answer(former, replayed=True)

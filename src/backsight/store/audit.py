@@ -3,18 +3,26 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
 from backsight.core.audit import EMPTY, AuditRow, Batch, Change, Head, next_link
 from backsight.store.mapping import noun
-from backsight.store.reading import fetch_one, owned
+from backsight.store.reading import OWNED, asked, owned
 
 AUDIT = noun(AuditRow, "audit_log", key=("sequence",))
 
 
+_HEAD = (
+    select(AUDIT.table.c.sequence, AUDIT.table.c.hash)
+    .where(AUDIT.table.c.owner_id == OWNED)
+    .order_by(AUDIT.table.c.sequence.desc())
+    .limit(1)
+)
+
+
 def head(connection: Connection, owner: str) -> Head:
     """The last link of an owner's chain."""
-    last = fetch_one(connection, AUDIT, owned(AUDIT, owner).order_by(AUDIT.table.c.sequence.desc()))
+    last = connection.execute(_HEAD, asked(owner)).first()
     return EMPTY if last is None else Head(sequence=last.sequence, hash=last.hash)
 
 
@@ -23,12 +31,12 @@ def append(
 ) -> None:
     """Add the link that speaks for these changes."""
     link = next_link(head(connection, owner), changes, owner_id=owner, at=at, actor=actor, operation=operation)
-    connection.execute(insert(AUDIT.table).values(**AUDIT.to_row(link)))
+    connection.execute(insert(AUDIT.table), AUDIT.to_row(link))
 
 
 def links(connection: Connection, owner: str, *, after: int = 0, limit: int | None = None) -> Iterator[AuditRow]:
     """An owner's links in order, from after a sequence number on."""
     c = AUDIT.table.c
     statement = owned(AUDIT, owner, c.sequence > after).order_by(c.sequence).limit(limit)
-    for row in connection.execute(statement).mappings():
+    for row in connection.execute(statement):
         yield AUDIT.from_row(row)

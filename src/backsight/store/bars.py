@@ -1,14 +1,17 @@
 """Bars at rest."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, select, union_all
 
 from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.store.mapping import noun
-from backsight.store.reading import fetch, matching, owned, within
+from backsight.store.reading import OWNED, asked, fetch, matching, owned, within, within_asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,98 @@ BARS = noun(
         f"bar.{name}": name
         for name in ("symbol", "interval_seconds", "opened_at", "open", "high", "low", "close", "volume")
     },
+    clustered=True,
 )
+
+
+_C = BARS.table.c
+_SYMBOL = _C.owner_id == OWNED, _C.symbol == bindparam("symbol")
+_SERIES = *_SYMBOL, _C.interval_seconds == bindparam("seconds")
+_PRICES = select(_C.opened_at, _C.open, _C.high, _C.low, _C.close, _C.volume)
+_FINEST = select(func.min(_C.interval_seconds)).where(*_SYMBOL)
+_CLOSED = _PRICES.where(*_SERIES, _C.opened_at > bindparam("after"), _C.opened_at <= bindparam("until")).order_by(
+    _C.opened_at
+)
+
+
+def _intervals() -> Select[Any]:
+    """The lengths that a symbol has bars of, one step in the key's order each, however many bars there are."""
+    shortest = func.min(_C.interval_seconds).label("length")
+    lengths = select(shortest).where(*_SYMBOL).cte("lengths", recursive=True)
+    longer = select(shortest).where(*_SYMBOL, _C.interval_seconds > lengths.c.length).scalar_subquery()
+    every = lengths.union_all(select(longer).where(lengths.c.length.is_not(None)))
+    return select(every.c.length).where(every.c.length.is_not(None)).order_by(every.c.length)
+
+
+_INTERVALS = _intervals()
+
+
+@cache
+def _lasts(lengths: tuple[int, ...]) -> CompoundSelect[Any]:
+    """The last bars of several lengths in one statement, each length with the count of bars that is asked for."""
+    parts = [
+        select(_C.interval_seconds, *_PRICES.selected_columns)
+        .where(*_SYMBOL, _C.interval_seconds == seconds, *within_asked(BARS))
+        .where(_C.opened_at <= bindparam(f"opened_{seconds}"))
+        .order_by(_C.opened_at.desc())
+        .limit(bindparam(f"count_{seconds}"))
+        .subquery()
+        for seconds in lengths
+    ]
+    return union_all(*(select(part) for part in parts))
+
+
+def finest_interval(connection: Connection, owner: str, symbol: str) -> int | None:
+    """The shortest length in seconds that a symbol has bars of."""
+    found: int | None = connection.execute(_FINEST, asked(owner, symbol=symbol)).scalar_one()
+    return found
+
+
+def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...]:
+    """The lengths in seconds that a symbol has bars of, shortest first."""
+    return tuple(connection.execute(_INTERVALS, asked(owner, symbol=symbol)).scalars())
+
+
+def last_bars(
+    connection: Connection, owner: str, horizon: Horizon, *, symbol: str, counts: Mapping[int, int]
+) -> dict[int, list[Bar]]:
+    """The last bars of a symbol that were closed by a horizon, so many of each length, oldest first."""
+    if not counts:
+        return {}
+    values = asked(owner, horizon, symbol=symbol)
+    for seconds, count in counts.items():
+        values[f"opened_{seconds}"] = horizon.as_of - timedelta(seconds=seconds)
+        values[f"count_{seconds}"] = count
+    found: dict[int, list[Any]] = {seconds: [] for seconds in sorted(counts)}
+    for row in connection.execute(_lasts(tuple(found)), values):
+        found[row[0]].append(row[1:])
+    return {seconds: _made(rows[::-1], symbol, seconds) for seconds, rows in found.items() if rows}
+
+
+def bars_closed(
+    connection: Connection, owner: str, *, symbol: str, interval_seconds: int, after: datetime, until: datetime
+) -> list[Bar]:
+    """The bars of a symbol that closed after one instant and by another, oldest first."""
+    length = timedelta(seconds=interval_seconds)
+    values = asked(owner, symbol=symbol, seconds=interval_seconds, after=after - length, until=until - length)
+    return _made(connection.execute(_CLOSED, values), symbol, interval_seconds)
+
+
+def _made(rows: Iterable[Any], symbol: str, interval_seconds: int) -> list[Bar]:
+    """Bars by the hundred: faster than one noun at a time."""
+    return [
+        Bar(
+            symbol=symbol,
+            interval_seconds=interval_seconds,
+            opened_at=opened_at,
+            open=opened,
+            high=high,
+            low=low,
+            close=close,
+            volume=volume,
+        )
+        for opened_at, opened, high, low, close, volume in rows
+    ]
 
 
 def bars_between(

@@ -50,6 +50,18 @@ class Database:
                 _lock(connection, owner)
             yield connection
 
+    def save(self, path: Path) -> None:
+        """Write all of a SQLite store to a new file."""
+        if path.exists():
+            raise Conflict(f"{path} is already there; name a new file", field="path")
+        if self._engine.dialect.name != "sqlite":
+            raise Invalid("this store is not SQLite's; use the database's own tools to copy it", field="path")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._alone, _named_errors(self.name), self._engine.connect() as plain:
+            driver = plain.connection.driver_connection
+            if driver is not None:
+                driver.execute("VACUUM INTO ?", (str(path),))
+
     def close(self) -> None:
         self._engine.dispose()
 

@@ -3,13 +3,15 @@
 import json
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Dialect,
@@ -20,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    text,
     type_coerce,
 )
 from sqlalchemy.dialects import postgresql
@@ -96,24 +99,38 @@ class Leaf:
     column: str
     type: TypeEngine[Any]
     nullable: bool
+    optional: bool
+    """Whether the part of the noun that it is in may be absent."""
 
 
 class Noun(Generic[T]):
     """A frozen dataclass and the table that keeps it."""
 
-    def __init__(self, of: type[T], table: Table, leaves: tuple[Leaf, ...], key: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        of: type[T],
+        table: Table,
+        leaves: tuple[Leaf, ...],
+        key: tuple[str, ...],
+        former: "Noun[T] | None" = None,
+    ) -> None:
         self.type = of
         self.table = table
         self.leaves = leaves
         self.key = key
+        self.former = former
+        """Versions that a correction replaced, with the instants from which they no longer stand."""
+        self._read = [(leaf.column, _reader(leaf)) for leaf in leaves]
+        place = {column.name: number for number, column in enumerate(table.c)}
+        self._build = _builder(of, {leaf.path: place[leaf.column] for leaf in leaves})
 
     def to_row(self, value: T) -> dict[str, Any]:
         """The columns of a value."""
-        return {leaf.column: _reach(value, leaf.path) for leaf in self.leaves}
+        return {column: read(value) for column, read in self._read}
 
-    def from_row(self, row: Row) -> T:
-        """The value of the columns: `from_row(to_row(x)) == x`."""
-        return typing.cast(T, _build(self.type, {leaf.path: row[leaf.column] for leaf in self.leaves}))
+    def from_row(self, row: Sequence[Any]) -> T:
+        """The value of a row that has the columns of the table in their order."""
+        return typing.cast(T, self._build(row))
 
     def cells(self, row: Row) -> dict[str, Cell]:
         """The columns of a row as JSON has them, without the owner."""
@@ -157,17 +174,19 @@ def noun(
     names: Mapping[str, str] | None = None,
     within: Mapping[str, tuple[str, ...]] | None = None,
     indexes: Iterable[tuple[str, ...]] = (),
+    only_one: Mapping[tuple[str, ...], str] | None = None,
+    revised: bool = False,
+    clustered: bool = False,
 ) -> Noun[T]:
     """The table of a dataclass: its owner leads the primary key, every index and every reference.
 
     `names` gives a field another column name; `within` maps a referenced table to the columns that refer to it.
+    `only_one` maps columns to the condition under which no two rows may share them. `revised` rows may be corrected:
+    what a correction replaces goes to a second table, so that earlier reads stay what they were. `clustered` rows lie
+    in the order of their key, where SQLite can do that: smaller and faster for many small rows.
     """
     leaves = tuple(_leaves(of, names or {}))
-    keyed = (OWNER, *key)
-    columns = [
-        Column(leaf.column, leaf.type, primary_key=leaf.column in keyed, nullable=leaf.nullable) for leaf in leaves
-    ]
-    columns.sort(key=lambda c: keyed.index(c.name) if c.name in keyed else len(keyed))
+    columns = _columns(leaves, (OWNER, *key))
     references = [
         ForeignKeyConstraint((OWNER, *columns), (f"{to}.{OWNER}", f"{to}.id"), name=f"{table}_within_{to}")
         for to, columns in (within or {}).items()
@@ -178,8 +197,40 @@ def noun(
         *columns,
         *references,
         *(Index(f"{table}_by_{'_'.join(names)}", OWNER, *names) for names in indexes),
+        *(_unique(table, names, where) for names, where in (only_one or {}).items()),
+        sqlite_with_rowid=not clustered,
     )
-    return Noun(of, made, leaves, key)
+    return Noun(of, made, leaves, key, _former(of, table, leaves, key) if revised else None)
+
+
+KNOWN, RECORDED = "known_at", "recorded_at"
+REPLACED_KNOWN, REPLACED_RECORDED = "replaced_known_at", "replaced_recorded_at"
+
+
+def _former(of: type[T], table: str, leaves: tuple[Leaf, ...], key: tuple[str, ...]) -> Noun[T]:
+    keyed = (*key, KNOWN, RECORDED)
+    made = Table(
+        f"{table}_former",
+        METADATA,
+        *_columns(leaves, (OWNER, *keyed)),
+        Column(REPLACED_KNOWN, UtcInstant(), nullable=False),
+        Column(REPLACED_RECORDED, UtcInstant(), nullable=False),
+        *(Index(f"{table}_former_by_{name}", OWNER, name) for name in (REPLACED_KNOWN, REPLACED_RECORDED)),
+    )
+    return Noun(of, made, leaves, keyed)
+
+
+def _columns(leaves: Iterable[Leaf], keyed: tuple[str, ...]) -> list[Column[Any]]:
+    """The columns of a table, those of its key first."""
+    columns: list[Column[Any]] = [
+        Column(leaf.column, leaf.type, primary_key=leaf.column in keyed, nullable=leaf.nullable) for leaf in leaves
+    ]
+    return sorted(columns, key=lambda c: keyed.index(c.name) if c.name in keyed else len(keyed))
+
+
+def _unique(table: str, names: tuple[str, ...], where: str) -> Index:
+    named, condition = f"{table}_only_one_{'_'.join(names)}", text(where)
+    return Index(named, OWNER, *names, unique=True, sqlite_where=condition, postgresql_where=condition)
 
 
 def _leaves(
@@ -193,7 +244,7 @@ def _leaves(
             yield from _leaves(typing.cast(type[Any], inner), names, here, optional or nullable)
         else:
             column = names.get(".".join(here), "_".join(here))
-            yield Leaf(here, column, _column_type(inner), nullable or optional)
+            yield Leaf(here, column, _column_type(inner), nullable or optional, optional)
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
@@ -209,25 +260,47 @@ def _column_type(hint: Any) -> TypeEngine[Any]:
         return PlainText
     if get_origin(hint) is tuple:
         return TextTuple()
-    types_: dict[type, TypeEngine[Any]] = {int: BigInteger(), float: Double(), datetime: UtcInstant()}
+    types_: dict[type, TypeEngine[Any]] = {
+        bool: Boolean(),
+        int: BigInteger(),
+        float: Double(),
+        datetime: UtcInstant(),
+    }
     return types_[hint]
 
 
-def _reach(value: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        value = None if value is None else getattr(value, name)
-    return value
+def _reader(leaf: Leaf) -> Callable[[Any], Any]:
+    """What reads a column's value from a noun; a part that is not there has none."""
+    if not leaf.optional:
+        return attrgetter(".".join(leaf.path))
+
+    def reach(value: Any) -> Any:
+        for name in leaf.path:
+            value = None if value is None else getattr(value, name)
+        return value
+
+    return reach
 
 
-def _build(of: type[Any], values: Mapping[tuple[str, ...], Any]) -> Any:
+def _builder(of: type[Any], columns: Mapping[tuple[str, ...], int]) -> Callable[[Sequence[Any]], Any]:
+    """What makes a value of a row; worked out once, since it runs for every row that is read."""
     hints = typing.get_type_hints(of)
-    made: dict[str, Any] = {}
+    plain: list[tuple[str, int]] = []
+    nested: list[tuple[str, Callable[[Sequence[Any]], Any], list[int]]] = []
     for field in fields(of):
         inner, nullable = _without_none(hints[field.name])
         if not is_dataclass(inner):
-            made[field.name] = values[(field.name,)]
+            plain.append((field.name, columns[(field.name,)]))
             continue
-        below = {path[1:]: value for path, value in values.items() if path[0] == field.name}
-        absent = nullable and all(value is None for value in below.values())
-        made[field.name] = None if absent else _build(typing.cast(type[Any], inner), below)
-    return of(**made)
+        below = {path[1:]: column for path, column in columns.items() if path[0] == field.name}
+        make = _builder(typing.cast(type[Any], inner), below)
+        nested.append((field.name, make, list(below.values()) if nullable else []))
+
+    def build(row: Sequence[Any]) -> Any:
+        made = {name: row[column] for name, column in plain}
+        for name, make, absent in nested:
+            gone = absent and all(row[column] is None for column in absent)
+            made[name] = None if gone else make(row)
+        return of(**made)
+
+    return build

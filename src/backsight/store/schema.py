@@ -6,15 +6,28 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, insert, sele
 
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
+from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
-from backsight.store.trades import TRADES
+from backsight.store.trades import FILLS, MARKS, TRADES
 
-REVISIONS = ("0001_0.1.0",)
+REVISIONS = ("0001_0.1.0.dev2",)
 """Oldest first; each names the first release that needs it."""
 
-NOUNS: tuple[Noun[Any], ...] = (ACCOUNTS, STRATEGIES, DEPLOYMENTS, TRADES, EPISODES, BARS)
+KEPT: tuple[Noun[Any], ...] = (
+    ACCOUNTS,
+    STRATEGIES,
+    DEPLOYMENTS,
+    DECISIONS,
+    SEGMENTS,
+    FILLS,
+    TRADES,
+    MARKS,
+    EPISODES,
+    BARS,
+)
+NOUNS = (*KEPT, *(noun.former for noun in KEPT if noun.former is not None))
 """What an owner's audit chain speaks for."""
 
 TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in NOUNS)})

@@ -1,22 +1,34 @@
 """Accounts, strategies and deployments at rest."""
 
-from sqlalchemy import Connection, or_
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, Select, bindparam, or_, select
 
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment, Strategy
-from backsight.store.mapping import noun
-from backsight.store.reading import fetch, fetch_one, matching, owned, within
+from backsight.store.mapping import Noun, noun
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within
 
 ACCOUNTS = noun(Account, "accounts")
 STRATEGIES = noun(Strategy, "strategies", key=("id", "version"), indexes=[("name",)])
 DEPLOYMENTS = noun(Deployment, "deployments", within={"accounts": ("account_id",)}, indexes=[("name",)])
 
 
+_NAMED: BindParameter[str] = bindparam("named")
+
+
+def _named(noun: Noun[Any], *, most: int) -> Select[Any]:
+    c = noun.table.c
+    return select(noun.table).where(c.owner_id == OWNED, or_(c.id == _NAMED, c.name == _NAMED)).limit(most)
+
+
+_ACCOUNT, _DEPLOYMENT = _named(ACCOUNTS, most=2), _named(DEPLOYMENTS, most=1)
+
+
 def account(connection: Connection, owner: str, named: str) -> Account | None:
     """The account of this id, or this name where only one has it."""
-    c = ACCOUNTS.table.c
-    found = fetch(connection, ACCOUNTS, owned(ACCOUNTS, owner, or_(c.id == named, c.name == named)).limit(2))
+    found = fetch(connection, ACCOUNTS, _ACCOUNT, asked(owner, named=named))
     return found[0] if len(found) == 1 else None
 
 
@@ -34,11 +46,15 @@ def strategy(connection: Connection, owner: str, name: str, version: int | None 
 
 def deployment(connection: Connection, owner: str, named: str) -> Deployment | None:
     """The deployment of this id or name."""
-    c = DEPLOYMENTS.table.c
-    return fetch_one(connection, DEPLOYMENTS, owned(DEPLOYMENTS, owner, or_(c.id == named, c.name == named)))
+    return fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, asked(owner, named=named))
 
 
 def deployments(connection: Connection, owner: str, horizon: Horizon) -> list[Deployment]:
     """All deployments known then, by name."""
     statement = owned(DEPLOYMENTS, owner, *within(DEPLOYMENTS, horizon))
     return fetch(connection, DEPLOYMENTS, statement.order_by(DEPLOYMENTS.table.c.name))
+
+
+def deployments_of(connection: Connection, owner: str, account_id: str) -> list[Deployment]:
+    """All deployments on an account."""
+    return fetch(connection, DEPLOYMENTS, owned(DEPLOYMENTS, owner, DEPLOYMENTS.table.c.account_id == account_id))

@@ -1,13 +1,21 @@
-"""Trades at rest."""
+"""Fills, trades and marks at rest."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from datetime import datetime
+from itertools import takewhile
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, or_, select
 
 from backsight.core.instants import Horizon
+from backsight.core.portfolio import Position
+from backsight.core.risk_state import Close
+from backsight.core.trades.excursion import Excursions
+from backsight.core.trades.fill import Fill
+from backsight.core.trades.mark import PositionMark, Reach
 from backsight.core.trades.trade import Trade
-from backsight.store.mapping import OWNER, noun
-from backsight.store.reading import fetch, fetch_one, matching, owned, within
+from backsight.store.mapping import noun
+from backsight.store.reading import OWNED, Columns, asked, fetch, fetch_one, known, known_asked, matching, owned, within
 
 TRADES = noun(
     Trade,
@@ -20,14 +28,48 @@ TRADES = noun(
         "closed_at": "exit_tick_at",
     },
     within={"deployments": ("deployment_id",)},
-    indexes=[("known_at", "id"), ("deployment_id", "known_at"), ("request_digest", "recorded_at")],
+    indexes=[
+        ("exit_tick_at", "id"),
+        ("deployment_id", "exit_tick_at"),
+        ("account_id", "position_key", "entry_tick_at"),
+        ("skill_id", "version", "entry_tick_at"),
+        ("request_digest", "recorded_at"),
+    ],
+    only_one={("account_id", "position_key"): "status = 'open'"},
+    revised=True,
+)
+
+
+FILLS = noun(
+    Fill,
+    "fills",
+    key=("account_id", "id"),
+    within={"accounts": ("account_id",)},
+    indexes=[("account_id", "position_key", "at")],
+    revised=True,
+)
+
+MARKS = noun(
+    PositionMark,
+    "position_marks",
+    key=("account_id", "position_key", "at", "sequence"),
+    names={
+        **{f"position.{field.name}": field.name for field in fields(Position)},
+        **{f"reach.{field.name}": field.name for field in fields(Reach)},
+        **{f"reach.excursions.{field.name}": field.name for field in fields(Excursions)},
+        "reach.excursions.source": "excursion_source",
+        "reach.excursions.interval_seconds": "excursion_interval_seconds",
+    },
+    indexes=[("decision_id",), ("trade_id", "at", "sequence")],
+    clustered=True,
 )
 
 
 def trade(connection: Connection, owner: str, trade_id: str, horizon: Horizon | None = None) -> Trade | None:
-    """The trade of this id, if it was known then."""
-    known = [] if horizon is None else within(TRADES, horizon)
-    return fetch_one(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id == trade_id, *known))
+    """The trade of this id, as it stood then."""
+    if horizon is None:
+        return fetch_one(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id == trade_id))
+    return fetch_one(connection, TRADES, known(TRADES, owner, horizon, lambda c: [c.id == trade_id]))
 
 
 def recent_equal(connection: Connection, owner: str, request_digest: str, since: datetime) -> Trade | None:
@@ -48,25 +90,136 @@ def closed_trades(
     until: datetime | None = None,
     **equal: str | None,
 ) -> list[Trade]:
-    """Closed trades, newest first; `before` continues after a page's last (known_at, id)."""
-    c = TRADES.table.c
-    where = [*within(TRADES, horizon), *matching(TRADES, status="closed", **equal)]
-    if since is not None:
-        where.append(c.known_at >= since)
-    if until is not None:
-        where.append(c.known_at < until)
-    if before is not None:
-        at, last = before
-        where.append(or_(c.known_at < at, and_(c.known_at == at, c.id > last)))
-    return fetch(connection, TRADES, owned(TRADES, owner, *where).order_by(c.known_at.desc(), c.id).limit(limit))
+    """Closed trades, newest first; `before` continues after a page's last (closed_at, id)."""
 
+    def where(c: Columns) -> Iterator[ColumnElement[bool]]:
+        yield from matching(c, status="closed", **equal)
+        if since is not None:
+            yield c.exit_tick_at >= since
+        if until is not None:
+            yield c.exit_tick_at < until
+        if before is not None:
+            at, last = before
+            yield or_(c.exit_tick_at < at, and_(c.exit_tick_at == at, c.id > last))
 
-def results(connection: Connection, owner: str, horizon: Horizon) -> list[tuple[str, float, datetime]]:
-    """Deployment, net PnL and instant of every close known then, in order."""
-    c = TRADES.table.c
-    statement = (
-        select(c.deployment_id, c.pnl, c.known_at)
-        .where(c[OWNER] == owner, *within(TRADES, horizon), *matching(TRADES, status="closed"))
-        .order_by(c.known_at, c.id)
+    return fetch(
+        connection, TRADES, known(TRADES, owner, horizon, where).order_by(desc("exit_tick_at"), "id").limit(limit)
     )
-    return [(row.deployment_id, row.pnl, row.known_at) for row in connection.execute(statement)]
+
+
+def results(
+    connection: Connection, owner: str, horizon: Horizon, *, deployment_id: str | None = None
+) -> list[tuple[str, float, datetime]]:
+    """Deployment, net PnL and instant of every close known then, in order."""
+    rows = known(TRADES, owner, horizon, lambda c: matching(c, status="closed", deployment_id=deployment_id)).subquery()
+    statement = select(rows.c.deployment_id, rows.c.pnl, rows.c.exit_tick_at).order_by(rows.c.exit_tick_at, rows.c.id)
+    return [(row.deployment_id, row.pnl, row.exit_tick_at) for row in connection.execute(statement)]
+
+
+def _closed(c: Columns) -> list[ColumnElement[bool]]:
+    return [c.deployment_id == bindparam("deployment"), c.status == "closed"]
+
+
+_CLOSES = known_asked(TRADES, ["exit_tick_at", "pnl", "id"], _closed).order_by(desc("exit_tick_at"), desc("id"))
+_FEW = 64
+"""Closes that are read at first: a day and a losing streak are seldom longer."""
+_OPEN = (
+    select(TRADES.table)
+    .where(TRADES.table.c.owner_id == OWNED, TRADES.table.c.account_id == bindparam("account"))
+    .where(TRADES.table.c.status == "open")
+    .order_by(TRADES.table.c.position_key)
+)
+_LEFT_OPEN = (
+    select(MARKS.table)
+    .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.decision_id == bindparam("decision"))
+    .order_by(MARKS.table.c.position_key)
+)
+
+
+def closes(connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime) -> list[Close]:
+    """The closes of a deployment from an instant on, and before it those since the last win, oldest first."""
+    values = asked(owner, horizon, deployment=deployment_id)
+    rows = connection.execute(_CLOSES.limit(_FEW), values).all()
+    found = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, rows))
+    if len(found) == _FEW:
+        rows = connection.execute(_CLOSES, values).all()
+        found = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, rows))
+    return [Close(at=row.exit_tick_at, net=row.pnl) for row in reversed(found)]
+
+
+def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:
+    """The open trades of an account, by position."""
+    return fetch(connection, TRADES, _OPEN, asked(owner, account=account_id))
+
+
+def trades_of_position(
+    connection: Connection, owner: str, account_id: str, position_key: str, *, before: datetime
+) -> list[Trade]:
+    """The folded trades of a position from the last one opened before an instant on, oldest first."""
+    c = TRADES.table.c
+    folded = owned(
+        TRADES, owner, c.account_id == account_id, c.position_key == position_key, c.first_fill_id.is_not(None)
+    )
+    last = fetch_one(connection, TRADES, folded.where(c.entry_tick_at < before).order_by(c.entry_tick_at.desc(), c.id))
+    since = folded if last is None else folded.where(c.entry_tick_at >= last.opened_at)
+    return fetch(connection, TRADES, since.order_by(c.entry_tick_at, c.id))
+
+
+def fills_of_position(
+    connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime | None
+) -> list[Fill]:
+    """The fills of a position from an instant on, in the order in which they fold."""
+    c = FILLS.table.c
+    statement = owned(FILLS, owner, c.account_id == account_id, c.position_key == position_key)
+    if since is not None:
+        statement = statement.where(c.at >= since)
+    return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
+
+
+def inferred_by(connection: Connection, owner: str, account_id: str, position_key: str, at: datetime) -> list[Fill]:
+    """The inferred fills of a position that a report of this instant may explain."""
+    c = FILLS.table.c
+    statement = owned(FILLS, owner, c.account_id == account_id, c.position_key == position_key, c.latest_at >= at)
+    return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
+
+
+def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:
+    """Those of these fills that are stored, by id."""
+    wanted = list(ids)
+    if not wanted:
+        return {}
+    c = FILLS.table.c
+    found = fetch(connection, FILLS, owned(FILLS, owner, c.account_id == account_id, c.id.in_(wanted)))
+    return {fill.id: fill for fill in found}
+
+
+def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:
+    """The positions that a tick left open."""
+    return fetch(connection, MARKS, _LEFT_OPEN, asked(owner, decision=decision_id))
+
+
+def marks_of_position(
+    connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime
+) -> list[PositionMark]:
+    """A position at every tick from an instant on, oldest first."""
+    c = MARKS.table.c
+    statement = owned(MARKS, owner, c.account_id == account_id, c.position_key == position_key, c.at >= since)
+    return fetch(connection, MARKS, statement.order_by(c.at, c.sequence))
+
+
+def last_mark(connection: Connection, owner: str, trade_id: str, horizon: Horizon) -> PositionMark | None:
+    """The last tick that saw a trade open, as far as the horizon goes."""
+    c = MARKS.table.c
+    statement = owned(MARKS, owner, c.trade_id == trade_id, *within(MARKS, horizon))
+    return fetch_one(connection, MARKS, statement.order_by(c.at.desc(), c.sequence.desc()))
+
+
+def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict[str, Trade]:
+    """Those of these trades that there are, by id."""
+    found = fetch(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id.in_(list(ids))))
+    return {trade.id: trade for trade in found}
+
+
+def has_ledger(connection: Connection, owner: str, account_id: str) -> bool:
+    """Whether an account has any fill."""
+    return fetch_one(connection, FILLS, owned(FILLS, owner, FILLS.table.c.account_id == account_id)) is not None

@@ -1,13 +1,14 @@
 """One command's writes: the rows, and for each what the audit chain will say of it."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from backsight.core.audit import Batch, Change, item_hash
 from backsight.store.database import upsert
-from backsight.store.mapping import Noun
+from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ class Transaction:
     def add(self, noun: Noun[T], value: T) -> None:
         """Write a row that is not there yet."""
         row = noun.to_row(value)
-        self.connection.execute(insert(noun.table).values(**row))
+        self.connection.execute(insert(noun.table), row)
         self._note(noun, row, noun.cells(row))
 
     def add_all(self, noun: Noun[T], values: Iterable[T]) -> None:
@@ -36,7 +37,7 @@ class Transaction:
     def put(self, noun: Noun[T], value: T) -> None:
         """Write a row, in place of the one with its key if there is one; a row that says the same is left alone."""
         row = noun.to_row(value)
-        former = self.connection.execute(select(noun.table).where(*noun.is_key(row))).mappings().first()
+        former = self._stored(noun, row)
         if former is None:
             return self.add(noun, value)
         was = noun.cells(former)
@@ -46,5 +47,42 @@ class Transaction:
             self._note(noun, row, changed)
         return None
 
-    def _note(self, noun: Noun[Any], row: dict[str, Any], cells: dict[str, Any]) -> None:
+    def revise(self, noun: Noun[T], value: T) -> bool:
+        """Write a new version of a row, and keep the one it replaces; whether it says anything new."""
+        row = noun.to_row(value)
+        former = self._stored(noun, row)
+        if former is None:
+            self.add(noun, value)
+            return True
+        was, cells = noun.cells(former), noun.cells(row)
+        changed = {name: cell for name, cell in cells.items() if was[name] != cell}
+        if not changed.keys() - {RECORDED}:
+            return False
+        self._keep(noun, former, known_at=row[KNOWN], recorded_at=row[RECORDED])
+        upsert(self.connection, noun.table, row)
+        self._note(noun, row, changed)
+        return True
+
+    def withdraw(self, noun: Noun[T], value: T, *, known_at: datetime, recorded_at: datetime) -> None:
+        """Take back a row that no longer stands; who asks as of before still finds it."""
+        row = noun.to_row(value)
+        former = self._stored(noun, row)
+        if former is not None:
+            self._keep(noun, former, known_at=known_at, recorded_at=recorded_at)
+            self.connection.execute(delete(noun.table).where(*noun.is_key(row)))
+            self.changes.append(Change(table=noun.table.name, key=noun.key_of(row), set=None))
+
+    def _stored(self, noun: Noun[Any], row: Row) -> Row | None:
+        return self.connection.execute(select(noun.table).where(*noun.is_key(row))).mappings().first()
+
+    def _keep(self, noun: Noun[Any], former: Row, *, known_at: datetime, recorded_at: datetime) -> None:
+        """Keep a version that is replaced; one replaced at its own instants was never to be seen."""
+        kept = noun.former
+        if kept is None or (former[KNOWN], former[RECORDED]) == (known_at, recorded_at):
+            return
+        row = {**former, REPLACED_KNOWN: known_at, REPLACED_RECORDED: recorded_at}
+        self.connection.execute(insert(kept.table), row)
+        self._note(kept, row, kept.cells(row))
+
+    def _note(self, noun: Noun[Any], row: Row, cells: dict[str, Any]) -> None:
         self.changes.append(Change(table=noun.table.name, key=noun.key_of(row), set=cells))

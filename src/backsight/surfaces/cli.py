@@ -175,17 +175,22 @@ def _metavar(each: Schema, schema: Schema) -> str:
     return {"number": "NUMBER", "integer": "N", "object": "JSON"}.get(next(iter(types), ""), "TEXT")
 
 
+def _item(each: Schema, schema: Schema) -> Schema:
+    """What a list holds."""
+    return next((one["items"] for one in _resolved(each, schema) if one.get("type") == "array"), {})
+
+
 def _value(given: Any, each: Schema, schema: Schema) -> Any:
     """What was typed, as JSON would have it; what cannot be read stays text and is refused by name."""
     if isinstance(given, tuple):
-        return list(given)
+        return [_value(one, _item(each, schema), schema) for one in given]
     types = _types(each, schema)
     try:
         if "integer" in types:
             return int(given)
         if "number" in types:
             return float(given)
-        if "object" in types:
+        if "object" in types or "boolean" in types:
             return json.loads(given)
     except (ValueError, RecursionError):
         return given

@@ -53,7 +53,7 @@ def show_recall(to: Console, answer: Json) -> None:
             Text("█" * max(1, round(BAR * memory["score"] / best)), style="cyan"),
             *(f"{factors[name]:.2f}" for name in FACTORS),
             money(outcome_of(episode), episode["pnl"]),
-            day(episode["known_at"]),
+            day(episode["ended_at"]),
             episode["direction"] or "",
             episode["context"]["regime"] or "",
             *([Text(memory["sentence"])] if wide else []),

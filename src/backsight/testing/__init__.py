@@ -6,17 +6,29 @@
 False
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
+from backsight.core.orders import BrokerSnapshot, ReportedFill
+from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.trade import Outcome
 from backsight.memory import open_memory
 from backsight.runtime.clock import SimulatedClock as FakeClock
 
-__all__ = ["T0", "FakeClock", "a_fill", "a_trade_call", "an_episode", "open_memory"]
+__all__ = [
+    "T0",
+    "FakeClock",
+    "a_fill",
+    "a_position",
+    "a_snapshot",
+    "a_trade_call",
+    "an_episode",
+    "open_memory",
+]
 
 T0 = datetime(2026, 6, 4, 10, tzinfo=UTC)
 
@@ -59,10 +71,39 @@ def a_fill(number: int = 0, *, quantity: float = 1.0, price: float | None = 100.
         "reason": None,
         "decision_id": None,
         "group_id": None,
+        "earliest_at": None,
+        "latest_at": None,
+        "replaces": None,
         "known_at": at,
         "recorded_at": at,
     }
     return Fill(**(made | changes))
+
+
+def a_position(size: float = 1.0, **changes: Any) -> Position:
+    """A long position in BTC at 100; a negative size is a short one."""
+    made: dict[str, Any] = {
+        "position_key": changes.get("symbol", "BTC"),
+        "symbol": "BTC",
+        "direction": "long" if size > 0 else "short",
+        "size": abs(size),
+        "mark": 100.0,
+        "average_price": 100.0,
+    }
+    return Position(**(made | changes))
+
+
+def a_snapshot(
+    *positions: Position,
+    at: datetime = T0,
+    fills: Sequence[ReportedFill] = (),
+    marks: Mapping[str, float] | None = None,
+    equity: float = 10_000.0,
+) -> BrokerSnapshot:
+    """What a broker says that holds these positions; BTC stands at 100 where no mark is given."""
+    told = {"BTC": 100.0, **{position.symbol: position.mark for position in positions}, **(marks or {})}
+    portfolio = Portfolio(at=at, equity=equity, cash=equity, positions=positions)
+    return BrokerSnapshot(portfolio=portfolio, fills=tuple(fills), marks=told)
 
 
 def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) -> Episode:
@@ -87,10 +128,13 @@ def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) ->
         "pnl": None if pnl_r is None else 100.0 * pnl_r,
         "outcome": None if pnl_r is None else Outcome(value=pnl_r, unit="R"),
         "hold_seconds": 3600.0,
+        "mfe": None,
         "mae": None,
         "confidence": 0.5,
         "reflection": None,
         "tags": (),
+        "group_id": None,
+        "ended_at": changes.get("known_at", T0),
         "known_at": T0,
         "recorded_at": T0,
     }

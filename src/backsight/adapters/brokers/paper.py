@@ -167,12 +167,15 @@ class PaperBroker:
     def submit(self, order: Order) -> OrderResult:
         """What became of an order: filled at the last mark, or rejected by a rule that it names.
 
-        An order that is no order is `Invalid`: a quantity that is not a number or zero, a symbol without a mark, a
+        A quantity of 0 only moves the stop and the target of a position: nothing is filled, nothing paid. An order that
+        is no order is `Invalid`: a quantity that is not a number, or zero without levels, a symbol without a mark, a
         position of another symbol.
         """
         check_order(order)
         mark = self._mark_of(order.symbol)
         held = self._holding_for(order)
+        if order.quantity == 0:
+            return self._move_levels(order, held, mark=mark)
         quantity = _executable(order, held)
         if quantity == 0:
             told = f"position {held.position_key!r} is {held.quantity}; {order.quantity} would not reduce it"
@@ -332,6 +335,16 @@ class PaperBroker:
             raise Invalid(told, field="position_key")
         return held
 
+    def _move_levels(self, order: Order, held: _Holding, *, mark: float) -> OrderResult:
+        if held.quantity == 0:
+            told = f"position {held.position_key!r} is flat; open one before its levels are moved"
+            return Rejected(order=order, rule="NO_POSITION", detail=told)
+        rejected = _level_reached(order, held, mark=mark)
+        if rejected is not None:
+            return rejected
+        self._book = replace(self._book, held={**self._book.held, held.position_key: _protected(held, order)})
+        return Executed(order=order, position_key=held.position_key, fills=())
+
     def _key_of(self, order: Order) -> str:
         if self._terms.position_mode == "netting":
             if order.position_key not in (None, order.symbol):
@@ -340,8 +353,9 @@ class PaperBroker:
             return order.symbol
         if order.position_key is not None:
             return order.position_key
-        if order.reduce_only:
-            raise Invalid("none told; name the position that is to be reduced", field="position_key")
+        if order.reduce_only or order.quantity == 0:
+            told = "none told; name the position that is to be reduced, or whose levels are to be moved"
+            raise Invalid(told, field="position_key")
         return derive_id("position", self._account_id, self._number)
 
     def _too_large(self, order: Order, held: _Holding, trade: _Trade) -> Rejected | None:

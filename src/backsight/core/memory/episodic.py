@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.context import ContextVector
+from backsight.core.ids import derive_id
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.trades.trade import Outcome, Trade
 
@@ -37,17 +38,27 @@ class Episode:
     pnl: float | None
     outcome: Outcome | None
     hold_seconds: float | None
+    mfe: float | None
     mae: float | None
     confidence: float | None
     reflection: str | None
     tags: tuple[str, ...]
+    group_id: str | None
+    """An episode may be of a group of trades: legs of one idea."""
+    ended_at: datetime
+    """When the trade was closed or the decision taken; a correction is known later."""
     known_at: datetime
     recorded_at: datetime
 
 
-def episode_of_trade(trade: Trade, *, episode_id: str) -> Episode:
+def episode_id_of(trade_id: str) -> str:
+    """The id of the episode that a trade leaves behind."""
+    return derive_id("episode", trade_id)
+
+
+def episode_of_trade(trade: Trade) -> Episode:
     """The episode that a closed trade leaves behind."""
-    hold = (trade.closed_at - trade.opened_at).total_seconds() if trade.closed_at and trade.opened_at else None
+    episode_id = episode_id_of(trade.id)
     return Episode(
         owner_id=trade.owner_id,
         id=episode_id,
@@ -67,11 +78,14 @@ def episode_of_trade(trade: Trade, *, episode_id: str) -> Episode:
         exit_price=trade.exit_price,
         pnl=trade.pnl,
         outcome=trade.outcome,
-        hold_seconds=hold,
+        hold_seconds=None if trade.holding_minutes is None else trade.holding_minutes * 60,
+        mfe=trade.mfe,
         mae=trade.mae,
         confidence=trade.confidence,
         reflection=trade.reflection,
         tags=trade.tags,
+        group_id=trade.group_id,
+        ended_at=trade.closed_at or trade.known_at,
         known_at=trade.known_at,
         recorded_at=trade.recorded_at,
     )

@@ -38,7 +38,7 @@ def rank(
 
 def sentence(episode: Episode, *, sim: float, now: datetime) -> str:
     """Why this memory, in one line: "+3.0R in a very similar context (Sim .91), 12 days old"."""
-    return f"{ended(episode)} in a {likeness(sim)} context (Sim {short(sim)}), {age(episode.known_at, now=now)} old"
+    return f"{ended(episode)} in a {likeness(sim)} context (Sim {short(sim)}), {age(episode.ended_at, now=now)} old"
 
 
 def ended(episode: Episode) -> str:

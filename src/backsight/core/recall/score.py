@@ -222,7 +222,7 @@ def factors(
     return Factors(
         Q=quality(episode.outcome, sigma=sigma),
         Sim=similarity(query, symbol=episode.symbol, direction=episode.direction, context=episode.context),
-        Rec=recency(episode.known_at, now=now),
+        Rec=recency(episode.ended_at, now=now),
         Conf=conviction(episode.confidence),
         Aff=affect(episode.outcome, temper),
     )

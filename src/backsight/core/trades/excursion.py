@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from backsight.core.market import Bar
 from backsight.core.trades.fold import RoundTrip, Step
-from backsight.core.trades.trade import risk_to_stop
-
-ExcursionSource = Literal["bars", "marks"]
+from backsight.core.trades.trade import ExcursionSource, risk_to_stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

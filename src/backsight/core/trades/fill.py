@@ -40,6 +40,12 @@ class Fill:
     """The decision snapshot it belongs to."""
     group_id: str | None
     """Legs of one idea share it."""
+    earliest_at: datetime | None
+    """An inferred one took place after this snapshot; None for a reported one, and where there was none before."""
+    latest_at: datetime | None
+    """And by this one, which showed it."""
+    replaces: str | None
+    """The inferred fill that this late report explains: the trade it opened keeps its id."""
     known_at: datetime
     recorded_at: datetime
 
@@ -47,6 +53,17 @@ class Fill:
     def order(self) -> tuple[datetime, int, str]:
         """Fills fold in this order: hundreds of real ones share a millisecond."""
         return self.at, self.sequence, self.id
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What the broker says of it, which never changes."""
+        where = self.kind, self.at, self.position_key, self.symbol
+        return *where, self.quantity, self.price, self.fee, self.amount, self.realized_pnl
+
+    @property
+    def name(self) -> str:
+        """What a trade that it opens is named after."""
+        return self.replaces or self.id
 
     @property
     def executed(self) -> bool:

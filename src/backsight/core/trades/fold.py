@@ -117,10 +117,10 @@ def _after(held: RoundTrip | None, fill: Fill, lot_step: float | None) -> Sequen
     beyond = size - held.size
     if beyond <= _flat_below(max(held.peak_size, size), lot_step):
         return [_reduced(held, fill, min(size, held.size), price, fill.fee, lot_step)]
-    share = held.size / size
-    closed = _reduced(held, fill, held.size, price, fill.fee * share, lot_step)
+    opening = fill.fee * (beyond / size)
+    closed = _reduced(held, fill, held.size, price, fill.fee - opening, lot_step)
     turned = beyond if fill.quantity > 0 else -beyond
-    return [closed, _opened(fill, turned, price, fill.fee * (1 - share))]
+    return [closed, _opened(fill, turned, price, opening)]
 
 
 def _flat_below(peak: float, lot_step: float | None) -> float:
@@ -133,7 +133,7 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
         position_key=fill.position_key,
         symbol=fill.symbol,
         direction="long" if quantity > 0 else "short",
-        first_fill_id=fill.id,
+        first_fill_id=fill.name,
         opened_at=fill.at,
         closed_at=None,
         size=size,

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
+from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fill import Fill, PriceSource
@@ -17,8 +18,6 @@ SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share are one."""
 AFTER_REPORTED = 1_000_000
 """Inferred fills come after the reported ones of their instant, and a later phase after an earlier one."""
-JUST_BEFORE = timedelta(microseconds=1)
-"""What happened since the last tick happened before this one."""
 
 Phase = Literal["since", "now"]
 """What happened since the last tick, or in this one."""
@@ -35,6 +34,8 @@ class Stamp:
     at: datetime
     sequence: int = 0
     """Of the tick, among those of its instant."""
+    since: datetime | None = None
+    """When the broker was asked before."""
     recorded_at: datetime
     decision_id: str | None = None
     flattened: bool = False
@@ -78,7 +79,7 @@ def infer_fills(
         symbol = trip.symbol if position is None and trip is not None else position.symbol if position else ""
         touch = None if trip is None else first_touch(trip, last_seen.get(key), bars.get(symbol, ()))
         for leg in _legs(trip, position, touch, mark=_mark(position, symbol, marks), lot_step=lot_step):
-            made.append(_fill(leg, stamp, key=key, symbol=symbol, place=len(made)))
+            made.append(_fill(leg, stamp, key=key, symbol=symbol, place=len(made), seen_at=portfolio.at))
     return made
 
 
@@ -186,7 +187,7 @@ def _mark(position: Position | None, symbol: str, marks: Mapping[str, float]) ->
     return marks[symbol]
 
 
-def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int) -> Fill:
+def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int, seen_at: datetime) -> Fill:
     at, sequence = _moment(leg, stamp, place)
     named = (stamp.account_id, stamp.tick_id, stamp.phase, key, leg.step)
     return Fill(
@@ -207,6 +208,9 @@ def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int) -> Fill
         reason=_reason(leg, stamp, symbol),
         decision_id=stamp.decision_id if stamp.phase == "now" else None,
         group_id=None,
+        earliest_at=stamp.since,
+        latest_at=max(at, seen_at),
+        replaces=None,
         known_at=stamp.at,
         recorded_at=stamp.recorded_at,
     )

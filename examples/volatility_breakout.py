@@ -1,0 +1,108 @@
+"""Go with the break: a close outside the day's range on more than the usual movement, trailed until it turns."""
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+
+from backsight.core.decision import Decided, Sight
+from backsight.core.market import Bar
+from backsight.core.orders import Order
+from backsight.core.portfolio import Position
+
+HOUR = timedelta(hours=1)
+BARS_AN_HOUR = 12
+
+
+class VolatilityBreakout:
+    """Buys and sells breaks of the range, trails the stop, and turns when the other side breaks."""
+
+    name = "VolBreakout"
+    thesis = "A break of the day's range on rising volatility carries on: those on the wrong side have to get out."
+    rules = (
+        "Enter when an hour closes outside the range of the day before it and moved a quarter more than usual.",
+        "Stop two usual hours from the entry; trail it four behind the best price of the day.",
+        "Turn when such an hour closes beyond the other side of the last eight hours.",
+    )
+    avoid = ("Breaks in a quiet hour.", "Adding to a position.")
+
+    def __init__(
+        self,
+        *,
+        risk: float = 0.01,
+        lookback: int = 276,
+        turn_lookback: int = 96,
+        least_stretch: float = 1.25,
+        stop_hours: float = 2.0,
+        trail_hours: float = 4.0,
+        max_leverage: float = 3.0,
+    ) -> None:
+        self.risk, self.max_leverage = risk, max_leverage
+        self.lookback, self.turn_lookback, self.least_stretch = lookback, turn_lookback, least_stretch
+        self.stop_hours, self.trail_hours = stop_hours, trail_hours
+
+    def decide(self, sight: Sight) -> Decided:
+        """At most one order: what is held comes first, then the first market that breaks."""
+        held = {position.symbol: position for position in sight.portfolio.positions}
+        for symbol in sorted(sight.bars, key=lambda symbol: (symbol not in held, symbol)):
+            bars, mark = sight.bars[symbol][-self.lookback - BARS_AN_HOUR :], sight.marks.get(symbol, 0.0)
+            too_few = len(bars) < self.lookback + BARS_AN_HOUR
+            if mark <= 0 or too_few or sight.opened.at - bars[-1].closes_at >= HOUR:  # unknown, or closed
+                continue
+            decided = self._propose(sight, bars, mark=mark, position=held.get(symbol))
+            if decided is not None:
+                return decided
+        return Decided(reason="No break worth trading, and no stop to trail.")
+
+    def _propose(self, sight: Sight, bars: Sequence[Bar], *, mark: float, position: Position | None) -> Decided | None:
+        past, last = bars[:-BARS_AN_HOUR], bars[-BARS_AN_HOUR:]
+        hours = [past[at : at + BARS_AN_HOUR] for at in range(0, len(past), BARS_AN_HOUR)]
+        usual = sum(_reach(hour) for hour in hours) / len(hours)
+        range_ = past[-self.turn_lookback :] if position else past
+        way = (mark > max(bar.high for bar in range_)) - (mark < min(bar.low for bar in range_))
+        is_new = position is None or position.signed_size * way < 0
+        if way and usual and is_new and _reach(last) >= self.least_stretch * usual:
+            return self._enter(sight, bars, mark=mark, way=way, usual=usual, position=position)
+        return self._trail(position, bars, usual=usual) if position else None
+
+    def _enter(
+        self, sight: Sight, bars: Sequence[Bar], *, mark: float, way: int, usual: float, position: Position | None
+    ) -> Decided | None:
+        """An order with the break, through flat where the other side is held."""
+        equity, distance = sight.portfolio.equity, self.stop_hours * usual
+        others = [each for each in sight.portfolio.positions if each != position]
+        room = self.max_leverage * equity - sum(each.size * each.mark for each in others)
+        size = math.floor(1e4 * min(self.risk * equity / distance, room / mark)) / 1e4
+        if size <= 0:
+            return None
+        stretch = _reach(bars[-BARS_AN_HOUR:]) / usual
+        does = f"{'Turn' if position else 'Go'} {'long' if way > 0 else 'short'}"
+        order = Order(
+            symbol=bars[-1].symbol,
+            quantity=way * size - (position.signed_size if position else 0.0),
+            stop_price=float(f"{mark - way * distance:.6g}"),
+            position_key=position.position_key if position else None,
+            reason=f"{does} on the break at {mark:g}, in an hour {stretch:.1f} times as wide as usual.",
+        )
+        return Decided(order=order, confidence=round(min(0.9, 0.4 + 0.1 * stretch), 2))
+
+    def _trail(self, position: Position, bars: Sequence[Bar], *, usual: float) -> Decided | None:
+        """The stop behind the best price of the day, where that is clearly better than the one in force."""
+        way = 1 if position.direction == "long" else -1
+        best = max(bar.high for bar in bars) if way > 0 else min(bar.low for bar in bars)
+        stop = float(f"{best - way * self.trail_hours * usual:.6g}")
+        better = math.inf if position.stop_price is None else way * (stop - position.stop_price)
+        if way * (position.mark - stop) <= 0 or better < usual / 4:
+            return None
+        order = Order(
+            symbol=position.symbol,
+            quantity=0.0,
+            stop_price=stop,
+            position_key=position.position_key,
+            reason=f"Trail the stop to {stop:g}, {self.trail_hours:g} usual hours off the day's best of {best:g}.",
+        )
+        return Decided(order=order)
+
+
+def _reach(bars: Sequence[Bar]) -> float:
+    """How far the price went in some bars."""
+    return max(bar.high for bar in bars) - min(bar.low for bar in bars)

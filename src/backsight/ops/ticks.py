@@ -1,0 +1,415 @@
+"""Ticks: what memory has to say before a decision, and what happened in it."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Annotated, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+from backsight.core.decision import (
+    Decision,
+    LastTick,
+    OpenedTick,
+    Segment,
+    ShownSegment,
+    Verdict,
+    memory_arm,
+    shown_hash,
+)
+from backsight.core.errors import BacksightError, Conflict, Invalid
+from backsight.core.ids import canonical_json, derive_id, plain
+from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.orders import BrokerSnapshot, Order
+from backsight.core.portfolio import Account
+from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import Trade
+from backsight.ops.arguments import (
+    AsOf,
+    BarsArgument,
+    Flag,
+    Instant,
+    Key,
+    Keys,
+    Name,
+    NotNegative,
+    OrderArgument,
+    Positive,
+    Prose,
+    SeenAt,
+    SegmentArgument,
+    Share,
+    SnapshotArgument,
+    Symbol,
+    VerdictArgument,
+    Whole,
+)
+from backsight.ops.context import Context
+from backsight.ops.ledger import Tick, post
+from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
+from backsight.ops.operation import command, query
+from backsight.ops.strategies import account_of, deployment_named
+from backsight.store import decisions as stored
+from backsight.store import strategies as stored_strategies
+from backsight.store import trades as stored_trades
+from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+
+LOG = logging.getLogger("backsight")
+CLOCK_SKEW = timedelta(seconds=60)
+RECENT_ACTIVITY = "recent_activity"
+
+SNAPSHOT: TypeAdapter[BrokerSnapshot] = TypeAdapter(SnapshotArgument)
+Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
+Symbols = Annotated[list[Symbol], Field(max_length=100)]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedTick:
+    """The decision as it is kept, and the trades that it opened and closed."""
+
+    decision: Decision
+    opened: tuple[Trade, ...]
+    closed: tuple[Trade, ...]
+    replayed: bool
+    """Whether it was already known: nothing was changed then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentActivity:
+    """What a deployment did lately, as figures and as the agent reads it."""
+
+    deployment_id: str
+    state: RiskState
+    text: str
+    """Empty where there is nothing to say."""
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfilled:
+    """What the ledger of an account was made from."""
+
+    account_id: str
+    decisions: int
+    opened: int
+    closed: int
+    replayed: bool
+    """Whether the ledger was there already: nothing was changed then."""
+
+
+@query()
+def open_tick(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "The deployment that is about to decide, by name or id."],
+    at: Annotated[Instant, "The instant of the tick; memory is read as of a microsecond before it."],
+    before: Annotated[SnapshotArgument, "The broker's snapshot: portfolio, fills since the one before, marks."],
+    sequence: Annotated[Whole, "Order among the ticks of one instant."] = 0,
+    symbols: Annotated[Symbols, "The instruments that may be decided on."] = [],  # noqa: B006
+    bars: Annotated[BarsArgument, "Bars that closed lately, where they are not stored yet."] = [],  # noqa: B006
+    seen_at: SeenAt = None,
+) -> OpenedTick:
+    """Open a tick: what the agent is shown before it decides.
+
+    Nothing is written. Hand what was really shown to close_tick.
+    """
+    horizon = Horizon(as_of=at - JUST_BEFORE, seen_at=seen_at)
+    with ctx.reading() as connection:
+        home = deployment_named(connection, ctx.owner, deployment)
+        account = account_of(connection, home)
+        _check_tick(ctx, account, at, before, field="before")
+        given = sorted_bars(bars, until=at)
+        arm = memory_arm(home.id, at, holdout=home.memory_holdout, enabled=home.memory_enabled)
+        last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
+        segments: list[Segment] = []
+        if arm != "off":
+            state = _risk_state(connection, home, horizon, now=at, day_start_equity=_day_start_equity(last, at, before))
+            segments.append(Segment(name=RECENT_ACTIVITY, text=render_risk_state(state)))
+        seen = Horizon(as_of=at, seen_at=seen_at)
+        contexts = [
+            context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, seen), given, symbol))
+            for symbol in symbols
+        ]
+    return OpenedTick(
+        decision_id=decision_id(home.id, at, sequence),
+        deployment_id=home.id,
+        at=at,
+        sequence=sequence,
+        as_of=horizon.as_of,
+        seen_at=seen_at or ctx.now,
+        memory_arm=arm,
+        segments=tuple(segment for segment in segments if segment.text),
+        recalled=(),
+        lessons_hash=None,
+        contexts=tuple(contexts),
+    )
+
+
+@command()
+def close_tick(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "The deployment that decided, by name or id."],
+    at: Annotated[Instant, "The instant of the tick."],
+    before: Annotated[SnapshotArgument, "The broker's snapshot before the decision."],
+    verdict: Annotated[VerdictArgument, "What became of it: noop, rejected (with the rule) or executed."],
+    after: Annotated[SnapshotArgument | None, "The broker's snapshot after it; the one before if left out."] = None,
+    sequence: Annotated[Whole, "Order among the ticks of one instant."] = 0,
+    proposal: Annotated[OrderArgument | None, "The order that was proposed, with its reason."] = None,
+    confidence: Annotated[Share | None, "How sure the agent was, 0 to 1."] = None,
+    flatten: Annotated[Flag, "A command to close everything was in force."] = False,
+    bars: Annotated[BarsArgument, "Bars that closed since the last tick; they are kept."] = [],  # noqa: B006
+    shown: Annotated[Segments | None, "What the agent was shown, as open_tick gave it; none: no memory."] = None,
+    recalled: Annotated[Keys, "Ids of the memories in what was shown."] = [],  # noqa: B006
+    lessons_hash: Annotated[Key | None, "Of the lessons that were shown."] = None,
+    seen_at: Annotated[Instant | None, "When the store was asked for what was shown."] = None,
+    usd_rate: Annotated[Positive | None, "What a unit of the account's currency is worth in dollars."] = None,
+    model: Annotated[Name | None, "The model that decided."] = None,
+    model_parameters: Annotated[Prose | None, "Its parameters, as JSON."] = None,
+    input_tokens: Annotated[Whole | None, "Tokens it read."] = None,
+    output_tokens: Annotated[Whole | None, "Tokens it wrote."] = None,
+    cost: Annotated[NotNegative | None, "What that cost."] = None,
+    citations: Annotated[Keys, "What the agent referred to."] = [],  # noqa: B006
+    sim_run_id: Annotated[Key | None, "The simulation that it belongs to."] = None,
+) -> ClosedTick:
+    """Close a tick: keep the decision, and bring the ledger and every memory to where the broker is.
+
+    Closing the same tick again changes nothing and says so; a tick older than the last one is refused.
+    """
+    last_look = after or before
+    _check_verdict(verdict, proposal)
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        home = deployment_named(connection, ctx.owner, deployment)
+        account = account_of(connection, home)
+        _check_tick(ctx, account, at, before, field="before")
+        _check_tick(ctx, account, at, last_look, field="after")
+        last = stored.last_of_account(connection, ctx.owner, home.account_id)
+        if last is not None and last.moment >= (at, sequence):
+            return _replayed(connection, ctx, last, decision_id(home.id, at, sequence))
+        for series in sorted_bars(bars, until=at):
+            add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
+        last_here = last
+        if last is not None and last.deployment_id != home.id:
+            last_here = stored.last_of_deployment(connection, ctx.owner, home.id, Horizon(as_of=at))
+        arm = memory_arm(home.id, at, holdout=home.memory_holdout, enabled=home.memory_enabled and shown is not None)
+        segments = shown or []
+        decision = Decision(
+            owner_id=ctx.owner,
+            id=decision_id(home.id, at, sequence),
+            deployment_id=home.id,
+            account_id=home.account_id,
+            strategy_id=home.strategy_id,
+            strategy_version=home.strategy_version,
+            mode=home.mode,
+            sim_run_id=sim_run_id,
+            at=at,
+            sequence=sequence,
+            as_of=None if shown is None else at - JUST_BEFORE,
+            seen_at=None if shown is None else seen_at or ctx.now,
+            memory_arm=arm,
+            shown_hash=shown_hash(segments),
+            lessons_hash=lessons_hash,
+            shown=tuple(segment.hash for segment in segments),
+            recalled=tuple(recalled),
+            proposal=None if proposal is None else canonical_json(plain(proposal)),
+            symbol=None if proposal is None else proposal.symbol,
+            reason=None if proposal is None else proposal.reason,
+            confidence=confidence,
+            verdict=verdict,
+            flatten=flatten,
+            equity=last_look.portfolio.equity,
+            day_start_equity=_day_start_equity(last_here, at, before),
+            usd_rate=usd_rate,
+            before=canonical_json(plain(before)),
+            after="" if after is None else canonical_json(plain(after)),
+            broker_at=max(at, last_look.portfolio.at),
+            model=model,
+            model_parameters=model_parameters,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cost=cost,
+            citations=tuple(citations),
+            opened=(),
+            closed=(),
+            request_digest=ctx.request_digest,
+            known_at=at,
+            recorded_at=ctx.now,
+        )
+        posted = post(transaction, _tick(home, account, decision, before, last_look, last))
+        kept = replace(
+            decision,
+            opened=tuple(trade.id for trade in posted.opened),
+            closed=tuple(trade.id for trade in posted.closed),
+        )
+        transaction.add_all(stored.DECISIONS, [kept])
+        _keep_segments(transaction, ctx, at, segments)
+    return ClosedTick(decision=kept, opened=posted.opened, closed=posted.closed, replayed=False)
+
+
+@query(audience=("trader", "coach"))
+def get_recent_activity(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "The deployment, by name or id."],
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> RecentActivity:
+    """Get what a deployment did lately: rejections, executed orders, today's result, losing streak."""
+    horizon = ctx.horizon(as_of, seen_at)
+    with ctx.reading() as connection:
+        home = deployment_named(connection, ctx.owner, deployment)
+        last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
+        today = last is not None and last.at.date() == horizon.as_of.date()
+        day_start = last.day_start_equity if last is not None and today else None
+        state = _risk_state(connection, home, horizon, now=horizon.as_of, day_start_equity=day_start)
+    return RecentActivity(deployment_id=home.id, state=state, text=render_risk_state(state), as_of=horizon.as_of)
+
+
+@command()
+def backfill(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "A deployment of the account whose ledger is to be made, by name or id."],
+) -> Backfilled:
+    """Make the ledger and the memories of an account from its decision snapshots.
+
+    For decisions that were kept before there was a ledger. An account that has one is left alone.
+    """
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        home = deployment_named(connection, ctx.owner, deployment)
+        account = account_of(connection, home)
+        decisions = stored.decisions_of_account(connection, ctx.owner, home.account_id)
+        if stored_trades.has_ledger(connection, ctx.owner, home.account_id):
+            return Backfilled(account_id=account.id, decisions=len(decisions), opened=0, closed=0, replayed=True)
+        homes = {each.id: each for each in stored_strategies.deployments_of(connection, ctx.owner, home.account_id)}
+        last: LastTick | None = None
+        opened = closed = 0
+        for decision in decisions:
+            now = replace(decision, recorded_at=ctx.now)
+            before, after = _snapshots(decision)
+            posted = post(transaction, _tick(homes[decision.deployment_id], account, now, before, after, last))
+            opened, closed, last = opened + len(posted.opened), closed + len(posted.closed), _as_last(decision)
+    return Backfilled(account_id=account.id, decisions=len(decisions), opened=opened, closed=closed, replayed=False)
+
+
+def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
+    """The id of a tick: a replay names the same one."""
+    return derive_id("decision", deployment_id, format_instant(at), sequence)
+
+
+def _tick(
+    home: Deployment,
+    account: Account,
+    decision: Decision,
+    before: BrokerSnapshot,
+    after: BrokerSnapshot,
+    last: LastTick | None,
+) -> Tick:
+    return Tick(home=home, account=account, decision=decision, before=before, after=after, last=last)
+
+
+def _as_last(decision: Decision) -> LastTick:
+    return LastTick(**{field.name: getattr(decision, field.name) for field in fields(LastTick)})
+
+
+def _snapshots(decision: Decision) -> tuple[BrokerSnapshot, BrokerSnapshot]:
+    """The two looks at the broker that a decision keeps; one where nothing changed between them."""
+    before = SNAPSHOT.validate_json(decision.before)
+    return before, SNAPSHOT.validate_json(decision.after) if decision.after else replace(before, fills=())
+
+
+def _check_tick(ctx: Context, account: Account, at: datetime, snapshot: BrokerSnapshot, *, field: str) -> None:
+    """Refuse a tick of the future, a portfolio of another account, and one that contradicts itself."""
+    if at > ctx.now + CLOCK_SKEW:
+        raise Invalid(f"{format_instant(at)} is in the future; give the instant of the tick", field="at")
+    portfolio = snapshot.portfolio
+    if portfolio.account not in (None, account.id, account.name):
+        told = f"{portfolio.account!r} is not the account of this deployment, {account.name!r}"
+        raise Invalid(f"{told}; give that one's portfolio", field=f"{field}.portfolio.account")
+    unique = "position_key" if account.position_mode == "hedging" else "symbol"
+    named = [getattr(position, unique) for position in portfolio.positions]
+    keys = [position.position_key for position in portfolio.positions]
+    for number, position in enumerate(portfolio.positions):
+        place = f"{field}.portfolio.positions.{number}"
+        if keys.count(position.position_key) > 1 or named.count(getattr(position, unique)) > 1:
+            told = f"{getattr(position, unique)!r} is there twice on a {account.position_mode} account"
+            raise Invalid(f"{told}; give each position once", field=f"{place}.{unique}")
+
+
+def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
+    if verdict.kind == "rejected" and not verdict.rule:
+        raise Invalid("a rejection names no rule; give the one that refused", field="verdict.rule")
+    if verdict.kind != "noop" and proposal is None:
+        raise Invalid(f"nothing proposed was {verdict.kind}; give the order", field="proposal")
+
+
+def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str) -> ClosedTick:
+    """What a tick that is not after the last one came to, if it is the same again."""
+    former = stored.decision(connection, ctx.owner, named)
+    if former is None:
+        told = f"it is not after the account's last tick, {format_instant(last.at)} ({last.sequence})"
+        remedy = "ticks are applied in order; of one instant, give each the next sequence"
+        raise Conflict(f"{told}; {remedy}", field="at")
+    if former.request_digest != ctx.request_digest:
+        told = f"the tick of {format_instant(former.at)} ({former.sequence}) is kept with other content"
+        raise Conflict(f"{told}; a decision does not change", field="at")
+    found = stored_trades.trades_by_id(connection, ctx.owner, (*former.opened, *former.closed))
+    return ClosedTick(
+        decision=former,
+        opened=tuple(found[each] for each in former.opened if each in found),
+        closed=tuple(found[each] for each in former.closed if each in found),
+        replayed=True,
+    )
+
+
+def _keep_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:
+    by_hash = {segment.hash: segment for segment in segments}
+    new = [
+        ShownSegment(
+            owner_id=ctx.owner,
+            hash=each,
+            name=segment.name,
+            text=segment.text,
+            known_at=at,
+            recorded_at=ctx.now,
+        )
+        for each, segment in by_hash.items()
+        if not stored.has_segment(transaction.connection, ctx.owner, each)
+    ]
+    transaction.add_all(stored.SEGMENTS, new)
+
+
+def _day_start_equity(last: LastTick | None, at: datetime, before: BrokerSnapshot) -> float:
+    """The equity at the first tick of the UTC day: this one's, where there was none before."""
+    if last is not None and last.at.date() == at.date():
+        return last.day_start_equity
+    return before.portfolio.equity
+
+
+def _risk_state(
+    connection: Connection, home: Deployment, horizon: Horizon, *, now: datetime, day_start_equity: float | None
+) -> RiskState:
+    """The risk state; a part that fails is logged and left empty, since it must not take a tick down."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    attempts: list[Attempt] = _or_empty(
+        "attempts",
+        lambda: stored.attempts_since(connection, home.owner_id, home.id, horizon, since=min(midnight, now - HOUR)),
+    )
+    closes: list[Close] = _or_empty(
+        "closes", lambda: stored_trades.closes(connection, home.owner_id, home.id, horizon, since=midnight)
+    )
+    return risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
+
+
+def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
+    try:
+        return read()
+    except (BacksightError, ValueError, TypeError, ArithmeticError):
+        LOG.exception("recent activity: %s could not be read and is left out", part)
+        return []

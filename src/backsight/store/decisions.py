@@ -1,0 +1,84 @@
+"""Decisions at rest, and what was shown for them."""
+
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, select
+
+from backsight.core.decision import Decision, LastTick, ShownSegment
+from backsight.core.instants import Horizon
+from backsight.core.risk_state import Attempt
+from backsight.store.mapping import noun
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, owned, within_asked
+
+DECISIONS = noun(
+    Decision,
+    "decision_snapshots",
+    names={"strategy_id": "skill_id", "strategy_version": "version"},
+    within={"deployments": ("deployment_id",)},
+    indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
+)
+SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",))
+
+
+_C = DECISIONS.table.c
+_DECISION = select(DECISIONS.table).where(_C.owner_id == OWNED, _C.id == bindparam("id"))
+_NEWEST_FIRST = _C.at.desc(), _C.sequence.desc()
+_LAST = select(*(_C[field.name] for field in fields(LastTick)))
+_LAST_OF_ACCOUNT = (
+    _LAST.where(_C.owner_id == OWNED, _C.account_id == bindparam("account")).order_by(*_NEWEST_FIRST).limit(1)
+)
+_LAST_OF_DEPLOYMENT = (
+    _LAST.where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), *within_asked(DECISIONS))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_ATTEMPTS = (
+    select(_C.at, _C.verdict_kind, _C.verdict_rule)
+    .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
+    .where(_C.verdict_kind != "noop", *within_asked(DECISIONS))
+    .order_by(_C.at, _C.sequence)
+)
+
+_SEGMENT = select(SEGMENTS.table.c.hash).where(
+    SEGMENTS.table.c.owner_id == OWNED, SEGMENTS.table.c.hash == bindparam("hash")
+)
+
+
+def decision(connection: Connection, owner: str, decision_id: str) -> Decision | None:
+    """The decision of this id."""
+    return fetch_one(connection, DECISIONS, _DECISION, asked(owner, id=decision_id))
+
+
+def last_of_account(connection: Connection, owner: str, account_id: str) -> LastTick | None:
+    """The last tick that an account has seen."""
+    return _last(connection.execute(_LAST_OF_ACCOUNT, asked(owner, account=account_id)).first())
+
+
+def last_of_deployment(connection: Connection, owner: str, deployment_id: str, horizon: Horizon) -> LastTick | None:
+    """The last tick of a deployment that was known then."""
+    return _last(connection.execute(_LAST_OF_DEPLOYMENT, asked(owner, horizon, deployment=deployment_id)).first())
+
+
+def _last(row: Row[Any] | None) -> LastTick | None:
+    return None if row is None else LastTick(**row._mapping)
+
+
+def attempts_since(
+    connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime
+) -> list[Attempt]:
+    """What came of the ticks of a deployment from an instant on at which something was proposed, oldest first."""
+    rows = connection.execute(_ATTEMPTS, asked(owner, horizon, deployment=deployment_id, since=since))
+    return [Attempt(at=at, kind=kind, rule=rule) for at, kind, rule in rows]
+
+
+def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:
+    """Every tick of an account, oldest first."""
+    c = DECISIONS.table.c
+    return fetch(connection, DECISIONS, owned(DECISIONS, owner, c.account_id == account_id).order_by(c.at, c.sequence))
+
+
+def has_segment(connection: Connection, owner: str, segment_hash: str) -> bool:
+    """Whether a segment is stored."""
+    return connection.execute(_SEGMENT, asked(owner, hash=segment_hash)).first() is not None
