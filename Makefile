@@ -40,6 +40,7 @@ slow: setup  ## The long statistical tests and soaks
 
 bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/start.py
+	$(BIN)/python bench/tick.py
 
 lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Connection, create_engine, event, select, text
 
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory
+from backsight.store.mapping import METADATA
 from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
@@ -45,11 +46,16 @@ def raw(url: str) -> Iterator[Connection]:
     engine.dispose()
 
 
-def lived_in(memory: Memory, clock: FakeClock) -> None:
-    """One row or more in every table."""
+def deployed(memory: Memory) -> None:
+    """An account, a strategy, and the one deployed on the other: VolBreakout@main."""
     memory.open_account(venue="binance", name="main", currency="USDT")
     memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", rules=["enter on a close"], avoid=["news"])
     memory.deploy(strategy_name="VolBreakout", account="main")
+
+
+def lived_in(memory: Memory, clock: FakeClock) -> None:
+    """One row or more in every table."""
+    deployed(memory)
     full = a_trade_call(
         deployment="VolBreakout@main",
         opened_at="2026-06-04T07:30:00Z",
@@ -122,3 +128,12 @@ def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
     fourth = at(1)
     fee = ReportedFill(id="f2", at=fourth, sequence=0, kind="fee", symbol="BTC", fee=1.5)
     memory.close_tick(**home, at=fourth, before=a_snapshot(at=fourth, fills=[fee]), verdict=noop)
+
+
+def dump(memory: Memory) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, in the order of its key."""
+    with memory.database.reading() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
+            for table in METADATA.tables.values()
+        }

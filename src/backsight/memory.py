@@ -5,13 +5,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
+from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
 from backsight.adapters.clocks import SystemClock
-from backsight.ops import admin, events, performance, recall, strategies, ticks, trades
+from backsight.ops import admin, events, performance, positions, recall, strategies, ticks, trades
 from backsight.ops.context import Context
 from backsight.ops.operation import Operation, operation_of
 from backsight.ports import Clock
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import open_database
+
+__all__ = [
+    "FREE",
+    "OPERATIONS",
+    "Memory",
+    "PaperBroker",
+    "PaperTerms",
+    "RecordedTick",
+    "ReplayBroker",
+    "open_memory",
+    "open_simulation",
+]
 
 C = TypeVar("C", bound=type[Context])
 
@@ -48,10 +62,12 @@ class Memory(Context):
     recall_memories = recall.recall_memories
     open_tick = ticks.open_tick
     close_tick = ticks.close_tick
+    list_decisions = ticks.list_decisions
     get_recent_activity = ticks.get_recent_activity
     backfill = ticks.backfill
     import_bars = events.import_bars
     record_bars = events.record_bars
+    import_positions = positions.import_positions
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
 

@@ -29,6 +29,7 @@ PLANTED = [
     ("adapters-behind-ports", "adapters/clocks.py", "import backsight.store.database"),
     ("wiring-in-memory", "ops/context.py", "from backsight.adapters.clocks import SystemClock"),
     ("wiring-in-memory", "runtime/demo.py", "from backsight.adapters.clocks import SystemClock"),
+    ("loops-apart", "runtime/live.py", "import backsight.runtime.backtest"),
     ("surfaces-apart", "surfaces/rest.py", "import backsight.surfaces.mcp"),
     ("surfaces-apart", "surfaces/cli.py", "import backsight.surfaces.rest"),
 ]

@@ -67,8 +67,11 @@ def test_without_bars_the_marks_tell() -> None:
     assert (found.mfe, found.mae, found.source, found.interval_seconds) == (2.0, -10.0, "marks", None)
 
 
-def test_without_either_nothing_is_known() -> None:
-    assert excursions(HELD) is None
+def test_without_either_only_the_exit_is_known() -> None:
+    found = excursions(HELD)
+    assert found is not None
+    assert (found.mfe, found.mae, found.source) == (max(0.0, HELD.realized_pnl), min(0.0, HELD.realized_pnl), "marks")
+    assert excursions(trip((0, 2, 100.0))) is None
 
 
 def test_what_was_realised_counts_with_what_is_open() -> None:

@@ -44,6 +44,7 @@ def ledger_of(*positions: Position) -> list[Fill]:
             position_key=p.position_key,
             symbol=p.symbol,
             sequence=0,
+            kind="inferred",
         )
         for n, p in enumerate(positions)
     ]
@@ -134,6 +135,13 @@ def test_stopped_out_and_re_entered_at_the_same_size_is_two_trades() -> None:
     assert (first.exit_reason, first.realized_pnl, second.average_cost) == ("stop_loss", -10.0, 97.0)
 
 
+def test_where_every_fill_was_reported_another_average_is_no_new_entry() -> None:
+    reported = [replace(fill, kind="trade") for fill in ledger_of(LONG)]
+    held = holding(replace(LONG, average_price=97.0))
+    ledger = open_trips(fold(reported))
+    assert infer_fills(ledger, held, stamp=STAMP, last_seen={}, bars={}, marks={"BTC": 98.0}) == []
+
+
 def test_a_position_with_a_new_id_is_another_one() -> None:
     fills = infer([replace(LONG, position_key="p1")], [replace(LONG, position_key="p2")])
     assert [(fill.position_key, fill.quantity) for fill in fills] == [("p1", -2.0), ("p2", 2.0)]
@@ -175,7 +183,9 @@ def test_what_happened_since_comes_before_what_the_tick_did(tick: int, sequence:
     ]
     for phase, held, seen in phases:
         stamp = replace(STAMP, tick_id=f"t{tick}", phase=phase, sequence=sequence)
-        fills += infer_fills(open_trips(fold(fills)), held, stamp=stamp, last_seen=seen, bars={}, marks={"BTC": 90.0})
+        fills += infer_fills(
+            open_trips(fold(fills)), held, stamp=stamp, last_seen=seen, bars={}, marks={"BTC": 90.0}, known=fills
+        )
     first, second = fold(fills)
     assert (first.status, first.realized_pnl) == ("closed", -20.0)
     assert (second.size, second.average_cost) == (3.0, 90.0)

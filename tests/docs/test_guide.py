@@ -1,18 +1,25 @@
-"""The guide to adding an operation works as printed."""
+"""The guides work as printed."""
 
+import random
 import sys
 import types
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.memory import Memory, checked
+from backsight.core.simulated import simulated_bars
+from backsight.memory import Memory, PaperBroker, checked, open_simulation
 from backsight.ops.operation import operation_of
+from backsight.runtime.backtest import record_history, run_backtest
+from backsight.runtime.clock import SimulatedClock
+from backsight.runtime.load import load_agent
 from backsight.testing import T0, FakeClock, a_trade_call, open_memory
 
-GUIDE = Path(__file__).parents[2] / "docs/guides/add-an-operation.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/guides/add-an-operation.md"
 
 
 def test_one_function_and_one_line_make_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,3 +39,19 @@ def test_one_function_and_one_line_make_an_operation(monkeypatch: pytest.MonkeyP
         assert operation.as_json(extended.count_trades(symbol="XAUUSD")) == {"symbol": "XAUUSD", "trades": 1}
         with pytest.raises(Invalid, match="symbol: is empty"):
             extended.count_trades(symbol="")
+
+
+def test_the_strategy_of_the_guide_runs(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "run-an-agent.md").read_text()
+    (tmp_path / "dip.py").write_text(guide.partition("```python\n")[2].partition("```")[0])
+    agent = load_agent(f"{tmp_path}/dip.py:BuyTheDip")
+    start = datetime(2025, 1, 6, tzinfo=UTC)
+    bars = {"X": simulated_bars(random.Random(5), symbol="X", start=start, days=12, price=100.0, daily_atr=5.0)}
+    clock = SimulatedClock(start)
+    with open_simulation(clock) as memory:
+        account = memory.open_account(venue="simulated", name="a", mode="sim").account
+        memory.save_strategy(name=agent.name, thesis=agent.thesis)
+        memory.deploy(strategy_name=agent.name, account="a")
+        record_history(memory, clock, bars)
+        broker = PaperBroker(account.id, at=start, cash=10_000.0)
+        assert run_backtest(memory, clock, agent, broker, deployment="BuyTheDip@a", bars=bars).opened > 0

@@ -11,6 +11,7 @@ from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock, a_trade_call
+from support import deployed, ticked
 
 SEED_CALL = a_trade_call(reflection="Entered late, still paid.", max_adverse_excursion=210.0)
 """Exactly the arguments that outcome-weighted memory was first described with, no more and no fewer."""
@@ -225,3 +226,37 @@ def test_the_clock_is_read_once(url: str) -> None:
         trade = memory.remember_trade(**a_trade_call()).trade
         links = memory.export_audit().links
     assert trade.known_at == trade.recorded_at == links[0].at
+
+
+def test_on_a_deployment_that_runs_by_ticks_it_adds_to_the_trade_of_the_ledger(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    (ledger,) = memory.list_trades(deployment="VolBreakout@main").trades
+    assert ledger.pnl == -1.5  # half in at 99, half at 101, out at 100, and a fee that came later
+    said = a_trade_call(
+        deployment="VolBreakout@main", symbol="BTC", pnl=ledger.pnl, pnl_r=None, reflection="Too early.", tags=["a"]
+    )
+    clock.advance(minutes=1)
+    told = memory.remember_trade(**said)
+    assert (told.trade.id, told.trade.reflection, told.trade.tags) == (ledger.id, "Too early.", ("a",))
+    assert told.trade.entry_price == ledger.entry_price
+    assert memory.remember_trade(**said).replayed
+    before = memory.get_trade(trade_id=ledger.id, as_of=clock.now() - timedelta(minutes=1))
+    assert before.trade.reflection is None
+    assert memory.get_trade(trade_id=ledger.id).episode.reflection == "Too early."  # type: ignore[union-attr]
+    assert memory.verify_audit().intact
+
+
+def test_on_a_deployment_that_runs_by_ticks_a_trade_that_the_ledger_lacks_is_a_conflict(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    rows = memory.verify_audit().rows
+    for wrong in ({"pnl": -99.0}, {"symbol": "ETH"}, {"direction": "short"}, {"closed_at": T0}, {"position_key": "x"}):
+        call = a_trade_call(deployment="VolBreakout@main", symbol="BTC", pnl_r=None, pnl=-1.5) | wrong
+        with pytest.raises(Conflict, match="deployment: 'VolBreakout@main' runs by ticks"):
+            memory.remember_trade(**call)
+    assert memory.verify_audit().rows == rows

@@ -13,6 +13,8 @@ from support import fresh_postgres
 DEPLOYED = {"deployment": "VolBreakout@main"}
 CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdown_pct": 0.0}
 BARS = str(Path(__file__).with_name("bars.csv"))
+POSITIONS = {"path": str(Path(__file__).with_name("positions.jsonl")), "timezone": "UTC"}
+TRADED = {**POSITIONS, "bars": str(Path(__file__).with_name("positions_bars.jsonl")), "name": "agent é", "mode": "live"}
 LATER = "2026-06-04T09:30:00+00:00"
 
 BAR = {
@@ -104,6 +106,16 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("record_bars", {"bars": [{**BAR, "high": 1.0}]}),
     ("record_bars", {"bars": [BAR, BAR]}),
     ("record_bars", {"bars": [{**BAR, "opened_at": "2026-06-04T09:30:00Z"}]}),
+    ("import_positions", TRADED),
+    ("import_positions", TRADED),
+    ("import_positions", {**TRADED, "usd_rate": 1.25, "currency": "EUR"}),
+    ("import_positions", {**TRADED, "timezone": "Asia/Tokyo"}),
+    ("import_positions", {**TRADED, "mode": "real"}),
+    ("import_positions", {**TRADED, "bars": "nowhere.jsonl"}),
+    ("import_positions", POSITIONS),
+    ("import_positions", {**POSITIONS, "path": BARS}),
+    ("list_trades", {"deployment": "agent é@agent é", "as_of": "2026-06-04T06:00:00Z"}),
+    ("recall_memories", {"symbol": "BTC/USDT", "as_of": "2026-06-04T06:00:00Z"}),
     ("open_tick", {**TICK, "symbols": ["XAUUSD", "BTC/USDT:PERP"], "bars": [BAR]}),
     ("open_tick", {**TICK, "at": "2026-06-05T10:00:00Z"}),
     ("close_tick", ENTRY),
@@ -117,6 +129,9 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("close_tick", {**TICK, "sequence": 1, "before": holding(mark=None), "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(account="other"), "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "before": FLAT, "verdict": {"kind": "noop"}}),
+    ("list_decisions", {**DEPLOYED, "kind": "executed", "limit": 1}),
+    ("list_decisions", {**DEPLOYED, "cursor": "nonsense"}),
+    ("list_decisions", {"deployment": "nothing"}),
     ("get_recent_activity", DEPLOYED),
     ("get_recent_activity", {**DEPLOYED, "as_of": LATER}),
     ("get_recent_activity", {"deployment": "nothing"}),

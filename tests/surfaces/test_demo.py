@@ -8,31 +8,45 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from backsight.memory import open_memory
 
 DEMO = [sys.executable, "-m", "backsight", "demo"]
 
 
+SHORT = ["--days", "21"]
+
+
 def test_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [*DEMO, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
+        [*DEMO, *SHORT, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
     )
-    for told in ("VolBreakout@demo", "404", "score", "Q  Sim  Rec Conf  Aff", "Intact: 407 links"):
-        assert told in ran.stdout
+    for told in ("equity   ▅", "(n=13)", "356 ticks in", "MB", "Q  Sim  Rec Conf  Aff", "Intact: 360 links"):
+        assert told in ran.stdout, ran.stdout
     assert len(ran.stdout.splitlines()) < 30
     with open_memory(f"sqlite:///{tmp_path}/demo.db", owner="demo") as memory:
-        assert memory.get_my_deployments().deployments[0].tally.trades == 404
+        assert memory.get_my_deployments().deployments[0].tally.trades == 13
+        assert memory.verify_audit().intact
 
 
 def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
     heads = []
     for name in ("one", "two"):
         store = tmp_path / f"{name}.db"
-        subprocess.run([*DEMO, "--no-serve", "--seed", "3", "--store", str(store)], capture_output=True, check=True)
+        told = [*DEMO, "--days", "7", "--no-serve", "--seed", "3", "--store", str(store)]
+        subprocess.run(told, capture_output=True, check=True)
         with open_memory(f"sqlite:///{store}", owner="demo") as memory:
             heads.append(memory.export_audit().head)
     assert heads[0] == heads[1]
+
+
+@pytest.mark.slow
+def test_a_year_fits_into_a_hundred_megabytes_and_says_what_it_took(tmp_path: Path) -> None:
+    store = tmp_path / "demo.db"
+    ran = subprocess.run([*DEMO, "--no-serve", "--store", str(store)], capture_output=True, text=True, check=True)
+    assert re.search(r"6,2\d\d ticks in \d+\.\d s \(\d+ a second\), store \d+ MB, peak memory \d+ MB", ran.stdout)
+    assert store.stat().st_size < 100e6
 
 
 def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
@@ -45,7 +59,7 @@ def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_what_it_serves_answers_and_it_stops_when_told() -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([*DEMO, "--port", "0"], stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen([*DEMO, *SHORT, "--port", "0"], stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None
         shown = ""
         while "Stop with Ctrl-C" not in shown:

@@ -187,17 +187,17 @@ def read_bars(
     return _assemble(rows, interval_seconds=interval_seconds, zone=zone, source=source, other_symbols=other)
 
 
-def read_trader_bars(path: str | Path, *, timezone: str | None = None) -> BarsRead:
+def read_trader_bars(path: str | Path, *, timezone: str | None = None, otherwise: str | None = None) -> BarsRead:
     """The bars of a JSON-lines file with a symbol a line, as the position logs of AI-Trader have them.
 
     A line is `{"Meta Data": {...}, "Time Series (60min)": {time: {"1. buy price": …}}}`; buy price is the open, sell
-    price the close. Times are in the zone given, else in the one that the file names. The last bar of a line has an
-    open only: it had not ended, and is among `openings`.
+    price the close. Times are in the zone given, else in the one that the file names, `otherwise` where it names none.
+    The last bar of a line has an open only: it had not ended, and is among `openings`.
     """
     source = _Source(Path(path))
     lines: dict[str, _TraderLine] = {}
     for number, line in json_lines(source.path):
-        read = _trader_line(line, timezone=timezone, number=number, source=source)
+        read = _trader_line(line, timezone=timezone, otherwise=otherwise, number=number, source=source)
         first = next(iter(lines.values()), read)
         if (read.zone, read.seconds) != (first.zone, first.seconds):
             raise source.wrong(number, "another interval or zone than the first line; split the file", field="path")
@@ -616,12 +616,14 @@ def _gaps(instants: Mapping[str, Sequence[datetime]], *, interval: timedelta, zo
     return gaps, overlaps
 
 
-def _trader_line(line: Mapping[str, Any], *, timezone: str | None, number: int, source: _Source) -> _TraderLine:
+def _trader_line(
+    line: Mapping[str, Any], *, timezone: str | None, otherwise: str | None, number: int, source: _Source
+) -> _TraderLine:
     meta = _mapping(line, "Meta Data", number=number, source=source)
     label, series = _series(line, number=number, source=source)
     symbol = _meta(meta, "Symbol", number=number, source=source)
     seconds = _interval_of(label, number=number, source=source)
-    name = timezone or _meta(meta, "Time Zone", number=number, source=source)
+    name = timezone or _meta(meta, "Time Zone", number=number, source=source, otherwise=otherwise)
     zone = zone_named(name)
     rows: list[_Row] = []
     openings: list[Opening] = []
@@ -648,8 +650,8 @@ def _series(line: Mapping[str, Any], *, number: int, source: _Source) -> tuple[s
     return key, _mapping(line, key, number=number, source=source)
 
 
-def _meta(meta: Mapping[str, Any], name: str, *, number: int, source: _Source) -> str:
-    value = next((value for key, value in meta.items() if key.endswith(f". {name}")), None)
+def _meta(meta: Mapping[str, Any], name: str, *, number: int, source: _Source, otherwise: str | None = None) -> str:
+    value = next((value for key, value in meta.items() if key.endswith(f". {name}")), otherwise)
     if not isinstance(value, str) or not value.strip():
         remedy = "give timezone" if name == "Time Zone" else "name it in every line"
         raise source.wrong(number, f"Meta Data has no {name}; {remedy}", field="path")

@@ -148,12 +148,31 @@ class PositionSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Quote:
+class Quote:
+    """What a bar says; of one that had not ended when the file was written, only its open."""
+
     opened_at: datetime
     closes_at: datetime
     open: float
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
+    close: float | None = None
+
+
+Quotes = Mapping[str, Sequence[Quote]]
+"""By symbol, sorted by time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashCheck:
+    """How far cash agrees with the bars."""
+
+    changes: int
+    """Rows in which a holding changed."""
+    checked: int
+    """Those with a bar for every symbol that changed."""
+    reconciled: int
+    """Those of them in which cash moved by quantity × the open of the bar."""
 
 
 def read_positions(path: str | Path, *, timezone: str) -> PositionLog:
@@ -170,7 +189,7 @@ def changes(
 
     Prices are held against bars only where bars are given. The bar of a row is the one that it falls into.
     """
-    quotes = None if bars is None else _quotes(bars, openings)
+    quotes = None if bars is None else quotes_of(bars, openings)
     first_lines: dict[int | str, int] = {}
     found: list[Change] = []
     before: PositionRow | None = None
@@ -196,6 +215,45 @@ def summarise(changed: Sequence[Change]) -> PositionSummary:
         reductions=transitions["reduction"],
         dirt={kind: dirt[kind] for kind in DIRT if dirt[kind]},
     )
+
+
+def quotes_of(bars: Mapping[str, Sequence[Bar]], openings: Sequence[Opening] = ()) -> Quotes:
+    """Bars and openings by symbol, sorted by time."""
+    found: dict[str, list[Quote]] = {}
+    for symbol, series in bars.items():
+        found[symbol] = [Quote(bar.opened_at, bar.closes_at, bar.open, bar.low, bar.high, bar.close) for bar in series]
+    for each in openings:
+        found.setdefault(each.symbol, []).append(Quote(each.opened_at, each.closes_at, each.price))
+    return {symbol: sorted(quotes, key=_opened_at) for symbol, quotes in found.items()}
+
+
+def last_quote(quotes: Sequence[Quote], at: datetime) -> Quote | None:
+    """The last bar that had opened by an instant; it may have closed since."""
+    place = bisect_right(quotes, at, key=_opened_at)
+    return quotes[place - 1] if place else None
+
+
+def quote_at(quotes: Sequence[Quote], at: datetime) -> Quote | None:
+    """The bar that an instant falls into."""
+    quote = last_quote(quotes, at)
+    return quote if quote and at < quote.closes_at else None
+
+
+def check_cash(changed: Sequence[Change], quotes: Quotes) -> CashCheck:
+    """In how many rows cash moved by what the holdings cost at the open of their bars, to a millionth of it."""
+    costs = [_cost_at_open(change, quotes) for change in changed if change.moves]
+    checked = [cost for cost in costs if cost is not None]
+    return CashCheck(changes=len(costs), checked=len(checked), reconciled=sum(off <= most for off, most in checked))
+
+
+def _cost_at_open(change: Change, quotes: Quotes) -> tuple[float, float] | None:
+    """How far cash is off, and how far it may be; None where a symbol has no bar."""
+    found = [quote_at(quotes.get(move.symbol, ()), change.row.at) for move in change.moves]
+    opens = [quote.open for quote in found if quote is not None]
+    if len(opens) < len(found) or change.cash is None:
+        return None
+    costs = [move.quantity * price for move, price in zip(change.moves, opens, strict=True)]
+    return abs(change.cash + sum(costs)), PRICE_TOLERANCE * sum(map(abs, costs))
 
 
 def transition_of(before: float, after: float) -> Transition | None:
@@ -271,29 +329,11 @@ def _action(value: object, *, number: int, path: Path) -> Action | None:
     return Action(action=word, symbol=symbol, amount=amount, price=stated)
 
 
-def _quotes(bars: Mapping[str, Sequence[Bar]], openings: Sequence[Opening]) -> dict[str, list[_Quote]]:
-    """Bars and openings by symbol, sorted by time."""
-    found: dict[str, list[_Quote]] = {}
-    for symbol, series in bars.items():
-        found[symbol] = [_Quote(bar.opened_at, bar.closes_at, bar.open, bar.low, bar.high) for bar in series]
-    for each in openings:
-        found.setdefault(each.symbol, []).append(_Quote(each.opened_at, each.closes_at, each.price, None, None))
-    return {symbol: sorted(quotes, key=_opened_at) for symbol, quotes in found.items()}
-
-
-def _opened_at(quote: _Quote) -> datetime:
+def _opened_at(quote: Quote) -> datetime:
     return quote.opened_at
 
 
-def _quote_at(quotes: Sequence[_Quote], at: datetime) -> _Quote | None:
-    place = bisect_right(quotes, at, key=_opened_at)
-    quote = quotes[place - 1] if place else None
-    return quote if quote and at < quote.closes_at else None
-
-
-def _change(
-    before: PositionRow | None, row: PositionRow, *, quotes: Mapping[str, Sequence[_Quote]] | None, dirt: list[Dirt]
-) -> Change:
+def _change(before: PositionRow | None, row: PositionRow, *, quotes: Quotes | None, dirt: list[Dirt]) -> Change:
     if before is None:
         dirt += _first_action(row)
         return Change(row=row, moves=(), cash=None, price=None, dirt=tuple(dirt))
@@ -369,9 +409,7 @@ def _against_cash(row: PositionRow, moves: Sequence[Move], cash: float) -> Itera
         yield _dirt(row, "cash_without_quantity", f"cash changed by {cash:+.12g}, and no holding did")
 
 
-def _against_price(
-    row: PositionRow, move: Move, price: float, quotes: Mapping[str, Sequence[_Quote]] | None
-) -> Iterator[Dirt]:
+def _against_price(row: PositionRow, move: Move, price: float, quotes: Quotes | None) -> Iterator[Dirt]:
     if price <= 0:
         yield _dirt(row, "price_not_positive", f"{_told([move])} changed at a price of {price:.12g}")
         return
@@ -379,10 +417,10 @@ def _against_price(
     if stated is not None and _differ(price, stated):
         yield _dirt(row, "price_not_stated", f"{move.symbol} cost {price:.12g}, and {stated:.12g} is stated")
     if quotes is not None:
-        yield from _against_quote(row, move, price, _quote_at(quotes.get(move.symbol, ()), row.at))
+        yield from _against_quote(row, move, price, quote_at(quotes.get(move.symbol, ()), row.at))
 
 
-def _against_quote(row: PositionRow, move: Move, price: float, quote: _Quote | None) -> Iterator[Dirt]:
+def _against_quote(row: PositionRow, move: Move, price: float, quote: Quote | None) -> Iterator[Dirt]:
     """One kind at most: a price off the open is told as such only where it is not outside the bar too."""
     cost = f"{move.symbol} cost {price:.12g}"
     if quote is None:
@@ -393,7 +431,7 @@ def _against_quote(row: PositionRow, move: Move, price: float, quote: _Quote | N
         yield _dirt(row, "price_off_open", f"{cost}, and the bar opened at {quote.open}")
 
 
-def _outside(price: float, quote: _Quote) -> bool:
+def _outside(price: float, quote: Quote) -> bool:
     if quote.low is None or quote.high is None:
         return False
     return price < quote.low * (1 - PRICE_TOLERANCE) or price > quote.high * (1 + PRICE_TOLERANCE)

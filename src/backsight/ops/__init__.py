@@ -12,6 +12,7 @@ NOUNS = {
     "strategies": "Save strategies, open accounts, deploy one on the other.",
     "performance": "See how deployments do.",
     "events": "Bring in what the market did.",
+    "positions": "Bring in what agents held elsewhere.",
     "admin": "Prove that nothing was changed, and keep the proof.",
 }
 """Every noun and what its operations are for; a module each."""

@@ -13,6 +13,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
+    ValidationError,
     ValidationInfo,
     create_model,
 )
@@ -73,6 +75,17 @@ Lines = Annotated[list[Prose], Field(max_length=100)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
 LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_plain)]
+
+
+def check_symbol(symbol: str, *, field: str) -> None:
+    """Nothing, where this can be a symbol; else it is refused."""
+    try:
+        _SYMBOL.validate_python(symbol)
+    except ValidationError as error:
+        raise Invalid(_said(error.errors(include_url=False)[0], []), field=field) from None
+
+
+_SYMBOL: TypeAdapter[str] = TypeAdapter(Symbol)
 
 
 def _some(item: Any, most: int) -> Any:

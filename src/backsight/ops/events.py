@@ -6,7 +6,7 @@ from typing import Annotated
 
 from backsight.core.errors import Invalid
 from backsight.core.market import Bar
-from backsight.importers.bars import BarsReport, read_bars
+from backsight.importers.bars import BarsRead, BarsReport, read_bars
 from backsight.ops.arguments import BarsArgument, Key, Name, Symbol, Whole
 from backsight.ops.context import Context
 from backsight.ops.market import add_bars, sorted_bars
@@ -60,8 +60,7 @@ def import_bars(
     """
     read = read_bars(path, symbol=symbol, interval_seconds=interval_seconds, timezone=timezone)
     with ctx.writing() as transaction:
-        symbols = tuple(_add(transaction, ctx, series) for series in read.bars.values())
-    return ImportedBars(interval_seconds=read.interval_seconds, symbols=symbols, report=read.report)
+        return keep_bars(transaction, ctx, read, field="path")
 
 
 @command()
@@ -82,8 +81,14 @@ def record_bars(
     return RecordedBars(bars=len(bars), added=added)
 
 
-def _add(transaction: Transaction, ctx: Context, series: tuple[Bar, ...]) -> SymbolBars:
-    added = add_bars(transaction, ctx.owner, series, recorded_at=ctx.now, field="path")
+def keep_bars(transaction: Transaction, ctx: Context, read: BarsRead, *, field: str) -> ImportedBars:
+    """Store the bars of a file that are not there yet; `field` names the file in a refusal."""
+    symbols = tuple(_keep(transaction, ctx, series, field=field) for series in read.bars.values())
+    return ImportedBars(interval_seconds=read.interval_seconds, symbols=symbols, report=read.report)
+
+
+def _keep(transaction: Transaction, ctx: Context, series: tuple[Bar, ...], *, field: str) -> SymbolBars:
+    added = add_bars(transaction, ctx.owner, series, recorded_at=ctx.now, field=field)
     return SymbolBars(
         symbol=series[0].symbol,
         bars=len(series),

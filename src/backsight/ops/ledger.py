@@ -1,6 +1,6 @@
 """The ledger after a tick: reads what it holds of the positions concerned, settles, and writes what changed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,8 +16,17 @@ from backsight.core.trades.excursion import Seen
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.infer import Stamp
-from backsight.core.trades.mark import NOTHING, PositionMark, Reach, reached
-from backsight.core.trades.materialise import USD, Stamped, materialised, opened_trade, trade_id_of
+from backsight.core.trades.mark import NOTHING, Look, PositionMark, Reach, reached
+from backsight.core.trades.materialise import (
+    USD,
+    Stamped,
+    check_finite,
+    exit_reason_of,
+    materialised,
+    opened_trade,
+    reach_of,
+    trade_id_of,
+)
 from backsight.core.trades.settle import Phase, Settled, from_first, settle
 from backsight.core.trades.trade import Entry, Trade
 from backsight.ops.market import context_at, recent_bars, regime_at
@@ -68,6 +77,8 @@ class _Held:
     trades: Mapping[str, Trade]
     marks: Mapping[str, PositionMark]
     """As the last tick left them, by position."""
+    beside: tuple[Fill, ...]
+    """Of this instant, in positions that an earlier tick of it closed."""
     late: frozenset[str]
     """Positions of which something is told that happened before the last tick."""
 
@@ -79,7 +90,8 @@ def post(transaction: Transaction, tick: Tick) -> Posted:
     held = _held(connection, tick, (*since.reported, *now.reported))
     last_seen = {key: mark.position for key, mark in held.marks.items()}
     market = _Market(connection, tick)
-    settled = settle(held.fills, since, now, last_seen=last_seen, bars=_touching(market, tick, held))
+    bars = _touching(market, tick, held)
+    settled = settle(held.fills, since, now, last_seen=last_seen, bars=bars, beside=held.beside)
     rows = _trades(market, tick, held, settled)
     _write_fills(transaction, tick, settled)
     _write_trades(transaction, tick, held, settled, [row for row, _ in rows])
@@ -153,10 +165,10 @@ def _reported(
             fill,
             owner_id=tick.decision.owner_id,
             account_id=tick.decision.account_id,
-            decision_id=tick.decision.id if decided else None,
+            decision_id=tick.decision.id if proposed or (decided and tick.decision.flatten) else None,
             known_at=tick.at,
             recorded_at=tick.decision.recorded_at,
-            reason=tick.decision.reason if proposed else "external_flatten" if tick.decision.flatten else None,
+            reason=tick.decision.reason if proposed else None,
         )
         if fact.at > max(tick.at, tick.after.portfolio.at):
             told = f"fill {fill.id!r} is of {format_instant(fact.at)}, after the snapshot that reports it"
@@ -199,7 +211,7 @@ def _held(connection: Connection, tick: Tick, reported: Sequence[Fill]) -> _Held
         found = stored.trades_of_position(connection, owner, account, key, before=start)
         trades += found
         if found:
-            fills += _fills_from(connection, found[0])
+            fills += _fills_from(connection, *found)
         elif guesses:
             fills += stored.fills_of_position(connection, owner, account, key, since=None)
     marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
@@ -208,19 +220,36 @@ def _held(connection: Connection, tick: Tick, reported: Sequence[Fill]) -> _Held
         for key, news in told.items()
         if tick.last is not None and any(fill.executed and fill.at <= tick.last.broker_at for fill in news)
     }
+    closed = {*tick.before.portfolio.by_key(), *tick.after.portfolio.by_key()} - {
+        trade.position_key for trade in trades
+    }
     return _Held(
         fills=tuple(fills),
+        beside=tuple(_of_this_instant(connection, tick, sorted(closed))),
         trades={trade.id: trade for trade in trades},
         marks={mark.position.position_key: mark for mark in marks},
         late=frozenset(late),
     )
 
 
-def _fills_from(connection: Connection, trade: Trade) -> list[Fill]:
+def _of_this_instant(connection: Connection, tick: Tick, keys: Iterable[str]) -> Iterator[Fill]:
+    """The fills of some positions at the tick's instant, where it is not the first tick of it."""
+    if tick.last is None or tick.last.broker_at < tick.at:
+        return
+    for key in keys:
+        owner, account = tick.decision.owner_id, tick.decision.account_id
+        yield from stored.fills_of_position(connection, owner, account, key, since=tick.at)
+
+
+def _fills_from(connection: Connection, *trades: Trade) -> list[Fill]:
+    """The fills of a position from the one on that opened the first of its trades, by the order of the fills."""
+    first = trades[0]
     found = stored.fills_of_position(
-        connection, trade.owner_id, trade.account_id, trade.position_key, since=trade.opened_at
+        connection, first.owner_id, first.account_id, first.position_key, since=first.opened_at
     )
-    return from_first(found, first_fill_id=trade.first_fill_id or "", size=trade.entry.size or 0.0)
+    by_opener = {trade.first_fill_id: trade for trade in trades}
+    opener = next(fill.name for fill in found if fill.name in by_opener)
+    return from_first(found, first_fill_id=opener, size=by_opener[opener].entry.size or 0.0)
 
 
 def _touching(market: _Market, tick: Tick, held: _Held) -> dict[str, list[Bar]]:
@@ -238,6 +267,8 @@ def _levels(position: Position) -> bool:
 
 def _write_fills(transaction: Transaction, tick: Tick, settled: Settled) -> None:
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
+    for fill in (*settled.restated, *settled.added):
+        check_finite(fill, symbol=fill.symbol)
     for fill in settled.withdrawn:
         transaction.withdraw(stored.FILLS, fill, known_at=known_at, recorded_at=recorded_at)
     for fill in settled.restated:
@@ -257,7 +288,10 @@ def _trades(market: _Market, tick: Tick, held: _Held, settled: Settled) -> list[
                 rows.append((former, _reach(market, tick, held, trip, trade_id)))
             continue
         recorded_at = tick.decision.recorded_at
-        reach = _reach(market, tick, held, trip, trade_id)
+        if former is not None and former.status == "closed" and trip.position_key not in held.late:
+            reach = reach_of(former)  # a fee or funding that came after the close
+        else:
+            reach = _reach(market, tick, held, trip, trade_id)
         row = former or opened_trade(trip, _stamped(market.connection, tick, trip), recorded_at=recorded_at)
         made = materialised(row, trip, reach, usd_rate=_rate(tick, former), known_at=tick.at, recorded_at=recorded_at)
         rows.append((made, reach))
@@ -268,22 +302,23 @@ def _says_the_same(former: Trade, trip: RoundTrip) -> bool:
     """Whether the fills of a trade tell nothing that its row does not."""
     told = (former.status, former.opened_at, former.closed_at, former.realized_pnl, former.fees, former.funding)
     now = (trip.status, trip.opened_at, trip.closed_at, trip.realized_pnl, trip.fees, trip.funding)
+    said = (former.exit_reason, former.exit_snapshot_id, former.broker_pnl)
+    if said != (exit_reason_of(trip), trip.exit_decision_id, trip.broker_pnl):
+        return False
     held = (former.open_size, former.average_cost, former.entry_price, former.exit_price, former.inferred)
     return told == now and held == (trip.size, trip.average_cost, trip.entry_price, trip.exit_price, trip.inferred)
 
 
 def _rate(tick: Tick, former: Trade | None) -> float | None:
     """Dollars for a unit of the account's currency; of a trade that was closed before, as it was then."""
-    if former is not None and former.realized_pnl_usd is not None and former.realized_pnl:
-        return former.realized_pnl_usd / former.realized_pnl
-    return tick.usd_rate
+    return former.usd_rate if former is not None and former.status == "closed" else tick.usd_rate
 
 
 def _reach(market: _Market, tick: Tick, held: _Held, trip: RoundTrip, trade_id: str) -> Reach:
     """How far a trade has gone: from the last tick on, or all anew where its past was corrected."""
     mark = held.marks.get(trip.position_key)
     if trip.position_key in held.late:
-        return _reach_anew(market, tick, trip)
+        return _reach_anew(market, tick, trip, held.trades.get(trade_id))
     if mark is not None and mark.trade_id != trade_id:
         mark = None
     former = NOTHING if mark is None else mark.reach
@@ -303,14 +338,18 @@ def _reach(market: _Market, tick: Tick, held: _Held, trip: RoundTrip, trade_id: 
     )
 
 
-def _reach_anew(market: _Market, tick: Tick, trip: RoundTrip) -> Reach:
+def _reach_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | None) -> Reach:
+    """The reach from every look that was taken at a trade, and from every bar."""
+    opened_at = trip.opened_at if former is None else min(trip.opened_at, former.opened_at or trip.opened_at)
     decision = tick.decision
     found = stored.marks_of_position(
-        market.connection, decision.owner_id, decision.account_id, trip.position_key, since=trip.opened_at
+        market.connection, decision.owner_id, decision.account_id, trip.position_key, since=opened_at
     )
     marks = [(mark.at, mark.position) for mark in found if _within(trip, mark.at, mark.position)]
-    seen = [*marks, *_seen(tick, trip)]
-    first = next((number for number, (_, position) in enumerate(seen) if position.stop_price is not None), 0)
+    now = _seen(tick, trip)
+    looks = [*enumerate(marks), *((len(marks), each) for each in now)]
+    first = next((number for number, (_, position) in looks if position.stop_price is not None), 0)
+    seen = [*marks, *now]
     return reached(
         trip,
         NOTHING,
@@ -334,7 +373,7 @@ def _within(trip: RoundTrip, at: datetime, position: Position) -> bool:
 
 
 def _stops(seen: Iterable[tuple[datetime, Position]]) -> list[Seen]:
-    return [Seen(at=at, price=position.stop_price) for at, position in seen if position.stop_price is not None]
+    return [Seen(at=at, price=position.stop_price) for at, position in seen]
 
 
 def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
@@ -407,29 +446,35 @@ def _write_trades(transaction: Transaction, tick: Tick, held: _Held, settled: Se
 
 
 def _write_marks(transaction: Transaction, tick: Tick, held: _Held, rows: Iterable[tuple[Trade, Reach]]) -> None:
-    positions = tick.after.portfolio.by_key()
-    decision = tick.decision
+    """What the tick left open, and what it closed that was open when it began."""
+    before, after = tick.before.portfolio.by_key(), tick.after.portfolio.by_key()
     marks: list[PositionMark] = []
     for row, reach in rows:
-        if row.status != "open":
-            continue
-        before = held.marks.get(row.position_key)
-        marks.append(
-            PositionMark(
-                owner_id=row.owner_id,
-                account_id=row.account_id,
-                position=positions[row.position_key],
-                at=decision.at,
-                sequence=decision.sequence,
-                trade_id=row.id,
-                decision_id=decision.id,
-                nth=before.nth + 1 if before is not None and before.trade_id == row.id else 0,
-                reach=reach,
-                known_at=decision.known_at,
-                recorded_at=decision.recorded_at,
-            )
-        )
+        if row.status == "open":
+            marks.append(_mark(tick, held, row, reach, after[row.position_key], look="after"))
+        elif row.closed_at is not None and row.closed_at >= tick.at and row.position_key in before:
+            marks.append(_mark(tick, held, row, reach, before[row.position_key], look="before"))
+    for mark in marks:
+        check_finite(mark, symbol=mark.position.symbol)
     transaction.add_all(stored.MARKS, marks)
+
+
+def _mark(tick: Tick, held: _Held, row: Trade, reach: Reach, position: Position, *, look: Look) -> PositionMark:
+    former = held.marks.get(row.position_key)
+    return PositionMark(
+        owner_id=row.owner_id,
+        account_id=row.account_id,
+        position=position,
+        at=tick.at,
+        sequence=tick.decision.sequence,
+        trade_id=row.id,
+        decision_id=tick.decision.id,
+        look=look,
+        nth=former.nth + 1 if former is not None and former.trade_id == row.id else 0,
+        reach=reach,
+        known_at=tick.decision.known_at,
+        recorded_at=tick.decision.recorded_at,
+    )
 
 
 def _posted(held: _Held, rows: Sequence[Trade]) -> Posted:

@@ -1,14 +1,18 @@
 """What bars tell an operation: those it brings, and those that were closed by an instant."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import Bar, check_bars
+from backsight.core.numbers import positive_zero
 from backsight.core.observe import context_of_closed
 from backsight.core.regime import SEED_INTERVAL_SECONDS, TRAILING_WINDOWS, WINDOW, RegimeReading, classify_regime
+from backsight.ops.arguments import check_symbol
 from backsight.store import bars as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -26,10 +30,18 @@ def sorted_bars(bars: Iterable[Bar], *, until: datetime) -> list[list[Bar]]:
     """Bars by symbol and interval, each checked to be one sound series; those not closed yet are left out."""
     series: dict[tuple[str, int], list[Bar]] = {}
     for bar in bars:
-        series.setdefault((bar.symbol, bar.interval_seconds), []).append(bar)
-    for each in series.values():
+        series.setdefault((bar.symbol, bar.interval_seconds), []).append(_as_kept(bar))
+    for (symbol, _), each in series.items():
+        check_symbol(symbol, field="bars.symbol")
         check_bars(each)
     return [[bar for bar in each if bar.closes_at <= until] for _, each in sorted(series.items())]
+
+
+def _as_kept(bar: Bar) -> Bar:
+    """A bar with its numbers as a database has them: doubles, and one zero."""
+    opened, high, low, close = (positive_zero(float(price)) for price in bar.prices)
+    volume = None if bar.volume is None else positive_zero(float(bar.volume))
+    return replace(bar, open=opened, high=high, low=low, close=close, volume=volume)
 
 
 def add_bars(
@@ -45,8 +57,8 @@ def add_bars(
         None,
         symbol=first.symbol,
         interval_seconds=first.interval_seconds,
-        since=first.opened_at,
-        until=last.opened_at,
+        since=first.opened_at - (first.closes_at - first.opened_at),
+        until=last.closes_at,
     )
     known = {bar.opened_at: bar for bar in found}
     for bar in series:
@@ -54,18 +66,31 @@ def add_bars(
             at = format_instant(bar.opened_at)
             raise Conflict(f"the {bar.symbol} bar of {at} is not the stored one; correct it", field=field)
     new = [bar for bar in series if bar.opened_at not in known]
+    if known and new:
+        _check_apart(sorted([*found, *new], key=lambda bar: bar.opened_at), field=field)
     facts = [stored.BarFact(owner_id=owner, bar=bar, known_at=bar.closes_at, recorded_at=recorded_at) for bar in new]
     transaction.add_all(stored.BARS, facts)
+    stored.forget_windows(transaction.connection)
     return len(new)
+
+
+def _check_apart(bars: Sequence[Bar], *, field: str) -> None:
+    for earlier, later in pairwise(bars):
+        if later.opened_at < earlier.closes_at:
+            one, other = format_instant(earlier.opened_at), format_instant(later.opened_at)
+            told = f"the {later.symbol} bars of {one} and {other} overlap, and one of them is stored"
+            raise Conflict(f"{told}; give bars that begin where the stored ones do", field=field)
 
 
 def recent_bars(connection: Connection, owner: str, symbol: str, horizon: Horizon) -> Series:
     """The last bars of a symbol in every interval there is, finest first."""
-    lengths = stored.intervals(connection, owner, symbol)
-    counts = dict.fromkeys(lengths, READ)
-    if lengths and lengths[0] != SEED_INTERVAL_SECONDS:
-        counts[lengths[0]] = READ_FINEST
-    return stored.last_bars(connection, owner, horizon, symbol=symbol, counts=counts)
+    counts = dict.fromkeys(stored.intervals(connection, owner, symbol), READ)
+    found = stored.last_bars(connection, owner, horizon, symbol=symbol, counts=counts)
+    finest = next(iter(found), SEED_INTERVAL_SECONDS)
+    if finest != SEED_INTERVAL_SECONDS and len(found[finest]) == READ:
+        longer = {finest: READ_FINEST}
+        found |= stored.last_bars(connection, owner, horizon, symbol=symbol, counts=longer)
+    return found
 
 
 def with_given(series: Series, given: Iterable[Sequence[Bar]], symbol: str) -> Series:

@@ -1,6 +1,7 @@
 """Strategies, accounts and deployments: who trades what, where."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated
 
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
@@ -15,6 +16,8 @@ from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
 CURRENCY_OF_MANUAL = "USD"
+IMPORTED = "import"
+"""The venue of accounts that were only ever read from files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +55,9 @@ def open_account(
     position_mode: Annotated[PositionMode, "'hedging' where one symbol may have several positions."] = "netting",
 ) -> OpenedAccount:
     """Open an account: where positions are held, in which currency, and whether the money is real."""
-    if name.startswith(f"{MANUAL}:") or name == MANUAL:
-        raise Invalid(f"{name!r} is kept for trades remembered by hand; choose another", field="name")
-    account = Account(
-        owner_id=ctx.owner,
-        id=derive_id("account", ctx.owner, venue, name),
-        venue=venue,
-        name=name,
-        currency=currency,
-        mode=mode,
-        position_mode=position_mode,
-        known_at=ctx.now,
-        recorded_at=ctx.now,
-    )
     with ctx.writing() as transaction:
-        held = stored.account(transaction.connection, ctx.owner, account.id)
-        if held is None:
-            transaction.add(stored.ACCOUNTS, account)
-            return OpenedAccount(account=account, replayed=False)
-    if replace(account, known_at=held.known_at, recorded_at=held.recorded_at) != held:
-        remedy = "an account does not change; choose another name"
-        raise Conflict(f"{name!r} at {venue!r} is already open with other settings; {remedy}", field="name")
-    return OpenedAccount(account=held, replayed=True)
+        account = _account_at(ctx, venue, name, currency, mode, position_mode)
+        return _add_or_find(transaction, account)
 
 
 @command()
@@ -89,20 +73,15 @@ def save_strategy(
     ] = None,
 ) -> SavedStrategy:
     """Save a strategy: a new version if it says anything new, the same one if not."""
-    strategy_id = derive_id("strategy", ctx.owner, name)
     with ctx.writing() as transaction:
         latest = stored.strategy(transaction.connection, ctx.owner, name)
-        strategy = Strategy(
-            owner_id=ctx.owner,
-            id=strategy_id,
+        strategy = replace(
+            _strategy(ctx, name),
             version=1 if latest is None else latest.version + 1,
-            name=name,
             thesis=thesis,
             rules=tuple(rules),
             avoid=tuple(avoid),
             risk_per_trade=risk_per_trade,
-            known_at=ctx.now,
-            recorded_at=ctx.now,
         )
         if latest is not None and latest.same_text(strategy):
             return SavedStrategy(strategy=latest, replayed=True)
@@ -131,7 +110,7 @@ def deploy(
         if strategy is None:
             which = "" if version is None else f" version {version}"
             raise NotFound(f"no strategy {strategy_name!r}{which}; save it first", field="strategy_name")
-        called = name or f"{strategy_name}@{held.name}"
+        called = name or deployment_name(strategy_name, held.name)
         plain = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
         deployment = replace(plain, memory_enabled=memory_enabled, memory_holdout=memory_holdout)
         return _add_or_replay(transaction, ctx.owner, deployment)
@@ -148,6 +127,42 @@ def deployment_named(connection: Connection, owner: str, named: str) -> Deployme
 def account_of(connection: Connection, home: Deployment) -> Account:
     """The account that a deployment runs on."""
     return _account(connection, home.owner_id, home.account_id)
+
+
+def imported_deployment(
+    transaction: Transaction, ctx: Context, *, name: str, currency: str, mode: Mode, known_at: datetime
+) -> Deployment:
+    """The deployment of an imported agent on an account of its own, both called by its name.
+
+    What is not there yet is made as `open_account`, `save_strategy` and `deploy` would, known from an instant of the
+    past; what is there is used as it is.
+    """
+    connection = transaction.connection
+    account = replace(_account_at(ctx, IMPORTED, name, currency, mode, "netting"), known_at=known_at)
+    held = _add_or_find(transaction, account).account
+    found = stored.deployment(connection, ctx.owner, derive_id("deployment", ctx.owner, deployment_name(name, name)))
+    if found is not None and found.account_id != held.id:
+        told = f"{found.name!r} already runs on another account than the one of imports"
+        raise Conflict(f"{told}; choose another name", field="name")
+    if found is not None:
+        return found
+    strategy = stored.strategy(connection, ctx.owner, name)
+    if strategy is None:
+        strategy = replace(_strategy(ctx, name), known_at=known_at)
+        transaction.add(stored.STRATEGIES, strategy)
+    plain = _deployment(ctx, deployment_name(name, name), strategy.id, name, strategy.version, held)
+    deployment = replace(plain, known_at=known_at)
+    transaction.add(stored.DEPLOYMENTS, deployment)
+    return deployment
+
+
+def deployment_name(strategy_name: str, account_name: str) -> str:
+    """What a deployment is called where nobody says.
+
+    >>> deployment_name("VolBreakout", "main")
+    'VolBreakout@main'
+    """
+    return f"{strategy_name}@{account_name}"
 
 
 def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str) -> Deployment:
@@ -183,6 +198,50 @@ def _account(connection: Connection, owner: str, named: str) -> Account:
         remedy = did_you_mean(named, names) if names else "open one first"
         raise NotFound(f"no one account {named!r}; {remedy}", field="account")
     return found
+
+
+def _account_at(ctx: Context, venue: str, name: str, currency: str, mode: Mode, position_mode: PositionMode) -> Account:
+    if name.startswith(f"{MANUAL}:") or name == MANUAL:
+        raise Invalid(f"{name!r} is kept for trades remembered by hand; choose another", field="name")
+    return Account(
+        owner_id=ctx.owner,
+        id=derive_id("account", ctx.owner, venue, name),
+        venue=venue,
+        name=name,
+        currency=currency,
+        mode=mode,
+        position_mode=position_mode,
+        known_at=ctx.now,
+        recorded_at=ctx.now,
+    )
+
+
+def _add_or_find(transaction: Transaction, account: Account) -> OpenedAccount:
+    held = stored.account(transaction.connection, account.owner_id, account.id)
+    if held is None:
+        transaction.add(stored.ACCOUNTS, account)
+        return OpenedAccount(account=account, replayed=False)
+    if replace(account, known_at=held.known_at, recorded_at=held.recorded_at) != held:
+        remedy = "an account does not change; choose another name"
+        told = f"{account.name!r} at {account.venue!r} is already open with other settings"
+        raise Conflict(f"{told}; {remedy}", field="name")
+    return OpenedAccount(account=held, replayed=True)
+
+
+def _strategy(ctx: Context, name: str) -> Strategy:
+    """The first version of a strategy of which nothing is told."""
+    return Strategy(
+        owner_id=ctx.owner,
+        id=derive_id("strategy", ctx.owner, name),
+        version=1,
+        name=name,
+        thesis=None,
+        rules=(),
+        avoid=(),
+        risk_per_trade=None,
+        known_at=ctx.now,
+        recorded_at=ctx.now,
+    )
 
 
 def _deployment(

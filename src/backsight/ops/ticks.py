@@ -19,20 +19,23 @@ from backsight.core.decision import (
     shown_hash,
 )
 from backsight.core.errors import BacksightError, Conflict, Invalid
-from backsight.core.ids import canonical_json, derive_id, plain
+from backsight.core.ids import canonical_json, derive_id, digest, plain
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.market import EPOCH
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Account
-from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
+from backsight.core.risk_state import HOUR, Attempt, AttemptKind, Close, RiskState, render_risk_state, risk_state
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
 from backsight.ops.arguments import (
     AsOf,
     BarsArgument,
+    Cursor,
     Flag,
     Instant,
     Key,
     Keys,
+    Limit,
     Name,
     NotNegative,
     OrderArgument,
@@ -50,6 +53,7 @@ from backsight.ops.context import Context
 from backsight.ops.ledger import Tick, post
 from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.ops.operation import command, query
+from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -62,6 +66,7 @@ CLOCK_SKEW = timedelta(seconds=60)
 RECENT_ACTIVITY = "recent_activity"
 
 SNAPSHOT: TypeAdapter[BrokerSnapshot] = TypeAdapter(SnapshotArgument)
+ORDER: TypeAdapter[Order] = TypeAdapter(OrderArgument)
 Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
 T = TypeVar("T")
@@ -76,6 +81,15 @@ class ClosedTick:
     closed: tuple[Trade, ...]
     replayed: bool
     """Whether it was already known: nothing was changed then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionPage:
+    """Some decisions, newest first, and where the next page starts."""
+
+    decisions: tuple[Decision, ...]
+    next_cursor: str | None
+    as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +131,12 @@ def open_tick(
 
     Nothing is written. Hand what was really shown to close_tick.
     """
+    _check_instant(ctx, at)
     horizon = Horizon(as_of=at - JUST_BEFORE, seen_at=seen_at)
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
         account = account_of(connection, home)
-        _check_tick(ctx, account, at, before, field="before")
+        _check_snapshot(account, before, field="before")
         given = sorted_bars(bars, until=at)
         arm = memory_arm(home.id, at, holdout=home.memory_holdout, enabled=home.memory_enabled)
         last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
@@ -180,18 +195,26 @@ def close_tick(
 
     Closing the same tick again changes nothing and says so; a tick older than the last one is refused.
     """
-    last_look = after or before
+    last_look = after or replace(before, fills=())
+    _check_instant(ctx, at)
     _check_verdict(verdict, proposal)
+    closed_bars = sorted_bars(bars, until=at)
     with ctx.writing() as transaction:
         connection = transaction.connection
         home = deployment_named(connection, ctx.owner, deployment)
         account = account_of(connection, home)
-        _check_tick(ctx, account, at, before, field="before")
-        _check_tick(ctx, account, at, last_look, field="after")
+        _check_snapshot(account, before, field="before")
+        _check_snapshot(account, last_look, field="after")
+        asked = digest({**ctx.asked(without=("deployment",)), "deployment_id": home.id})
         last = stored.last_of_account(connection, ctx.owner, home.account_id)
         if last is not None and last.moment >= (at, sequence):
-            return _replayed(connection, ctx, last, decision_id(home.id, at, sequence))
-        for series in sorted_bars(bars, until=at):
+            return _replayed(connection, ctx, last, decision_id(home.id, at, sequence), asked)
+        if last is not None and before.portfolio.at < last.broker_at:
+            told = (
+                f"{format_instant(before.portfolio.at)} is before the last snapshot of {format_instant(last.broker_at)}"
+            )
+            raise Conflict(f"{told}; ask the broker again", field="before.portfolio.at")
+        for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
         last_here = last
         if last is not None and last.deployment_id != home.id:
@@ -236,7 +259,7 @@ def close_tick(
             citations=tuple(citations),
             opened=(),
             closed=(),
-            request_digest=ctx.request_digest,
+            request_digest=asked,
             known_at=at,
             recorded_at=ctx.now,
         )
@@ -249,6 +272,41 @@ def close_tick(
         transaction.add_all(stored.DECISIONS, [kept])
         _keep_segments(transaction, ctx, at, segments)
     return ClosedTick(decision=kept, opened=posted.opened, closed=posted.closed, replayed=False)
+
+
+@query(audience=("trader", "coach"))
+def list_decisions(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "Whose decisions, by name or id."],
+    kind: Annotated[AttemptKind | None, "Only those that came to this."] = None,
+    since: Annotated[Instant | None, "Only ticks at or after this instant."] = None,
+    until: Annotated[Instant | None, "Only ticks before this instant."] = None,
+    limit: Annotated[Limit, "How many at most."] = 20,
+    cursor: Annotated[Cursor | None, "The next_cursor of the page before."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> DecisionPage:
+    """List the decisions of a deployment, newest first: what was proposed, why, and what became of it."""
+    horizon = ctx.horizon(as_of, seen_at)
+    asked = ctx.asked(without=("cursor", "limit"))
+    before = None if cursor is None else read_cursor(cursor, query=asked)
+    with ctx.reading() as connection:
+        home = deployment_named(connection, ctx.owner, deployment)
+        found = stored.decisions(
+            connection,
+            ctx.owner,
+            horizon,
+            deployment_id=home.id,
+            kind=kind,
+            since=since,
+            until=until,
+            before=None if before is None else (before[0], _sequence(before[1])),
+            limit=limit + 1,
+        )
+    page = tuple(found[:limit])
+    more = cursor_after(page[-1].at, str(page[-1].sequence), query=asked) if len(found) > limit else None
+    return DecisionPage(decisions=page, next_cursor=more, as_of=horizon.as_of)
 
 
 @query(audience=("trader", "coach"))
@@ -292,10 +350,23 @@ def backfill(
         opened = closed = 0
         for decision in decisions:
             now = replace(decision, recorded_at=ctx.now)
-            before, after = _snapshots(decision)
-            posted = post(transaction, _tick(homes[decision.deployment_id], account, now, before, after, last))
-            opened, closed, last = opened + len(posted.opened), closed + len(posted.closed), _as_last(decision)
-    return Backfilled(account_id=account.id, decisions=len(decisions), opened=opened, closed=closed, replayed=False)
+            before, after = snapshots_of(decision)
+            home = homes[decision.deployment_id]
+            posted = post(transaction, _tick(home, account, now, before, after or replace(before, fills=()), last))
+            opened, closed, last = opened + len(posted.opened), closed + len(posted.closed), as_last(decision)
+        replayed = not transaction.changes
+    return Backfilled(account_id=account.id, decisions=len(decisions), opened=opened, closed=closed, replayed=replayed)
+
+
+def snapshots_of(decision: Decision) -> tuple[BrokerSnapshot, BrokerSnapshot | None]:
+    """The broker's snapshots that a decision keeps: before it, and after it where there was a second."""
+    before = SNAPSHOT.validate_json(decision.before)
+    return before, SNAPSHOT.validate_json(decision.after) if decision.after else None
+
+
+def order_of(decision: Decision) -> Order | None:
+    """The order that a decision proposed."""
+    return None if decision.proposal is None else ORDER.validate_json(decision.proposal)
 
 
 def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
@@ -314,20 +385,20 @@ def _tick(
     return Tick(home=home, account=account, decision=decision, before=before, after=after, last=last)
 
 
-def _as_last(decision: Decision) -> LastTick:
+def as_last(decision: Decision) -> LastTick:
+    """What the next tick needs to know of a decision."""
     return LastTick(**{field.name: getattr(decision, field.name) for field in fields(LastTick)})
 
 
-def _snapshots(decision: Decision) -> tuple[BrokerSnapshot, BrokerSnapshot]:
-    """The two looks at the broker that a decision keeps; one where nothing changed between them."""
-    before = SNAPSHOT.validate_json(decision.before)
-    return before, SNAPSHOT.validate_json(decision.after) if decision.after else replace(before, fills=())
-
-
-def _check_tick(ctx: Context, account: Account, at: datetime, snapshot: BrokerSnapshot, *, field: str) -> None:
-    """Refuse a tick of the future, a portfolio of another account, and one that contradicts itself."""
+def _check_instant(ctx: Context, at: datetime) -> None:
     if at > ctx.now + CLOCK_SKEW:
         raise Invalid(f"{format_instant(at)} is in the future; give the instant of the tick", field="at")
+    if at < EPOCH:
+        raise Invalid(f"{format_instant(at)} is before 1970; give the instant of the tick", field="at")
+
+
+def _check_snapshot(account: Account, snapshot: BrokerSnapshot, *, field: str) -> None:
+    """Refuse a portfolio of another account, and one that contradicts itself."""
     portfolio = snapshot.portfolio
     if portfolio.account not in (None, account.id, account.name):
         told = f"{portfolio.account!r} is not the account of this deployment, {account.name!r}"
@@ -349,14 +420,14 @@ def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
         raise Invalid(f"nothing proposed was {verdict.kind}; give the order", field="proposal")
 
 
-def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str) -> ClosedTick:
+def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str, asked: str) -> ClosedTick:
     """What a tick that is not after the last one came to, if it is the same again."""
     former = stored.decision(connection, ctx.owner, named)
     if former is None:
         told = f"it is not after the account's last tick, {format_instant(last.at)} ({last.sequence})"
         remedy = "ticks are applied in order; of one instant, give each the next sequence"
         raise Conflict(f"{told}; {remedy}", field="at")
-    if former.request_digest != ctx.request_digest:
+    if former.request_digest != asked:
         told = f"the tick of {format_instant(former.at)} ({former.sequence}) is kept with other content"
         raise Conflict(f"{told}; a decision does not change", field="at")
     found = stored_trades.trades_by_id(connection, ctx.owner, (*former.opened, *former.closed))
@@ -366,6 +437,12 @@ def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str) 
         closed=tuple(found[each] for each in former.closed if each in found),
         replayed=True,
     )
+
+
+def _sequence(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise Invalid("not a cursor; give the next_cursor of the page before, or none", field="cursor")
+    return int(text)
 
 
 def _keep_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:

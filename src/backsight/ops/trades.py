@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeVar
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
-from backsight.core.instants import format_instant
+from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.episodic import Episode, continues, episode_id_of, episode_of_trade
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import Direction, Mode
@@ -38,12 +38,17 @@ from backsight.ops.context import Context
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.strategies import deployment_named, manual_deployment
+from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
 
 REPLAY_WINDOW = timedelta(seconds=60)
 CLOCK_SKEW = timedelta(seconds=60)
+CLOSE_APART = timedelta(minutes=5)
+"""How far apart two words for one close may be: the agent's and the broker's."""
+RECENT_CLOSES = 50
+LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +126,8 @@ def remember_trade(
     """Remember a closed trade with its context and outcome.
 
     Call it once after every close. Calling it again with the same idempotency_key, or with the same content,
-    changes nothing and says so.
+    changes nothing and says so. On a deployment that runs by ticks the broker's fills are the ledger: there it adds
+    your words, confidence and tags to the trade it names.
     """
     _check_times(opened_at, closed_at, now=ctx.now)
     at = ctx.now if closed_at is None else closed_at
@@ -132,6 +138,10 @@ def remember_trade(
     outcome = _outcome(pnl, pnl_r=pnl_r, risk=risk, size=size, entry_price=entry_price, atr_d1=entry.atr_d1)
     with ctx.writing() as transaction:
         home = _home(transaction, ctx, deployment, strategy_name)
+        if deployment is not None and _runs_by_ticks(transaction, home):
+            told = Told(symbol=symbol, direction=direction, position_key=position_key, closed_at=closed_at, pnl=pnl)
+            note = Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags))
+            return _annotated(transaction, ctx, home, told, note)
         trade_id, former = _named(transaction, ctx, idempotency_key, closed_at)
         if former is not None:
             return _replayed(former, ctx.request_digest)
@@ -379,6 +389,75 @@ def _named(
     if key is not None:
         trade_id = derive_id("trade", ctx.owner, "key", key)
     return trade_id, stored.trade(transaction.connection, ctx.owner, trade_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is said of a trade that the ledger has already."""
+
+    symbol: str
+    direction: Direction
+    position_key: str | None
+    closed_at: datetime | None
+    pnl: float
+
+    def is_of(self, trade: Trade) -> bool:
+        """Whether a trade of the ledger is the one: closed then, where that is said, with about this result."""
+        if trade.first_fill_id is None or trade.pnl is None or trade.closed_at is None:
+            return False
+        if self.position_key not in (None, trade.position_key):
+            return False
+        if self.closed_at is not None and abs(self.closed_at - trade.closed_at) > CLOSE_APART:
+            return False
+        return math.isclose(self.pnl, trade.pnl, rel_tol=0.05, abs_tol=0.05 * trade.fees + 0.01)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What an agent adds to a trade in its own words."""
+
+    market_context: str | None
+    confidence: float | None
+    reflection: str | None
+    tags: tuple[str, ...]
+
+
+def _runs_by_ticks(transaction: Transaction, home: Deployment) -> bool:
+    everything = Horizon(as_of=LAST_INSTANT)
+    return stored_decisions.last_of_deployment(transaction.connection, home.owner_id, home.id, everything) is not None
+
+
+def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: Told, note: Note) -> RememberedTrade:
+    """The trade of the ledger that is meant, with what is said of it added; a correction, known from now on."""
+    closed = stored.closed_trades(
+        transaction.connection,
+        ctx.owner,
+        Horizon(as_of=LAST_INSTANT),
+        limit=RECENT_CLOSES,
+        deployment_id=home.id,
+        symbol=told.symbol,
+        side=told.direction,
+    )
+    trade = next((each for each in closed if told.is_of(each)), None)
+    if trade is None:
+        said = f"{home.name!r} runs by ticks, and its ledger has no closed {told.direction} trade in {told.symbol}"
+        raise Conflict(f"{said} with this result; give its closed_at and pnl, or no deployment", field="deployment")
+    if trade.request_digest == ctx.request_digest:
+        return _replayed(trade, ctx.request_digest)
+    annotated = replace(
+        trade,
+        market_context=note.market_context or trade.market_context,
+        confidence=trade.confidence if note.confidence is None else note.confidence,
+        reflection=note.reflection or trade.reflection,
+        tags=tuple(dict.fromkeys((*trade.tags, *note.tags))),
+        request_digest=ctx.request_digest,
+        known_at=max(trade.known_at, ctx.now),
+        recorded_at=ctx.now,
+    )
+    transaction.revise(stored.TRADES, annotated)
+    transaction.revise(stored_memories.EPISODES, episode_of_trade(annotated))
+    message = "Added to the trade that the ledger has."
+    return RememberedTrade(trade=annotated, episode_id=episode_id_of(trade.id), replayed=False, message=message)
 
 
 def _replayed(former: Trade, request_digest: str) -> RememberedTrade:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
+from itertools import accumulate
 from typing import Protocol
 
 from backsight.core.errors import Invalid
@@ -20,7 +21,7 @@ HISTORY = 600
 """How many bars of each symbol the agent sees."""
 LONGER = (3_600, 86_400)
 """Hours and days are kept beside the bars given, so that a context has its ATRs."""
-CHUNK = 20_000
+CHUNK = 5_000
 
 Progress = Callable[[int, int], None]
 
@@ -45,6 +46,16 @@ class BacktestRun:
     end_equity: float
     first_at: datetime
     last_at: datetime
+    equity: tuple[float, ...]
+    """After every tick."""
+
+    @property
+    def drawdown(self) -> float:
+        """The largest fall of equity from a peak, as a share of it."""
+        peaks = accumulate(self.equity, max)
+        return max(
+            (1 - equity / peak for equity, peak in zip(self.equity, peaks, strict=True) if peak > 0), default=0.0
+        )
 
 
 def record_history(
@@ -77,6 +88,7 @@ def run_backtest(
     run_id = derive_id("run", deployment, format_instant(moments[0]), format_instant(moments[-1]))
     closes = {symbol: [bar.closes_at for bar in series] for symbol, series in bars.items()}
     at, opened, closed, start = EPOCH, 0, 0, broker.snapshot().portfolio.equity
+    equity: list[float] = []
     for number, moment in enumerate(moments, start=1):
         ends = {symbol: bisect_right(closes[symbol], moment) for symbol in bars}
         begins = {symbol: bisect_right(closes[symbol], at) for symbol in bars}
@@ -88,6 +100,7 @@ def run_backtest(
             memory, broker, agent, deployment=deployment, at=at, bars=seen, usd_rate=usd_rate, sim_run_id=run_id
         )
         opened, closed = opened + len(tick.opened), closed + len(tick.closed)
+        equity.append(tick.decision.equity)
         progress(number, len(moments))
     return BacktestRun(
         run_id=run_id,
@@ -95,9 +108,10 @@ def run_backtest(
         opened=opened,
         closed=closed,
         start_equity=start,
-        end_equity=broker.snapshot().portfolio.equity,
+        end_equity=equity[-1],
         first_at=moments[0],
         last_at=moments[-1],
+        equity=tuple(equity),
     )
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, sele
 from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, asked, fetch, matching, owned, within, within_asked
+from backsight.store.reading import OWNED, asked, fetch, is_private, matching, owned, remembered, within, within_asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ BARS = noun(
 )
 
 
+CLOCK_CHANGE = timedelta(hours=2)
+"""A day by the wall clock may be this much shorter than another."""
 _C = BARS.table.c
 _SYMBOL = _C.owner_id == OWNED, _C.symbol == bindparam("symbol")
 _SERIES = *_SYMBOL, _C.interval_seconds == bindparam("seconds")
@@ -81,13 +83,50 @@ def finest_interval(connection: Connection, owner: str, symbol: str) -> int | No
 
 def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...]:
     """The lengths in seconds that a symbol has bars of, shortest first."""
-    return tuple(connection.execute(_INTERVALS, asked(owner, symbol=symbol)).scalars())
+    held, key = remembered(connection), (BARS, owner, symbol)
+    if key in held:
+        known: tuple[int, ...] = held[key]
+        return known
+    found = tuple(connection.execute(_INTERVALS, asked(owner, symbol=symbol)).scalars())
+    if is_private(connection):
+        held[key] = found
+    return found
 
 
 def last_bars(
     connection: Connection, owner: str, horizon: Horizon, *, symbol: str, counts: Mapping[int, int]
 ) -> dict[int, list[Bar]]:
     """The last bars of a symbol that were closed by a horizon, so many of each length, oldest first."""
+    if not is_private(connection) or horizon.seen_at is not None:
+        return _windows(connection, owner, horizon, symbol=symbol, counts=counts)
+    held = remembered(connection)
+    for seconds, count in sorted(counts.items()):
+        key = (BARS, owner, symbol, seconds, count)
+        then, window = held.get(key, (None, []))
+        if then is None or then > horizon.as_of:
+            window = _windows(connection, owner, horizon, symbol=symbol, counts={seconds: count}).get(seconds, [])
+        elif not window or horizon.as_of >= window[-1].closes_at + timedelta(seconds=seconds) - CLOCK_CHANGE:
+            newest = bars_closed(
+                connection, owner, symbol=symbol, interval_seconds=seconds, after=then, until=horizon.as_of
+            )
+            window = [*window, *newest][-count:]
+        else:
+            continue  # no further bar can have closed
+        held[key] = horizon.as_of, window
+    found = {seconds: held[BARS, owner, symbol, seconds, count][1] for seconds, count in sorted(counts.items())}
+    return {seconds: window for seconds, window in found.items() if window}
+
+
+def forget_windows(connection: Connection) -> None:
+    """Bars were added: what was read before may not be all there is."""
+    held = remembered(connection)
+    for key in [key for key in held if key[0] is BARS]:
+        del held[key]
+
+
+def _windows(
+    connection: Connection, owner: str, horizon: Horizon, *, symbol: str, counts: Mapping[int, int]
+) -> dict[int, list[Bar]]:
     if not counts:
         return {}
     values = asked(owner, horizon, symbol=symbol)

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 
 from backsight.core.errors import Conflict, Invalid, Refused, Unavailable
 from backsight.store import schema
+from backsight.store.reading import PRIVATE, remembered
 
 BUSY_SECONDS = 60
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -50,6 +51,15 @@ class Database:
                 _lock(connection, owner)
             yield connection
 
+    @property
+    def size(self) -> int | None:
+        """Bytes that a SQLite store takes; None for another one."""
+        if self._engine.dialect.name != "sqlite":
+            return None
+        with self.reading() as connection:
+            counted = text("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            return int(connection.execute(counted).scalar_one())
+
     def save(self, path: Path) -> None:
         """Write all of a SQLite store to a new file."""
         if path.exists():
@@ -69,8 +79,12 @@ class Database:
     def _transaction(self, options: Mapping[str, Any]) -> Iterator[Connection]:
         with self._alone, _named_errors(self.name), self._engine.connect() as plain:
             connection = plain.execution_options(**options)
-            with connection.begin():
-                yield connection
+            try:
+                with connection.begin():
+                    yield connection
+            except BaseException:
+                remembered(connection).clear()  # it may hold what was taken back
+                raise
 
 
 def open_database(url: str) -> Database:
@@ -113,6 +127,7 @@ def _engine(url: URL) -> Engine:
             raise Unavailable("PostgreSQL needs its driver; pip install 'backsight[postgres]'", field="url") from None
     if in_memory:
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+        event.listen(engine, "connect", _mark_private)
     else:
         try:
             Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
@@ -122,6 +137,10 @@ def _engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _mark_private(_connection: Any, record: Any) -> None:
+    record.info[PRIVATE] = True
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

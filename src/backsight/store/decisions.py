@@ -4,13 +4,13 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select
+from sqlalchemy import Connection, Row, and_, bindparam, or_, select
 
 from backsight.core.decision import Decision, LastTick, ShownSegment
 from backsight.core.instants import Horizon
 from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, owned, within_asked
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within, within_asked
 
 DECISIONS = noun(
     Decision,
@@ -71,6 +71,30 @@ def attempts_since(
     """What came of the ticks of a deployment from an instant on at which something was proposed, oldest first."""
     rows = connection.execute(_ATTEMPTS, asked(owner, horizon, deployment=deployment_id, since=since))
     return [Attempt(at=at, kind=kind, rule=rule) for at, kind, rule in rows]
+
+
+def decisions(
+    connection: Connection,
+    owner: str,
+    horizon: Horizon,
+    *,
+    deployment_id: str,
+    kind: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    before: tuple[datetime, int] | None,
+    limit: int,
+) -> list[Decision]:
+    """The decisions of a deployment, newest first; `before` continues after a page's last (at, sequence)."""
+    where = [*within(DECISIONS, horizon), *matching(DECISIONS, deployment_id=deployment_id, verdict_kind=kind)]
+    if since is not None:
+        where.append(_C.at >= since)
+    if until is not None:
+        where.append(_C.at < until)
+    if before is not None:
+        at, sequence = before
+        where.append(or_(_C.at < at, and_(_C.at == at, _C.sequence < sequence)))
+    return fetch(connection, DECISIONS, owned(DECISIONS, owner, *where).order_by(*_NEWEST_FIRST).limit(limit))
 
 
 def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:

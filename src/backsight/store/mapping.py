@@ -63,7 +63,7 @@ class UtcInstant(TypeDecorator[datetime]):
         if value is None:
             return None
         at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-        return at.astimezone(UTC)
+        return at if at.tzinfo is UTC else at.astimezone(UTC)
 
 
 class StoredInstant(UtcInstant):

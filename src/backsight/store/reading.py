@@ -28,6 +28,26 @@ def nothing(_columns: Columns) -> Iterable[ColumnElement[bool]]:
     return ()
 
 
+REMEMBERED, PRIVATE = "backsight_remembered", "backsight_private"
+MOST_REMEMBERED = 1_000
+
+
+def remembered(connection: Connection) -> dict[Any, Any]:
+    """What a connection need not read twice: rows that never change, and more where no other process can write.
+
+    It is forgotten when a transaction is rolled back, since it may hold what was taken back.
+    """
+    held: dict[Any, Any] = connection.info.setdefault(REMEMBERED, {})
+    if len(held) > MOST_REMEMBERED:
+        held.clear()
+    return held
+
+
+def is_private(connection: Connection) -> bool:
+    """Whether a store lives in this process alone."""
+    return PRIVATE in connection.info
+
+
 OWNED: BindParameter[str] = bindparam("owner")
 AS_OF, SEEN_AT = bindparam("as_of", type_=UtcInstant()), bindparam("seen_at", type_=UtcInstant())
 

@@ -8,7 +8,7 @@ from backsight.core.instants import Horizon
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment, Strategy
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, remembered, within
 
 ACCOUNTS = noun(Account, "accounts")
 STRATEGIES = noun(Strategy, "strategies", key=("id", "version"), indexes=[("name",)])
@@ -28,8 +28,14 @@ _ACCOUNT, _DEPLOYMENT = _named(ACCOUNTS, most=2), _named(DEPLOYMENTS, most=1)
 
 def account(connection: Connection, owner: str, named: str) -> Account | None:
     """The account of this id, or this name where only one has it."""
-    found = fetch(connection, ACCOUNTS, _ACCOUNT, asked(owner, named=named))
-    return found[0] if len(found) == 1 else None
+    held = remembered(connection)
+    if (ACCOUNTS, owner, named) not in held:
+        found = fetch(connection, ACCOUNTS, _ACCOUNT, asked(owner, named=named))
+        if len(found) != 1 or found[0].id != named:  # another account may take the name
+            return found[0] if len(found) == 1 else None
+        held[ACCOUNTS, owner, named] = found[0]
+    kept: Account = held[ACCOUNTS, owner, named]
+    return kept
 
 
 def account_names(connection: Connection, owner: str) -> list[str]:
@@ -46,7 +52,14 @@ def strategy(connection: Connection, owner: str, name: str, version: int | None 
 
 def deployment(connection: Connection, owner: str, named: str) -> Deployment | None:
     """The deployment of this id or name."""
-    return fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, asked(owner, named=named))
+    held = remembered(connection)
+    if (DEPLOYMENTS, owner, named) not in held:
+        found = fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, asked(owner, named=named))
+        if found is None:
+            return None
+        held[DEPLOYMENTS, owner, named] = found
+    kept: Deployment = held[DEPLOYMENTS, owner, named]
+    return kept
 
 
 def deployments(connection: Connection, owner: str, horizon: Horizon) -> list[Deployment]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import takewhile
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, or_, select
@@ -52,7 +52,7 @@ FILLS = noun(
 MARKS = noun(
     PositionMark,
     "position_marks",
-    key=("account_id", "position_key", "at", "sequence"),
+    key=("account_id", "position_key", "at", "sequence", "look"),
     names={
         **{f"position.{field.name}": field.name for field in fields(Position)},
         **{f"reach.{field.name}": field.name for field in fields(Reach)},
@@ -129,9 +129,18 @@ _OPEN = (
     .where(TRADES.table.c.status == "open")
     .order_by(TRADES.table.c.position_key)
 )
+_F = FILLS.table.c
+_FILLS = (
+    select(FILLS.table)
+    .where(_F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.position_key == bindparam("key"))
+    .where(_F.at >= bindparam("since"))
+    .order_by(_F.at, _F.sequence, _F.id)
+)
+FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 _LEFT_OPEN = (
     select(MARKS.table)
     .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.decision_id == bindparam("decision"))
+    .where(MARKS.table.c.look == "after")
     .order_by(MARKS.table.c.position_key)
 )
 
@@ -169,11 +178,8 @@ def fills_of_position(
     connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime | None
 ) -> list[Fill]:
     """The fills of a position from an instant on, in the order in which they fold."""
-    c = FILLS.table.c
-    statement = owned(FILLS, owner, c.account_id == account_id, c.position_key == position_key)
-    if since is not None:
-        statement = statement.where(c.at >= since)
-    return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
+    values = asked(owner, account=account_id, key=position_key, since=since or FIRST_INSTANT)
+    return fetch(connection, FILLS, _FILLS, values)
 
 
 def inferred_by(connection: Connection, owner: str, account_id: str, position_key: str, at: datetime) -> list[Fill]:

@@ -10,7 +10,7 @@ import click
 from backsight import __version__
 from backsight.core.errors import BacksightError, Refused, Unavailable
 from backsight.ops import AUDIENCES, Audience
-from backsight.surfaces.cli import Nouns, memory_of
+from backsight.surfaces.cli import Nouns, memory_of, operation_command
 
 if TYPE_CHECKING:
     import socket
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 
 PORT = 8765
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+IMPORTS = {"bars": "import_bars", "positions": "import_positions"}
+"""What can be imported from a file, and the operation that does it."""
+
+
+class Imports(click.Group):
+    """The operations that read a file, each with the file as a bare word."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(IMPORTS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return import_command(cmd_name) if cmd_name in IMPORTS else None
 
 
 @click.group(cls=Nouns, context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,14 +79,15 @@ def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int
 
 @program.command()
 @click.option("--seed", default=7, show_default=True, help="Which simulated year.")
+@click.option("--days", default=364, show_default=True, help="How many days of it.")
 @click.option("--port", default=PORT, show_default=True, help="Which port; another one is taken if it is in use.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this new file.")
 @click.option("--serve/--no-serve", "serving", default=True, help="Serve it, or only show it.")
-def demo(seed: int, port: int, store: Path | None, serving: bool) -> None:
-    """Fill a store with a simulated year, recall from it, and serve it."""
+def demo(seed: int, days: int, port: int, store: Path | None, serving: bool) -> None:
+    """Trade a simulated year, recall from it, and serve it."""
     from backsight.surfaces.demo import show_demo
 
-    with show_demo(seed=seed, store=store) as memory:
+    with show_demo(seed=seed, days=days, store=store) as memory:
         if not serving:
             return
         try:
@@ -83,6 +96,77 @@ def demo(seed: int, port: int, store: Path | None, serving: bool) -> None:
             listening = listen("127.0.0.1", 0)
         click.echo("\n".join([*addresses(listening), "Stop with Ctrl-C."]))
         run_http(both(memory, "127.0.0.1"), listening)
+
+
+@program.command()
+@click.argument("strategy")
+@click.option("--bars", "files", type=click.Path(path_type=Path), multiple=True, required=True, help="CSV or Parquet.")
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this new file.")
+@click.option("--symbol", help="The instrument, where a file has no column for it; else only this one.")
+@click.option("--timezone", default="UTC", show_default=True, help="The zone of times that name none.")
+@click.option("--every", default=60, show_default=True, help="Minutes between decisions.")
+@click.option("--cash", default=10_000.0, show_default=True, help="What the account starts with.")
+@click.option("--currency", default="USD", show_default=True, help="What its money is counted in.")
+@click.option("--fee-rate", default=0.0005, show_default=True, help="Share of notional, for every execution.")
+@click.option("--slippage", default=0.0002, show_default=True, help="Share of price by which orders fill worse.")
+@click.option("--funding-rate", default=0.0, show_default=True, help="Share of notional that longs pay every 8 hours.")
+@click.option("--max-leverage", default=5.0, show_default=True, help="The most notional over equity.")
+@click.option("--fills/--no-fills", default=True, help="Whether the broker reports fills, or only positions.")
+def backtest(
+    strategy: str,
+    files: tuple[Path, ...],
+    store: Path | None,
+    symbol: str | None,
+    timezone: str,
+    every: int,
+    cash: float,
+    currency: str,
+    fee_rate: float,
+    slippage: float,
+    funding_rate: float,
+    max_leverage: float,
+    fills: bool,
+) -> None:
+    """Run a strategy over bars: STRATEGY is file.py:Class or module:Class."""
+    from datetime import timedelta
+
+    from backsight.memory import PaperTerms
+    from backsight.surfaces.backtest import show_backtest
+
+    terms = PaperTerms(
+        fee_rate=fee_rate,
+        slippage=slippage,
+        funding_rate=funding_rate,
+        max_leverage=max_leverage,
+        reports_fills=fills,
+    )
+    show_backtest(
+        strategy,
+        files,
+        store=store,
+        symbol=symbol,
+        timezone=timezone,
+        every=timedelta(minutes=every),
+        cash=cash,
+        currency=currency,
+        terms=terms,
+    )
+
+
+@program.group("import", cls=Imports)
+def import_files() -> None:
+    """Bring in bars, or what agents held elsewhere, from a file."""
+
+
+def import_command(what: str) -> click.Command:
+    """The command of an operation that reads a file: `--path` is the bare word."""
+    from backsight.memory import OPERATIONS
+
+    command = operation_command(OPERATIONS[IMPORTS[what]])
+    file = click.Argument(["path"], metavar="FILE", required=False)  # what is missing is told as on every surface
+    command.params = [file, *(each for each in command.params if each.name != "path")]
+    command.name, command.options_metavar, command.context_settings = what, "[OPTIONS]", {}
+    return command
 
 
 def both(memory: "Memory", host: str) -> "FastAPI":

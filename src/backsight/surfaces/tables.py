@@ -12,6 +12,7 @@ Json = dict[str, Any]
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff")
 BAR = 6
 WIDE = 140
+DIRT_SHOWN = 10
 
 
 def console() -> Console:
@@ -27,6 +28,7 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "recall_memories": show_recall,
         "list_trades": show_trades,
         "get_my_deployments": show_deployments,
+        "import_positions": show_positions,
         "verify_audit": show_verification,
         "export_audit": show_export,
     }.get(operation)
@@ -115,6 +117,41 @@ def show_deployments(to: Console, answer: Json) -> None:
             minute(tally["last_closed_at"]),
         )
     to.print(table)
+
+
+def show_positions(to: Console, answer: Json) -> None:
+    """A log in a few lines: what it came to, whether cash agrees, and where it contradicts itself."""
+    summary, cash, bars = answer["summary"], answer["cash"], answer["bars"]
+    if answer["replayed"]:
+        to.print("Known already: nothing was changed.")
+    lines = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    new = "" if answer["added"] == summary["rows"] else f", {answer['added']} of them new"
+    span = f"{minute(answer['first_at'])} to {minute(answer['last_at'])}"
+    steps = counted(summary, "opens", "closes", "flips", "additions", "reductions", "held_at_start")
+    lines.add_row("deployment", Text(f"{answer['deployment']['name']} ({answer['deployment']['mode']})"))
+    lines.add_row("rows", f"{summary['rows']:,} at {summary['instants']:,} instants, {span}{new}")
+    lines.add_row("trades", f"{answer['opened']:,} opened, {answer['closed']:,} closed")
+    lines.add_row("steps", steps or "none")
+    lines.add_row("cash", f"{cash['reconciled']:,} of {cash['checked']:,} changes with a bar paid its open")
+    if bars is not None:
+        lines.add_row("bars", bars_told(bars))
+    lines.add_row("dirt", counted(summary["dirt"], *summary["dirt"]) or "none")
+    to.print(lines)
+    for dirt in answer["dirt"][:DIRT_SHOWN]:
+        to.print(Text(f"  {dirt['message']}"), soft_wrap=True)
+    if len(answer["dirt"]) > DIRT_SHOWN:
+        to.print(f"  … and more: --json has the first {len(answer['dirt'])}", style="dim")
+
+
+def bars_told(bars: Json) -> str:
+    """Imported bars in a line."""
+    told, added = (sum(each[name] for each in bars["symbols"]) for name in ("bars", "added"))
+    return f"{told:,} of {len(bars['symbols'])} symbols, {added:,} of them new; {bars['report']['missing']:,} missing"
+
+
+def counted(figures: Json, *names: str) -> str:
+    """Those of some figures that are not zero, each with its name."""
+    return ", ".join(f"{figures[name]:,} {name.replace('_', ' ')}" for name in names if figures[name])
 
 
 def show_verification(to: Console, answer: Json) -> None:

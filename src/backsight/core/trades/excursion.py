@@ -14,7 +14,8 @@ class Seen:
     """A price or a stop that was seen at an instant."""
 
     at: datetime
-    price: float
+    price: float | None
+    """None: there was no stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +40,9 @@ def excursions(trip: RoundTrip, *, bars: Sequence[Bar] = (), marks: Sequence[See
     """
     during = [bar for bar in bars if _overlaps(trip, bar)]
     values = list(_of_bars(trip, during)) if during else list(_of_marks(trip, marks))
+    values += [(step.at, step.realized_pnl) for step in trip.steps if step.size == 0]
     if not values:
         return None
-    values += [(step.at, step.realized_pnl) for step in trip.steps if step.size == 0]
     best, worst = max(values, key=lambda each: each[1]), min(values, key=lambda each: each[1])
     return Excursions(
         mfe=max(0.0, best[1]),
@@ -72,9 +73,10 @@ def _of_bars(trip: RoundTrip, bars: Iterable[Bar]) -> Iterator[tuple[datetime, f
 
 
 def _of_marks(trip: RoundTrip, marks: Iterable[Seen]) -> Iterator[tuple[datetime, float]]:
+    held = [step for step in trip.steps if step.size > 0]  # a look at the instant of the exit was before it
     for mark in marks:
-        if mark.at >= trip.opened_at and _until(trip, mark.at):
-            *_, step = _in_force(trip.steps, mark.at, mark.at)
+        if mark.price is not None and mark.at >= trip.opened_at and _until(trip, mark.at):
+            *_, step = _in_force(held, mark.at, mark.at)
             yield mark.at, _value(trip, step, mark.price)
 
 
@@ -103,12 +105,12 @@ def risk_of(trip: RoundTrip, stops: Sequence[Seen]) -> Risk:
     """Size times the distance of average cost to the stop in force, on the losing side; a stop at or beyond entry gives
     none."""
     seen = sorted((stop for stop in stops if _until(trip, stop.at)), key=lambda stop: stop.at)
-    if not seen:
+    first = next((stop.price for stop in seen if stop.price is not None), None)
+    if first is None:
         return Risk(initial=None, largest=None)
     moments = sorted({*(step.at for step in trip.steps), *(stop.at for stop in seen)})
     stakes = [stake for at in moments if (stake := _stake(trip, seen, at)) is not None]
-    first = _at_stake(trip, trip.steps[0], seen[0].price)
-    return Risk(initial=first, largest=max(stakes, default=None))
+    return Risk(initial=_at_stake(trip, trip.steps[0], first), largest=max(stakes, default=None))
 
 
 def _stake(trip: RoundTrip, stops: Sequence[Seen], at: datetime) -> float | None:
@@ -117,6 +119,8 @@ def _stake(trip: RoundTrip, stops: Sequence[Seen], at: datetime) -> float | None
     return _at_stake(trip, step[0], stop[0].price) if step and stop else None
 
 
-def _at_stake(trip: RoundTrip, step: Step, stop: float) -> float | None:
+def _at_stake(trip: RoundTrip, step: Step, stop: float | None) -> float | None:
+    if stop is None:
+        return None
     risk = risk_to_stop(trip.direction, entry_price=step.average_cost, stop_price=stop, size=step.size)
     return risk or None  # nothing is at stake where nothing is held

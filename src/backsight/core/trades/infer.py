@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -16,8 +16,6 @@ from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
 
 SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share are one."""
-AFTER_REPORTED = 1_000_000
-"""Inferred fills come after the reported ones of their instant, and a later phase after an earlier one."""
 
 Phase = Literal["since", "now"]
 """What happened since the last tick, or in this one."""
@@ -65,26 +63,33 @@ def infer_fills(
     last_seen: Mapping[str, Position],
     bars: Mapping[str, Sequence[Bar]],
     marks: Mapping[str, float],
+    known: Iterable[Fill] = (),
     lot_step: float | None = None,
 ) -> list[Fill]:
     """The fills that take the ledger's open positions to the broker's.
 
     `last_seen` has the stops and targets in force before, `bars` what closed since then by symbol. An entry is at the
     average price that the broker tells, else at the mark; an exit at the level that the bars touched, else at the mark.
+    `known` are the fills that the ledger was made of: what is inferred comes after those of its instant.
     """
-    held = portfolio.by_key()
+    held = {key: each for key, each in portfolio.by_key().items() if key in ledger or not _is_dust(each, portfolio)}
+    by_key: dict[str, list[Fill]] = {}
+    for fill in known:
+        by_key.setdefault(fill.position_key, []).append(fill)
     made: list[Fill] = []
     for key in sorted({*ledger, *held}):
         trip, position = ledger.get(key), held.get(key)
-        symbol = trip.symbol if position is None and trip is not None else position.symbol if position else ""
-        touch = None if trip is None else first_touch(trip, last_seen.get(key), bars.get(symbol, ()))
-        for leg in _legs(trip, position, touch, mark=_mark(position, symbol, marks), lot_step=lot_step):
-            made.append(_fill(leg, stamp, key=key, symbol=symbol, place=len(made), seen_at=portfolio.at))
+        touch = None if trip is None else first_touch(trip, last_seen.get(key), bars.get(trip.symbol, ()))
+        before = by_key.get(key, [])
+        for leg in _legs(trip, position, touch, marks=marks, lot_step=lot_step):
+            fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
+            before = [*before, fill]
+            made.append(fill)
     return made
 
 
 def first_touch(trip: RoundTrip, seen: Position | None, bars: Iterable[Bar]) -> Touch | None:
-    """The first level that a bar reached after the entry; of several in one bar the stop, then a liquidation.
+    """The first level that a bar reached after the last fill; of several in one bar the stop, then a liquidation.
 
     A bar that opened beyond the level filled at its open.
     """
@@ -95,7 +100,7 @@ def first_touch(trip: RoundTrip, seen: Position | None, bars: Iterable[Bar]) -> 
         ("stop", seen.stop_price),
         ("liquidation", seen.liquidation_price),
     ]
-    for bar in (bar for bar in bars if bar.closes_at > trip.opened_at):
+    for bar in (bar for bar in bars if bar.closes_at > trip.steps[-1].at):
         worst, best = (bar.low, bar.high) if way > 0 else (bar.high, bar.low)
         for source, level in against:
             if level is not None and way * (worst - level) <= 0:
@@ -112,6 +117,7 @@ def _gapped(opened: float, level: float, way: float) -> float:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leg:
     step: Literal["close", "open", "reduce", "add"]
+    symbol: str
     quantity: float
     price: float
     source: PriceSource
@@ -119,53 +125,67 @@ class _Leg:
 
 
 def _legs(
-    trip: RoundTrip | None, position: Position | None, touch: Touch | None, *, mark: float, lot_step: float | None
+    trip: RoundTrip | None,
+    position: Position | None,
+    touch: Touch | None,
+    *,
+    marks: Mapping[str, float],
+    lot_step: float | None,
 ) -> list[_Leg]:
-    have = 0.0 if trip is None else trip.signed_size
-    want = 0.0 if position is None else position.signed_size
-    if trip is None or position is None or have * want < 0 or not continued(trip, position):
-        return [*_closing(have, touch, mark), *_opening(position, mark)]
+    if trip is None or position is None:
+        return [*_closing(trip, position, touch, marks), *_opening(position)]
+    have, want = trip.signed_size, position.signed_size
+    if trip.symbol != position.symbol or have * want < 0 or not continued(trip, position):
+        return [*_closing(trip, position, touch, marks), *_opening(position)]
     change = want - have
     if abs(change) <= _tolerance(trip, position, lot_step):
         return []
+    leg = _Leg(step="add", symbol=trip.symbol, quantity=change, price=position.mark, source="mark")
     if abs(want) < abs(have):
-        exit_ = touch or Touch(source="mark", price=mark, at=trip.opened_at)
-        return [_Leg(step="reduce", quantity=change, price=exit_.price, source=exit_.source, touch=touch)]
+        exit_ = touch or Touch(source="mark", price=position.mark, at=trip.opened_at)
+        return [replace(leg, step="reduce", price=exit_.price, source=exit_.source, touch=touch)]
     if position.average_price is None:
-        return [_Leg(step="add", quantity=change, price=mark, source="mark")]
-    price = _price_of_addition(trip, position, position.average_price)
-    return [_Leg(step="add", quantity=change, price=price, source="average")]
+        return [leg]
+    return [replace(leg, price=_price_of_addition(trip, position, position.average_price), source="average")]
 
 
 def continued(trip: RoundTrip, position: Position) -> bool:
     """Whether a position of the same side can be the one the ledger knows.
 
-    Not if it is no larger and yet at another average price, nor if no addition at a price above zero explains its
-    average: then it was closed and entered again.
+    Where every fill was reported, it is: a broker may round its average, or count first in, first out. Else it is not
+    if it is no larger and yet at another average price, nor if no addition at a price above zero explains its average:
+    then it was closed and entered again.
     """
     told = position.average_price
     if told is None or math.isclose(told, trip.average_cost, rel_tol=SAME_PRICE, abs_tol=1e-12):
         return True
+    if not trip.inferred:
+        return position.size <= trip.size or _price_of_addition(trip, position, told) > 0
     if position.size <= trip.size * (1 + FLAT_SHARE):
         return False
     return told <= 0 or _price_of_addition(trip, position, told) > 0
 
 
-def _closing(have: float, touch: Touch | None, mark: float) -> list[_Leg]:
-    if have == 0:
+def _closing(
+    trip: RoundTrip | None, position: Position | None, touch: Touch | None, marks: Mapping[str, float]
+) -> list[_Leg]:
+    if trip is None:
         return []
-    if touch is None:
-        return [_Leg(step="close", quantity=-have, price=mark, source="mark")]
-    return [_Leg(step="close", quantity=-have, price=touch.price, source=touch.source, touch=touch)]
+    symbol, quantity = trip.symbol, -trip.signed_size
+    if touch is not None:
+        price, source = touch.price, touch.source
+        return [_Leg(step="close", symbol=symbol, quantity=quantity, price=price, source=source, touch=touch)]
+    mark = position.mark if position is not None and position.symbol == symbol else _mark(symbol, marks)
+    return [_Leg(step="close", symbol=symbol, quantity=quantity, price=mark, source="mark")]
 
 
-def _opening(position: Position | None, mark: float) -> list[_Leg]:
+def _opening(position: Position | None) -> list[_Leg]:
     if position is None:
         return []
     told = position.average_price
     source: PriceSource = "mark" if told is None else "average"
-    price = mark if told is None else told
-    return [_Leg(step="open", quantity=position.signed_size, price=price, source=source)]
+    price = position.mark if told is None else told
+    return [_Leg(step="open", symbol=position.symbol, quantity=position.signed_size, price=price, source=source)]
 
 
 def _price_of_addition(trip: RoundTrip, position: Position, average: float) -> float:
@@ -173,13 +193,17 @@ def _price_of_addition(trip: RoundTrip, position: Position, average: float) -> f
     return (average * position.size - trip.average_cost * trip.size) / (position.size - trip.size)
 
 
+def _is_dust(position: Position, portfolio: Portfolio) -> bool:
+    """Whether a position that nobody opened is what rounding left of one: less than a billionth of the account."""
+    price = max(abs(position.mark), abs(position.average_price or 0.0))
+    return position.size * price <= FLAT_SHARE * max(0.0, portfolio.equity)
+
+
 def _tolerance(trip: RoundTrip, position: Position, lot_step: float | None) -> float:
     return lot_step / 2 if lot_step else FLAT_SHARE * max(trip.peak_size, position.size)
 
 
-def _mark(position: Position | None, symbol: str, marks: Mapping[str, float]) -> float:
-    if position is not None:
-        return position.mark
+def _mark(symbol: str, marks: Mapping[str, float]) -> float:
     if symbol not in marks:
         raise Invalid(
             f"no mark of {symbol!r}, which the ledger still holds; give one for every position", field="marks"
@@ -187,8 +211,8 @@ def _mark(position: Position | None, symbol: str, marks: Mapping[str, float]) ->
     return marks[symbol]
 
 
-def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int, seen_at: datetime) -> Fill:
-    at, sequence = _moment(leg, stamp, place)
+def _fill(leg: _Leg, stamp: Stamp, *, key: str, before: Sequence[Fill], seen_at: datetime) -> Fill:
+    at, sequence = _moment(leg, stamp, before)
     named = (stamp.account_id, stamp.tick_id, stamp.phase, key, leg.step)
     return Fill(
         owner_id=stamp.owner_id,
@@ -198,15 +222,15 @@ def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int, seen_at
         at=at,
         sequence=sequence,
         position_key=key,
-        symbol=symbol,
+        symbol=leg.symbol,
         quantity=leg.quantity,
         price=leg.price,
         price_source=leg.source,
         fee=0.0,
         amount=0.0,
         realized_pnl=None,
-        reason=_reason(leg, stamp, symbol),
-        decision_id=stamp.decision_id if stamp.phase == "now" else None,
+        reason=_reason(leg, stamp),
+        decision_id=stamp.decision_id if _decided(leg, stamp) else None,
         group_id=None,
         earliest_at=stamp.since,
         latest_at=max(at, seen_at),
@@ -216,20 +240,37 @@ def _fill(leg: _Leg, stamp: Stamp, *, key: str, symbol: str, place: int, seen_at
     )
 
 
-def _moment(leg: _Leg, stamp: Stamp, place: int) -> tuple[datetime, int]:
-    """When a fill took place, and its order there: what happened since the last tick comes before what this one did."""
+def _moment(leg: _Leg, stamp: Stamp, before: Sequence[Fill]) -> tuple[datetime, int]:
+    """When a fill took place, and its order there.
+
+    What happened since the last tick comes before what this one did, and after what is known of the position. What
+    was entered unseen was held when funding was paid on it.
+    """
     latest = stamp.at
     if stamp.phase == "since" and stamp.sequence == 0:
         latest -= JUST_BEFORE
-    phase = 2 * stamp.sequence + (stamp.phase == "now")
-    return min(latest, leg.touch.at) if leg.touch else latest, AFTER_REPORTED * (1 + phase) + place
+    at = min(latest, leg.touch.at) if leg.touch else latest
+    executed = [fill.at for fill in before if fill.executed]
+    if leg.step == "open" and stamp.phase == "since":
+        since = max(executed, default=stamp.since)
+        paid = [fill.at for fill in before if fill.kind == "funding" and (since is None or fill.at > since)]
+        at = min([at, *(each - JUST_BEFORE for each in paid)])
+    at = max([at, *executed])
+    return at, 1 + max((fill.sequence for fill in before if fill.at == at), default=-1)
 
 
-def _reason(leg: _Leg, stamp: Stamp, symbol: str) -> str | None:
+def _decided(leg: _Leg, stamp: Stamp) -> bool:
+    """Whether a fill is the decision's doing: what it proposed, or what a flatten command closed."""
+    if stamp.phase != "now":
+        return False
+    return stamp.proposal_symbol == leg.symbol or (stamp.flattened and leg.step in ("close", "reduce"))
+
+
+def _reason(leg: _Leg, stamp: Stamp) -> str | None:
     """Why, as far as anybody's word goes: the level touched, the flatten command, the agent's proposal."""
     if leg.touch is not None:
         return leg.touch.reason
-    if stamp.phase == "now" and stamp.proposal_symbol == symbol:
+    if stamp.phase == "now" and stamp.proposal_symbol == leg.symbol:
         return stamp.proposal_reason
     if leg.step in ("open", "add"):
         return None

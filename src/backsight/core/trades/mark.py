@@ -1,8 +1,9 @@
 """An open trade as a tick saw it: the broker's position, and how far the trade has gone by then."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from backsight.core.market import Bar
 from backsight.core.portfolio import Position
@@ -20,9 +21,13 @@ class Reach:
     risk: float | None = None
 
 
+Look = Literal["before", "after"]
+"""Which of a tick's two looks at the broker."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionMark:
-    """A position at the end of a tick, and the reach of its trade up to then."""
+    """A position at the end of a tick, or at its beginning where the tick closed it, and the reach of its trade."""
 
     owner_id: str
     account_id: str
@@ -32,6 +37,8 @@ class PositionMark:
     """Of the tick."""
     trade_id: str
     decision_id: str
+    look: Look
+    """`before` only where the tick closed it."""
     nth: int
     """How many ticks saw the trade before."""
     reach: Reach
@@ -60,10 +67,11 @@ def reached(
     """
     stakes = risk_of(trip, stops)
     first_stop, initial = before.first_stop, before.initial_risk
-    if first_stop is None and stops and nth <= STOP_SEEN_BY:
-        first_stop, initial = stops[0].price, stakes.initial
+    told = [stop.price for stop in stops if stop.price is not None]
+    if first_stop is None and told and nth <= STOP_SEEN_BY:
+        first_stop, initial = told[0], stakes.initial
     return Reach(
-        excursions=_farther(before.excursions, excursions(trip, bars=bars, marks=marks)),
+        excursions=_to_the_exit(trip, _farther(before.excursions, excursions(trip, bars=bars, marks=marks))),
         first_stop=first_stop,
         initial_risk=initial,
         risk=max((stake for stake in (before.risk, stakes.largest) if stake is not None), default=None),
@@ -83,4 +91,18 @@ def _farther(one: Excursions | None, other: Excursions | None) -> Excursions | N
         mae_at=other.mae_at if other.mae < one.mae else one.mae_at,
         source=one.source,
         interval_seconds=one.interval_seconds,
+    )
+
+
+def _to_the_exit(trip: RoundTrip, gone: Excursions | None) -> Excursions | None:
+    """The extremes with what was realised at the end among them, also where no bar and no mark told of it."""
+    if gone is None or trip.closed_at is None:
+        return gone
+    best, worst = trip.realized_pnl > gone.mfe, trip.realized_pnl < gone.mae
+    return replace(
+        gone,
+        mfe=trip.realized_pnl if best else gone.mfe,
+        mae=trip.realized_pnl if worst else gone.mae,
+        mfe_at=trip.closed_at if best else gone.mfe_at,
+        mae_at=trip.closed_at if worst else gone.mae_at,
     )

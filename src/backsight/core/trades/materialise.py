@@ -1,7 +1,7 @@
 """The row of a trade: what its fills say, what was stamped on it at entry, and how far it went."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 
 from backsight.core.context import ContextVector
@@ -9,6 +9,7 @@ from backsight.core.decision import MemoryArm
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.strategies import Deployment
+from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.mark import Reach
 from backsight.core.trades.trade import Entry, Outcome, Trade, minutes_between, outcome_of
@@ -98,13 +99,61 @@ def materialised(
         funding=trip.funding,
         broker_pnl=trip.broker_pnl,
         inferred=trip.inferred,
-        exit_reason=None if trip.status == "open" else trip.exit_reason or "unexplained",
+        exit_reason=exit_reason_of(trip),
         exit_snapshot_id=trip.exit_decision_id,
         known_at=max(trip.known_at, known_at),
         recorded_at=recorded_at,
     )
-    made = counted if trip.status == "open" else _ended(counted, trip, reach, usd_rate=usd_rate)
-    return _finite(made)
+    made = _still_open(counted) if trip.status == "open" else _ended(counted, trip, reach, usd_rate=usd_rate)
+    check_finite(made, symbol=made.symbol)
+    return made
+
+
+def _still_open(row: Trade) -> Trade:
+    """The row without what a trade has only at its end, also where a correction opened it again."""
+    if row.pnl is None:
+        return row
+    return replace(
+        row,
+        stop_price=None,
+        initial_risk=None,
+        risk=None,
+        pnl=None,
+        outcome=None,
+        usd_rate=None,
+        realized_pnl_usd=None,
+        fees_usd=None,
+        mfe=None,
+        mae=None,
+        mfe_at=None,
+        mae_at=None,
+        mfe_r=None,
+        mae_r=None,
+        mfe_usd=None,
+        mae_usd=None,
+        excursion_source=None,
+        excursion_interval_seconds=None,
+    )
+
+
+def exit_reason_of(trip: RoundTrip) -> str | None:
+    """Why a round trip ended, as far as anybody's word goes; None while it is open."""
+    return None if trip.status == "open" else trip.exit_reason or "unexplained"
+
+
+def reach_of(row: Trade) -> Reach:
+    """How far a closed trade went, as its row has it."""
+    gone = None
+    if row.excursion_source is not None and row.mfe_at is not None and row.mae_at is not None:
+        gone = Excursions(
+            mfe=row.mfe or 0.0,
+            mae=row.mae or 0.0,
+            mfe_at=row.mfe_at,
+            mae_at=row.mae_at,
+            source=row.excursion_source,
+            interval_seconds=row.excursion_interval_seconds,
+        )
+    return Reach(excursions=gone, first_stop=row.stop_price, initial_risk=row.initial_risk, risk=row.risk)
 
 
 def _ended(row: Trade, trip: RoundTrip, reach: Reach, *, usd_rate: float | None) -> Trade:
@@ -116,6 +165,7 @@ def _ended(row: Trade, trip: RoundTrip, reach: Reach, *, usd_rate: float | None)
         initial_risk=reach.initial_risk,
         risk=risk,
         pnl=trip.net,
+        usd_rate=usd_rate,
         realized_pnl_usd=_times(trip.realized_pnl, usd_rate),
         fees_usd=_times(trip.fees, usd_rate),
         outcome=_outcome(row, trip, risk),
@@ -142,11 +192,11 @@ def _times(amount: float, rate: float | None) -> float | None:
     return None if rate is None else amount * rate
 
 
-def _finite(trade: Trade) -> Trade:
-    """The trade, where all its numbers can be kept."""
-    numbers = [getattr(trade, field.name) for field in fields(trade)]
-    outcome = trade.outcome.value if trade.outcome else None
-    if not all(math.isfinite(number) for number in (*numbers, outcome) if isinstance(number, float)):
-        told = f"{trade.symbol} comes to numbers too large or too small to keep; check sizes, prices and units"
+def check_finite(value: object, *, symbol: str) -> None:
+    """Nothing, where all numbers in a row can be kept; else it is refused."""
+    if isinstance(value, float) and not math.isfinite(value):
+        told = f"{symbol} comes to numbers too large or too small to keep; check sizes, prices and units"
         raise Invalid(told, field="fills")
-    return trade
+    if is_dataclass(value):
+        for field in fields(value):
+            check_finite(getattr(value, field.name), symbol=symbol)

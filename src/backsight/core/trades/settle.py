@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from backsight.core.market import Bar
-from backsight.core.orders import BrokerSnapshot
+from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.fold import FLAT_SHARE, RoundTrip, fold, open_trips
@@ -43,17 +44,21 @@ def settle(
     *,
     last_seen: Mapping[str, Position],
     bars: Mapping[str, Sequence[Bar]],
+    beside: Iterable[Fill] = (),
 ) -> Settled:
     """The ledger after a tick, from the fills that it held of the positions concerned.
 
+    `beside` are fills of the same instant in positions that were closed by then: what is inferred comes after them.
     First what happened since the last tick: the ledger is led to the broker's snapshot `since`. Then what the tick
     did: from there to `now`. `last_seen` and `bars` are as `infer_fills` takes them.
     """
-    held = list(held)
-    reported = _touched(open_trips(fold(held)), since.reported, last_seen=last_seen, bars=bars)
-    told = explained([fill for fill in held if fill.kind == "inferred"], reported)
-    gone = {fill.id for fill in (*told.withdrawn, *told.restated)}
-    known = [*(fill for fill in held if fill.id not in gone), *told.restated, *told.reported]
+    held, beside = list(held), list(beside)
+    ledger = fold(held)
+    openers = frozenset(trip.first_fill_id for trip in ledger)
+    reported = _flattened(open_trips(ledger), since.reported, since.stamp)
+    reported = _touched(open_trips(ledger), reported, last_seen=last_seen, bars=bars)
+    told = explained(_guesses(held), reported, openers=openers)
+    known = [*told.left(held), *told.reported]
     missed = infer_fills(
         open_trips(fold(known)),
         since.snapshot.portfolio,
@@ -61,8 +66,15 @@ def settle(
         last_seen=last_seen,
         bars=bars,
         marks=since.snapshot.marks,
+        known=[*beside, *known],
     )
-    known += [*missed, *now.reported]
+    known += missed
+    openers |= {trip.first_fill_id for trip in fold(known)}
+    late = [_not_decided(fill) for fill in now.reported if fill.at < since.snapshot.portfolio.at]
+    fresh = [fill for fill in now.reported if fill.at >= since.snapshot.portfolio.at]
+    told_after = explained(_guesses(known), late, openers=openers)
+    done_reports = [*told_after.reported, *_flattened(open_trips(fold(known)), fresh, now.stamp)]
+    known = [*told_after.left(known), *done_reports]
     done = infer_fills(
         open_trips(fold(known)),
         now.snapshot.portfolio,
@@ -70,13 +82,45 @@ def settle(
         last_seen=since.snapshot.portfolio.by_key(),
         bars={},
         marks=now.snapshot.marks,
+        known=[*beside, *known],
     )
+    known += done
+    return _settled(held, known)
+
+
+def _guesses(fills: Iterable[Fill]) -> list[Fill]:
+    return [fill for fill in fills if fill.kind == "inferred"]
+
+
+def _settled(held: Iterable[Fill], known: Sequence[Fill]) -> Settled:
+    """What became of the fills that the ledger held, and what is new."""
+    was, now = {fill.id: fill for fill in held}, {fill.id: fill for fill in known}
     return Settled(
-        added=(*told.reported, *missed, *now.reported, *done),
-        restated=told.restated,
-        withdrawn=told.withdrawn,
-        trips=tuple(fold([*known, *done])),
+        added=tuple(fill for fill in known if fill.id not in was),
+        restated=tuple(now[each] for each in was if each in now and now[each] != was[each]),
+        withdrawn=tuple(fill for fill in was.values() if fill.id not in now),
+        trips=tuple(fold(known)),
     )
+
+
+def _not_decided(fill: Fill) -> Fill:
+    """A report that came with a decision and is of before it: only the broker's own word on it stands."""
+    return replace(fill, decision_id=None, reason=fill.reason if fill.reason in get_args(BrokerReason) else None)
+
+
+def _flattened(ledger: Mapping[str, RoundTrip], reported: Iterable[Fill], stamp: Stamp) -> list[Fill]:
+    """The reports; what takes a position off for no other reason is the doing of a flatten command in force."""
+    if not stamp.flattened:
+        return list(reported)
+    return [
+        replace(fill, reason="external_flatten") if not fill.reason and _takes_off(fill, ledger) else fill
+        for fill in reported
+    ]
+
+
+def _takes_off(fill: Fill, ledger: Mapping[str, RoundTrip]) -> bool:
+    trip = ledger.get(fill.position_key)
+    return trip is not None and fill.quantity * trip.signed_size < 0
 
 
 def _touched(
@@ -90,7 +134,7 @@ def _touched(
     told: list[Fill] = []
     for fill in reported:
         trip = ledger.get(fill.position_key)
-        if fill.reason is None and trip is not None and fill.quantity * trip.signed_size < 0:
+        if fill.reason is None and trip is not None and _takes_off(fill, ledger):
             touch = first_touch(trip, last_seen.get(fill.position_key), bars.get(fill.symbol, ()))
             if touch is not None and fill.price is not None and _is_at(touch, fill.price, trip):
                 fill = replace(fill, reason=touch.reason)
@@ -114,26 +158,35 @@ class Explained:
     restated: tuple[Fill, ...]
     withdrawn: tuple[Fill, ...]
 
+    def left(self, fills: Iterable[Fill]) -> list[Fill]:
+        """Of some fills, what still stands."""
+        gone = {fill.id for fill in (*self.withdrawn, *self.restated)}
+        return [*(fill for fill in fills if fill.id not in gone), *self.restated]
 
-def explained(inferred: Sequence[Fill], reported: Sequence[Fill]) -> Explained:
+
+def explained(
+    inferred: Sequence[Fill], reported: Sequence[Fill], *, openers: frozenset[str] = frozenset()
+) -> Explained:
     """The inferred fills that reports explain, and what is left of them.
 
     A position is often seen before its execution is reported. A report explains an inferred fill of its position and
     side when it falls between the two snapshots that the inference lies between. The reported price then stands, the
-    trade keeps its name, and the rest of a fill explained in part is at the price that leaves its whole cost unchanged.
+    trade keeps its name (`openers` are the fills that opened one), and the rest of a fill explained in part is at the
+    price that leaves its whole cost unchanged.
     """
     left = {fill.id: fill for fill in sorted(inferred, key=lambda each: each.order)}
     named: set[str] = set()
     reports: list[Fill] = []
     for report in sorted(reported, key=lambda each: each.order):
-        rest, first = abs(report.quantity), None
-        for guess in [each for each in left.values() if rest > 0 and _explains(report, each)]:
+        rest, guesses = abs(report.quantity), []
+        for guess in [each for each in left.values() if _explains(report, each)]:
+            if rest <= 0:
+                break
             taken = min(rest, abs(guess.quantity))
-            first = first or guess
+            guesses.append(guess)
             rest = 0.0 if rest - taken <= FLAT_SHARE * rest else rest - taken
             left[guess.id] = _rest_of(guess, report, taken)
-        reports.append(report if first is None else _in_place_of(first, report, named=first.name not in named))
-        named |= {first.name} if first is not None else set()
+        reports.append(_in_place_of(guesses, report, openers=openers, named=named))
     was = {fill.id: fill for fill in inferred}
     return Explained(
         reported=tuple(reports),
@@ -143,10 +196,11 @@ def explained(inferred: Sequence[Fill], reported: Sequence[Fill]) -> Explained:
 
 
 def _explains(report: Fill, guess: Fill) -> bool:
+    """Brokers stamp whole seconds: an execution at the very instant of a snapshot may not have been in it yet."""
     same = report.position_key == guess.position_key and report.quantity * guess.quantity > 0
     if not (report.executed and same) or guess.latest_at is None or report.at > guess.latest_at:
         return False
-    return guess.earliest_at is None or report.at > guess.earliest_at or report.at == guess.latest_at
+    return guess.earliest_at is None or report.at >= guess.earliest_at
 
 
 def _rest_of(guess: Fill, report: Fill, taken: float) -> Fill:
@@ -159,12 +213,20 @@ def _rest_of(guess: Fill, report: Fill, taken: float) -> Fill:
     return replace(guess, quantity=way * rest, price=price if price > 0 else guess.price)
 
 
-def _in_place_of(guess: Fill, report: Fill, *, named: bool) -> Fill:
+def _in_place_of(guesses: Sequence[Fill], report: Fill, *, openers: frozenset[str], named: set[str]) -> Fill:
+    """A report with the name, the decision and the reason of what it explains; a name is given once."""
+    if not guesses:
+        return report
+    opened = [guess.name for guess in guesses if guess.name in openers and guess.name not in named]
+    unnamed = [guess.name for guess in guesses if guess.name not in named]
+    name = next(iter([*opened, *unnamed]), None)
+    named.update(guess.name for guess in guesses)
+    first = guesses[0]
     return replace(
         report,
-        decision_id=report.decision_id or guess.decision_id,
-        reason=report.reason or guess.reason,
-        replaces=guess.name if named else None,
+        decision_id=report.decision_id or first.decision_id,
+        reason=report.reason or first.reason,
+        replaces=name,
     )
 
 

@@ -4,6 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import fmean, stdev
+
+from backsight.core.numbers import signed
+from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +36,37 @@ def tally(results: Iterable[tuple[float, datetime]]) -> Tally:
         pnl=math.fsum(pnl for pnl, _ in held),
         last_closed_at=max((at for _, at in held), default=None),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanOutcome:
+    """The mean of outcomes in one unit, and how far off it may be."""
+
+    unit: OutcomeUnit
+    n: int
+    mean: float
+    margin: float | None
+    """Half of its 95 % interval by the normal approximation; None below two outcomes."""
+
+    def __str__(self) -> str:
+        shown = "R" if self.unit == "R" else " ATR" if self.unit == "vol" else ""
+        doubt = "" if self.margin is None else f" ± {self.margin:.2f}"
+        return f"{signed(self.mean, 2)}{doubt}{shown} (n={self.n})"
+
+
+def mean_outcomes(outcomes: Iterable[Outcome]) -> list[MeanOutcome]:
+    """The mean outcome of each unit that occurs; units never mix.
+
+    >>> found = mean_outcomes([Outcome(value=2.0, unit="R"), Outcome(value=-1.0, unit="R")])
+    >>> print(found[0])
+    +0.50 ± 2.94R (n=2)
+    """
+    by_unit: dict[OutcomeUnit, list[float]] = {}
+    for outcome in outcomes:
+        by_unit.setdefault(outcome.unit, []).append(outcome.value)
+    return [_mean(unit, values) for unit, values in sorted(by_unit.items())]
+
+
+def _mean(unit: OutcomeUnit, values: list[float]) -> MeanOutcome:
+    margin = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return MeanOutcome(unit=unit, n=len(values), mean=fmean(values), margin=margin)

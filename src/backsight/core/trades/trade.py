@@ -135,6 +135,8 @@ class Trade:
     """Gross: `pnl` = `realized_pnl` + `funding` − `fees`."""
     realized_pnl_usd: float | None = None
     """At the rate of the close; None where that is not known, as are the other amounts in dollars."""
+    usd_rate: float | None = None
+    """Dollars for a unit of the account's currency at the close."""
     fees: float
     fees_usd: float | None = None
     funding: float

@@ -147,6 +147,7 @@ def upgrade() -> None:
         sa.Column("position_key", TEXT, nullable=False),
         sa.Column("at", INSTANT, nullable=False),
         sa.Column("sequence", WHOLE, nullable=False),
+        sa.Column("look", TEXT, nullable=False),
         sa.Column("symbol", TEXT, nullable=False),
         sa.Column("direction", TEXT, nullable=False),
         sa.Column("size", DOUBLE, nullable=False),
@@ -170,7 +171,7 @@ def upgrade() -> None:
         sa.Column("risk", DOUBLE, nullable=True),
         sa.Column("known_at", INSTANT, nullable=False),
         sa.Column("recorded_at", INSTANT, nullable=False),
-        sa.PrimaryKeyConstraint("owner_id", "account_id", "position_key", "at", "sequence"),
+        sa.PrimaryKeyConstraint("owner_id", "account_id", "position_key", "at", "sequence", "look"),
         sqlite_with_rowid=False,
     )
     op.create_index("position_marks_by_decision_id", "position_marks", ["owner_id", "decision_id"])
@@ -232,6 +233,7 @@ def upgrade() -> None:
         sa.Column("pnl", DOUBLE, nullable=True),
         sa.Column("realized_pnl", DOUBLE, nullable=True),
         sa.Column("realized_pnl_usd", DOUBLE, nullable=True),
+        sa.Column("usd_rate", DOUBLE, nullable=True),
         sa.Column("fees", DOUBLE, nullable=False),
         sa.Column("fees_usd", DOUBLE, nullable=True),
         sa.Column("funding", DOUBLE, nullable=False),
@@ -437,6 +439,7 @@ def upgrade() -> None:
         sa.Column("pnl", DOUBLE, nullable=True),
         sa.Column("realized_pnl", DOUBLE, nullable=True),
         sa.Column("realized_pnl_usd", DOUBLE, nullable=True),
+        sa.Column("usd_rate", DOUBLE, nullable=True),
         sa.Column("fees", DOUBLE, nullable=False),
         sa.Column("fees_usd", DOUBLE, nullable=True),
         sa.Column("funding", DOUBLE, nullable=False),

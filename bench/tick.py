@@ -1,0 +1,165 @@
+"""What a tick costs while the ledger grows, and how fast the example strategies are backtested.
+
+A tick is open_tick and close_tick on a SQLite file, with 0, 10,000 and 100,000 closed trades of the deployment stored
+beside it (each with its fills, its former version, its episode and its two decisions). The stores take turns, so that
+the ratio says something on any machine.
+"""
+
+import argparse
+import platform
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import insert
+
+from backsight.core.decision import Verdict
+from backsight.core.memory.episodic import episode_of_trade
+from backsight.core.orders import Order
+from backsight.core.simulated import simulated_bars
+from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
+from backsight.runtime.backtest import record_history, run_backtest
+from backsight.runtime.clock import SimulatedClock
+from backsight.runtime.load import EXAMPLES, example, load_agent
+from backsight.store.decisions import DECISIONS
+from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED
+from backsight.store.memories import EPISODES
+from backsight.store.trades import FILLS, TRADES, fills_of_position
+from backsight.testing import a_position, a_snapshot
+
+START = datetime(2025, 1, 6, tzinfo=UTC)
+HOME = "VolBreakout@bench"
+HOLD = timedelta(minutes=30)
+CHUNK = 2_000
+
+
+class Bench:
+    """A store of some size, and ticks in it: flat, in, on, out, over and over."""
+
+    def __init__(self, url: str, stored: int) -> None:
+        self.clock = SimulatedClock(START)
+        self.memory = open_memory(url, owner="bench", clock=self.clock)
+        self.memory.open_account(venue="bench", name="bench", mode="sim")
+        self.memory.save_strategy(name="VolBreakout")
+        self.memory.deploy(strategy_name="VolBreakout", account="bench")
+        self.number = 0
+        for _ in range(4):
+            self.tick()
+        if stored:
+            fill(self.memory, stored)
+        self.clock.at = START + stored * HOLD + timedelta(days=1)
+
+    def tick(self) -> float:
+        """Seconds that the next tick takes."""
+        self.clock.advance(hours=1)
+        at, step = self.clock.now(), self.number % 4
+        self.number += 1
+        flat, held = a_snapshot(at=at), a_snapshot(a_position(stop_price=95.0), at=at)
+        before, after = {0: (flat, None), 1: (flat, held), 2: (held, None), 3: (held, flat)}[step]
+        order = None if after is None else Order(symbol="BTC", quantity=1.0 if step == 1 else -1.0, reason="bench")
+        verdict = Verdict(kind="noop" if order is None else "executed")
+        started = time.perf_counter()
+        opened = self.memory.open_tick(deployment=HOME, at=at, before=before)
+        self.memory.close_tick(
+            deployment=HOME,
+            at=at,
+            before=before,
+            after=after,
+            proposal=order,
+            verdict=verdict,
+            shown=list(opened.segments),
+        )
+        return time.perf_counter() - started
+
+
+def fill(memory: Memory, count: int) -> None:
+    """Many closed trades like the first, one after the other."""
+    (trade,) = memory.list_trades(deployment=HOME).trades
+    decisions = memory.list_decisions(deployment=HOME, kind="executed").decisions
+    with memory.database.writing("bench") as connection:
+        fills = fills_of_position(connection, "bench", trade.account_id, "BTC", since=None)
+        for first in range(0, count, CHUNK):
+            rows: dict[str, list[dict[str, object]]] = {"trades": [], "former": [], "fills": [], "decisions": []}
+            episodes = []
+            for number in range(first, min(count, first + CHUNK)):
+                at = START + timedelta(hours=5) + number * HOLD
+                own = replace(
+                    trade, id=f"t{number}", opened_at=at, closed_at=at + HOLD, known_at=at + HOLD, recorded_at=at + HOLD
+                )
+                own = replace(own, first_fill_id=f"f{number}-0", pnl=(-1.0) ** number * 10.0)
+                was = replace(own, status="open", closed_at=None, pnl=None, known_at=at, recorded_at=at)
+                rows["trades"].append(TRADES.to_row(own))
+                kept = {REPLACED_KNOWN: at + HOLD, REPLACED_RECORDED: at + HOLD}
+                rows["former"].append(TRADES.to_row(was) | kept)
+                episodes.append(EPISODES.to_row(episode_of_trade(own)))
+                for step, fact in enumerate(fills):
+                    moved = replace(fact, id=f"f{number}-{step}", at=at + step * HOLD, known_at=at, recorded_at=at)
+                    rows["fills"].append(FILLS.to_row(moved))
+                for step, decision in enumerate(decisions):
+                    moment = at + step * HOLD
+                    moved_to = replace(decision, id=f"d{number}-{step}", at=moment, known_at=moment, recorded_at=moment)
+                    rows["decisions"].append(DECISIONS.to_row(replace(moved_to, sequence=step)))
+            connection.execute(insert(TRADES.table), rows["trades"])
+            connection.execute(insert(EPISODES.table), episodes)
+            connection.execute(insert(FILLS.table), rows["fills"])
+            connection.execute(insert(DECISIONS.table), rows["decisions"])
+            assert TRADES.former is not None
+            connection.execute(insert(TRADES.former.table), rows["former"])
+
+
+def growth(ticks: int) -> Iterator[tuple[int, float]]:
+    """Median milliseconds of a tick for each number of stored trades."""
+    with tempfile.TemporaryDirectory() as folder:
+        stores = {count: Bench(f"sqlite:///{Path(folder)}/{count}.db", count) for count in (0, 10_000, 100_000)}
+        times: dict[int, list[float]] = {count: [] for count in stores}
+        for _ in range(ticks):
+            for count, bench in stores.items():
+                times[count].append(bench.tick())
+        for bench in stores.values():
+            bench.memory.close()
+    for count, seconds in times.items():
+        yield count, 1e3 * statistics.median(seconds)
+
+
+def speed(days: int) -> Iterator[tuple[str, int, float]]:
+    """Name, ticks and seconds of each example's backtest."""
+    rng = random.Random(7)
+    bars = {"BTC": simulated_bars(rng, symbol="BTC", start=START, days=days, price=98_000.0, daily_atr=3_100.0)}
+    for file in EXAMPLES:
+        agent = load_agent(f"{example(file)}:{''.join(word.title() for word in Path(file).stem.split('_'))}")
+        clock = SimulatedClock(START)
+        with open_simulation(clock) as memory:
+            record_history(memory, clock, bars)
+            clock.at = START
+            account = memory.open_account(venue="simulated", name="bench", mode="sim").account
+            memory.save_strategy(name=agent.name)
+            home = memory.deploy(strategy_name=agent.name, account="bench").deployment
+            broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=PaperTerms(fee_rate=0.0005))
+            started = time.perf_counter()
+            run = run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars)
+            yield agent.name, run.ticks, time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ticks", type=int, default=200)
+    parser.add_argument("--days", type=int, default=30)
+    asked = parser.parse_args()
+    print(f"{platform.python_implementation()} {platform.python_version()}, {asked.ticks} ticks each\n")
+    print("| stored trades | a tick, median | times an empty store |\n|---|---|---|")
+    base = 0.0
+    for count, milliseconds in growth(asked.ticks):
+        base = base or milliseconds
+        print(f"| {count:,} | {milliseconds:.2f} ms | {milliseconds / base:.2f} |")
+    print(f"\n| example, {asked.days} days of 5-minute bars | ticks | seconds | ticks a second |\n|---|---|---|---|")
+    for name, ticks, seconds in speed(asked.days):
+        print(f"| {name} | {ticks} | {seconds:.1f} | {ticks / seconds:.0f} |")
+
+
+if __name__ == "__main__":
+    main()

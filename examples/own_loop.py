@@ -1,0 +1,59 @@
+"""A loop of one's own around the two calls that memory needs: open_tick before the decision, close_tick after it.
+
+Run it: it trades a simulated day by the hour and prints what the agent was shown last.
+"""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+from backsight.core.decision import Verdict
+from backsight.core.orders import Executed, Order
+from backsight.core.simulated import simulated_bars
+from backsight.memory import PaperBroker, open_simulation
+from backsight.runtime.clock import SimulatedClock
+
+START = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def main() -> None:
+    """One day: buy when the last hour rose, sell when it fell, and let the broker reject what is too large."""
+    rng = random.Random(7)  # noqa: S311 (prices, not secrets)
+    bars = simulated_bars(rng, symbol="BTC", start=START, days=1, price=65_000.0, daily_atr=1_800.0)
+    clock = SimulatedClock(START)
+    with open_simulation(clock) as memory:
+        account = memory.open_account(venue="paper", name="mine", mode="paper").account
+        memory.save_strategy(name="Hourly", thesis="What rose goes on rising.", risk_per_trade=0.01)
+        home = memory.deploy(strategy_name="Hourly", account="mine").deployment.name
+        broker = PaperBroker(account.id, at=START, cash=10_000.0)
+        for hour in range(1, 24):
+            at = clock.at = START + timedelta(hours=hour)
+            lived = [bar for bar in bars if at - timedelta(hours=1) < bar.closes_at <= at]
+            broker.advance(lived)
+            before = broker.snapshot()
+            opened = memory.open_tick(deployment=home, at=at, before=before, symbols=["BTC"], bars=lived)
+            size = 0.1 if hour % 6 else 50.0  # now and then far too much
+            order = Order(symbol="BTC", quantity=size if lived[-1].close > lived[0].open else -size, reason="momentum")
+            result = broker.submit(order)
+            verdict = (
+                Verdict(kind="executed")
+                if isinstance(result, Executed)
+                else Verdict(kind="rejected", rule=result.rule, detail=result.detail)
+            )
+            memory.close_tick(
+                deployment=home,
+                at=at,
+                before=before,
+                after=broker.snapshot(),
+                proposal=order,
+                verdict=verdict,
+                bars=lived,
+                shown=list(opened.segments),
+                seen_at=opened.seen_at,
+            )
+        print(opened.text)  # noqa: T201
+        tally = memory.get_my_deployments().deployments[0].tally
+        print(f"{tally.trades} trades closed, {tally.wins} won, net {tally.pnl:+.2f}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,574 @@
+"""Conditions: what must hold for a plan to apply or a belief to be valid; JSON that can always be evaluated.
+
+    {"all": [condition, …]}    {"any": [condition, …]}    {"not": condition}
+    {"field": "drawdown_pct", "op": ">=", "value": 0.15}
+    {"regime": "ranging", "strategy": "IM"}               short for all of these equal
+
+A condition is checked when it is made: an unknown field, a value of the wrong type or out of its range (a drawdown of
+15 instead of .15 would never hold, and nobody would notice), an empty or an endless condition is refused. From then on
+`evaluate` answers for any values whatever.
+
+**What is not known.** A field that is missing makes its comparison false, and the verdict names it. So that a `not`
+around such a comparison does not silently become true, truth has three values inside (Kleene 1952): a comparison with
+a missing field is unknown, `not` of unknown is unknown, `all` is false where one is false and else unknown where one is
+unknown, `any` is true where one is true and else unknown where one is unknown. In the end, unknown does not hold.
+
+**Names.** The context vector's fields have the bare names. The mood's do too, but for the two that the context vector
+also has: those are `mood.confidence` and `mood.consecutive_losses`. `hour` and `hour_utc`, `weekday` and `day_of_week`
+(0 is Monday) are UTC.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, assert_never, get_args
+
+from backsight.core.context import ContextVector
+from backsight.core.errors import Invalid, did_you_mean
+from backsight.core.ids import canonical_json, plain
+from backsight.core.instants import parse_instant, to_utc
+from backsight.core.memory.affective import Mood
+from backsight.core.numbers import positive_zero
+from backsight.core.portfolio import Direction
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES, session_of
+
+Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not_in", "between", "crosses_above", "crosses_below"]
+TriggerType = Literal["market_condition", "time", "event", "state"]
+FieldKind = Literal["number", "text", "instant"]
+Scalar = float | str | datetime
+
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+FOR_TEXT: tuple[Operator, ...] = ("==", "!=", "in", "not_in")
+TRIGGER_TYPES: tuple[TriggerType, ...] = get_args(TriggerType)
+DEEPEST = 8
+MOST_COMPARISONS = 100
+MOST_VALUES = 100
+LONGEST_TEXT = 250
+FORMER = "former "
+"""Stands before the name of a field that is missing in the tick before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """What a field holds: a number in a range, text (one of some labels), or an instant."""
+
+    kind: FieldKind = "number"
+    labels: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    trigger: TriggerType = "market_condition"
+
+
+_SHARE = Field(low=0, high=1)
+_HOUR = Field(low=0, high=23, trigger="time")
+_DAY = Field(low=0, high=6, trigger="time")
+_OF_MOOD = Field(low=0, high=1, trigger="state")
+_COUNT = Field(low=0, trigger="state")
+
+FIELDS: Mapping[str, Field] = {
+    "symbol": Field(kind="text"),
+    "price": Field(),
+    "atr_d1": Field(low=0),
+    "atr_h1": Field(low=0),
+    "atr_m5": Field(low=0),
+    "atr_ratio_h1_d1": Field(low=0),
+    "regime": Field(kind="text", labels=REGIMES),
+    "volatility_regime": Field(kind="text", labels=VOLATILITY_REGIMES),
+    "session": Field(kind="text", labels=SESSIONS),
+    "hour_utc": _HOUR,
+    "day_of_week": _DAY,
+    "spread_points": Field(low=0),
+    "spread_as_atr_pct": Field(low=0),
+    "drawdown_pct": _OF_MOOD,
+    "consecutive_losses": _COUNT,
+    "confidence": _SHARE,
+    "mood.confidence": _OF_MOOD,
+    "risk_appetite": _OF_MOOD,
+    "drawdown_state": _OF_MOOD,
+    "momentum_bias": Field(low=-1, high=1, trigger="state"),
+    "consecutive_wins": _COUNT,
+    "mood.consecutive_losses": _COUNT,
+    "equity": Field(trigger="state"),
+    "peak": Field(trigger="state"),
+    "drawdown": _OF_MOOD,
+    "strategy": Field(kind="text"),
+    "direction": Field(kind="text", labels=get_args(Direction)),
+    "now": Field(kind="instant", trigger="time"),
+    "weekday": _DAY,
+    "hour": _HOUR,
+    "event.kind": Field(kind="text", trigger="event"),
+    "hours_to_event": Field(trigger="event"),
+}
+
+MOOD_FIELDS: Mapping[str, str] = {
+    "mood.confidence": "confidence",
+    "mood.consecutive_losses": "consecutive_losses",
+} | {name: name for name in ("risk_appetite", "drawdown_state", "momentum_bias", "consecutive_wins", "equity", "peak")}
+"""The mood's fields by their names in conditions; `drawdown` is one more, where the equity is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A field against a value; `in` and `not_in` have several, `between` its two ends, which belong to it."""
+
+    field: str
+    op: Operator
+    value: Scalar | tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every one of these."""
+
+    conditions: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of these."""
+
+    conditions: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The contrary of this."""
+
+    condition: "Condition"
+
+
+Condition = AllOf | AnyOf | Not | Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a condition holds, and which of its fields were not known."""
+
+    holds: bool
+    missing: tuple[str, ...] = ()
+    """In the order of the condition; `former price` is the price at the tick before, which a crossing needs."""
+
+
+def parse(value: object, *, field: str = "condition") -> Condition:
+    """The condition that JSON spells, or `Invalid` naming the place and the remedy; a `type` at its top is left out.
+
+    >>> parse({"strategy": "IM", "regime": "ranging", "type": "market_condition"}) == parse(
+    ...     {"all": [{"field": "regime", "op": "==", "value": "ranging"},
+    ...              {"field": "strategy", "op": "==", "value": "IM"}]})
+    True
+    >>> parse({"drawdown": 0.15})
+    Comparison(field='drawdown', op='==', value=0.15)
+    >>> parse({"field": "regmie", "op": "==", "value": "ranging"})
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: condition.field: 'regmie' is not a known field; did you mean 'regime'? Known: ...
+    >>> parse({"field": "drawdown_pct", "op": ">=", "value": 15})
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: condition.value: 15.0 is out of range for drawdown_pct; give 0 to 1
+    """
+    stated_trigger(value, field=field)
+    if isinstance(value, Mapping):
+        value = {name: each for name, each in value.items() if name != "type"}
+    return _parse(value, place=field, depth=1, found=[])
+
+
+def stated_trigger(value: object, *, field: str = "condition") -> TriggerType | None:
+    """The trigger type that a condition's JSON states as its `type`; None where it states none.
+
+    >>> stated_trigger({"regime": "ranging", "type": "market_condition"}), stated_trigger({"regime": "ranging"})
+    ('market_condition', None)
+    """
+    stated = value.get("type") if isinstance(value, Mapping) else None
+    if stated is None:
+        return None
+    for known in TRIGGER_TYPES:
+        if stated == known:
+            return known
+    remedy = did_you_mean(_shown(stated), TRIGGER_TYPES)
+    raise Invalid(f"{_shown(stated)} is not a trigger type; {remedy}", field=f"{field}.type")
+
+
+def trigger_of(condition: Condition) -> TriggerType:
+    """What kind of trigger a condition is by its fields: an event, the agent's state, time alone, else the market.
+
+    >>> [trigger_of(parse(each)) for each in ({"hour": 9}, {"hour": 9, "regime": "ranging"}, {"drawdown_state": 1})]
+    ['time', 'market_condition', 'state']
+    """
+    kinds = {FIELDS[name].trigger for name in fields_of(condition)}
+    for kind in ("event", "state"):
+        if kind in kinds:
+            return kind
+    return "time" if kinds == {"time"} else "market_condition"
+
+
+def as_json(condition: Condition) -> dict[str, Any]:
+    """The condition as JSON in its full spelling, which reads back as the same condition.
+
+    >>> as_json(parse({"regime": "ranging"}))
+    {'field': 'regime', 'op': '==', 'value': 'ranging'}
+    """
+    match condition:
+        case AllOf(conditions):
+            return {"all": [as_json(each) for each in conditions]}
+        case AnyOf(conditions):
+            return {"any": [as_json(each) for each in conditions]}
+        case Not(inner):
+            return {"not": as_json(inner)}
+        case Comparison():
+            return {"field": condition.field, "op": condition.op, "value": plain(condition.value)}
+    assert_never(condition)
+
+
+def as_text(condition: Condition) -> str:
+    """The condition as canonical JSON text: equal conditions have equal texts."""
+    return canonical_json(as_json(condition))
+
+
+def comparisons(condition: Condition) -> tuple[Comparison, ...]:
+    """All comparisons in a condition, in its order."""
+    match condition:
+        case AllOf(conditions) | AnyOf(conditions):
+            return tuple(found for each in conditions for found in comparisons(each))
+        case Not(inner):
+            return comparisons(inner)
+        case Comparison():
+            return (condition,)
+    assert_never(condition)
+
+
+def fields_of(condition: Condition) -> tuple[str, ...]:
+    """The fields that a condition asks about, each once, in its order."""
+    return tuple(dict.fromkeys(each.field for each in comparisons(condition)))
+
+
+def evaluate(
+    condition: Condition, values: Mapping[str, object], *, former_values: Mapping[str, object] | None = None
+) -> Verdict:
+    """Whether the condition holds for these values; crossings look at those of the tick before.
+
+    A value that is not of its field's type counts as missing. `crosses_above` holds where the former value was at most
+    the level and this one is above it; without a tick before, no crossing holds.
+
+    >>> calm = parse({"not": {"field": "volatility_regime", "op": "in", "value": ["high", "extreme"]}})
+    >>> evaluate(calm, {"volatility_regime": "low"}), evaluate(calm, {})
+    (Verdict(holds=True, missing=()), Verdict(holds=False, missing=('volatility_regime',)))
+    >>> broke_out = parse({"field": "price", "op": "crosses_above", "value": 2400})
+    >>> evaluate(broke_out, {"price": 2401.0}, former_values={"price": 2400.0}).holds
+    True
+    >>> evaluate(broke_out, {"price": 2401.0})
+    Verdict(holds=False, missing=('former price',))
+    """
+    missing: dict[str, None] = {}
+    truth = _truth(condition, values, former_values or {}, missing)
+    return Verdict(holds=truth is True, missing=tuple(missing))
+
+
+def values_of(
+    *,
+    now: datetime | None = None,
+    context: ContextVector | None = None,
+    mood: Mood | None = None,
+    strategy: str | None = None,
+    symbol: str | None = None,
+    direction: Direction | None = None,
+    event_kind: str | None = None,
+    hours_to_event: float | None = None,
+) -> dict[str, Scalar]:
+    """What is known at an instant, by the names that conditions use; what is not known is left out.
+
+    Where the context lacks the session, hour and day, `now` tells them; its drawdown, losses and confidence are the
+    agent's state (seed 004 §2.6), so where it lacks them the mood tells them.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 6, 4, 13, tzinfo=UTC)
+    >>> values_of(now=now, context=ContextVector(regime="ranging"), strategy="IM")["session"]
+    'overlap'
+    >>> values_of(mood=Mood(equity=900.0, peak=1000.0, drawdown=0.1))["drawdown_pct"]
+    0.1
+    """
+    stated = context or ContextVector()
+    given: dict[str, Scalar | None] = {
+        **_of_time(now),
+        **_of_mood(mood),
+        **{name: getattr(stated, name) for name in stated.known},
+        "strategy": strategy,
+        "symbol": symbol or stated.symbol,
+        "direction": direction,
+        "event.kind": event_kind,
+        "hours_to_event": hours_to_event,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _of_time(now: datetime | None) -> dict[str, Scalar | None]:
+    if now is None:
+        return {}
+    now = to_utc(now, field="now")
+    hour, day = now.hour, now.weekday()
+    return {
+        "now": now,
+        "hour": hour,
+        "hour_utc": hour,
+        "weekday": day,
+        "day_of_week": day,
+        "session": session_of(now),
+    }
+
+
+def _of_mood(mood: Mood | None) -> dict[str, Scalar | None]:
+    if mood is None:
+        return {}
+    drawdown = None if mood.equity is None else mood.drawdown
+    own: dict[str, Scalar | None] = {name: getattr(mood, attribute) for name, attribute in MOOD_FIELDS.items()}
+    agent = {"confidence": mood.confidence, "consecutive_losses": mood.consecutive_losses, "drawdown_pct": drawdown}
+    return {**own, "drawdown": drawdown, **agent}
+
+
+def _parse(value: object, *, place: str, depth: int, found: list[Comparison]) -> Condition:
+    """One condition; `found` counts the comparisons of the whole tree as it is read."""
+    if not isinstance(value, Mapping):
+        example = '{"field": "regime", "op": "==", "value": "ranging"}'
+        raise Invalid(f"{_shown(value)} is not a condition; give an object like {example}", field=place)
+    if not value:
+        raise Invalid('is empty; give what must hold, like {"regime": "ranging"}', field=place)
+    if depth > DEEPEST:
+        raise Invalid(f"is nested deeper than {DEEPEST}; make it flatter", field=place)
+    joint = [name for name in ("all", "any", "not") if name in value]
+    if joint:
+        return _parse_joint(value, joint[0], place=place, depth=depth, found=found)
+    if any(name in value for name in ("field", "op", "value")):
+        return _parse_comparison(value, place=place, found=found)
+    return _parse_shorthand(value, place=place, found=found)
+
+
+def _parse_joint(value: Mapping[Any, Any], joint: str, *, place: str, depth: int, found: list[Comparison]) -> Condition:
+    if len(value) > 1:
+        other = next(name for name in value if name != joint)
+        raise Invalid(f"{_shown(other)} stands beside {joint!r}; put it into its own object inside", field=place)
+    inner, place = value[joint], f"{place}.{joint}"
+    if joint == "not":
+        return Not(_parse(inner, place=place, depth=depth + 1, found=found))
+    if not isinstance(inner, list | tuple):
+        raise Invalid(f"{_shown(inner)} is not a list; give a list of conditions", field=place)
+    if not inner:
+        raise Invalid("is empty; give at least one condition", field=place)
+    parts = tuple(
+        _parse(each, place=f"{place}[{number}]", depth=depth + 1, found=found) for number, each in enumerate(inner)
+    )
+    return AllOf(parts) if joint == "all" else AnyOf(parts)
+
+
+def _parse_comparison(value: Mapping[Any, Any], *, place: str, found: list[Comparison]) -> Comparison:
+    for name in value:
+        if name not in ("field", "op", "value"):
+            raise Invalid(f"{_shown(name)} is no part of a comparison; give field, op and value", field=place)
+    for name in ("field", "op", "value"):
+        if name not in value:
+            raise Invalid(f"has no {name}; give field, op and value", field=place)
+    known = _field(value["field"], place=f"{place}.field")
+    op = _operator(value["op"], of=value["field"], known=known, place=f"{place}.op")
+    held = _operand(value["value"], op=op, of=value["field"], known=known, place=f"{place}.value")
+    return _counted(Comparison(field=value["field"], op=op, value=held), place=place, found=found)
+
+
+def _parse_shorthand(value: Mapping[Any, Any], *, place: str, found: list[Comparison]) -> Condition:
+    """All of these equal, by field name, since the keys of an object have no order."""
+    for name in value:
+        _field(name, place=place)
+    parts = tuple(
+        _counted(
+            Comparison(field=name, op="==", value=_scalar(value[name], of=name, place=f"{place}.{name}")),
+            place=place,
+            found=found,
+        )
+        for name in sorted(value)
+    )
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def _counted(comparison: Comparison, *, place: str, found: list[Comparison]) -> Comparison:
+    found.append(comparison)
+    if len(found) > MOST_COMPARISONS:
+        raise Invalid(f"has more than {MOST_COMPARISONS} comparisons; split it into several plans", field=place)
+    return comparison
+
+
+def _field(name: object, *, place: str) -> Field:
+    known = FIELDS.get(name) if isinstance(name, str) else None
+    if known is None:
+        asked = name if isinstance(name, str) else _shown(name)
+        raise Invalid(f"{_shown(name)} is not a known field; {did_you_mean(asked, FIELDS)}", field=place)
+    return known
+
+
+def _operator(op: object, *, of: str, known: Field, place: str) -> Operator:
+    for operator in OPERATORS:
+        if op == operator:
+            break
+    else:
+        raise Invalid(f"{_shown(op)} is not an operator; known: {' '.join(OPERATORS)}", field=place)
+    if known.kind == "text" and operator not in FOR_TEXT:
+        raise Invalid(f"{operator} needs a number or a time, and {of} is text; use {' '.join(FOR_TEXT)}", field=place)
+    return operator
+
+
+def _operand(value: object, *, op: Operator, of: str, known: Field, place: str) -> Scalar | tuple[Scalar, ...]:
+    if op not in ("in", "not_in", "between"):
+        return _scalar(value, of=of, place=place)
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"{_shown(value)} is not a list; {op} needs one", field=place)
+    if op == "between":
+        return _ends(value, of=of, place=place)
+    if not 0 < len(value) <= MOST_VALUES:
+        raise Invalid(f"holds {len(value)} values; give 1 to {MOST_VALUES}", field=place)
+    return tuple(_scalar(each, of=of, place=f"{place}[{number}]") for number, each in enumerate(value))
+
+
+def _ends(value: list[object] | tuple[object, ...], *, of: str, place: str) -> tuple[Scalar, ...]:
+    if len(value) != 2:
+        raise Invalid(f"holds {len(value)} values; give the lower and the upper end", field=place)
+    low, high = (_scalar(each, of=of, place=f"{place}[{number}]") for number, each in enumerate(value))
+    if _compare(">", low, high):
+        shown = f"{plain(low)} is above {plain(high)}"
+        raise Invalid(f"{shown}; give the lower end first", field=place)
+    return low, high
+
+
+def _scalar(value: object, *, of: str, place: str) -> Scalar:
+    """A value of the field's type."""
+    known = FIELDS[of]
+    match known.kind:
+        case "number":
+            return _number(value, of=of, known=known, place=place)
+        case "text":
+            return _text(value, of=of, known=known, place=place)
+        case "instant":
+            if isinstance(value, datetime):
+                return to_utc(value, field=place)
+            if isinstance(value, str):
+                return parse_instant(value, field=place)
+            raise Invalid(f"{_shown(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=place)
+    assert_never(known.kind)
+
+
+def _number(value: object, *, of: str, known: Field, place: str) -> float:
+    number = finite_number(value)
+    if number is None:
+        raise Invalid(f"{_shown(value)} is not a finite number; {of} needs one", field=place)
+    if not known.low <= number <= known.high:
+        ends = f"{known.low:g} to {known.high:g}" if known.high < math.inf else f"{known.low:g} or more"
+        raise Invalid(f"{number} is out of range for {of}; give {ends}", field=place)
+    return number
+
+
+def _text(value: object, *, of: str, known: Field, place: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
+        raise Invalid(f"{_shown(value)} is not text of 1 to {LONGEST_TEXT} characters; {of} needs it", field=place)
+    if known.labels and value not in known.labels:
+        raise Invalid(f"{_shown(value)} is not a {of}; {did_you_mean(value, known.labels)}", field=place)
+    return value
+
+
+def finite_number(value: object) -> float | None:
+    """The number that a value is; None where it is none, or not a finite one.
+
+    >>> finite_number(3), finite_number(float("nan")), finite_number(True), finite_number(10**400)
+    (3.0, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = positive_zero(float(value))
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _truth(
+    condition: Condition, values: Mapping[str, object], former: Mapping[str, object], missing: dict[str, None]
+) -> bool | None:
+    """True, false or unknown; notes every field that is missing, also where the answer does not depend on it."""
+    match condition:
+        case AllOf(conditions):
+            return _all([_truth(each, values, former, missing) for each in conditions])
+        case AnyOf(conditions):
+            return _contrary(_all([_contrary(_truth(each, values, former, missing)) for each in conditions]))
+        case Not(inner):
+            return _contrary(_truth(inner, values, former, missing))
+        case Comparison():
+            return _holds(condition, values, former, missing)
+    assert_never(condition)
+
+
+def _all(truths: Iterable[bool | None]) -> bool | None:
+    found = set(truths)
+    return False if False in found else None if None in found else True
+
+
+def _contrary(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _holds(
+    comparison: Comparison, values: Mapping[str, object], former: Mapping[str, object], missing: dict[str, None]
+) -> bool | None:
+    name, op, level = comparison.field, comparison.op, comparison.value
+    value = _seen(values, name)
+    if value is None:
+        missing[name] = None
+        return None
+    if op not in ("crosses_above", "crosses_below"):
+        return _compare(op, value, level)
+    before = _seen(former, name)
+    if before is None:
+        missing[FORMER + name] = None
+        return None
+    if op == "crosses_above":
+        return _compare("<=", before, level) and _compare(">", value, level)
+    return _compare(">=", before, level) and _compare("<", value, level)
+
+
+def _seen(values: Mapping[str, object], name: str) -> Scalar | None:
+    """The value of a field, if it is one of the field's type."""
+    value, kind = values.get(name), FIELDS[name].kind
+    if kind == "number":
+        return finite_number(value)
+    if kind == "text":
+        return value if isinstance(value, str) else None
+    is_instant = isinstance(value, datetime) and value.utcoffset() is not None
+    return value if is_instant and isinstance(value, datetime) else None
+
+
+def _compare(op: Operator, value: Any, level: Any) -> bool:
+    """Both are of the field's type, so this is total."""
+    match op:
+        case "==":
+            return bool(value == level)
+        case "!=":
+            return bool(value != level)
+        case "<" | "crosses_below":
+            return bool(value < level)
+        case "<=":
+            return bool(value <= level)
+        case ">" | "crosses_above":
+            return bool(value > level)
+        case ">=":
+            return bool(value >= level)
+        case "in":
+            return value in level
+        case "not_in":
+            return value not in level
+        case "between":
+            return bool(level[0] <= value <= level[1])
+    assert_never(op)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,387 @@
+"""Habits: what the agent does again and again in one strategy and symbol, beside what it meant to do.
+
+Every figure comes with how many trades it rests on, and is None below ten. All of it is a fold over trades in the order
+in which they became known: `learn` takes one more, `learn_all` any number, and both ways end in equal states.
+"""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, get_args
+
+from backsight.core.errors import Invalid
+from backsight.core.memory.drift import Alarm, Detector, watch
+from backsight.core.statistics import Moments, moments_of
+from backsight.core.trades.trade import Outcome, OutcomeUnit
+
+FEWEST = 10
+SHORTEST_WINDOW, LONGEST_WINDOW = 20, 100
+NEUTRAL_STABILITY = 0.5
+UNITS: tuple[OutcomeUnit, ...] = get_args(OutcomeUnit)
+
+Reaction = Literal["size", "confidence"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeFigures:
+    """What habits are read from, of one closed trade; None where it is not known."""
+
+    episode_id: str
+    strategy_name: str
+    symbol: str
+    known_at: datetime
+    opened_at: datetime | None = None
+    win: bool | None = None
+    outcome: Outcome | None = None
+    gain: float | None = None
+    """What was realised, in the money of `mfe`: gross where that is known, else net."""
+    hold_seconds: float | None = None
+    size_share: float | None = None
+    """Size as a share of equity at entry; `recommended_share` what was recommended then."""
+    recommended_share: float | None = None
+    confidence: float | None = None
+    mfe: float | None = None
+    mae: float | None = None
+    mfe_at: datetime | None = None
+    mae_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A value and how many trades it rests on; None below ten."""
+
+    value: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Wins and outcomes of trades up to some point."""
+
+    n: int = 0
+    wins: int = 0
+    outcomes: Mapping[OutcomeUnit, Moments] = field(default_factory=dict)
+
+    def add(self, trade: TradeFigures) -> "Record":
+        """The record with one more trade."""
+        outcomes = self.outcomes
+        if (outcome := trade.outcome) is not None:
+            outcomes = {**outcomes, outcome.unit: outcomes.get(outcome.unit, Moments()).add(outcome.value)}
+        return Record(n=self.n + (trade.win is not None), wins=self.wins + (trade.win is True), outcomes=outcomes)
+
+    def win_rate(self) -> Figure:
+        return Figure(value=self.wins / self.n if self.n >= FEWEST else None, n=self.n)
+
+    def means(self) -> dict[OutcomeUnit, Figure]:
+        """The mean outcome in each unit apart."""
+        return {unit: Figure(value=m.mean if m.n >= FEWEST else None, n=m.n) for unit, m in self.outcomes.items()}
+
+
+NOTHING = Record()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How one strategy is traded in one symbol, over its last trades."""
+
+    window: int
+    """How many trades were asked for; `n` is how many there are."""
+    n: int
+    win_rate: Figure
+    outcomes: Mapping[OutcomeUnit, Figure]
+    """Mean outcome, units never mixed."""
+    expected_win_rate: Figure
+    """Of all the strategy's trades before these, in any symbol, as is `expected_outcomes`."""
+    expected_outcomes: Mapping[OutcomeUnit, Figure]
+    hold_seconds: Figure
+    exit_timing: Figure
+    """−1 at the best price … +1 after all was given back."""
+    entry_timing: Figure
+    """Share of trades that went against us before they went for us."""
+    size_against_recommended: Figure
+    size_variation: Figure
+    """Deviation of size as a share of equity, over its mean."""
+    disposition_effect: Figure
+    """Above 0: losers are held longer than winners."""
+    loss_aversion: Figure
+    """Below 0: smaller after a loss than after a win; above 0: larger."""
+    recency_bias: Figure
+    """Correlation of the last outcome with the next size, or confidence."""
+    recency_bias_of: Reaction | None
+    stability: float
+    """1 / (1 + variation of size); it sets the next window."""
+
+
+def window_of(stability: float) -> int:
+    """How many trades habits are read from: more where behaviour is stable.
+
+    >>> [window_of(stability) for stability in (0.0, 0.5, 1.0)]
+    [50, 75, 100]
+    """
+    return max(SHORTEST_WINDOW, min(LONGEST_WINDOW, round(50 * (1.0 + stability))))
+
+
+def stability_of(variation: float | None) -> float:
+    """1 / (1 + coefficient of variation of size); .5 where that is not known.
+
+    >>> stability_of(0.0), stability_of(1.0), stability_of(None)
+    (1.0, 0.5, 0.5)
+    """
+    return NEUTRAL_STABILITY if variation is None else 1.0 / (1.0 + variation)
+
+
+def habits(
+    trades: Sequence[TradeFigures], *, stability: float = NEUTRAL_STABILITY, earlier: Record = NOTHING
+) -> Habits:
+    """The habits in the last trades of one strategy and symbol, given in the order in which they became known.
+
+    `stability` is that of the row before, and sets the window; `earlier` is the strategy's record before the window.
+    """
+    window = window_of(stability)
+    recent = trades[-window:]
+    record = _record_of(recent)
+    size_variation = variation_of_size(recent)
+    recency_bias, recency_bias_of = _recency_bias(recent)
+    return Habits(
+        window=window,
+        n=len(recent),
+        win_rate=record.win_rate(),
+        outcomes=record.means(),
+        expected_win_rate=earlier.win_rate(),
+        expected_outcomes=earlier.means(),
+        hold_seconds=_mean(each.hold_seconds for each in recent),
+        exit_timing=_mean(exit_timing(each) for each in recent),
+        entry_timing=_mean(entry_timing(each) for each in recent),
+        size_against_recommended=_mean(_against_recommended(each) for each in recent),
+        size_variation=size_variation,
+        disposition_effect=_disposition_effect(recent),
+        loss_aversion=_loss_aversion(recent),
+        recency_bias=recency_bias,
+        recency_bias_of=recency_bias_of,
+        stability=stability_of(size_variation.value),
+    )
+
+
+def exit_timing(trade: TradeFigures) -> float | None:
+    """When a trade was left: 1 − 2c, c = realised / MFE clipped to 0 … 1; None where it was never in favour.
+
+    −1 is early: left at the best price seen, while it still ran. 0: half of it was given back. +1 is late: all was.
+
+    >>> from datetime import UTC
+    >>> told = {"episode_id": "e", "strategy_name": "IM", "symbol": "BTC", "known_at": datetime(2026, 6, 4, tzinfo=UTC)}
+    >>> [exit_timing(TradeFigures(gain=gain, mfe=100.0, **told)) for gain in (100.0, 50.0, -20.0)]
+    [-1.0, 0.0, 1.0]
+    >>> exit_timing(TradeFigures(gain=-20.0, mfe=0.0, **told)) is None
+    True
+    """
+    if trade.gain is None or trade.mfe is None or trade.mfe <= 0:
+        return None
+    return 1.0 - 2.0 * max(0.0, min(1.0, trade.gain / trade.mfe))
+
+
+def entry_timing(trade: TradeFigures) -> float | None:
+    """1 where the worst came before the best, 0 where after; None without both, or where both fell into one bar."""
+    if not trade.mfe or not trade.mae or trade.mfe_at is None or trade.mae_at is None or trade.mfe_at == trade.mae_at:
+        return None
+    return 1.0 if trade.mae_at < trade.mfe_at else 0.0
+
+
+def variation_of_size(trades: Iterable[TradeFigures]) -> Figure:
+    """The coefficient of variation of size as a share of equity: deviation (n − 1) over mean."""
+    sizes = moments_of(each.size_share for each in trades if each.size_share is not None)
+    known = sizes.n >= FEWEST and sizes.mean > 0 and sizes.deviation is not None
+    return Figure(value=(sizes.deviation or 0.0) / sizes.mean if known else None, n=sizes.n)
+
+
+def pairs(trades: Sequence[TradeFigures]) -> Iterator[tuple[TradeFigures, TradeFigures]]:
+    """Each trade after the one whose result was the last known when it was opened.
+
+    Without an opening time that is the one before it; a trade opened before any result was known has none.
+    """
+    known = [each.known_at for each in trades]
+    for position, trade in enumerate(trades):
+        before = position if trade.opened_at is None else min(position, bisect_right(known, trade.opened_at))
+        if before:
+            yield trades[before - 1], trade
+
+
+def correlation(points: Sequence[tuple[float, float]]) -> float | None:
+    """Pearson's r; None where either side does not vary.
+
+    >>> correlation([(0.0, 2.0), (2.0, 4.0), (0.0, 2.0), (2.0, 4.0)]), correlation([(1.0, 2.0), (2.0, 2.0)])
+    (1.0, None)
+    """
+    xs, ys = moments_of(x for x, _ in points), moments_of(y for _, y in points)
+    if not (xs.squares > 0 and ys.squares > 0):
+        return None
+    shared = math.fsum((x - xs.mean) * (y - ys.mean) for x, y in points)
+    return max(-1.0, min(1.0, shared / math.sqrt(xs.squares) / math.sqrt(ys.squares)))
+
+
+def _record_of(trades: Iterable[TradeFigures]) -> Record:
+    record = Record()
+    for trade in trades:
+        record = record.add(trade)
+    return record
+
+
+def _mean(values: Iterable[float | None]) -> Figure:
+    known = [value for value in values if value is not None]
+    return Figure(value=math.fsum(known) / len(known) if len(known) >= FEWEST else None, n=len(known))
+
+
+def _against_recommended(trade: TradeFigures) -> float | None:
+    if trade.size_share is None or not trade.recommended_share:
+        return None
+    return trade.size_share / trade.recommended_share
+
+
+def _excess(above: Sequence[float], below: Sequence[float]) -> Figure:
+    """mean(above) / mean(below) − 1; None where one of them is empty, or the divisor is not above zero."""
+    n = len(above) + len(below)
+    if n < FEWEST or not above or not math.fsum(below) > 0:
+        return Figure(value=None, n=n)
+    return Figure(value=math.fsum(above) / len(above) / (math.fsum(below) / len(below)) - 1.0, n=n)
+
+
+def _disposition_effect(trades: Iterable[TradeFigures]) -> Figure:
+    """Mean hold of losers / mean hold of winners − 1 (Shefrin & Statman 1985)."""
+    held = [(each.win, each.hold_seconds) for each in trades if each.hold_seconds is not None]
+    return _excess([hold for win, hold in held if win is False], [hold for win, hold in held if win])
+
+
+def _loss_aversion(trades: Sequence[TradeFigures]) -> Figure:
+    """Mean size after a loss / mean size after a win − 1."""
+    sized = [(before.win, after.size_share) for before, after in pairs(trades) if after.size_share is not None]
+    return _excess([size for win, size in sized if win is False], [size for win, size in sized if win])
+
+
+def _recency_bias(trades: Sequence[TradeFigures]) -> tuple[Figure, Reaction | None]:
+    """How the last outcome moves the next size; where sizes are few or never vary, the next confidence."""
+    by_size = _reaction(trades, lambda trade: trade.size_share)
+    if by_size.value is not None:
+        return by_size, "size"
+    by_confidence = _reaction(trades, lambda trade: trade.confidence)
+    return (by_confidence, "confidence") if by_confidence.value is not None else (by_size, None)
+
+
+def _reaction(trades: Sequence[TradeFigures], answer: Callable[[TradeFigures], float | None]) -> Figure:
+    """The correlation of the last outcome, in the unit most trades have, with an answer to it."""
+    told = [
+        (before.outcome, value)
+        for before, after in pairs(trades)
+        if before.outcome is not None and (value := answer(after)) is not None
+    ]
+    units = Counter(outcome.unit for outcome, _ in told)
+    usual = max(UNITS, key=lambda unit: units[unit])
+    points = [(outcome.value, value) for outcome, value in told if outcome.unit == usual]
+    return Figure(value=correlation(points) if len(points) >= FEWEST else None, n=len(points))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A trade that may still be in a window, with the strategy's record before it."""
+
+    trade: TradeFigures
+    earlier: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Practice:
+    """What is kept of one strategy in one symbol: its last hundred trades, and where the drift tests stand."""
+
+    recent: tuple[Kept, ...] = ()
+    stability: float = NEUTRAL_STABILITY
+    """After the last trade; it sets the window from the next one on."""
+    previous_stability: float = NEUTRAL_STABILITY
+    """Before the last trade; it set the window of the habits as they stand."""
+    outcome_drift: Mapping[OutcomeUnit, Detector] = field(default_factory=dict)
+    size_drift: Detector = field(default_factory=Detector)
+
+    @property
+    def habits(self) -> Habits:
+        """The habits as they stand after the last trade."""
+        window = window_of(self.previous_stability)
+        earlier = self.recent[-window:][0].earlier if self.recent else NOTHING
+        return habits([kept.trade for kept in self.recent], stability=self.previous_stability, earlier=earlier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """All that one strategy's trades of one mode have taught: the state that `learn` carries on."""
+
+    strategy_name: str
+    record: Record = NOTHING
+    symbols: Mapping[str, Practice] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drifted:
+    """An alarm, and the series that raised it."""
+
+    symbol: str
+    series: Literal["outcome", "size"]
+    unit: OutcomeUnit | None
+    alarm: Alarm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """A strategy's habits after more trades, and the alarms they raised."""
+
+    skill: Skill
+    alarms: tuple[Drifted, ...] = ()
+
+
+def learn(skill: Skill, trade: TradeFigures) -> Learned:
+    """The habits after one more trade, in the order in which trades become known."""
+    if trade.strategy_name != skill.strategy_name:
+        other = f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
+        raise Invalid(f"{other}; keep them apart", field="strategy_name")
+    practice = skill.symbols.get(trade.symbol, Practice())
+    if practice.recent and trade.known_at < practice.recent[-1].trade.known_at:
+        late = f"episode {trade.episode_id!r} became known before the last one learned"
+        raise Invalid(f"{late}; learn all anew in order", field="known_at")
+    practised, alarms = _watch(_keep(practice, trade, skill.record), trade)
+    symbols = {**skill.symbols, trade.symbol: practised}
+    return Learned(skill=replace(skill, record=skill.record.add(trade), symbols=symbols), alarms=alarms)
+
+
+def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> Learned:
+    """The habits after these trades, in the order in which they became known."""
+    alarms: list[Drifted] = []
+    for trade in trades:
+        learned = learn(skill, trade)
+        skill = learned.skill
+        alarms += learned.alarms
+    return Learned(skill=skill, alarms=tuple(alarms))
+
+
+def _keep(practice: Practice, trade: TradeFigures, earlier: Record) -> Practice:
+    recent = (*practice.recent, Kept(trade=trade, earlier=earlier))[-LONGEST_WINDOW:]
+    variation = variation_of_size(kept.trade for kept in recent[-window_of(practice.stability) :])
+    return replace(
+        practice,
+        recent=recent,
+        stability=stability_of(variation.value),
+        previous_stability=practice.stability,
+    )
+
+
+def _watch(practice: Practice, trade: TradeFigures) -> tuple[Practice, tuple[Drifted, ...]]:
+    """Hand the trade's outcome and size to the drift tests; outcomes of each unit have their own."""
+    drifted: list[Drifted] = []
+    if (outcome := trade.outcome) is not None:
+        watched = watch(practice.outcome_drift.get(outcome.unit, Detector()), outcome.value, at=trade.known_at)
+        practice = replace(practice, outcome_drift={**practice.outcome_drift, outcome.unit: watched.detector})
+        drifted += (
+            Drifted(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=each) for each in watched.alarms
+        )
+    if trade.size_share is not None:
+        watched = watch(practice.size_drift, trade.size_share, at=trade.known_at)
+        practice = replace(practice, size_drift=watched.detector)
+        drifted += (Drifted(symbol=trade.symbol, series="size", unit=None, alarm=each) for each in watched.alarms)
+    return practice, tuple(drifted)

@@ -1,0 +1,684 @@
+"""Plans: what to do if something comes to hold, until when, and whether doing it helped.
+
+A plan is a fact; what became of it is told by its events, one after the other (`after_event`) or all again (`plan_at`).
+`check` is pure: it says which plans apply, which have just begun to (a rising edge), which are over, and which
+contradict each other; whoever calls it decides whether to record that.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import combinations
+from typing import Any, Literal, TypeVar, assert_never, get_args
+
+from backsight.core.conditions import (
+    TRIGGER_TYPES,
+    Condition,
+    TriggerType,
+    Verdict,
+    as_text,
+    evaluate,
+    finite_number,
+    parse,
+    stated_trigger,
+    trigger_of,
+)
+from backsight.core.errors import Conflict, Invalid, did_you_mean
+from backsight.core.ids import canonical_json, derive_id
+from backsight.core.instants import format_instant, to_utc
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.kind import MemoryKind
+from backsight.core.memory.semantic import DIMENSIONS, Belief
+from backsight.core.numbers import short
+from backsight.core.statistics import moments_of
+from backsight.core.trades.trade import Outcome, OutcomeUnit
+
+ActionKind = Literal["adjust_param", "skip_trade", "force_exit", "alert"]
+PlanMode = Literal["while_true", "once"]
+PlanStatus = Literal["active", "fired", "expired", "cancelled", "settled"]
+PlanEventKind = Literal["rising", "expired", "cancelled", "settled", "outcome"]
+
+ACTIONS: tuple[ActionKind, ...] = get_args(ActionKind)
+MODES: tuple[PlanMode, ...] = get_args(PlanMode)
+EXPIRES_AFTER = timedelta(days=30)
+EXPOSURE = frozenset({"size", "lot_size", "position_size", "leverage", "risk", "risk_per_trade"})
+"""Parameters of which less means less at stake."""
+LONGEST_NAME = 100
+LONGEST_REASONING = 10_000
+FEWEST_OUTCOMES = 10
+"""Below this many, nothing is said about whether a plan helped."""
+LEVEL = 0.95
+
+BELIEF_CREDIBILITY = 0.9
+BELIEF_EPISODES = 20
+BELIEF_BOOST = 1.2
+MOOD_BEGINS, MOOD_ENDS = 0.75, 0.5
+MOOD_FACTOR = 0.5
+MOOD_PRIORITY = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What a plan would have done."""
+
+    kind: ActionKind
+    parameter: str | None = None
+    """Of `adjust_param`: what is changed."""
+    magnitude: float | None = None
+    """Of `adjust_param`: what the parameter is multiplied by, so that .5 halves it. Of `force_exit`: the share of the
+    position that is closed; None is all of it."""
+
+    @property
+    def raises(self) -> bool:
+        """Whether it makes a parameter larger."""
+        return self.kind == "adjust_param" and (self.magnitude or 0.0) > 1
+
+    @property
+    def lowers_exposure(self) -> bool:
+        """Whether it puts less at stake, so that it helps where what was left out would have lost."""
+        if self.kind == "adjust_param":
+            return (self.parameter or "").lower() in EXPOSURE and not self.raises
+        return self.kind == "skip_trade"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A memory that a plan came from."""
+
+    kind: MemoryKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """If the condition holds, then the action, until it expires; and what has become of it."""
+
+    owner_id: str
+    id: str
+    deployment_id: str | None
+    """Whose plan it is; None: every deployment's that the strategy leaves."""
+    strategy_name: str | None
+    """None: any strategy's."""
+    trigger_type: TriggerType
+    condition: Condition
+    action: Action
+    reasoning: str
+    priority: float
+    """0 to 1, the larger the earlier."""
+    expires_at: datetime | None
+    """From this instant on it does not apply; None where only a condition ends it."""
+    expires_when: Condition | None
+    sources: tuple[Source, ...]
+    mode: PlanMode
+    known_at: datetime
+    recorded_at: datetime
+    status: PlanStatus = "active"
+    times_fired: int = 0
+    """Rising edges so far."""
+    fired_at: datetime | None = None
+    """The first of them."""
+    last_fired_at: datetime | None = None
+    expired_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    settled_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEvent:
+    """Something that happened to a plan."""
+
+    owner_id: str
+    id: str
+    plan_id: str
+    kind: PlanEventKind
+    symbol: str | None
+    """The instrument that the values were of, where they were of one."""
+    known_at: datetime
+    recorded_at: datetime
+    episode_id: str | None = None
+    """Of an outcome: the trade made under the plan, or the call not made."""
+    outcome: Outcome | None = None
+    followed: bool | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """Two plans that apply at once and cannot both be followed."""
+
+    first: str
+    """The id of the one with the higher priority."""
+    second: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What plans say at one tick."""
+
+    applying: tuple[Plan, ...]
+    """By priority, the highest first; then the oldest."""
+    rising: tuple[PlanEvent, ...]
+    """One for each plan whose condition holds now and did not at the last check."""
+    expired: tuple[PlanEvent, ...]
+    contradictions: tuple[Contradiction, ...]
+    missing: Mapping[str, tuple[str, ...]]
+    """By plan: the fields that were not known; plans that lack none are left out."""
+    holding: frozenset[str]
+    """The ids of plans whose condition holds: what the next check is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitResult:
+    """What followed a plan, in one unit of outcome."""
+
+    unit: OutcomeUnit
+    n: int
+    mean: float
+    low: float | None
+    """Ends of the 95 % interval of the mean; None below two outcomes."""
+    high: float | None
+    helped: bool | None
+    """None where it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """Whether a plan was followed, and whether that helped."""
+
+    plan_id: str
+    followed: bool
+    results: tuple[UnitResult, ...]
+    without_outcome: int = 0
+    """Trades or calls that followed and whose outcome has no unit."""
+
+
+def parse_action(value: object, *, field: str = "action") -> Action:
+    """The action that JSON spells, or `Invalid` naming what is wrong with it.
+
+    >>> parse_action({"type": "adjust_param", "parameter": "size", "magnitude": 0.5})
+    Action(kind='adjust_param', parameter='size', magnitude=0.5)
+    >>> parse_action({"type": "skip_trades"})
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: action.type: 'skip_trades' is not an action; did you mean 'skip_trade'? Known: ...
+    """
+    if not isinstance(value, Mapping):
+        raise Invalid('is not an object; give one like {"type": "skip_trade"}', field=field)
+    for name in value:
+        if name not in ("type", "parameter", "magnitude"):
+            raise Invalid(f"{name!r:.40} is not known; give type, parameter, magnitude", field=field)
+    return make_action(value.get("type"), value.get("parameter"), value.get("magnitude"), field=field)
+
+
+def make_action(kind: object, parameter: object = None, magnitude: object = None, *, field: str = "action") -> Action:
+    """The action of this kind, if it has what the kind needs and nothing else."""
+    named = _one_of(kind, ACTIONS, what="an action", field=f"{field}.type")
+    if named != "adjust_param" and parameter is not None:
+        raise Invalid(f"{named} changes no parameter; leave it out, or use adjust_param", field=f"{field}.parameter")
+    size = None if magnitude is None else _number(magnitude, field=f"{field}.magnitude")
+    match named:
+        case "adjust_param":
+            name = _line(parameter, field=f"{field}.parameter")
+            if size is None or size <= 0 or size == 1:
+                message = "give what the parameter is multiplied by: above 0 and not 1, like 0.5 to halve it"
+                raise Invalid(message, field=f"{field}.magnitude")
+            return Action(kind=named, parameter=name, magnitude=size)
+        case "force_exit":
+            if size is not None and not 0 < size <= 1:
+                raise Invalid(
+                    f"{size} is no share of a position; give one above 0, up to 1", field=f"{field}.magnitude"
+                )
+            return Action(kind=named, magnitude=size)
+        case "skip_trade" | "alert":
+            if size is not None:
+                raise Invalid(f"{named} has no magnitude; leave it out", field=f"{field}.magnitude")
+            return Action(kind=named)
+    assert_never(named)
+
+
+def action_json(action: Action) -> dict[str, Any]:
+    """The action as JSON, which reads back as the same action.
+
+    >>> action_json(Action(kind="skip_trade"))
+    {'type': 'skip_trade'}
+    """
+    given = {"type": action.kind, "parameter": action.parameter, "magnitude": action.magnitude}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def make_plan(
+    *,
+    owner_id: str,
+    condition: object,
+    action: object,
+    reasoning: str,
+    now: datetime,
+    deployment_id: str | None = None,
+    strategy_name: str | None = None,
+    trigger_type: str | None = None,
+    priority: float = 0.5,
+    expires_at: datetime | None = None,
+    expires_when: object | None = None,
+    sources: Iterable[Source] = (),
+    mode: str = "while_true",
+    key: str | None = None,
+    recorded_at: datetime | None = None,
+) -> Plan:
+    """A new plan from JSON, or `Invalid` naming what is wrong; nothing of it can fail later.
+
+    Without an expiry it ends after 30 days; with an expiry condition alone, when that holds. Its id derives from `key`,
+    else from its content and the instant, so that the same call made twice names one plan.
+
+    >>> from datetime import UTC
+    >>> plan = make_plan(owner_id="ana", condition={"regime": "ranging", "strategy": "IM"}, now=datetime(2026, 6, 4,
+    ...     tzinfo=UTC), action={"type": "skip_trade"}, reasoning="IM lost three times in a row here")
+    >>> plan.trigger_type, plan.mode, plan.expires_at.isoformat()
+    ('market_condition', 'while_true', '2026-07-04T00:00:00+00:00')
+    """
+    now = to_utc(now, field="now")
+    held = parse(condition)
+    plan = Plan(
+        owner_id=owner_id,
+        id="",
+        deployment_id=deployment_id,
+        strategy_name=strategy_name,
+        trigger_type=_trigger(trigger_type, stated_trigger(condition), held),
+        condition=held,
+        action=parse_action(action),
+        reasoning=_prose(reasoning),
+        priority=_share(priority),
+        expires_at=_expiry(expires_at, now=now, has_condition=expires_when is not None),
+        expires_when=None if expires_when is None else parse(expires_when, field="expires_when"),
+        sources=tuple(sources),
+        mode=_one_of(mode, MODES, what="a mode", field="mode"),
+        known_at=now,
+        recorded_at=now if recorded_at is None else to_utc(recorded_at, field="recorded_at"),
+    )
+    named = (
+        derive_id("plan", owner_id, key) if key else derive_id("plan", owner_id, format_instant(now), _content(plan))
+    )
+    return replace(plan, id=named)
+
+
+def in_scope(plan: Plan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
+    """Whether a plan speaks about this deployment of this strategy."""
+    return plan.deployment_id in (None, deployment_id) and plan.strategy_name in (None, strategy_name)
+
+
+def expiry(
+    plan: Plan, values: Mapping[str, object], *, now: datetime, former_values: Mapping[str, object] | None = None
+) -> Verdict:
+    """Whether an active plan is over: its instant has come, or its expiry condition holds."""
+    if plan.expires_at is not None and now >= plan.expires_at:
+        return Verdict(holds=True)
+    if plan.expires_when is None:
+        return Verdict(holds=False)
+    return evaluate(plan.expires_when, values, former_values=former_values)
+
+
+def check(
+    plans: Iterable[Plan],
+    values: Mapping[str, object],
+    *,
+    now: datetime,
+    former_values: Mapping[str, object] | None = None,
+    holding: Collection[str] = (),
+    recorded_at: datetime | None = None,
+) -> Checked:
+    """What the plans say at `now`: `values` and those of the tick before are as `conditions.values_of` makes them.
+
+    `holding` are the plans whose condition held at the last check. A `while_true` plan applies as long as its condition
+    holds; a `once` plan on its first rising edge and never again. Plans that are not active, or not yet known, say
+    nothing. Where a tick looks at several symbols, check once for each, with the `holding` of that symbol, and fold the
+    events of one into the plans (`plan_at`) before the next, so that a `once` plan fires once.
+    """
+    known = sorted((plan for plan in plans if plan.status == "active" and plan.known_at <= now), key=_rank)
+    ends = {plan.id: expiry(plan, values, now=now, former_values=former_values) for plan in known}
+    left = [plan for plan in known if not ends[plan.id].holds]
+    verdicts = {plan.id: evaluate(plan.condition, values, former_values=former_values) for plan in left}
+    holds = [plan for plan in left if verdicts[plan.id].holds]
+    begun = [plan for plan in holds if plan.id not in holding]
+    applying = tuple(plan for plan in holds if plan.mode == "while_true" or plan.id not in holding)
+    missing = {plan.id: _once_each(verdicts[plan.id].missing, ends[plan.id].missing) for plan in left}
+    over = [plan for plan in known if ends[plan.id].holds]
+    symbol = _symbol(values)
+    return Checked(
+        applying=applying,
+        rising=tuple(event_of(plan, "rising", now=now, symbol=symbol, recorded_at=recorded_at) for plan in begun),
+        expired=tuple(event_of(plan, "expired", now=now, recorded_at=recorded_at) for plan in over),
+        contradictions=contradictions(applying),
+        missing={plan_id: names for plan_id, names in missing.items() if names},
+        holding=frozenset(plan.id for plan in holds),
+    )
+
+
+def contradictions(applying: Sequence[Plan]) -> tuple[Contradiction, ...]:
+    """The pairs of plans that cannot both be followed, in the order of the plans.
+
+    | | adjust_param up | adjust_param down | skip_trade | force_exit | alert |
+    |---|---|---|---|---|---|
+    | adjust_param up | – | the same parameter | yes | yes | – |
+    | adjust_param down | the same parameter | – | – | – | – |
+    | skip_trade | yes | – | – | – | – |
+    | force_exit | yes | – | – | – | – |
+
+    Up is a factor above 1. To skip a trade is not to enter, to exit is to leave: both at once agree.
+    """
+    found = []
+    for one, other in combinations(applying, 2):
+        reason = contradiction_of(one.action, other.action)
+        if reason:
+            found.append(Contradiction(first=one.id, second=other.id, reason=reason))
+    return tuple(found)
+
+
+def contradiction_of(one: Action, other: Action) -> str | None:
+    """Why two actions cannot both be done; None where they can.
+
+    >>> halve, double = (Action(kind="adjust_param", parameter="size", magnitude=by) for by in (0.5, 2.0))
+    >>> contradiction_of(halve, double)
+    'one lowers size and the other raises it'
+    >>> contradiction_of(double, Action(kind="skip_trade"))
+    'skip_trade stays out, and the other raises size'
+    >>> contradiction_of(halve, Action(kind="skip_trade")) is None
+    True
+    """
+    if one.kind == other.kind == "adjust_param":
+        same = (one.parameter or "").lower() == (other.parameter or "").lower()
+        return f"one lowers {one.parameter} and the other raises it" if same and one.raises != other.raises else None
+    for quiet, loud in ((one, other), (other, one)):
+        if loud.raises and quiet.kind in ("skip_trade", "force_exit"):
+            does = "stays out" if quiet.kind == "skip_trade" else "gets out"
+            return f"{quiet.kind} {does}, and the other raises {loud.parameter}"
+    return None
+
+
+def after_event(plan: Plan, event: PlanEvent) -> Plan:
+    """The plan after one more event; what can no longer happen to it changes nothing."""
+    at, active = event.known_at, plan.status == "active"
+    match event.kind:
+        case "rising":
+            return _fired(plan, at) if active else plan
+        case "expired":
+            return replace(plan, status="expired", expired_at=at) if active else plan
+        case "cancelled":
+            return replace(plan, status="cancelled", cancelled_at=at) if active else plan
+        case "settled":
+            return plan if plan.status == "settled" else replace(plan, status="settled", settled_at=at)
+        case "outcome":
+            return plan
+    assert_never(event.kind)
+
+
+def plan_at(plan: Plan, events: Iterable[PlanEvent]) -> Plan:
+    """The plan after all of its events, in whatever order they come; events of other plans do not count."""
+    for event in sorted(events, key=lambda each: (each.known_at, each.recorded_at, each.id)):
+        if event.plan_id == plan.id:
+            plan = after_event(plan, event)
+    return plan
+
+
+def event_of(
+    plan: Plan,
+    kind: PlanEventKind,
+    *,
+    now: datetime,
+    symbol: str | None = None,
+    recorded_at: datetime | None = None,
+    **told: Any,
+) -> PlanEvent:
+    """An event of a plan; its id derives from plan, kind, instant and what it is about."""
+    about = symbol or told.get("episode_id")
+    return PlanEvent(
+        owner_id=plan.owner_id,
+        id=derive_id("plan_event", plan.id, kind, format_instant(now), about),
+        plan_id=plan.id,
+        kind=kind,
+        symbol=symbol,
+        known_at=now,
+        recorded_at=recorded_at or now,
+        **told,
+    )
+
+
+def cancel(plan: Plan, *, now: datetime, note: str | None = None) -> PlanEvent:
+    """The event that ends a plan before its time."""
+    if plan.status != "active":
+        raise Conflict(f"Plan {plan.id!r} is {plan.status}; only active plans can be cancelled")
+    return event_of(plan, "cancelled", now=now, note=note)
+
+
+def settled(plan: Plan, *, followed: bool, now: datetime, note: str | None = None) -> PlanEvent:
+    """The event that closes the account of a plan."""
+    if plan.status == "settled":
+        raise Conflict(f"Plan {plan.id!r} is settled; a plan is settled once")
+    return event_of(plan, "settled", now=now, followed=followed, note=note)
+
+
+def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) -> Settlement:
+    """What followed a plan, and whether following it helped, per unit of outcome.
+
+    The outcomes are those of trades made under the plan or, for a skip, of calls not made (of trades made nevertheless,
+    where it was not followed). A skip, or less at stake, helped where they lost; anything else where they won. It is
+    said only where the 95 % interval of the mean (Student's t) leaves zero out and there are 10 outcomes; and of a plan
+    that was not followed only where it would have put less at stake.
+
+    >>> from datetime import UTC
+    >>> skip = make_plan(owner_id="ana", condition={"regime": "ranging"}, action={"type": "skip_trade"},
+    ...                  reasoning="three losses", now=datetime(2026, 6, 4, tzinfo=UTC))
+    >>> not_made = [Outcome(value=r, unit="R") for r in (-1, -1, -1, 0.5, -1, -1, -1, -1, 0.5, -1)]
+    >>> settle(skip, followed=True, outcomes=not_made).results[0].helped
+    True
+    """
+    given = list(outcomes)
+    held: dict[OutcomeUnit, list[float]] = {}
+    for outcome in given:
+        if outcome is not None:
+            held.setdefault(outcome.unit, []).append(outcome.value)
+    results = [_result(plan.action, unit, held[unit], followed=followed) for unit in sorted(held)]
+    without = sum(outcome is None for outcome in given)
+    return Settlement(plan_id=plan.id, followed=followed, results=tuple(results), without_outcome=without)
+
+
+def settlement_of(plan: Plan, events: Iterable[PlanEvent], *, followed: bool) -> Settlement:
+    """The settlement that a plan's outcome events lead to; an episode that is told twice counts once, as told last."""
+    told = sorted((event for event in events if event.plan_id == plan.id), key=lambda each: (each.known_at, each.id))
+    by_episode = {event.episode_id or event.id: event.outcome for event in told if event.kind == "outcome"}
+    return settle(plan, followed=followed, outcomes=by_episode.values())
+
+
+def plan_from_belief(
+    belief: Belief,
+    *,
+    credibility: float,
+    n: int,
+    now: datetime,
+    deployment_id: str | None = None,
+    existing: Iterable[Plan] = (),
+) -> Plan | None:
+    """The plan that a belief makes, once credible (≥ .9) on enough episodes (≥ 20); None where it makes none.
+
+    Where it claims a worse rate, trades in its domain are skipped; where a better one, confidence is raised by a fifth
+    (seed 004 §2.5). While a plan from the same belief is active there is no second one.
+    """
+    if credibility < BELIEF_CREDIBILITY or n < BELIEF_EPISODES or belief.retired_at is not None:
+        return None
+    source = Source(kind="semantic", id=belief.id)
+    if any(plan.status == "active" and source in plan.sources for plan in existing):
+        return None
+    condition = _condition_of(belief)
+    if condition is None:
+        return None
+    worse = {"type": "skip_trade"}
+    better = {"type": "adjust_param", "parameter": "confidence", "magnitude": BELIEF_BOOST}
+    return make_plan(
+        owner_id=belief.owner_id,
+        condition=condition,
+        action=worse if belief.claims == "below" else better,
+        reasoning=f"{belief.proposition} (credibility {short(credibility)}, {n} episodes)"[:LONGEST_REASONING],
+        now=now,
+        deployment_id=deployment_id,
+        strategy_name=belief.domain.strategy,
+        priority=min(1.0, credibility),
+        sources=(source,),
+    )
+
+
+def plan_from_mood(
+    mood: Mood, *, owner_id: str, deployment_id: str | None, now: datetime, existing: Iterable[Plan] = ()
+) -> Plan | None:
+    """The plan that a deep drawdown makes: from a drawdown state of .75 on half the size, until it is below .5.
+
+    None above that, and while a plan from the mood of this deployment is active.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 6, 4, tzinfo=UTC)
+    >>> plan = plan_from_mood(Mood(drawdown_state=0.75), owner_id="ana", deployment_id="d", now=now)
+    >>> as_text(plan.expires_when), plan.action.magnitude
+    ('{"field":"drawdown_state","op":"<","value":0.5}', 0.5)
+    >>> plan_from_mood(Mood(drawdown_state=0.74), owner_id="ana", deployment_id="d", now=now) is None
+    True
+    """
+    if mood.drawdown_state < MOOD_BEGINS:
+        return None
+    if any(_is_of_mood(plan, deployment_id) for plan in existing):
+        return None
+    used = f"{mood.drawdown_state:.0%} of the accepted drawdown is used up"
+    return make_plan(
+        owner_id=owner_id,
+        condition={"field": "drawdown_state", "op": ">=", "value": MOOD_ENDS},
+        action={"type": "adjust_param", "parameter": "size", "magnitude": MOOD_FACTOR},
+        reasoning=f"{used}: half the size until it is below {MOOD_ENDS:.0%}.",
+        now=now,
+        deployment_id=deployment_id,
+        priority=MOOD_PRIORITY,
+        expires_when={"field": "drawdown_state", "op": "<", "value": MOOD_ENDS},
+        sources=(Source(kind="affective", id=format_instant(mood.known_at or now)),),
+    )
+
+
+def _is_of_mood(plan: Plan, deployment_id: str | None) -> bool:
+    of_mood = any(source.kind == "affective" for source in plan.sources)
+    return plan.status == "active" and plan.deployment_id == deployment_id and of_mood
+
+
+def _condition_of(belief: Belief) -> object | None:
+    """The belief's domain and its validity conditions as one JSON condition; None where no condition can say both."""
+    named = {name: getattr(belief.domain, name) for name in ("strategy", *DIMENSIONS)}
+    domain = {name: value for name, value in named.items() if value is not None}
+    parts = [part for part in (domain, json.loads(belief.conditions or "null")) if part]
+    joined = parts[0] if len(parts) == 1 else {"all": parts}
+    try:
+        parse(joined)
+    except Invalid:  # neither of the two, or conditions as deep as a condition may be
+        return None
+    return joined
+
+
+_Word = TypeVar("_Word", bound=str)
+
+
+def _rank(plan: Plan) -> tuple[float, datetime, str]:
+    return -plan.priority, plan.known_at, plan.id
+
+
+def _once_each(*names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for each in names for name in each))
+
+
+def _symbol(values: Mapping[str, object]) -> str | None:
+    symbol = values.get("symbol")
+    return symbol if isinstance(symbol, str) else None
+
+
+def _fired(plan: Plan, at: datetime) -> Plan:
+    status: PlanStatus = "fired" if plan.mode == "once" else plan.status
+    first = at if plan.fired_at is None else plan.fired_at
+    return replace(plan, status=status, times_fired=plan.times_fired + 1, fired_at=first, last_fired_at=at)
+
+
+def _result(action: Action, unit: OutcomeUnit, values: list[float], *, followed: bool) -> UnitResult:
+    moments = moments_of(values)
+    ends = moments.interval(level=LEVEL)
+    low, high = ends or (None, None)
+    helped = _helped(action, low, high, followed=followed) if len(values) >= FEWEST_OUTCOMES else None
+    return UnitResult(unit=unit, n=len(values), mean=moments.mean, low=low, high=high, helped=helped)
+
+
+def _helped(action: Action, low: float | None, high: float | None, *, followed: bool) -> bool | None:
+    if low is None or high is None or not (followed or action.lowers_exposure) or low <= 0 <= high:
+        return None
+    return (high < 0) == action.lowers_exposure
+
+
+def _trigger(asked: str | None, stated: TriggerType | None, condition: Condition) -> TriggerType:
+    """The trigger type as asked for or as stated inside the condition; else as its fields tell."""
+    if asked is None:
+        return stated or trigger_of(condition)
+    named = _one_of(asked, TRIGGER_TYPES, what="a trigger type", field="trigger_type")
+    if stated not in (None, named):
+        raise Invalid(f"{named} here, and {stated} in the condition; give one", field="trigger_type")
+    return named
+
+
+def _expiry(at: datetime | None, *, now: datetime, has_condition: bool) -> datetime | None:
+    if at is None:
+        return None if has_condition else now + EXPIRES_AFTER
+    at = to_utc(at, field="expires_at")
+    if at <= now:
+        raise Invalid(
+            f"{format_instant(at)} is not after now, {format_instant(now)}; give a later one", field="expires_at"
+        )
+    return at
+
+
+def _content(plan: Plan) -> str:
+    """What tells plans made at one instant apart."""
+    return canonical_json(
+        [
+            plan.deployment_id,
+            plan.strategy_name,
+            as_text(plan.condition),
+            action_json(plan.action),
+            plan.reasoning,
+            plan.priority,
+            plan.mode,
+            None if plan.expires_at is None else format_instant(plan.expires_at),
+            None if plan.expires_when is None else as_text(plan.expires_when),
+        ]
+    )
+
+
+def _one_of(value: object, known: tuple[_Word, ...], *, what: str, field: str) -> _Word:
+    for word in known:
+        if value == word:
+            return word
+    raise Invalid(f"{value!r:.40} is not {what}; {did_you_mean(str(value), known)}", field=field)
+
+
+def _number(value: object, *, field: str) -> float:
+    number = finite_number(value)
+    if number is None:
+        raise Invalid(f"{value!r:.40} is not a finite number; give one", field=field)
+    return number
+
+
+def _share(value: object) -> float:
+    number = _number(value, field="priority")
+    if not 0 <= number <= 1:
+        raise Invalid(f"{number} is out of range; give 0 to 1", field="priority")
+    return number
+
+
+def _line(value: object, *, field: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or not value.isprintable():
+        raise Invalid(f"{value!r:.40} names no parameter; give one, like size", field=field)
+    return value
+
+
+def _prose(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_REASONING:
+        raise Invalid(f"give why, in 1 to {LONGEST_REASONING} characters", field="reasoning")
+    return value

@@ -1,0 +1,121 @@
+"""The backtest on a terminal: a strategy over bars, with a bar of progress, a store to keep, and a summary."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from rich.text import Text
+
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.market import Bar
+from backsight.core.trades.summary import mean_outcomes
+from backsight.core.trades.trade import Trade
+from backsight.importers.bars import read_bars
+from backsight.memory import Memory, PaperBroker, PaperTerms, open_simulation
+from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
+from backsight.runtime.clock import SimulatedClock
+from backsight.runtime.load import load_agent
+from backsight.surfaces.progress import Stopwatch, peak_memory, progress_bar, sparkline
+from backsight.surfaces.tables import console, money
+
+ACCOUNT = "backtest"
+
+
+def show_backtest(
+    strategy: str,
+    files: Sequence[Path],
+    *,
+    store: Path | None,
+    symbol: str | None,
+    timezone: str,
+    every: timedelta,
+    cash: float,
+    currency: str,
+    terms: PaperTerms,
+) -> None:
+    """Run a strategy over the bars of files, show how it did, and keep the store in a new file if one is named."""
+    if store is not None and store.exists():
+        raise Conflict(f"{store} is already there; name a new file", field="store")
+    agent = load_agent(strategy)
+    bars = _bars(files, symbol=symbol, timezone=timezone)
+    start = min(series[0].opened_at for series in bars.values())
+    clock, watch = SimulatedClock(start), Stopwatch()
+    with open_simulation(clock, actor="backtest") as memory, progress_bar() as tell:
+        record_history(memory, clock, bars, progress=lambda *at: tell("Recording bars", *at))
+        clock.at = start
+        account = memory.open_account(venue="simulated", name=ACCOUNT, mode="sim", currency=currency).account
+        memory.save_strategy(name=agent.name, thesis=agent.thesis, rules=list(agent.rules), avoid=list(agent.avoid))
+        home = memory.deploy(strategy_name=agent.name, account=ACCOUNT).deployment
+        run = run_backtest(
+            memory,
+            clock,
+            agent,
+            PaperBroker(account.id, at=start, cash=cash, terms=terms),
+            deployment=home.id,
+            bars=bars,
+            every=every,
+            progress=lambda *at: tell(f"Trading {agent.name}", *at),
+        )
+        show_run(memory, run, deployment=home.name, seconds=watch.seconds)
+        if store is not None:
+            memory.save(store)
+            console().print(Text(f"Kept in {store}: backsight --url sqlite:///{store} trades list"))
+
+
+def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: float) -> None:
+    """How a run did, in a few lines, each number with its sample size."""
+    to = console()
+    trades = all_trades(memory, deployment)
+    won = sum(trade.won for trade in trades)
+    net = sum(trade.pnl or 0.0 for trade in trades)
+    change = run.end_equity - run.start_equity
+    to.print(Text.assemble(("equity   ", "bold"), sparkline(run.equity)))
+    to.print(
+        Text.assemble(
+            ("         ", ""),
+            f"{run.start_equity:,.0f} → {run.end_equity:,.0f} ",
+            money(f"({change / run.start_equity:+.1%})", change),
+            f", largest drawdown {run.drawdown:.1%}",
+        )
+    )
+    rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
+    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", money(f"{net:+,.2f}", net)))
+    means = ", ".join(map(str, mean_outcomes(trade.outcome for trade in trades if trade.outcome)))
+    to.print(Text.assemble(("outcome  ", "bold"), f"{means or 'none yet'}, mean with its 95 % interval"))
+    exits = _exits(trades)
+    to.print(Text.assemble(("exits    ", "bold"), ", ".join(f"{reason} {count}" for reason, count in exits.items())))
+    size = memory.database.size
+    kept = "" if size is None else f", store {size / 1e6:.0f} MB"
+    speed = f"{run.ticks:,} ticks in {seconds:.1f} s ({run.ticks / seconds:.0f} a second){kept}"
+    to.print(Text.assemble(("run      ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
+
+
+def all_trades(memory: Memory, deployment: str) -> list[Trade]:
+    """Every closed trade of a deployment, newest first."""
+    found: list[Trade] = []
+    cursor: str | None = None
+    while True:
+        page = memory.list_trades(deployment=deployment, limit=100, cursor=cursor)
+        found += page.trades
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def _exits(trades: Sequence[Trade]) -> dict[str, int]:
+    """How trades ended; what the agent said in its own words is one kind."""
+    named = ("stop_loss", "take_profit", "liquidated", "external_flatten", "unexplained")
+    counted = dict.fromkeys((*named, "by order"), 0)
+    for trade in trades:
+        counted[trade.exit_reason if trade.exit_reason in named else "by order"] += 1
+    return {reason: count for reason, count in counted.items() if count}
+
+
+def _bars(files: Sequence[Path], *, symbol: str | None, timezone: str) -> Mapping[str, Sequence[Bar]]:
+    found: dict[str, Sequence[Bar]] = {}
+    for file in files:
+        for name, series in read_bars(file, symbol=symbol, timezone=timezone).bars.items():
+            if name in found:
+                raise Invalid(f"{file} has bars of {name!r} again; give each symbol in one file", field="bars")
+            found[name] = series
+    return found

@@ -1,0 +1,466 @@
+"""Beliefs: their posteriors, their evidence, and how seldom chance induces one."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.core.context import ContextVector
+from backsight.core.errors import Invalid
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.semantic import (
+    Belief,
+    Cell,
+    Claim,
+    DayCount,
+    Domain,
+    Knowledge,
+    Learned,
+    Standing,
+    Tally,
+    cells_of,
+    difference,
+    founding_evidence,
+    learn,
+    learn_all,
+    level_of_look,
+    posterior,
+    seed_belief,
+    strength,
+    with_belief,
+    worth_testing,
+)
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.statistics import rate_bounds
+from backsight.core.trades.trade import Outcome
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+NOTHING = Knowledge(owner_id="ana", mode="live")
+UP = Domain(strategy="IM", regime="trending_up")
+CONDITIONS = '{"field":"confidence","op":">=","value":0.5}'
+
+
+def an_episode(number: int = 0, *, r: float = 1.0, at: datetime | None = None, **changes: Any) -> Episode:
+    """The episode of a trade that won or lost so many R, one a day unless said."""
+    at = at or T0 + number * DAY
+    held: dict[str, Any] = dict.fromkeys(Episode.__dataclass_fields__)
+    context = {name: changes.pop(name, None) for name in ("regime", "volatility_regime", "session")}
+    held |= {"owner_id": "ana", "id": f"e{number:05}", "kind": "trade", "strategy_name": "IM", "mode": "live"}
+    held |= {"symbol": "BTC", "count": 1, "tags": (), "pnl": 100 * r, "outcome": Outcome(value=r, unit="R")}
+    held |= {"deployment_id": "d", "run_id": f"e{number:05}", "context": ContextVector(**context)}
+    return Episode(**(held | {"ended_at": at, "known_at": at, "recorded_at": at} | changes))
+
+
+def a_belief(**changes: Any) -> Belief:
+    told: dict[str, Any] = {
+        "owner_id": "ana",
+        "mode": "live",
+        "domain": Domain(regime="trending_up"),
+        "known_at": T0 - DAY,
+    }
+    return seed_belief("Breakouts work in trends", **(told | changes))
+
+
+def standing_of(learned: Learned, belief: Belief) -> Standing:
+    return learned.knowledge.standings[belief.id]
+
+
+def fed(belief: Belief, episodes: Iterable[Episode], **how: Any) -> Standing:
+    """A belief after these episodes."""
+    return standing_of(learn_all(episodes, knowledge=with_belief(NOTHING, belief), **how), belief)
+
+
+def noise(
+    rng: random.Random, *, trades: int = 500, a_day: int = 1, together: float = 0.0, whole_days: bool = False
+) -> list[Episode]:
+    """Trades without an edge; on some days all of them end alike, and a regime may last for whole days."""
+    episodes: list[Episode] = []
+    for number in range(trades):
+        if number % a_day == 0:
+            shared, result, regime = rng.random() < together, rng.choice((-1.0, 1.0)), rng.choice(REGIMES)
+        episodes.append(
+            an_episode(
+                number,
+                at=T0 + (number // a_day) * DAY + (number % a_day) * timedelta(minutes=30),
+                r=result if shared else rng.choice((-1.0, 1.0)),
+                regime=regime if whole_days else rng.choice(REGIMES),
+                volatility_regime=rng.choice(VOLATILITY_REGIMES),
+                session=rng.choice(SESSIONS),
+                symbol=rng.choice(("BTC", "ETH", "XAUUSD")),
+                direction=rng.choice(("long", "short")),
+            )
+        )
+    return episodes
+
+
+def edge(rng: random.Random, *, inside: float = 0.75, outside: float = 0.45) -> list[Episode]:
+    """500 trades, exactly 80 of them in one regime, where they win more often."""
+    chosen = set(rng.sample(range(500), 80))
+    episodes = noise(rng)
+    for number, episode in enumerate(episodes):
+        r = 1.0 if rng.random() < (inside if number in chosen else outside) else -1.0
+        context = replace(episode.context, regime="trending_up" if number in chosen else rng.choice(REGIMES[1:]))
+        episodes[number] = replace(episode, pnl=r, outcome=Outcome(value=r, unit="R"), context=context)
+    return episodes
+
+
+def induces(episodes: Sequence[Episode]) -> bool:
+    return bool(learn_all(episodes, knowledge=NOTHING).induced)
+
+
+def finds_the_edge(episodes: Sequence[Episode]) -> bool:
+    induced = learn_all(episodes, knowledge=NOTHING).induced
+    return any(belief.domain == UP and belief.claims == "above" for belief in induced)
+
+
+def hits(test: Callable[[Sequence[Episode]], bool], make: Callable[[random.Random], list[Episode]], runs: int) -> int:
+    return sum(test(make(random.Random(seed))) for seed in range(runs))
+
+
+def test_seven_of_ten_give_eight_and_four() -> None:
+    belief = a_belief(prior=(1.0, 1.0))
+    held = posterior(fed(belief, (an_episode(n, r=1 if n < 7 else -1, regime="trending_up") for n in range(10))))
+    assert (held.alpha, held.beta, held.n, held.confidence) == (8.0, 4.0, 10, 8 / 12)
+    assert held.uncertainty == pytest.approx(32 / (144 * 13))
+
+
+@pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
+def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(claims: Claim, win_rate: float) -> None:
+    held = posterior(Standing(belief=a_belief(claims=claims)))
+    assert (held.alpha, held.beta, held.n) == (2.0, 1.0, 0)
+    assert held.win_rate == pytest.approx(win_rate)
+    assert held.credibility == pytest.approx(0.75)
+    assert held.win_rate_interval[0] < win_rate < held.win_rate_interval[1]
+
+
+def test_a_loss_confirms_a_belief_that_claims_less() -> None:
+    belief = a_belief(claims="below")
+    learned = learn(with_belief(NOTHING, belief), an_episode(1, r=-1, regime="trending_up"))
+    assert [evidence.confirms for evidence in learned.evidence] == [True]
+    assert posterior(standing_of(learned, belief)).alpha == 3.0
+
+
+def test_a_belief_says_where_it_holds() -> None:
+    with pytest.raises(Invalid, match="symbol, direction, session, regime, volatility_regime, or give conditions"):
+        a_belief(domain=Domain(strategy="IM"))
+    assert a_belief(domain=Domain(strategy="IM"), conditions=CONDITIONS).conditions == CONDITIONS
+
+
+@pytest.mark.parametrize("wrong", [{"reference": 1.0}, {"reference": float("nan")}, {"prior": (0.0, 1.0)}])
+def test_a_belief_without_a_possible_rate_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        a_belief(**wrong)
+
+
+def test_an_episode_without_a_dimension_is_no_evidence_about_it() -> None:
+    assert fed(a_belief(), [an_episode(1)]).n == 0
+    assert cells_of(an_episode(1)) == (Domain(strategy="IM"), Domain(strategy="IM", symbol="BTC"))
+
+
+def test_an_episode_lies_in_one_cell_of_each_one_and_two_dimensions() -> None:
+    full = an_episode(1, regime="ranging", volatility_regime="low", session="asia", direction="long")
+    assert [sum(domain.width == width for domain in cells_of(full)) for width in (0, 1, 2)] == [1, 5, 10]
+    assert all(domain.matches(full) for domain in cells_of(full))
+
+
+def test_one_win_in_a_trend_and_nine_losses_elsewhere_say_nothing_about_trends() -> None:
+    belief = a_belief()
+    trades = [an_episode(0, regime="trending_up"), *(an_episode(n, r=-1, regime="ranging") for n in range(1, 10))]
+    learned = learn_all(trades, knowledge=with_belief(NOTHING, belief))
+    assert learned.induced == ()
+    assert [evidence.episode_id for evidence in learned.evidence] == ["e00000"]
+    assert posterior(standing_of(learned, belief)).alpha == 3.0
+
+
+def test_conditions_are_really_checked() -> None:
+    belief = a_belief(conditions=CONDITIONS)
+    trades = [an_episode(n, regime="trending_up", confidence=0.2 * n) for n in range(5)]
+    assert fed(belief, trades, holds=lambda _, episode: (episode.confidence or 0) >= 0.5).n == 2
+    with pytest.raises(Invalid, match="pass `holds`"):
+        fed(belief, trades)
+
+
+def test_only_trades_that_ended_are_evidence() -> None:
+    others = [
+        an_episode(1, regime="trending_up", kind="call"),
+        an_episode(2, regime="trending_up", kind="inaction", pnl=None, outcome=None),
+        an_episode(3, regime="trending_up", pnl=None, outcome=None),
+    ]
+    assert fed(a_belief(), others).n == 0
+    assert fed(a_belief(), [an_episode(4, regime="trending_up", pnl=None)]).n == 1
+
+
+def test_a_seeded_belief_is_fed_by_what_becomes_known_after_it() -> None:
+    belief = a_belief(known_at=T0 + DAY)
+    assert fed(belief, [an_episode(n, regime="trending_up") for n in range(4)]).n == 2
+
+
+def test_evidence_of_another_mode_is_refused() -> None:
+    with pytest.raises(Invalid, match="keep them apart"):
+        learn(NOTHING, an_episode(1, mode="paper"))
+
+
+def test_an_episode_that_comes_late_is_refused() -> None:
+    with pytest.raises(Invalid, match="learn all anew"):
+        learn_all([an_episode(2), an_episode(1)], knowledge=NOTHING)
+
+
+def test_outcomes_weigh_only_where_asked() -> None:
+    belief = a_belief()
+    trades = [an_episode(n, r=r, regime="trending_up") for n, r in enumerate((2.5, 0.5, -1.0))]
+    weighted = with_belief(replace(NOTHING, weighting="outcome"), belief)
+    held = posterior(standing_of(learn_all(trades, knowledge=weighted), belief))
+    assert (held.alpha, held.beta, held.n) == (2.0 + 2.0 + 0.5, 2.0, 3)
+    assert posterior(fed(belief, trades)).alpha == 4.0
+
+
+def test_how_much_is_won_has_its_own_mean_in_each_unit() -> None:
+    percent = an_episode(3, regime="trending_up", outcome=Outcome(value=0.02, unit="pct"))
+    trades = [an_episode(n, r=r, regime="trending_up") for n, r in enumerate((2.0, -1.0, 2.0))]
+    outcomes = fed(a_belief(), [*trades, percent]).outcomes
+    assert (outcomes["R"].n, outcomes["R"].mean, outcomes["pct"].mean) == (3, 1.0, 0.02)
+    low, high = outcomes["R"].interval() or (0.0, 0.0)
+    assert low < 1.0 < high
+    assert outcomes["pct"].interval() is None
+
+
+def test_decay_is_slow_with_time_and_fast_with_the_regime() -> None:
+    standing = Standing(belief=a_belief(known_at=T0))
+    asked = {"now": T0 + 180 * DAY}
+    assert strength(standing, regime="trending_up", now=T0) == 1.0
+    assert strength(standing, regime="trending_up", **asked) == pytest.approx(2**-0.3)
+    assert strength(standing, regime="ranging", **asked) == pytest.approx(0.3 * 2**-0.3)
+    assert strength(standing, regime=None, **asked) == pytest.approx(0.3 * 2**-0.3)
+    anywhere = Standing(belief=a_belief(domain=Domain(symbol="BTC"), known_at=T0))
+    assert strength(anywhere, regime=None, **asked) == pytest.approx(2**-0.3)
+
+
+def test_a_belief_is_retired_at_a_look_once_refuted() -> None:
+    belief = a_belief()
+    trades = [an_episode(n, r=-1, regime="trending_up") for n in range(1, 15)]
+    learned = learn_all(trades, knowledge=with_belief(NOTHING, belief))
+    assert [retired.retired_at for retired in learned.retired] == [trades[9].known_at]
+
+
+def test_evidence_about_a_retired_belief_goes_on() -> None:
+    refuted = [an_episode(n, r=-1, regime="trending_up") for n in range(1, 11)]
+    back = [an_episode(n, regime="trending_up") for n in range(11, 61)]
+    standing = fed(a_belief(), [*refuted, *back])
+    assert standing.belief.retired_at == refuted[-1].known_at
+    assert (standing.n, posterior(standing).alpha) == (60, 52.0)
+
+
+def test_losses_of_one_day_retire_nothing() -> None:
+    trades = [an_episode(n, r=-1, at=T0 + n * timedelta(hours=1), regime="trending_up") for n in range(1, 21)]
+    assert fed(a_belief(), trades).belief.retired_at is None
+
+
+def test_an_open_question_is_worth_testing() -> None:
+    even = [an_episode(n, r=(-1) ** n, regime="trending_up") for n in range(12)]
+    assert worth_testing(fed(a_belief(prior=(1.0, 1.0)), even))
+    assert not worth_testing(fed(a_belief(prior=(1.0, 1.0)), even[:8]))
+    assert not worth_testing(fed(a_belief(), [an_episode(n, regime="trending_up") for n in range(12)]))
+
+
+def test_each_look_after_320_is_at_half_the_former_level() -> None:
+    levels = [level_of_look(n, cells=4) for n in (10, 320, 640, 1280)]
+    assert levels == pytest.approx([0.05 / 24, 0.05 / 24, 0.05 / 48, 0.05 / 96])
+
+
+def counted(days: Sequence[tuple[int, int]], *, from_day: int = 0) -> Cell:
+    """A cell with so many trades and wins a day."""
+    held = {(T0 + (from_day + n) * DAY).date(): DayCount(n=a, wins=b) for n, (a, b) in enumerate(days)}
+    total, wins = sum(a for a, _ in days), sum(b for _, b in days)
+    squares = (sum(a * a for a, _ in days), sum(a * b for a, b in days), sum(b * b for _, b in days))
+    tally = Tally(wins=wins, losses=total - wins, won_weight=wins, lost_weight=total - wins)
+    return Cell(tally=tally, days=held, traded_days=len(days), squares=squares)
+
+
+def test_the_error_of_a_difference_is_that_of_whole_days() -> None:
+    """Ten days of three trades that end alike, in the cell and elsewhere: ten draws each, not thirty."""
+    days = [(3, 3)] * 7 + [(3, 0)] * 3 + [(3, 3)] * 5 + [(3, 0)] * 5
+    found = difference(counted(days[:10]), counted(days))
+    assert found is not None
+    by_hand = sum((each / 10) ** 2 for each in [0.3] * 7 + [-0.7] * 3 + [0.5] * 10) * 10 / 9
+    assert (found.rate, found.elsewhere, found.days) == (0.7, 0.5, 10)
+    assert found.error == pytest.approx(by_hand**0.5)
+
+
+def test_the_error_of_a_difference_is_never_below_binomial() -> None:
+    found = difference(counted([(2, 1)] * 10), counted([(2, 1)] * 30))
+    assert found is not None
+    assert found.error == pytest.approx((0.25 * (1 / 20 + 1 / 40)) ** 0.5)
+    assert found.p == pytest.approx(1.0)
+
+
+def test_a_day_that_was_good_for_all_trades_is_no_difference() -> None:
+    """The cell has half the trades of each day: what a day does to both halves cancels."""
+    found = difference(counted([(4, 4), (4, 0)] * 5), counted([(8, 8), (8, 0)] * 5))
+    assert found is not None
+    assert found.error == pytest.approx((0.25 * (1 / 40 + 1 / 40)) ** 0.5)
+
+
+def test_a_look_on_fewer_than_eight_days_is_skipped() -> None:
+    assert difference(counted([(5, 5)] * 7), counted([(5, 5)] * 7 + [(5, 0)] * 20)) is None
+    assert difference(counted([(5, 5)] * 20), counted([(5, 5)] * 20 + [(5, 0)] * 7)) is None
+    assert difference(counted([(5, 5)] * 20), counted([(5, 5)] * 20)) is None
+
+
+def test_a_strategy_that_always_wins_differs_nowhere() -> None:
+    found = difference(counted([(1, 1)] * 10), counted([(1, 1)] * 30))
+    assert found is not None
+    assert found.p == 1.0
+
+
+def taught() -> tuple[list[Episode], Learned]:
+    trades = [an_episode(n, r=1 if n % 2 else -1, regime="trending_up" if n % 2 else "ranging") for n in range(60)]
+    return trades, learn_all(trades, knowledge=NOTHING)
+
+
+def test_an_induced_belief_keeps_the_rate_elsewhere_and_who_founded_it() -> None:
+    trades, learned = taught()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    founders = founding_evidence(standing_of(learned, belief), trades)
+    assert (belief.claims, belief.reference, belief.source, belief.retired_at) == ("above", 0.0, "induced", None)
+    standing = standing_of(learned, belief)
+    assert (standing.founding.n, standing.tested.n, standing.n) == (len(founders), 30 - len(founders), 30)
+    assert posterior(standing).alpha == 31.0
+    assert posterior(standing, with_founding=False).n == 30 - len(founders)
+    assert all(each.founding and each.confirms and each.known_at <= belief.known_at for each in founders)
+
+
+def test_a_held_belief_is_not_induced_again() -> None:
+    _, learned = taught()
+    domains = [belief.domain for belief in learned.induced]
+    assert len(domains) == len(set(domains)) > 0
+
+
+def test_what_the_owner_retired_is_retired_when_all_is_learned_anew() -> None:
+    trades, learned = taught()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    until = belief.known_at + 5 * DAY
+    before = learn_all((each for each in trades if each.known_at <= until), knowledge=NOTHING).knowledge
+    changed = with_belief(before, replace(belief, retired_at=until))
+    carried_on = learn_all((each for each in trades if each.known_at > until), knowledge=changed)
+    anew = learn_all(trades, knowledge=NOTHING, retirements={belief.id: until})
+    assert carried_on.knowledge == anew.knowledge
+
+
+EPISODES = st.lists(
+    st.tuples(
+        st.integers(0, 20),
+        st.booleans(),
+        st.sampled_from((*REGIMES[:2], None)),
+        st.sampled_from(("BTC", "ETH")),
+        st.sampled_from(("long", "short", None)),
+        st.sampled_from(("IM", "VB")),
+        st.integers(0, 3),
+    ),
+    max_size=60,
+)
+
+
+@given(EPISODES, st.integers(0, 60))
+def test_learned_one_by_one_is_learned_at_once_is_learned_in_parts(rows: list[Any], cut: int) -> None:
+    rows.sort(key=lambda row: row[0])
+    trades = [
+        an_episode(
+            n,
+            r=1.3 if win else -0.7,
+            at=T0 + day * DAY / 2,
+            ended_at=T0 + (day - late) * DAY / 2,
+            regime=regime,
+            symbol=symbol,
+            direction=direction,
+            strategy_name=strategy,
+        )
+        for n, (day, win, regime, symbol, direction, strategy, late) in enumerate(rows)
+    ]
+    start = with_belief(NOTHING, a_belief(known_at=T0 + 2 * DAY))
+    at_once = learn_all(trades, knowledge=start)
+    knowledge, evidence = start, list[Any]()
+    for trade in trades:
+        learned = learn(knowledge, trade)
+        knowledge, evidence = learned.knowledge, [*evidence, *learned.evidence]
+    assert knowledge == at_once.knowledge
+    assert tuple(evidence) == at_once.evidence
+    past = learn_all(trades[:cut], knowledge=start).knowledge
+    assert learn_all(trades[cut:], knowledge=past).knowledge == knowledge
+
+
+def test_learning_leaves_what_was_known_as_it_was() -> None:
+    before = learn_all(noise(random.Random(1), trades=50), knowledge=NOTHING).knowledge
+    copy = learn_all(noise(random.Random(1), trades=50), knowledge=NOTHING).knowledge
+    learn_all(noise(random.Random(1), trades=80)[50:], knowledge=before)
+    assert before == copy
+
+
+def test_the_days_at_hand_are_enough_to_learn_from() -> None:
+    """Of cells that are not looked at, only the day of the episode is read."""
+    trades = noise(random.Random(2), trades=26, a_day=2)
+    knowledge = learn_all(trades[:-1], knowledge=NOTHING).knowledge
+    day = trades[-1].ended_at.date()
+    part = {name: knowledge.cells[name] for name in cells_of(trades[-1]) if name in knowledge.cells}
+    part = {
+        name: replace(cell, days={at: count for at, count in cell.days.items() if at == day})
+        if cell.tally.n + 1 not in (10, 20) and name.width
+        else cell
+        for name, cell in part.items()
+    }
+    whole = learn(knowledge, trades[-1]).knowledge
+    learned = learn(replace(knowledge, cells=part), trades[-1]).knowledge
+    assert learned.seen == whole.seen
+    assert all(cell.squares == whole.cells[name].squares for name, cell in learned.cells.items())
+    assert all(cell.traded_days == whole.cells[name].traded_days for name, cell in learned.cells.items())
+
+
+def test_a_few_runs_of_noise_induce_nothing() -> None:
+    assert hits(induces, lambda rng: noise(rng, trades=200, a_day=4, together=0.5), 6) == 0
+
+
+def test_an_edge_is_found_in_most_of_a_few_runs() -> None:
+    assert hits(finds_the_edge, edge, 3) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"a_day": 5},
+        {"a_day": 5, "together": 0.5},
+        {"a_day": 5, "together": 0.5, "whole_days": True},
+    ],
+    ids=["independent", "independent, five a day", "by day", "by day with its regime"],
+)
+def test_noise_induces_anything_in_at_most_one_run_of_twenty(how: dict[str, Any]) -> None:
+    found = hits(induces, lambda rng: noise(rng, **how), 300)
+    assert rate_bounds(found, 300)[1] <= 0.05, f"{found} of 300"
+
+
+@pytest.mark.slow
+def test_an_edge_in_80_of_500_trades_is_found_in_four_runs_of_five() -> None:
+    found = hits(finds_the_edge, edge, 300)
+    assert rate_bounds(found, 300)[0] >= 0.8, f"{found} of 300"
+
+
+@pytest.mark.parametrize(
+    ("truth", "gain", "loss"), [(0.35, 2.5, -1.0), (0.8, 0.3, -1.0), (0.9, 0.2, -3.0)], ids=["35 %", "80 %", "90 %"]
+)
+@pytest.mark.parametrize("claims", ["above", "below"])
+@pytest.mark.slow
+def test_nine_of_ten_intervals_hold_the_true_win_rate(truth: float, gain: float, loss: float, claims: Claim) -> None:
+    belief, covered = a_belief(claims=claims), 0
+    for seed in range(1000):
+        rng = random.Random(seed)
+        results = [gain if rng.random() < truth else loss for _ in range(80)]
+        standing = fed(belief, (an_episode(n, r=r, regime="trending_up") for n, r in enumerate(results)))
+        low, high = posterior(standing).win_rate_interval
+        covered += low <= truth <= high
+    assert 850 <= covered <= 950, f"{covered} of 1000"

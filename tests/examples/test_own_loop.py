@@ -1,0 +1,15 @@
+"""The loop of one's own runs as it stands, and shows what it says it shows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_it_trades_a_day_and_prints_what_the_agent_was_shown() -> None:
+    program = [sys.executable, str(ROOT / "examples" / "own_loop.py")]
+    printed = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("## Recent activity (this session)\n")
+    assert "- executed orders today (UTC): " in printed
+    assert "trades closed" in printed.splitlines()[-1]

@@ -1,0 +1,164 @@
+"""Backtests: the same bytes every time, nothing seen ahead of time, markets that rest."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from backsight.core.decision import Decided, Sight
+from backsight.core.errors import Invalid
+from backsight.core.market import Bar
+from backsight.core.orders import Order
+from backsight.core.simulated import simulated_bars
+from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
+from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
+from backsight.runtime.clock import SimulatedClock
+from backsight.runtime.load import Authored, example, load_agent
+from support import dump
+
+START = datetime(2025, 1, 6, tzinfo=UTC)
+EXAMPLES = {
+    "volatility_breakout.py": "VolatilityBreakout",
+    "intraday_momentum.py": "IntradayMomentum",
+    "mean_reversion.py": "MeanReversion",
+}
+TERMS = PaperTerms(fee_rate=0.0005, slippage=0.0002, funding_rate=0.0001)
+
+
+def market(days: int = 9, *, seed: int = 7, rests: bool = False) -> dict[str, list[Bar]]:
+    rng = random.Random(seed)
+    bars = simulated_bars(
+        rng, symbol="BTC/USDT", start=START, days=days, price=98_000.0, daily_atr=3_100.0, rests=rests
+    )
+    return {"BTC/USDT": bars}
+
+
+def run(
+    memory: Memory,
+    clock: SimulatedClock,
+    agent: Authored,
+    bars: dict[str, list[Bar]],
+    *,
+    terms: PaperTerms = TERMS,
+    every: timedelta = timedelta(hours=1),
+) -> BacktestRun:
+    clock.at = START
+    record_history(memory, clock, bars)
+    clock.at = START
+    account = memory.open_account(venue="simulated", name="paper", mode="sim").account
+    memory.save_strategy(name=agent.name, thesis=agent.thesis)
+    home = memory.deploy(strategy_name=agent.name, account="paper").deployment
+    broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=terms)
+    return run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars, every=every)
+
+
+@contextmanager
+def simulation() -> Iterator[tuple[Memory, SimulatedClock]]:
+    clock = SimulatedClock(START)
+    with open_simulation(clock) as memory:
+        yield memory, clock
+
+
+def made(file: str) -> Authored:
+    return load_agent(f"{example(file)}:{EXAMPLES[file]}")
+
+
+@pytest.mark.parametrize("file", EXAMPLES)
+def test_an_example_run_twice_leaves_the_same_rows(file: str) -> None:
+    dumps = []
+    for _ in range(2):
+        with simulation() as (memory, clock):
+            assert run(memory, clock, made(file), market()).closed >= 1
+            assert memory.verify_audit().intact
+            dumps.append(dump(memory))
+    assert dumps[0] == dumps[1]
+
+
+@pytest.mark.parametrize("reports_fills", [True, False])
+def test_a_backtest_leaves_the_same_rows_on_every_database(url: str, reports_fills: bool) -> None:
+    bars, terms = market(days=4), replace(TERMS, reports_fills=reports_fills)
+    with simulation() as (memory, clock):
+        run(memory, clock, made("mean_reversion.py"), bars, terms=terms)
+        expected = dump(memory)
+    clock = SimulatedClock(START)
+    with open_memory(url, owner="me", actor="simulation", clock=clock) as memory:
+        run(memory, clock, made("mean_reversion.py"), bars, terms=terms)
+        assert dump(memory) == expected
+
+
+class Peeking:
+    """Remembers what it saw, and buys once."""
+
+    name, thesis = "Peeking", "None."
+    rules: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.seen: list[Sight] = []
+
+    def decide(self, sight: Sight) -> Decided:
+        self.seen.append(sight)
+        order = Order(symbol="BTC/USDT", quantity=0.01, reason="once") if len(self.seen) == 3 else None
+        return Decided(order=order, reason="waiting")
+
+
+def test_an_agent_sees_nothing_that_is_not_closed() -> None:
+    agent = Peeking()
+    with simulation() as (memory, clock):
+        run(memory, clock, agent, market(days=2))
+    for sight in agent.seen:
+        assert max(bar.closes_at for bar in sight.bars["BTC/USDT"]) <= sight.opened.at
+        (context,) = sight.opened.contexts
+        assert context.price == sight.bars["BTC/USDT"][-1].close == sight.marks["BTC/USDT"]
+
+
+def test_what_comes_later_changes_nothing_that_was_seen_before() -> None:
+    """A store that holds the future: with other bars after an instant, everything up to it is the same."""
+    bars, agents = market(days=3), (Peeking(), Peeking())
+    until = START + timedelta(days=1)
+    changed = [
+        bar if bar.closes_at <= until else replace(bar, open=1.0, high=2.0, low=0.5, close=1.5)
+        for bar in bars["BTC/USDT"]
+    ]
+    for agent, series in zip(agents, (bars["BTC/USDT"], changed), strict=True):
+        with simulation() as (memory, clock):
+            run(memory, clock, agent, {"BTC/USDT": series})
+    shown = [[sight.opened for sight in agent.seen if sight.opened.at <= until] for agent in agents]
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 24
+
+
+def test_there_are_no_ticks_while_a_market_rests() -> None:
+    agent = Peeking()
+    with simulation() as (memory, clock):
+        ran = run(memory, clock, agent, market(days=14, rests=True))
+    instants = [sight.opened.at for sight in agent.seen]
+    assert ran.ticks == len(instants) < 14 * 24
+    assert not [at for at in instants if at.isoweekday() == 6 and at.hour > 0]
+
+
+def test_a_position_is_carried_over_a_rest() -> None:
+    with simulation() as (memory, clock):
+        ran = run(memory, clock, Peeking(), market(days=14, rests=True))
+        assert (ran.opened, ran.closed) == (1, 0)
+        page = memory.list_decisions(deployment="Peeking@paper", kind="executed")
+        (decision,) = page.decisions
+        assert decision.reason == "once"
+        held = memory.get_trade(trade_id=decision.opened[0])
+        assert held.mark is not None
+        assert held.mark.at == ran.last_at
+        assert held.trade.funding < 0
+
+
+def test_bars_too_few_for_one_decision_are_refused() -> None:
+    with simulation() as (memory, clock), pytest.raises(Invalid, match="bars: no interval is complete"):
+        run(memory, clock, Peeking(), {"BTC/USDT": market()["BTC/USDT"][:5]})
+
+
+def test_the_drawdown_is_from_the_peak() -> None:
+    with simulation() as (memory, clock):
+        ran = run(memory, clock, Peeking(), market(days=2))
+    assert replace(ran, equity=(100.0, 120.0, 90.0, 130.0)).drawdown == 0.25

@@ -1,0 +1,138 @@
+"""A deployment run by the clock, and the same session lived through again."""
+
+import logging
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from backsight.core.decision import Decided, Sight
+from backsight.core.errors import Conflict
+from backsight.core.market import Bar
+from backsight.core.orders import Order
+from backsight.core.simulated import simulated_bars
+from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
+from backsight.ops.ticks import order_of, snapshots_of
+from backsight.runtime.live import run_live
+from backsight.runtime.replay import recorded_session, replay
+from backsight.testing import T0, FakeClock
+from support import dump, fresh_postgres
+
+START = T0 - timedelta(days=1)
+TERMS = PaperTerms(fee_rate=0.0005, slippage=0.0002)
+BARS = simulated_bars(random.Random(3), symbol="BTC", start=START, days=2, price=100.0, daily_atr=4.0)
+
+
+class Bars:
+    """A feed of bars that are known beforehand."""
+
+    def closed_bars(self, symbol: str, *, until: datetime) -> Sequence[Bar]:
+        return [bar for bar in BARS if bar.closes_at <= until]
+
+
+class Turning:
+    """In, more, the other way, out; and it fails once if told to."""
+
+    def __init__(self, *, fails_at: int | None = None) -> None:
+        self.calls = 0
+        self.fails_at = fails_at
+
+    def decide(self, sight: Sight) -> Decided:
+        self.calls += 1
+        if self.calls == self.fails_at:
+            raise RuntimeError("the model is away")
+        quantity = {2: 10.0, 5: 5.0, 8: -30.0, 12: 15.0}.get(self.calls)
+        if quantity is None:
+            return Decided(reason="nothing to do")
+        order = Order(symbol="BTC", quantity=quantity, reason=f"call {self.calls}")
+        return Decided(order=order, confidence=0.6, model="m-1", input_tokens=100, cost=0.01, citations=("rule 3",))
+
+
+def deployed(memory: Memory) -> str:
+    account = memory.open_account(venue="paper", name="live", mode="paper", currency="EUR").account
+    memory.save_strategy(name="Turning")
+    memory.deploy(strategy_name="Turning", account="live", memory_holdout=0.2)
+    return account.id
+
+
+def lived(memory: Memory, clock: FakeClock, agent: Turning, *, ticks: int = 16) -> int:
+    """A session by the hour: the market moves on while the loop waits."""
+    broker = PaperBroker(deployed(memory), at=START, cash=1_000.0, terms=TERMS)
+    left = [ticks]
+
+    def wait_until(at: datetime) -> bool:
+        broker.advance([bar for bar in BARS if clock.now() < bar.closes_at <= at])
+        clock.at, left[0] = at, left[0] - 1
+        return left[0] >= 0
+
+    clock.at = START
+    return run_live(
+        memory,
+        broker,
+        agent,
+        Bars(),
+        deployment="Turning@live",
+        symbols=["BTC"],
+        every=timedelta(hours=1),
+        clock=clock,
+        wait_until=wait_until,
+        usd_rate=lambda: 1.1,
+    )
+
+
+def test_it_ticks_at_every_whole_hour_until_told_to_stop(memory: Memory, clock: FakeClock) -> None:
+    assert lived(memory, clock, Turning()) == 16
+    decisions = recorded_session(memory, "Turning@live")
+    assert [each.at - START for each in decisions] == [timedelta(hours=n) for n in range(1, 17)]
+    long, short = reversed(memory.list_trades(deployment="Turning@live").trades)
+    assert [(each.direction, each.size, each.exit_reason) for each in (long, short)] == [
+        ("long", 15.0, "call 8"),
+        ("short", 15.0, "call 12"),
+    ]
+    assert long.realized_pnl_usd == pytest.approx((long.realized_pnl or 0.0) * 1.1)
+    assert memory.verify_audit().intact
+
+
+def test_a_tick_that_fails_is_logged_and_made_good_by_the_next(
+    memory: Memory, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR, logger="backsight"):
+        assert lived(memory, clock, Turning(fails_at=4)) == 15
+    assert "failed and is missed" in caplog.text
+    assert "the model is away" in caplog.text
+    assert len(memory.list_trades(deployment="Turning@live").trades) == 2
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
+def test_a_recorded_session_replayed_leaves_the_same_rows_and_showed_the_same(
+    memory: Memory, clock: FakeClock, target: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lived(memory, clock, Turning())
+    session = recorded_session(memory, "Turning@live")
+    folder = tmp_path_factory.mktemp("replayed")
+    url = f"sqlite:///{folder}/again.db" if target == "sqlite" else fresh_postgres()
+    later = FakeClock(T0)
+    with open_memory(url, owner="ana", actor="test", clock=later) as again:
+        deployed(again)
+        later.at = START
+        replay(again, later, session, deployment="Turning@live", bars={"BTC": BARS})
+        assert [each.shown_hash for each in recorded_session(again, "Turning@live")] == [
+            each.shown_hash for each in session
+        ]
+        assert dump(again) == dump(memory)
+
+
+def test_a_replay_with_another_decision_is_a_conflict_that_names_the_tick(memory: Memory, clock: FakeClock) -> None:
+    lived(memory, clock, Turning())
+    decision = recorded_session(memory, "Turning@live")[1]
+    before, after = snapshots_of(decision)
+    order, verdict = order_of(decision), decision.verdict
+    tick = RecordedTick(at=decision.at, sequence=0, before=before, after=after, order=order, verdict=verdict)
+    broker = ReplayBroker([tick])
+    broker.turn_to_next()
+    assert broker.snapshot() == before
+    with pytest.raises(Conflict, match="replay with the agent that was recorded"):
+        broker.submit(Order(symbol="BTC", quantity=1.0))
+    with pytest.raises(Conflict, match="the recording has ended"):
+        broker.turn_to_next()

@@ -1,0 +1,58 @@
+"""The last bars by a horizon: read anew, or moved on in a store that lives in one process."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from backsight.core.instants import Horizon
+from backsight.core.market import Bar
+from backsight.memory import Memory, open_memory, open_simulation
+from backsight.store.bars import intervals, last_bars
+from backsight.testing import FakeClock
+
+NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
+OPENINGS = [  # midnight in New York: the clocks change on the eighth
+    *(datetime(2026, 3, day, 5, tzinfo=UTC) for day in (5, 6, 7)),
+    *(datetime(2026, 3, day, 4, tzinfo=UTC) for day in (10, 11)),
+]
+
+
+def a_day(opened_at: datetime, seconds: int = 86_400) -> Bar:
+    return Bar(symbol="SPY", interval_seconds=seconds, opened_at=opened_at, open=10.0, high=11.0, low=9.0, close=10.0)
+
+
+def read(memory: Memory, at: datetime, count: int = 3) -> list[datetime]:
+    with memory.reading() as connection:
+        found = last_bars(connection, "me", Horizon(as_of=at), symbol="SPY", counts={86_400: count})
+    return [bar.opened_at for bar in found.get(86_400, [])]
+
+
+@pytest.mark.parametrize("hours", [1, 5, 23, 24, 31])
+def test_a_window_that_moves_on_is_the_one_that_is_read_anew(hours: int, tmp_path: object) -> None:
+    with (
+        open_simulation(FakeClock(NOON)) as private,
+        open_memory(f"sqlite:///{tmp_path}/s.db", owner="me", clock=FakeClock(NOON)) as shared,
+    ):
+        for memory in (private, shared):
+            memory.record_bars(bars=[a_day(at) for at in OPENINGS])
+        at = OPENINGS[0]
+        while at < NOON:
+            assert read(private, at) == read(shared, at), at
+            at += timedelta(hours=hours)
+
+
+def test_bars_recorded_meanwhile_are_in_the_next_window() -> None:
+    with open_simulation(FakeClock(NOON)) as memory:
+        memory.record_bars(bars=[a_day(at) for at in OPENINGS[1:]])
+        assert read(memory, NOON, count=10) == OPENINGS[1:]
+        memory.record_bars(bars=[a_day(OPENINGS[0]), a_day(OPENINGS[1])])
+        assert read(memory, NOON, count=10) == OPENINGS
+
+
+def test_the_lengths_are_found_shortest_first(memory: Memory, clock: FakeClock) -> None:
+    clock.at = NOON
+    lengths = [60, 300, 7 * 60, 3600, 86_400]
+    memory.record_bars(bars=[a_day(OPENINGS[0], seconds=length) for length in reversed(lengths)])
+    with memory.reading() as connection:
+        assert intervals(connection, "ana", "SPY") == tuple(lengths)
+        assert intervals(connection, "ana", "QQQ") == ()

@@ -1,0 +1,83 @@
+"""`backsight backtest`: a strategy over a file of bars, a summary, and a store to keep."""
+
+import csv
+import random
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from backsight.core.simulated import simulated_bars
+from backsight.memory import open_memory
+from backsight.runtime.load import example
+
+PROGRAM = [sys.executable, "-m", "backsight", "backtest"]
+REVERSION = f"{example('mean_reversion.py')}:MeanReversion"
+
+
+@pytest.fixture(scope="module")
+def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bars") / "btc.csv"
+    start = datetime(2025, 1, 6, tzinfo=UTC)
+    series = simulated_bars(random.Random(7), symbol="X", start=start, days=8, price=98_000.0, daily_atr=3_100.0)
+    with path.open("w", newline="") as file:
+        written = csv.writer(file)
+        written.writerow(["time", "open", "high", "low", "close", "volume"])
+        written.writerows([bar.opened_at.isoformat(), *bar.prices, bar.volume] for bar in series)
+    return path
+
+
+def told(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
+
+
+def test_it_shows_how_the_strategy_did_and_keeps_the_store(bars: Path, tmp_path: Path) -> None:
+    store = tmp_path / "kept.db"
+    ran = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store))
+    assert ran.returncode == 0, ran.stderr
+    for word in ("Trading MeanReversion", "equity", "largest drawdown", "(n=", "exits", "ticks in", "peak memory"):
+        assert word in ran.stdout
+    with open_memory(f"sqlite:///{store}", owner="me") as memory:
+        (summary,) = memory.get_my_deployments().deployments
+        assert f"{summary.tally.trades} closed, {summary.tally.wins} won" in ran.stdout
+        assert summary.deployment.mode == "sim"
+        assert memory.verify_audit().intact
+
+
+def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_path: Path) -> None:
+    store = tmp_path / "kept.db"
+    ran = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store), "--no-fills")
+    assert ran.returncode == 0, ran.stderr
+    with open_memory(f"sqlite:///{store}", owner="me") as memory:
+        trades = memory.list_trades().trades
+        assert trades
+        assert all(trade.inferred for trade in trades)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing.py:Nothing"], "NotFound: strategy: no file 'nothing.py'"),
+        (["nowhere.at.all:Nothing"], "NotFound: strategy: nowhere.at.all"),
+        ([str(example("mean_reversion.py"))], "Invalid: strategy: "),
+        ([f"{example('mean_reversion.py')}:MeanReversal"], "did you mean 'MeanReversion'?"),
+        ([f"{example('mean_reversion.py')}:Order"], "strategy: "),
+        ([REVERSION, "--max-leverage", "0"], "Invalid: max_leverage: "),
+        ([REVERSION, "--every", "0"], "Invalid: every: "),
+        ([REVERSION, "--timezone", "Mars"], "Invalid: timezone: "),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(bars: Path, words: list[str], said: str) -> None:
+    ran = told(*words, "--bars", str(bars), "--symbol", "BTC/USDT")
+    assert ran.returncode == 1
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_an_existing_store_is_left_alone(bars: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.db").write_text("mine")
+    ran = told(REVERSION, "--bars", str(bars), "--store", str(tmp_path / "mine.db"))
+    assert ran.stderr.startswith("Conflict: store: ")
+    assert (tmp_path / "mine.db").read_text() == "mine"
