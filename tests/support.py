@@ -87,6 +87,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         file.write("time,open,high,low,close,volume\n2026-06-04T08:00:00Z,10,12,9,11,5\n")
         file.flush()
         memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)
+    memory.record_equity(account="main", equity=10_000.0)
     ticked(memory, clock, deployment="VolBreakout@main")
 
 

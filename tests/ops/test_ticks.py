@@ -1076,3 +1076,17 @@ def test_a_snapshot_older_than_the_last_one_is_refused(desk: Desk) -> None:
     desk.clock.at = at(1)
     with pytest.raises(Conflict, match=r"before\.portfolio\.at: .* ask the broker again"):
         desk.memory.close_tick(deployment=HOME, at=at(1), before=stale, verdict=NOOP)
+
+
+def test_open_trades_are_listed_as_they_stood_then(desk: Desk) -> None:
+    held = desk.enter()
+    other = a_position(1.0, symbol="ETH")
+    desk.tick(1, [held, other])
+    desk.tick(2, [other])
+    listed = desk.memory.list_trades
+    assert [(trade.symbol, trade.open_size) for trade in listed(status="open").trades] == [("ETH", 1.0)]
+    assert [trade.symbol for trade in listed(status="open", as_of=at(1)).trades] == ["ETH", "BTC"]
+    first = listed(status="open", as_of=at(1), limit=1)
+    rest = listed(status="open", as_of=at(1), limit=1, cursor=first.next_cursor)
+    assert [trade.symbol for trade in rest.trades] == ["BTC"]
+    assert [trade.symbol for trade in listed().trades] == ["BTC"]

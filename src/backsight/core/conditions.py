@@ -279,7 +279,7 @@ def values_of(
     """What is known at an instant, by the names that conditions use; what is not known is left out.
 
     Where the context lacks the session, hour and day, `now` tells them; its drawdown, losses and confidence are the
-    agent's state (seed 004 §2.6), so where it lacks them the mood tells them.
+    agent's state, so where it lacks them the mood tells them.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, 13, tzinfo=UTC)

@@ -105,7 +105,7 @@ def _moments(rows: Sequence[PositionRow]) -> Iterator[tuple[datetime, int]]:
 
 
 def _without_dust(log: PositionLog) -> list[Holdings]:
-    """What every row holds, but for remainders below a billionth of the most that was held: those are flat (spec 1)."""
+    """What every row holds, but for remainders below a billionth of the most that was held: those are flat."""
     peaks: dict[str, float] = {}
     found: list[Holdings] = []
     for row in log.rows:

@@ -20,7 +20,7 @@ from backsight.importers.bars import Opening, instant_of, json_lines, number_of,
 
 CASH = "CASH"
 QUANTITY_TOLERANCE = 1e-9
-"""Quantities differ where they do by more than this share of the larger one; a holding below it is flat (spec 1)."""
+"""Quantities differ where they do by more than this share of the larger one; a holding below it is flat."""
 CASH_TOLERANCE = 1e-10
 """Cash changed where it did by more than this share of the larger balance: beyond rounding of doubles."""
 PRICE_TOLERANCE = 1e-6

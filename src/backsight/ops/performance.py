@@ -54,7 +54,7 @@ def get_my_deployments(
         results = stored_trades.results(connection, ctx.owner, horizon)
         shown = [each for each in known if wanted is None or each.id == wanted.id]
         recent = {
-            each.id: stored_trades.closed_trades(connection, ctx.owner, horizon, limit=RECENT, deployment_id=each.id)
+            each.id: stored_trades.trades(connection, ctx.owner, horizon, limit=RECENT, deployment_id=each.id)
             for each in shown
             if detail == "trades"
         }

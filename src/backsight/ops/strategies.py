@@ -105,7 +105,7 @@ def deploy(
     """Deploy one strategy version on one account."""
     with ctx.writing() as transaction:
         connection = transaction.connection
-        held = _account(connection, ctx.owner, account)
+        held = account_named(connection, ctx.owner, account)
         strategy = stored.strategy(connection, ctx.owner, strategy_name, version)
         if strategy is None:
             which = "" if version is None else f" version {version}"
@@ -126,7 +126,7 @@ def deployment_named(connection: Connection, owner: str, named: str) -> Deployme
 
 def account_of(connection: Connection, home: Deployment) -> Account:
     """The account that a deployment runs on."""
-    return _account(connection, home.owner_id, home.account_id)
+    return account_named(connection, home.owner_id, home.account_id)
 
 
 def imported_deployment(
@@ -191,7 +191,8 @@ def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str
     return deployment
 
 
-def _account(connection: Connection, owner: str, named: str) -> Account:
+def account_named(connection: Connection, owner: str, named: str) -> Account:
+    """The account of this name or id, or `NotFound` with the nearest one there is."""
     found = stored.account(connection, owner, named)
     if found is None:
         names = stored.account_names(connection, owner)

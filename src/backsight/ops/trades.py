@@ -15,7 +15,7 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark
-from backsight.core.trades.trade import Outcome, Trade, minutes_between, outcome_of, risk_to_stop
+from backsight.core.trades.trade import Outcome, Trade, TradeStatus, minutes_between, outcome_of, risk_to_stop
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
@@ -265,20 +265,21 @@ def list_trades(
     deployment: Annotated[Key | None, "Only trades of this deployment, by name or id."] = None,
     direction: Annotated[Direction | None, "Only trades this way."] = None,
     mode: Annotated[Mode | None, "Only live, paper or simulated trades."] = None,
-    since: Annotated[Instant | None, "Only trades closed at or after this instant."] = None,
-    until: Annotated[Instant | None, "Only trades closed before this instant."] = None,
+    status: Annotated[TradeStatus, "Trades that are closed, or those still open."] = "closed",
+    since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,
+    until: Annotated[Instant | None, "Only trades closed (or opened, if open) before this instant."] = None,
     limit: Annotated[Limit, "How many at most."] = 20,
     cursor: Annotated[Cursor | None, "The next_cursor of the page before."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> TradePage:
-    """List closed trades, newest first, a page at a time."""
+    """List trades, newest first, a page at a time: closed ones, or those still open."""
     horizon = ctx.horizon(as_of, seen_at)
     asked = ctx.asked(without=("cursor", "limit"))
     before = None if cursor is None else read_cursor(cursor, query=asked)
     with ctx.reading() as connection:
         home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        found = stored.closed_trades(
+        found = stored.trades(
             connection,
             ctx.owner,
             horizon,
@@ -291,11 +292,13 @@ def list_trades(
             deployment_id=None if home is None else home.id,
             side=direction,
             mode=mode,
+            status=status,
         )
     page = tuple(found[:limit])
-    more = (
-        cursor_after(page[-1].closed_at or page[-1].known_at, page[-1].id, query=asked) if len(found) > limit else None
-    )
+    more = None
+    if len(found) > limit:
+        last = page[-1]
+        more = cursor_after(last.closed_at or last.opened_at or last.known_at, last.id, query=asked)
     return TradePage(trades=page, next_cursor=more, as_of=horizon.as_of)
 
 
@@ -429,7 +432,7 @@ def _runs_by_ticks(transaction: Transaction, home: Deployment) -> bool:
 
 def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: Told, note: Note) -> RememberedTrade:
     """The trade of the ledger that is meant, with what is said of it added; a correction, known from now on."""
-    closed = stored.closed_trades(
+    closed = stored.trades(
         transaction.connection,
         ctx.owner,
         Horizon(as_of=LAST_INSTANT),

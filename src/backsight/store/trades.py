@@ -13,7 +13,7 @@ from backsight.core.risk_state import Close
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.mark import PositionMark, Reach
-from backsight.core.trades.trade import Trade
+from backsight.core.trades.trade import Trade, TradeStatus
 from backsight.store.mapping import noun
 from backsight.store.reading import OWNED, Columns, asked, fetch, fetch_one, known, known_asked, matching, owned, within
 
@@ -79,7 +79,7 @@ def recent_equal(connection: Connection, owner: str, request_digest: str, since:
     return fetch_one(connection, TRADES, statement.order_by(c.recorded_at.desc(), c.id))
 
 
-def closed_trades(
+def trades(
     connection: Connection,
     owner: str,
     horizon: Horizon,
@@ -88,23 +88,28 @@ def closed_trades(
     before: tuple[datetime, str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    status: TradeStatus = "closed",
     **equal: str | None,
 ) -> list[Trade]:
-    """Closed trades, newest first; `before` continues after a page's last (closed_at, id)."""
+    """Trades by status, newest first: closed ones by their close, open ones by their entry.
+
+    `before` continues after a page's last (instant, id).
+    """
+    column = "exit_tick_at" if status == "closed" else "entry_tick_at"
 
     def where(c: Columns) -> Iterator[ColumnElement[bool]]:
-        yield from matching(c, status="closed", **equal)
+        instant = c[column]
+        yield from matching(c, status=status, **equal)
         if since is not None:
-            yield c.exit_tick_at >= since
+            yield instant >= since
         if until is not None:
-            yield c.exit_tick_at < until
+            yield instant < until
         if before is not None:
             at, last = before
-            yield or_(c.exit_tick_at < at, and_(c.exit_tick_at == at, c.id > last))
+            yield or_(instant < at, and_(instant == at, c.id > last))
 
-    return fetch(
-        connection, TRADES, known(TRADES, owner, horizon, where).order_by(desc("exit_tick_at"), "id").limit(limit)
-    )
+    newest_first = known(TRADES, owner, horizon, where).order_by(desc(column), "id")
+    return fetch(connection, TRADES, newest_first.limit(limit))
 
 
 def results(

@@ -12,6 +12,7 @@ Json = dict[str, Any]
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff")
 BAR = 6
 WIDE = 140
+WHY = 80
 DIRT_SHOWN = 10
 
 
@@ -27,6 +28,8 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "remember_trade": show_remembered,
         "recall_memories": show_recall,
         "list_trades": show_trades,
+        "list_decisions": show_decisions,
+        "get_recent_activity": show_activity,
         "get_my_deployments": show_deployments,
         "import_positions": show_positions,
         "verify_audit": show_verification,
@@ -77,23 +80,54 @@ def show_trades(to: Console, answer: Json) -> None:
         to.print("No trades known then.", style="dim")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("closed", "symbol", "direction", "strategy", "entry", "exit", "net", "outcome", "id"):
-        table.add_column(name, justify="right" if name in ("entry", "exit", "net", "outcome") else "left")
+    held = all(trade["closed_at"] is None for trade in answer["trades"])
+    when, last = ("opened", "size") if held else ("closed", "exit")
+    for name in (when, "symbol", "direction", "strategy", "entry", last, "net", "outcome", "id"):
+        table.add_column(name, justify="right" if name in ("entry", last, "net", "outcome") else "left")
     for trade in answer["trades"]:
         table.add_row(
-            minute(trade["closed_at"]),
+            minute(trade["opened_at"] if held else trade["closed_at"]),
             Text(trade["symbol"]),
             trade["direction"],
             Text(trade["strategy_name"]),
             f"{trade['entry_price']:,.6g}",
-            "" if trade["exit_price"] is None else f"{trade['exit_price']:,.6g}",
-            money(f"{trade['pnl']:+,.2f}", trade["pnl"]),
+            _figure(trade["open_size"] if held else trade["exit_price"]),
+            money("" if trade["pnl"] is None else f"{trade['pnl']:+,.2f}", trade["pnl"]),
             money(outcome_of(trade), trade["pnl"]),
             trade["id"],
         )
     to.print(table)
     if answer["next_cursor"]:
         to.print(f"More: --cursor {answer['next_cursor']}", style="dim", markup=False, soft_wrap=True)
+
+
+def show_decisions(to: Console, answer: Json) -> None:
+    """Decisions, newest first: what was proposed, why, and what became of it."""
+    if not answer["decisions"]:
+        to.print("No decisions known then.", style="dim")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("tick", "verdict", "symbol", "arm", "equity", "why"):
+        table.add_column(name, justify="right" if name == "equity" else "left")
+    for decision in answer["decisions"]:
+        verdict = decision["verdict"]
+        why = decision["reason"] or verdict["detail"] or ""
+        table.add_row(
+            minute(decision["at"]),
+            Text(" ".join(filter(None, (verdict["kind"], verdict["rule"])))),
+            Text(decision["symbol"] or ""),
+            decision["memory_arm"],
+            f"{decision['equity']:,.2f}",
+            Text(why if len(why) <= WHY else why[: WHY - 1] + "…"),
+        )
+    to.print(table)
+    if answer["next_cursor"]:
+        to.print(f"More: --cursor {answer['next_cursor']}", style="dim", markup=False, soft_wrap=True)
+
+
+def show_activity(to: Console, answer: Json) -> None:
+    """Recent activity as the agent reads it."""
+    to.print(Text(answer["text"] or "Nothing lately."))
 
 
 def show_deployments(to: Console, answer: Json) -> None:
@@ -194,6 +228,10 @@ def rows_of(things: list[Json]) -> Table:
     for thing in things:
         table.add_row(*(Text("" if value is None else str(value)) for value in thing.values()))
     return table
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:,.6g}"
 
 
 def outcome_of(thing: Json) -> str:

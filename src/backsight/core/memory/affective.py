@@ -141,6 +141,19 @@ class Transferred:
 MoodFact = Closed | EquitySeen | Transferred
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquityPoint:
+    """What an account was worth, as somebody recorded it."""
+
+    owner_id: str
+    id: str
+    account_id: str
+    at: datetime
+    equity: float
+    known_at: datetime
+    recorded_at: datetime
+
+
 def trend_of(direction: Direction | None, regime: Regime | None) -> Trend:
     """+1 for an entry with the trend, −1 for one against it, 0 where there is none or it is not known.
 

@@ -500,8 +500,8 @@ def plan_from_belief(
 ) -> Plan | None:
     """The plan that a belief makes, once credible (≥ .9) on enough episodes (≥ 20); None where it makes none.
 
-    Where it claims a worse rate, trades in its domain are skipped; where a better one, confidence is raised by a fifth
-    (seed 004 §2.5). While a plan from the same belief is active there is no second one.
+    Where it claims a worse rate, trades in its domain are skipped; where a better one, confidence is raised by a
+    fifth. While a plan from the same belief is active there is no second one.
     """
     if credibility < BELIEF_CREDIBILITY or n < BELIEF_EPISODES or belief.retired_at is not None:
         return None

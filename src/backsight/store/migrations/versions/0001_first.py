@@ -5,7 +5,7 @@ from alembic import op
 
 from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 
-revision = "0001_0.1.0.dev2"
+revision = "0001_0.1.0.dev3"
 down_revision = None
 
 TEXT, TEXTS, INSTANT, WHOLE, FLAG = PlainText, TextTuple(), UtcInstant(), sa.BigInteger(), sa.Boolean()
@@ -320,6 +320,21 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "id"),
     )
     op.create_index("deployments_by_name", "deployments", ["owner_id", "name"])
+    op.create_table(
+        "equity_points",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("at", INSTANT, nullable=False),
+        sa.Column("equity", DOUBLE, nullable=False),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["owner_id", "account_id"], ["accounts.owner_id", "accounts.id"], name="equity_points_within_accounts"
+        ),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("equity_points_by_account_id_at", "equity_points", ["owner_id", "account_id", "at"])
     op.create_table(
         "fills",
         sa.Column("owner_id", TEXT, nullable=False),

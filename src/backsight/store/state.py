@@ -1,0 +1,64 @@
+"""What the mood is made of at rest: equity that was seen, transfers, and closes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from backsight.core.instants import Horizon
+from backsight.core.memory.affective import Closed, EquityPoint, EquitySeen, MoodFact, Transferred, closed_of
+from backsight.store.decisions import DECISIONS
+from backsight.store.mapping import OWNER, noun
+from backsight.store.memories import EPISODES
+from backsight.store.reading import fetch, fetch_one, known, owned, within
+from backsight.store.trades import FILLS
+
+EQUITY = noun(
+    EquityPoint,
+    "equity_points",
+    within={"accounts": ("account_id",)},
+    indexes=[("account_id", "at")],
+)
+
+
+def equity_point(connection: Connection, owner: str, point_id: str) -> EquityPoint | None:
+    """The equity of this id."""
+    return fetch_one(connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.id == point_id))
+
+
+def closes_of(connection: Connection, owner: str, horizon: Horizon, deployments: Sequence[str]) -> list[Closed]:
+    """The closes of some deployments, each at the instant of its close, as they stood then."""
+    found = fetch(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.deployment_id.in_(deployments)]))
+    return [close for episode in found if (close := closed_of(episode)) is not None]
+
+
+def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> list[MoodFact]:
+    """What an account was seen to be worth, at its ticks and as it was recorded, and what was paid in and out."""
+    c = DECISIONS.table.c
+    ticks = connection.execute(
+        select(c.id, c.at, c.sequence, c.equity)
+        .where(c[OWNER] == owner, c.account_id == account_id, *within(DECISIONS, horizon))
+        .order_by(c.at, c.sequence)
+    )
+    moved = _moved(connection, owner, horizon, account_id)
+    facts: list[MoodFact] = []
+    for tick_id, at, sequence, equity in ticks:
+        amount = moved.pop(at, 0.0)
+        named = {"id": tick_id, "at": at, "known_at": at, "sequence": sequence}
+        facts.append(
+            Transferred(**named, amount=amount, equity_after=equity) if amount else EquitySeen(**named, equity=equity)
+        )
+    points = fetch(
+        connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.account_id == account_id, *within(EQUITY, horizon))
+    )
+    facts += [EquitySeen(id=point.id, at=point.at, known_at=point.at, equity=point.equity) for point in points]
+    return facts
+
+
+def _moved(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> dict[datetime, float]:
+    """What was paid in and out, by the instant of the tick that told of it."""
+    rows = known(FILLS, owner, horizon, lambda c: [c.account_id == account_id, c.kind == "transfer"]).subquery()
+    moved: dict[datetime, float] = {}
+    for at, amount in connection.execute(select(rows.c.known_at, rows.c.amount).order_by(rows.c.at, rows.c.id)):
+        moved[at] = moved.get(at, 0.0) + amount
+    return moved
