@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine, event, select, text
 
+from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory
@@ -88,6 +89,10 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         file.flush()
         memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)
     memory.record_equity(account="main", equity=10_000.0)
+    memory.create_trading_plan(
+        condition={"regime": "ranging"}, action={"type": "skip_trade"}, reasoning="three losses there"
+    )
+    memory.check_active_plans(deployment="VolBreakout@main", context=ContextVector(regime="ranging"))
     ticked(memory, clock, deployment="VolBreakout@main")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
 from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
 from backsight.adapters.clocks import SystemClock
-from backsight.ops import admin, events, performance, positions, recall, state, strategies, ticks, trades
+from backsight.ops import admin, events, performance, plans, positions, recall, state, strategies, ticks, trades
 from backsight.ops.context import Context
 from backsight.ops.operation import Operation, operation_of
 from backsight.ports import Clock
@@ -62,6 +62,10 @@ class Memory(Context):
     recall_memories = recall.recall_memories
     get_agent_state = state.get_agent_state
     record_equity = state.record_equity
+    create_trading_plan = plans.create_trading_plan
+    check_active_plans = plans.check_active_plans
+    list_plans = plans.list_plans
+    cancel_plan = plans.cancel_plan
     open_tick = ticks.open_tick
     close_tick = ticks.close_tick
     list_decisions = ticks.list_decisions

@@ -54,6 +54,13 @@ ENTRY = {
     "model": "m-1",
 }
 
+PLAN = {
+    "condition": {"all": [{"regime": "ranging"}, {"field": "drawdown_pct", "op": "<", "value": 0.15}]},
+    "action": {"type": "skip_trade"},
+    "reasoning": "three losses there",
+    "idempotency_key": "plan one",
+}
+
 FIRST_TRADE = ("remember_trade", a_trade_call(idempotency_key="one", closed_at=LATER, tags=["a b", "é"]))
 
 SCENARIO: list[tuple[str, dict[str, Any]]] = [
@@ -135,6 +142,16 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("get_recent_activity", DEPLOYED),
     ("get_recent_activity", {**DEPLOYED, "as_of": LATER}),
     ("get_recent_activity", {"deployment": "nothing"}),
+    ("create_trading_plan", PLAN),
+    ("create_trading_plan", PLAN),
+    ("create_trading_plan", {**PLAN, "reasoning": "something else"}),
+    ("create_trading_plan", {**PLAN, "condition": {"regimee": "ranging"}}),
+    ("create_trading_plan", {**PLAN, "action": {"type": "hope"}}),
+    ("check_active_plans", {**DEPLOYED, "symbol": "XAUUSD", "context": {"regime": "ranging"}}),
+    ("check_active_plans", {"deployment": "nothing"}),
+    ("list_plans", DEPLOYED),
+    ("list_plans", {"status": "active", "as_of": LATER}),
+    ("cancel_plan", {"plan_id": "nothing"}),
     ("record_equity", {"account": "main", "equity": 9_000.0}),
     ("record_equity", {"account": "main", "equity": 9_000.0}),
     ("record_equity", {"account": "main", "equity": 9_500.0}),
@@ -164,12 +181,14 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             answers[surface] = [call(name, dict(arguments)) for name, arguments in SCENARIO]
             first = answers[surface][SCENARIO.index(FIRST_TRADE)]["trade"]["id"]
             answers[surface].append(call("get_trade", {"trade_id": first}))
+            planned = answers[surface][[name for name, _ in SCENARIO].index("create_trading_plan")]["plan"]["id"]
+            answers[surface].append(call("cancel_plan", {"plan_id": planned, "reason": "no longer so"}))
     return answers
 
 
 @pytest.mark.parametrize("surface", [name for name in SURFACES if name != "python"])
 def test_every_surface_says_the_same(told: dict[str, list[Any]], surface: str) -> None:
-    calls = [*SCENARIO, ("get_trade", {"trade_id": "the first"})]
+    calls = [*SCENARIO, ("get_trade", {"trade_id": "the first"}), ("cancel_plan", {"plan_id": "the first"})]
     for (name, arguments), expected, said in zip(calls, told["python"], told[surface], strict=True):
         assert without_actor(said) == without_actor(expected), (name, arguments)
 
@@ -186,7 +205,7 @@ def without_actor(answer: Any) -> Any:
 
 
 def test_every_operation_succeeds_at_least_once_in_the_scenario(told: dict[str, list[Any]]) -> None:
-    calls = [name for name, _ in SCENARIO] + ["get_trade"]
+    calls = [name for name, _ in SCENARIO] + ["get_trade", "cancel_plan"]
     succeeded = {name for name, answer in zip(calls, told["python"], strict=True) if "error" not in answer}
     assert succeeded == set(OPERATIONS)
 

@@ -22,7 +22,7 @@ from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import lived_in, raw
 
-LINKS = 12
+LINKS = 14
 """How many commands `lived_in` carries out."""
 BY_NAME = {noun.table.name: noun for noun in (*NOUNS, AUDIT)}
 SINGLE = [noun for noun in NOUNS if noun not in (BARS, MARKS, DECISIONS, SEGMENTS)]
@@ -103,7 +103,7 @@ def test_a_row_added_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]
     assert "forged" in finding.key
 
 
-@pytest.mark.parametrize("sequence", [1, 3, 12])
+@pytest.mark.parametrize("sequence", [1, 3, 14])
 def test_a_link_dropped_is_found(lived: Memory, url: str, sequence: int) -> None:
     assert lived.verify_audit().links == LINKS
     with raw(url) as connection:

@@ -9,6 +9,7 @@ NOUNS = {
     "trades": "Remember trades and inactions; list and read them.",
     "ticks": "Run a deployment tick by tick: what to show, and what happened.",
     "state": "See the agent's mood; record what an account is worth.",
+    "plans": "Make plans, see which apply, cancel them.",
     "recall": "Ask which memories matter here and now.",
     "strategies": "Save strategies, open accounts, deploy one on the other.",
     "performance": "See how deployments do.",

@@ -73,6 +73,7 @@ Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_pl
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
 Lines = Annotated[list[Prose], Field(max_length=100)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
+JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
 LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_plain)]
 
@@ -204,6 +205,7 @@ _SAID = {
     "too_short": "is empty; give at least one",
     "too_long": "holds more than {max_length} items; give fewer",
     "list_type": "{given} is {kind}; give a list",
+    "dict_type": "{given} is {kind}; give an object with named fields",
     "model_type": "{given} is {kind}; give an object with named fields",
     "model_attributes_type": "{given} is {kind}; give an object with named fields",
     "greater_than": "{given} is out of range; give a value above {gt:g}",

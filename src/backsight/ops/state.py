@@ -7,7 +7,17 @@ from typing import Annotated
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
-from backsight.core.memory.affective import EquityPoint, Mood, MoodState, in_order, mood_of, state_after
+from backsight.core.memory.affective import (
+    MAX_DRAWDOWN,
+    Closed,
+    EquityPoint,
+    Mood,
+    MoodFact,
+    MoodState,
+    in_order,
+    mood_of,
+    state_after,
+)
 from backsight.core.strategies import Deployment
 from backsight.ops.arguments import AsOf, Instant, Key, NotNegative, Positive, SeenAt
 from backsight.ops.context import Context
@@ -61,12 +71,8 @@ def get_agent_state(
         home = _home(connection, ctx, deployment, horizon)
         if home is None:
             return AgentState(deployment=None, mood=mood_of(MoodState()), closes=0, equity_seen=0, as_of=horizon.as_of)
-        siblings = stored_strategies.deployments_of(connection, ctx.owner, home.account_id)
-        ids = [each.id for each in siblings if each.strategy_name == home.strategy_name]
-        closes = stored.closes_of(connection, ctx.owner, horizon, ids)
-        worth = stored.worth_of(connection, ctx.owner, horizon, home.account_id)
-    facts = in_order([*(replace(close, known_at=close.at) for close in closes), *worth])
-    mood = mood_of(state_after(facts), facts[-1] if facts else None, max_drawdown=max_drawdown)
+        closes, worth = _facts(connection, home, horizon)
+    mood = _mood(closes, worth, max_drawdown=max_drawdown)
     return AgentState(deployment=home, mood=mood, closes=len(closes), equity_seen=len(worth), as_of=horizon.as_of)
 
 
@@ -101,6 +107,23 @@ def record_equity(
         told = f"{home.name!r} was worth {former.equity} at {format_instant(when)}, as it is kept"
         raise Conflict(f"{told}; give another instant", field="equity")
     return RecordedEquity(point=former, replayed=True)
+
+
+def mood_at(connection: Connection, home: Deployment, horizon: Horizon) -> Mood:
+    """The mood of a deployment as it was then."""
+    return _mood(*_facts(connection, home, horizon))
+
+
+def _facts(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[list[Closed], list[MoodFact]]:
+    siblings = stored_strategies.deployments_of(connection, home.owner_id, home.account_id)
+    ids = [each.id for each in siblings if each.strategy_name == home.strategy_name]
+    closes = stored.closes_of(connection, home.owner_id, horizon, ids)
+    return closes, stored.worth_of(connection, home.owner_id, horizon, home.account_id)
+
+
+def _mood(closes: list[Closed], worth: list[MoodFact], *, max_drawdown: float = MAX_DRAWDOWN) -> Mood:
+    facts = in_order([*(replace(close, known_at=close.at) for close in closes), *worth])
+    return mood_of(state_after(facts), facts[-1] if facts else None, max_drawdown=max_drawdown)
 
 
 def _home(connection: Connection, ctx: Context, named: str | None, horizon: Horizon) -> Deployment | None:

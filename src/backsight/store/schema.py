@@ -9,11 +9,12 @@ from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES
+from backsight.store.plans import PLAN_EVENTS, PLANS
 from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.trades import FILLS, MARKS, TRADES
 
-REVISIONS = ("0001_0.1.0.dev3",)
+REVISIONS = ("0001_0.1.0.dev4",)
 """Oldest first; each names the first release that needs it."""
 
 KEPT: tuple[Noun[Any], ...] = (
@@ -28,6 +29,8 @@ KEPT: tuple[Noun[Any], ...] = (
     EPISODES,
     BARS,
     EQUITY,
+    PLANS,
+    PLAN_EVENTS,
 )
 NOUNS = (*KEPT, *(noun.former for noun in KEPT if noun.former is not None))
 """What an owner's audit chain speaks for."""

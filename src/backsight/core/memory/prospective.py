@@ -6,6 +6,7 @@ contradict each other; whoever calls it decides whether to record that.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -37,7 +38,7 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 ActionKind = Literal["adjust_param", "skip_trade", "force_exit", "alert"]
 PlanMode = Literal["while_true", "once"]
 PlanStatus = Literal["active", "fired", "expired", "cancelled", "settled"]
-PlanEventKind = Literal["rising", "expired", "cancelled", "settled", "outcome"]
+PlanEventKind = Literal["rising", "falling", "expired", "cancelled", "settled", "outcome"]
 
 ACTIONS: tuple[ActionKind, ...] = get_args(ActionKind)
 MODES: tuple[PlanMode, ...] = get_args(PlanMode)
@@ -125,6 +126,27 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPlan:
+    """A plan as it was made, its conditions as canonical JSON; what became of it is told by its events."""
+
+    owner_id: str
+    id: str
+    deployment_id: str | None
+    strategy_name: str | None
+    trigger_type: TriggerType
+    condition: str
+    action: Action
+    reasoning: str
+    priority: float
+    expires_at: datetime | None
+    expires_when: str | None
+    sources: tuple[str, ...]
+    mode: PlanMode
+    known_at: datetime
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanEvent:
     """Something that happened to a plan."""
 
@@ -160,6 +182,8 @@ class Checked:
     applying: tuple[Plan, ...]
     """By priority, the highest first; then the oldest."""
     rising: tuple[PlanEvent, ...]
+    falling: tuple[PlanEvent, ...]
+    """Of conditions that held at the last check and no longer do."""
     """One for each plan whose condition holds now and did not at the last check."""
     expired: tuple[PlanEvent, ...]
     contradictions: tuple[Contradiction, ...]
@@ -302,6 +326,58 @@ def make_plan(
     return replace(plan, id=named)
 
 
+def kept(plan: Plan) -> KeptPlan:
+    """A plan as it is kept."""
+    return KeptPlan(
+        owner_id=plan.owner_id,
+        id=plan.id,
+        deployment_id=plan.deployment_id,
+        strategy_name=plan.strategy_name,
+        trigger_type=plan.trigger_type,
+        condition=as_text(plan.condition),
+        action=plan.action,
+        reasoning=plan.reasoning,
+        priority=plan.priority,
+        expires_at=plan.expires_at,
+        expires_when=None if plan.expires_when is None else as_text(plan.expires_when),
+        sources=tuple(canonical_json([source.kind, source.id]) for source in plan.sources),
+        mode=plan.mode,
+        known_at=plan.known_at,
+        recorded_at=plan.recorded_at,
+    )
+
+
+def read_plan(row: KeptPlan) -> Plan:
+    """The plan that was kept, before anything became of it: `read_plan(kept(plan)) == plan` for a new one."""
+    told = [json.loads(source) for source in row.sources]
+    return Plan(
+        owner_id=row.owner_id,
+        id=row.id,
+        deployment_id=row.deployment_id,
+        strategy_name=row.strategy_name,
+        trigger_type=row.trigger_type,
+        condition=parse(json.loads(row.condition)),
+        action=row.action,
+        reasoning=row.reasoning,
+        priority=row.priority,
+        expires_at=row.expires_at,
+        expires_when=None if row.expires_when is None else parse(json.loads(row.expires_when)),
+        sources=tuple(Source(kind=kind, id=memory_id) for kind, memory_id in told),
+        mode=row.mode,
+        known_at=row.known_at,
+        recorded_at=row.recorded_at,
+    )
+
+
+def holding_of(events: Iterable[PlanEvent], *, symbol: str | None) -> frozenset[str]:
+    """The plans whose condition held at the last check of a symbol: they rose once more often than they fell."""
+    risen: Counter[str] = Counter()
+    for event in events:
+        if event.symbol == symbol and event.kind in ("rising", "falling"):
+            risen[event.plan_id] += 1 if event.kind == "rising" else -1
+    return frozenset(plan_id for plan_id, more in risen.items() if more > 0)
+
+
 def in_scope(plan: Plan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
     """Whether a plan speaks about this deployment of this strategy."""
     return plan.deployment_id in (None, deployment_id) and plan.strategy_name in (None, strategy_name)
@@ -340,6 +416,7 @@ def check(
     verdicts = {plan.id: evaluate(plan.condition, values, former_values=former_values) for plan in left}
     holds = [plan for plan in left if verdicts[plan.id].holds]
     begun = [plan for plan in holds if plan.id not in holding]
+    ended = [plan for plan in left if plan.id in holding and not verdicts[plan.id].holds]
     applying = tuple(plan for plan in holds if plan.mode == "while_true" or plan.id not in holding)
     missing = {plan.id: _once_each(verdicts[plan.id].missing, ends[plan.id].missing) for plan in left}
     over = [plan for plan in known if ends[plan.id].holds]
@@ -347,6 +424,7 @@ def check(
     return Checked(
         applying=applying,
         rising=tuple(event_of(plan, "rising", now=now, symbol=symbol, recorded_at=recorded_at) for plan in begun),
+        falling=tuple(event_of(plan, "falling", now=now, symbol=symbol, recorded_at=recorded_at) for plan in ended),
         expired=tuple(event_of(plan, "expired", now=now, recorded_at=recorded_at) for plan in over),
         contradictions=contradictions(applying),
         missing={plan_id: names for plan_id, names in missing.items() if names},
@@ -407,7 +485,7 @@ def after_event(plan: Plan, event: PlanEvent) -> Plan:
             return replace(plan, status="cancelled", cancelled_at=at) if active else plan
         case "settled":
             return plan if plan.status == "settled" else replace(plan, status="settled", settled_at=at)
-        case "outcome":
+        case "falling" | "outcome":
             return plan
     assert_never(event.kind)
 

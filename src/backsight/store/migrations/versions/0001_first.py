@@ -5,7 +5,7 @@ from alembic import op
 
 from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 
-revision = "0001_0.1.0.dev3"
+revision = "0001_0.1.0.dev4"
 down_revision = None
 
 TEXT, TEXTS, INSTANT, WHOLE, FLAG = PlainText, TextTuple(), UtcInstant(), sa.BigInteger(), sa.Boolean()
@@ -178,6 +178,28 @@ def upgrade() -> None:
     op.create_index(
         "position_marks_by_trade_id_at_sequence", "position_marks", ["owner_id", "trade_id", "at", "sequence"]
     )
+    op.create_table(
+        "prospective_memory",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("deployment_id", TEXT, nullable=True),
+        sa.Column("strategy_name", TEXT, nullable=True),
+        sa.Column("trigger_type", TEXT, nullable=False),
+        sa.Column("condition", TEXT, nullable=False),
+        sa.Column("action_kind", TEXT, nullable=False),
+        sa.Column("action_parameter", TEXT, nullable=True),
+        sa.Column("action_magnitude", DOUBLE, nullable=True),
+        sa.Column("reasoning", TEXT, nullable=False),
+        sa.Column("priority", DOUBLE, nullable=False),
+        sa.Column("expires_at", INSTANT, nullable=True),
+        sa.Column("expires_when", TEXT, nullable=True),
+        sa.Column("sources", TEXTS, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("prospective_memory_by_known_at_id", "prospective_memory", ["owner_id", "known_at", "id"])
     op.create_table(
         "shown_segments",
         sa.Column("owner_id", TEXT, nullable=False),
@@ -365,6 +387,29 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "account_id", "id"),
     )
     op.create_index("fills_by_account_id_position_key_at", "fills", ["owner_id", "account_id", "position_key", "at"])
+    op.create_table(
+        "plan_events",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("plan_id", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("symbol", TEXT, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.Column("episode_id", TEXT, nullable=True),
+        sa.Column("outcome_value", DOUBLE, nullable=True),
+        sa.Column("outcome_unit", TEXT, nullable=True),
+        sa.Column("followed", FLAG, nullable=True),
+        sa.Column("note", TEXT, nullable=True),
+        sa.ForeignKeyConstraint(
+            ["owner_id", "plan_id"],
+            ["prospective_memory.owner_id", "prospective_memory.id"],
+            name="plan_events_within_prospective_memory",
+        ),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("plan_events_by_known_at_id", "plan_events", ["owner_id", "known_at", "id"])
+    op.create_index("plan_events_by_plan_id_known_at", "plan_events", ["owner_id", "plan_id", "known_at"])
     op.create_table(
         "decision_snapshots",
         sa.Column("owner_id", TEXT, nullable=False),

@@ -1,0 +1,281 @@
+"""Plans: what to do if something comes to hold, and until when."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
+
+from backsight.core.conditions import TriggerType, values_of
+from backsight.core.errors import Conflict, NotFound
+from backsight.core.instants import Horizon
+from backsight.core.memory.prospective import (
+    Contradiction,
+    KeptPlan,
+    Plan,
+    PlanEvent,
+    PlanMode,
+    PlanStatus,
+    cancel,
+    check,
+    holding_of,
+    in_scope,
+    kept,
+    make_plan,
+    plan_at,
+    read_plan,
+)
+from backsight.core.portfolio import Direction
+from backsight.core.strategies import Deployment
+from backsight.ops.arguments import (
+    AsOf,
+    ContextArgument,
+    Instant,
+    JsonObject,
+    Key,
+    Name,
+    NotNegative,
+    Reason,
+    SeenAt,
+    Share,
+    Symbol,
+)
+from backsight.ops.context import Context
+from backsight.ops.operation import command, query
+from backsight.ops.state import mood_at
+from backsight.ops.strategies import deployment_named
+from backsight.store import plans as stored
+from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+
+EVERYTHING = Horizon(as_of=datetime.max.replace(tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSeen:
+    """A plan as it was made, and what has become of it."""
+
+    plan: KeptPlan
+    status: PlanStatus
+    times_fired: int
+    """How often its condition began to hold."""
+    fired_at: datetime | None
+    last_fired_at: datetime | None
+    ended_at: datetime | None
+    """When it expired or was cancelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedPlan:
+    """The plan, and whether it was there before."""
+
+    plan: KeptPlan
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingFields:
+    """What a plan asks about that is not known now."""
+
+    plan_id: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPlans:
+    """The plans that apply now, the most urgent first, and what changed since the last look."""
+
+    applying: tuple[PlanSeen, ...]
+    rising: tuple[str, ...]
+    """Plans whose condition has just begun to hold."""
+    expired: tuple[str, ...]
+    contradictions: tuple[Contradiction, ...]
+    missing: tuple[MissingFields, ...]
+    """A comparison with a field that is not known does not hold."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanList:
+    """Plans, oldest first."""
+
+    plans: tuple[PlanSeen, ...]
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelledPlan:
+    """The plan as it stands, and whether it was cancelled before."""
+
+    plan: PlanSeen
+    replayed: bool
+
+
+@command(audience=("trader",))
+def create_trading_plan(
+    ctx: Context,
+    *,
+    condition: Annotated[JsonObject, 'When it applies, like {"regime": "ranging"} or {"field", "op", "value"}.'],
+    action: Annotated[JsonObject, 'What to do then, like {"type": "skip_trade"}.'],
+    reasoning: Annotated[Reason, "Why, in your words."],
+    deployment: Annotated[Key | None, "Only for this deployment, by name or id."] = None,
+    strategy_name: Annotated[Name | None, "Only for this strategy."] = None,
+    trigger_type: Annotated[TriggerType | None, "What kind of condition it is; read from it if left out."] = None,
+    priority: Annotated[Share, "0 to 1; the larger comes first."] = 0.5,
+    expires_at: Annotated[Instant | None, "When it ends; after 30 days if left out."] = None,
+    expires_when: Annotated[JsonObject | None, "Ends it when this holds, in the words of a condition."] = None,
+    mode: Annotated[PlanMode, "Applies while the condition holds, or once when it begins to."] = "while_true",
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same plan."] = None,
+) -> CreatedPlan:
+    """Create a plan: if a condition holds, then an action, until it expires.
+
+    A condition that names an unknown field or compares it with the wrong kind of value is refused now, not when it is
+    needed.
+    """
+    with ctx.writing() as transaction:
+        home = None if deployment is None else deployment_named(transaction.connection, ctx.owner, deployment)
+        made = make_plan(
+            owner_id=ctx.owner,
+            condition=condition,
+            action=action,
+            reasoning=reasoning,
+            now=ctx.now,
+            deployment_id=None if home is None else home.id,
+            strategy_name=strategy_name,
+            trigger_type=trigger_type,
+            priority=priority,
+            expires_at=expires_at,
+            expires_when=expires_when,
+            mode=mode,
+            key=idempotency_key,
+        )
+        row = kept(made)
+        former = stored.plan(transaction.connection, ctx.owner, row.id)
+        if former is None:
+            transaction.add(stored.PLANS, row)
+            return CreatedPlan(plan=row, replayed=False)
+    dated = replace(row, known_at=former.known_at, recorded_at=former.recorded_at)
+    if expires_at is None and expires_when is None:
+        dated = replace(dated, expires_at=former.expires_at)  # thirty days from when it was made
+    if dated != former:
+        raise Conflict("already used for another plan; use a new key for a new one", field="idempotency_key")
+    return CreatedPlan(plan=former, replayed=True)
+
+
+@command(audience=("trader",))
+def check_active_plans(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "Whose plans, by name or id."],
+    symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
+    direction: Annotated[Direction | None, "The way you would trade."] = None,
+    context: Annotated[ContextArgument | None, "The context now, as far as it is known."] = None,
+    former_context: Annotated[ContextArgument | None, "The context at the last look, for crossings."] = None,
+    event_kind: Annotated[Name | None, "The market event that is next, like 'FOMC'."] = None,
+    hours_to_event: Annotated[NotNegative | None, "How far it is off."] = None,
+) -> CheckedPlans:
+    """Check which plans apply now, and record which have just begun to and which are over.
+
+    Call it before you decide. The mood and the time of day are known to it; give the context.
+    """
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        home = deployment_named(connection, ctx.owner, deployment)
+        told = stored.events(connection, ctx.owner, EVERYTHING)
+        rows = stored.plans(connection, ctx.owner, EVERYTHING)
+        plans = [plan_at(read_plan(row), told) for row in rows]
+        here = [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
+        mood = mood_at(connection, home, Horizon(as_of=ctx.now))
+        about = partial(values_of, mood=mood, strategy=home.strategy_name, symbol=symbol, direction=direction)
+        values = about(now=ctx.now, context=context, event_kind=event_kind, hours_to_event=hours_to_event)
+        former = None if former_context is None else about(context=former_context)
+        found = check(here, values, now=ctx.now, former_values=former, holding=holding_of(told, symbol=symbol))
+        new = (*found.rising, *found.falling, *found.expired)
+        _record(transaction, told, new)
+    events = [*told, *new]
+    seen = tuple(_seen(kept(plan), events) for plan in found.applying)
+    return CheckedPlans(
+        applying=seen,
+        rising=tuple(event.plan_id for event in found.rising),
+        expired=tuple(event.plan_id for event in found.expired),
+        contradictions=found.contradictions,
+        missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in found.missing.items()),
+        message=_message(home, len(here), len(seen), len(found.contradictions)),
+    )
+
+
+@query(audience=("trader", "coach"))
+def list_plans(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key | None, "Only those that bear on this deployment, by name or id."] = None,
+    status: Annotated[PlanStatus | None, "Only those of this status."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> PlanList:
+    """List plans and what has become of them, oldest first."""
+    horizon = ctx.horizon(as_of, seen_at)
+    with ctx.reading() as connection:
+        home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        rows = stored.plans(connection, ctx.owner, horizon)
+        events = stored.events(connection, ctx.owner, horizon)
+    if home is not None:
+        plans = {row.id: read_plan(row) for row in rows}
+        name = home.strategy_name
+        rows = [row for row in rows if in_scope(plans[row.id], deployment_id=home.id, strategy_name=name)]
+    seen = [_seen(row, events, now=horizon.as_of) for row in rows]
+    return PlanList(plans=tuple(each for each in seen if status in (None, each.status)), as_of=horizon.as_of)
+
+
+@command(audience=("trader",))
+def cancel_plan(
+    ctx: Context,
+    *,
+    plan_id: Annotated[Key, "The plan, as create_trading_plan or list_plans named it."],
+    reason: Annotated[Reason | None, "Why it is no longer wanted."] = None,
+) -> CancelledPlan:
+    """Cancel a plan before its time."""
+    with ctx.writing() as transaction:
+        row = _kept(transaction.connection, ctx, plan_id)
+        events = stored.events(transaction.connection, ctx.owner, EVERYTHING)
+        plan = plan_at(read_plan(row), events)
+        if plan.status == "cancelled":
+            return CancelledPlan(plan=_seen(row, events), replayed=True)
+        if plan.status != "active":
+            raise Conflict(f"it is {plan.status} already; only an active plan can be cancelled", field="plan_id")
+        event = cancel(plan, now=ctx.now, note=reason)
+        transaction.add(stored.PLAN_EVENTS, event)
+    return CancelledPlan(plan=_seen(row, [*events, event]), replayed=False)
+
+
+def _kept(connection: Connection, ctx: Context, plan_id: str) -> KeptPlan:
+    row = stored.plan(connection, ctx.owner, plan_id)
+    if row is None:
+        raise NotFound(f"no plan {plan_id!r}; list_plans shows them", field="plan_id")
+    return row
+
+
+def _record(transaction: Transaction, told: list[PlanEvent], new: tuple[PlanEvent, ...]) -> None:
+    """Keep the events that are not kept yet: a check made twice at one instant is one check."""
+    known = {event.id for event in told}
+    for event in new:
+        if event.id not in known:
+            transaction.add(stored.PLAN_EVENTS, event)
+
+
+def _seen(row: KeptPlan, events: list[PlanEvent], *, now: datetime | None = None) -> PlanSeen:
+    """What has become of a plan; one whose instant has come is over, also if nobody looked."""
+    plan: Plan = plan_at(read_plan(row), events)
+    over = plan.status == "active" and now is not None and plan.expires_at is not None and now >= plan.expires_at
+    return PlanSeen(
+        plan=row,
+        status="expired" if over else plan.status,
+        times_fired=plan.times_fired,
+        fired_at=plan.fired_at,
+        last_fired_at=plan.last_fired_at,
+        ended_at=plan.expires_at if over else plan.expired_at or plan.cancelled_at,
+    )
+
+
+def _message(home: Deployment, plans: int, applying: int, contradictions: int) -> str:
+    told = f"{applying} of {plans} plans of {home.name} apply now."
+    return told if not contradictions else f"{told} {contradictions} contradict each other: choose, and say why."
