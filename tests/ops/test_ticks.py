@@ -1090,3 +1090,13 @@ def test_open_trades_are_listed_as_they_stood_then(desk: Desk) -> None:
     rest = listed(status="open", as_of=at(1), limit=1, cursor=first.next_cursor)
     assert [trade.symbol for trade in rest.trades] == ["BTC"]
     assert [trade.symbol for trade in listed().trades] == ["BTC"]
+
+
+def test_the_stop_of_a_trade_that_ended_is_not_that_of_one_entered_at_the_same_instant(desk: Desk) -> None:
+    first = desk.enter(stop_price=95.0)
+    desk.tick(1, [first], [], order=an_order(-2.0))
+    again = a_position(2.0, stop_price=90.0)
+    desk.tick(2, [again], [], fills=[a_report("in", at(1), 2.0, 100.0)], order=an_order(-2.0))
+    ended, entered = desk.trades()
+    assert (ended.stop_price, ended.risk) == (95.0, 10.0)
+    assert (entered.stop_price, entered.initial_risk, entered.risk) == (90.0, 20.0, 20.0)

@@ -345,7 +345,8 @@ def _reach_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | No
     found = stored.marks_of_position(
         market.connection, decision.owner_id, decision.account_id, trip.position_key, since=opened_at
     )
-    marks = [(mark.at, mark.position) for mark in found if _within(trip, mark.at, mark.position)]
+    own = [mark for mark in found if mark.look == "after" or (former is not None and mark.trade_id == former.id)]
+    marks = [(mark.at, mark.position) for mark in own if _within(trip, mark.at, mark.position)]
     now = _seen(tick, trip)
     looks = [*enumerate(marks), *((len(marks), each) for each in now)]
     first = next((number for number, (_, position) in looks if position.stop_price is not None), 0)

@@ -114,7 +114,7 @@ def risk_of(trip: RoundTrip, stops: Sequence[Seen]) -> Risk:
 
 
 def _stake(trip: RoundTrip, stops: Sequence[Seen], at: datetime) -> float | None:
-    step = [each for each in trip.steps if each.at <= at][-1:]
+    step = [each for each in trip.steps if each.at <= at and each.size > 0][-1:]  # until the exit it was held
     stop = [each for each in stops if each.at <= at][-1:]
     return _at_stake(trip, step[0], stop[0].price) if step and stop else None
 
