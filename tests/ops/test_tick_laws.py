@@ -301,10 +301,11 @@ def check_reach(desk: Desk24, row: Trade, trip: RoundTrip) -> None:
 
 def looks_at(desk: Desk24, trip: RoundTrip) -> Iterator[tuple[datetime, Position]]:
     """Every look at a position while it was this trade."""
+    later = trip.opened_at + timedelta(microseconds=1)  # one that ended at the instant of its entry was seen there
     for when, before, after in desk.looks:
         for seen, is_of in (
             (before, trip.opened_at < when and (trip.closed_at is None or when <= trip.closed_at)),
-            (after, trip.opened_at <= when and (trip.closed_at is None or when < trip.closed_at)),
+            (after, trip.opened_at <= when and (trip.closed_at is None or when < max(trip.closed_at, later))),
         ):
             position = seen.portfolio.by_key().get(trip.position_key)
             if position is not None and is_of and position.direction == trip.direction:
