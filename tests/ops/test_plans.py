@@ -157,3 +157,12 @@ def test_everything_is_in_the_audit_chain(planner: Memory, clock: FakeClock) -> 
     applying(planner)
     planner.remember_trade(**a_trade_call())
     assert planner.verify_audit().intact
+
+
+def test_a_check_sees_nothing_that_became_of_a_plan_later(planner: Memory, clock: FakeClock) -> None:
+    plan = made(planner)
+    clock.advance(days=2)
+    planner.cancel_plan(plan_id=plan)
+    made(planner, {"regime": "volatile"})
+    clock.at = T0 + timedelta(days=1)  # a store that holds the future
+    assert applying(planner) == [plan]

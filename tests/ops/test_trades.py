@@ -260,3 +260,13 @@ def test_on_a_deployment_that_runs_by_ticks_a_trade_that_the_ledger_lacks_is_a_c
         with pytest.raises(Conflict, match="deployment: 'VolBreakout@main' runs by ticks"):
             memory.remember_trade(**call)
     assert memory.verify_audit().rows == rows
+
+
+def test_a_trade_that_the_ledger_closes_only_later_is_not_the_one_that_is_meant(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    clock.advance(hours=-1.5)  # before the close: a store that holds the future
+    with pytest.raises(Conflict, match="runs by ticks"):
+        memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", symbol="BTC", pnl=-1.5, pnl_r=None))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from backsight.core.ids import digest, plain
@@ -13,6 +13,9 @@ from backsight.ports import Clock
 from backsight.store import audit
 from backsight.store.database import Connection, Database
 from backsight.store.transaction import Transaction
+
+CLOCK_SKEW = timedelta(seconds=60)
+"""How far ahead of ours another clock may be before what it tells is of the future."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,17 @@
 """What the market did: bars."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.importers.bars import BarsRead, BarsReport, read_bars
 from backsight.ops.arguments import BarsArgument, Key, Name, Symbol, Whole
-from backsight.ops.context import Context
+from backsight.ops.context import CLOCK_SKEW, Context
 from backsight.ops.market import add_bars, sorted_bars
 from backsight.ops.operation import command
 from backsight.store.transaction import Transaction
-
-CLOCK_SKEW = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

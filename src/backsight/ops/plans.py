@@ -1,7 +1,7 @@
 """Plans: what to do if something comes to hold, and until when."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -46,8 +46,6 @@ from backsight.ops.strategies import deployment_named
 from backsight.store import plans as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
-
-EVERYTHING = Horizon(as_of=datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,11 +178,11 @@ def check_active_plans(
     with ctx.writing() as transaction:
         connection = transaction.connection
         home = deployment_named(connection, ctx.owner, deployment)
-        told = stored.events(connection, ctx.owner, EVERYTHING)
-        rows = stored.plans(connection, ctx.owner, EVERYTHING)
+        now = Horizon(as_of=ctx.now)
+        told, rows = stored.events(connection, ctx.owner, now), stored.plans(connection, ctx.owner, now)
         plans = [plan_at(read_plan(row), told) for row in rows]
         here = [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
-        mood = mood_at(connection, home, Horizon(as_of=ctx.now))
+        mood = mood_at(connection, home, now)
         about = partial(values_of, mood=mood, strategy=home.strategy_name, symbol=symbol, direction=direction)
         values = about(now=ctx.now, context=context, event_kind=event_kind, hours_to_event=hours_to_event)
         former = None if former_context is None else about(context=former_context)
@@ -236,7 +234,7 @@ def cancel_plan(
     """Cancel a plan before its time."""
     with ctx.writing() as transaction:
         row = _kept(transaction.connection, ctx, plan_id)
-        events = stored.events(transaction.connection, ctx.owner, EVERYTHING)
+        events = stored.events(transaction.connection, ctx.owner, Horizon(as_of=ctx.now))
         plan = plan_at(read_plan(row), events)
         if plan.status == "cancelled":
             return CancelledPlan(plan=_seen(row, events), replayed=True)

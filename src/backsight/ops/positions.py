@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from backsight.importers.positions import (
     summarise,
 )
 from backsight.ops.arguments import Key, Name, Positive
-from backsight.ops.context import Context
+from backsight.ops.context import CLOCK_SKEW, Context
 from backsight.ops.events import ImportedBars, keep_bars
 from backsight.ops.ledger import Tick, post
 from backsight.ops.operation import command
@@ -35,7 +35,6 @@ from backsight.ops.ticks import as_last, decision_id
 from backsight.store import decisions as stored
 from backsight.store.transaction import Transaction
 
-CLOCK_SKEW = timedelta(seconds=60)
 DIRT_LISTED = 200
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 UNTELLING = ("position", "positions")

@@ -1,7 +1,7 @@
 """The agent's state: how the last results and the distance from the peak colour what it does next."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 from backsight.core.errors import Conflict, Invalid
@@ -20,14 +20,12 @@ from backsight.core.memory.affective import (
 )
 from backsight.core.strategies import Deployment
 from backsight.ops.arguments import AsOf, Instant, Key, NotNegative, Positive, SeenAt
-from backsight.ops.context import Context
+from backsight.ops.context import CLOCK_SKEW, Context
 from backsight.ops.operation import command, query
 from backsight.ops.strategies import account_named, deployment_named
 from backsight.store import state as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
-
-CLOCK_SKEW = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

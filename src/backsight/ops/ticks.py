@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter
@@ -49,7 +49,7 @@ from backsight.ops.arguments import (
     VerdictArgument,
     Whole,
 )
-from backsight.ops.context import Context
+from backsight.ops.context import CLOCK_SKEW, Context
 from backsight.ops.ledger import Tick, post
 from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.ops.operation import command, query
@@ -62,7 +62,6 @@ from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
 LOG = logging.getLogger("backsight")
-CLOCK_SKEW = timedelta(seconds=60)
 RECENT_ACTIVITY = "recent_activity"
 
 SNAPSHOT: TypeAdapter[BrokerSnapshot] = TypeAdapter(SnapshotArgument)

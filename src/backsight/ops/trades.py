@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, TypeVar
 
 from backsight.core.context import ContextVector
@@ -34,7 +34,7 @@ from backsight.ops.arguments import (
     Symbol,
     Tags,
 )
-from backsight.ops.context import Context
+from backsight.ops.context import CLOCK_SKEW, Context
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.strategies import deployment_named, manual_deployment
@@ -44,11 +44,9 @@ from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
 
 REPLAY_WINDOW = timedelta(seconds=60)
-CLOCK_SKEW = timedelta(seconds=60)
 CLOSE_APART = timedelta(minutes=5)
 """How far apart two words for one close may be: the agent's and the broker's."""
 RECENT_CLOSES = 50
-LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +136,7 @@ def remember_trade(
     outcome = _outcome(pnl, pnl_r=pnl_r, risk=risk, size=size, entry_price=entry_price, atr_d1=entry.atr_d1)
     with ctx.writing() as transaction:
         home = _home(transaction, ctx, deployment, strategy_name)
-        if deployment is not None and _runs_by_ticks(transaction, home):
+        if deployment is not None and _runs_by_ticks(transaction, ctx, home):
             told = Told(symbol=symbol, direction=direction, position_key=position_key, closed_at=closed_at, pnl=pnl)
             note = Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags))
             return _annotated(transaction, ctx, home, told, note)
@@ -425,9 +423,9 @@ class Note:
     tags: tuple[str, ...]
 
 
-def _runs_by_ticks(transaction: Transaction, home: Deployment) -> bool:
-    everything = Horizon(as_of=LAST_INSTANT)
-    return stored_decisions.last_of_deployment(transaction.connection, home.owner_id, home.id, everything) is not None
+def _runs_by_ticks(transaction: Transaction, ctx: Context, home: Deployment) -> bool:
+    now = Horizon(as_of=ctx.now)
+    return stored_decisions.last_of_deployment(transaction.connection, ctx.owner, home.id, now) is not None
 
 
 def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: Told, note: Note) -> RememberedTrade:
@@ -435,13 +433,14 @@ def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: T
     closed = stored.trades(
         transaction.connection,
         ctx.owner,
-        Horizon(as_of=LAST_INSTANT),
+        Horizon(as_of=ctx.now),
         limit=RECENT_CLOSES,
         deployment_id=home.id,
         symbol=told.symbol,
         side=told.direction,
     )
-    trade = next((each for each in closed if told.is_of(each)), None)
+    meant = next((each for each in closed if told.is_of(each)), None)
+    trade = None if meant is None else stored.trade(transaction.connection, ctx.owner, meant.id)
     if trade is None:
         said = f"{home.name!r} runs by ticks, and its ledger has no closed {told.direction} trade in {told.symbol}"
         raise Conflict(f"{said} with this result; give its closed_at and pnl, or no deployment", field="deployment")
