@@ -32,6 +32,7 @@ from backsight.core.memory.semantic import (
     posterior,
     seed_belief,
     strength,
+    win_rate_interval,
     with_belief,
     worth_testing,
 )
@@ -136,7 +137,8 @@ def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(claims: Claim, win_r
     assert (held.alpha, held.beta, held.n) == (2.0, 1.0, 0)
     assert held.win_rate == pytest.approx(win_rate)
     assert held.credibility == pytest.approx(0.75)
-    assert held.win_rate_interval[0] < win_rate < held.win_rate_interval[1]
+    low, high = win_rate_interval(held, claims=claims)
+    assert low < win_rate < high
 
 
 def test_a_loss_confirms_a_belief_that_claims_less() -> None:
@@ -461,6 +463,6 @@ def test_nine_of_ten_intervals_hold_the_true_win_rate(truth: float, gain: float,
         rng = random.Random(seed)
         results = [gain if rng.random() < truth else loss for _ in range(80)]
         standing = fed(belief, (an_episode(n, r=r, regime="trending_up") for n, r in enumerate(results)))
-        low, high = posterior(standing).win_rate_interval
+        low, high = win_rate_interval(posterior(standing), claims=standing.belief.claims)
         covered += low <= truth <= high
     assert 850 <= covered <= 950, f"{covered} of 1000"

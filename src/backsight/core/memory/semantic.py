@@ -192,8 +192,8 @@ class Standing:
     belief: Belief
     founding: Tally = field(default_factory=Tally)
     tested: Tally = field(default_factory=Tally)
-    days: tuple[date, ...] = ()
-    """The first eight UTC days of evidence: a look needs as many."""
+    days: tuple[str, ...] = ()
+    """The first eight UTC days of evidence, as ISO 8601 has them: a look needs as many."""
 
     @property
     def n(self) -> int:
@@ -226,8 +226,6 @@ class Posterior:
     credibility: float
     """The probability that the claim against the reference holds."""
     win_rate: float
-    win_rate_interval: tuple[float, float]
-    """Holds the true win rate with 90 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +318,7 @@ def seed_belief(
     )
 
 
-def posterior(standing: Standing, *, with_founding: bool = True, level: float = 0.9) -> Posterior:
+def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     """What the evidence makes of a belief, on request without the episodes that founded it.
 
     α = prior + confirming, β = prior + contradicting; mean α/(α+β); variance αβ / ((α+β)²(α+β+1)); credibility is
@@ -340,7 +338,6 @@ def posterior(standing: Standing, *, with_founding: bool = True, level: float = 
     alpha = belief.prior_alpha + (won_weight if above else lost_weight)
     beta = belief.prior_beta + (lost_weight if above else won_weight)
     total = alpha + beta
-    low, high = (beta_quantile(end, alpha=alpha, beta=beta) for end in (0.5 - level / 2, 0.5 + level / 2))
     return Posterior(
         alpha=alpha,
         beta=beta,
@@ -349,8 +346,20 @@ def posterior(standing: Standing, *, with_founding: bool = True, level: float = 
         uncertainty=alpha * beta / (total * total * (total + 1.0)),
         credibility=beta_tail(belief.reference if above else 1.0 - belief.reference, alpha=alpha, beta=beta),
         win_rate=alpha / total if above else beta / total,
-        win_rate_interval=(low, high) if above else (1.0 - high, 1.0 - low),
     )
+
+
+def win_rate_interval(held: Posterior, *, claims: Claim, level: float = 0.9) -> tuple[float, float]:
+    """The ends between which the true win rate lies with 90 %: quantiles of the Beta.
+
+    >>> held = Posterior(alpha=8.0, beta=4.0, n=10, confidence=8 / 12, uncertainty=0.0171, credibility=0.887,
+    ...                  win_rate=8 / 12)
+    >>> [round(end, 3) for end in win_rate_interval(held, claims="above")]
+    [0.436, 0.865]
+    """
+    ends = (0.5 - level / 2, 0.5 + level / 2)
+    low, high = (beta_quantile(end, alpha=held.alpha, beta=held.beta) for end in ends)
+    return (low, high) if claims == "above" else (1.0 - high, 1.0 - low)
 
 
 def strength(standing: Standing, *, now: datetime, regime: Regime | None) -> float:
@@ -607,7 +616,7 @@ class _Draft:
         fed = replace(
             standing,
             tested=standing.tested.add(episode, win=win, weight=weight),
-            days=_with_day(standing.days, day_of(episode)),
+            days=_with_day(standing.days, day_of(episode).isoformat()),
         )
         self._evidence.append(_evidence(fed.belief, episode, win=win, founding=False, weight=weight))
         if is_refuted(fed) and _is_live(fed.belief, at=episode.known_at):
@@ -652,7 +661,7 @@ class _Draft:
         self._standings[belief.id] = Standing(
             belief=belief,
             founding=cell.tally,
-            days=tuple(sorted(cell.days)[:FEWEST_DAYS]),
+            days=tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS]),
         )
 
 
@@ -686,7 +695,7 @@ def day_of(episode: Episode) -> date:
     return episode.ended_at.astimezone(UTC).date()
 
 
-def _with_day(days: tuple[date, ...], day: date) -> tuple[date, ...]:
+def _with_day(days: tuple[str, ...], day: str) -> tuple[str, ...]:
     return days if len(days) >= FEWEST_DAYS or day in days else (*days, day)
 
 
