@@ -1,11 +1,14 @@
 """What tests of the store share: empty schemas, and raw access as somebody with the password has it."""
 
 import itertools
+import json
 import os
+import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -90,10 +93,27 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)
     memory.record_equity(account="main", equity=10_000.0)
     memory.create_trading_plan(
-        condition={"regime": "ranging"}, action={"type": "skip_trade"}, reasoning="three losses there"
+        trigger_condition={"regime": "ranging"}, planned_action={"type": "skip_trade"}, reasoning="three losses there"
     )
-    memory.check_active_plans(deployment="VolBreakout@main", context=ContextVector(regime="ranging"))
+    memory.check_active_plans(deployment="VolBreakout@main", current_context=ContextVector(regime="ranging"))
+    belief = memory.add_belief(
+        proposition="Breaks hold in a trend",
+        strategy_name="VolBreakout",
+        symbol="BTC",
+        direction="long",
+        conditions={"field": "confidence", "op": ">=", "value": 0.5},
+    )
     ticked(memory, clock, deployment="VolBreakout@main")
+    memory.retire_belief(belief_id=belief.belief.belief.id, reason="not mine")
+    memory.record_decision(
+        symbol="XAUUSD",
+        direction="short",
+        strategy_name="VolBreakout",
+        horizon_hours=4.0,
+        reasoning="stretched",
+        benchmark="BTC",
+        recalled=["episode"],
+    )
 
 
 def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
@@ -143,3 +163,48 @@ def dump(memory: Memory) -> dict[str, list[tuple[Any, ...]]]:
             table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
             for table in METADATA.tables.values()
         }
+
+
+LEGACY_TRADE = {
+    "id": "T-2026-0001",
+    "timestamp": "2026-02-23T10:30:00Z",
+    "symbol": "XAUUSD",
+    "direction": "long",
+    "lot_size": 0.05,
+    "strategy": "VolBreakout",
+    "confidence": 0.72,
+    "reasoning": "London open above the 20-period high",
+    "market_context": json.dumps({"price": 2891.5, "regime": "trending_up", "atr_d1": 28.3, "session": "london"}),
+    "exit_timestamp": "2026-02-23T12:30:00Z",
+    "exit_price": 2900.0,
+    "pnl": 42.5,
+    "pnl_r": 1.4,
+    "hold_duration": 120,
+    "exit_reasoning": "target",
+    "lessons": "wait for the retest",
+    "tags": '["breakout"]',
+    "grade": "A",
+}
+LEGACY_PATTERN = {
+    "pattern_id": "P-1",
+    "description": "VolBreakout loses in Asia",
+    "confidence": 0.7,
+    "sample_size": 10,
+    "strategy": "VolBreakout",
+    "symbol": None,
+    "metrics": json.dumps({"win_rate": 0.3, "session": "asian"}),
+    "source": "backtest_auto",
+    "discovered_at": "2026-02-28T12:00:00+00:00",
+}
+
+
+def a_legacy_database(path: Path, **tables: list[dict[str, Any]]) -> Path:
+    """A file of the older three-layer scheme with these rows."""
+    with closing(sqlite3.connect(path)) as connection:
+        for table, rows in tables.items():
+            columns = list(rows[0])
+            connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+            marks = ", ".join("?" for _ in columns)
+            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows])
+        connection.commit()
+    return path

@@ -8,7 +8,21 @@ from typing import Any, Self, TypeVar
 from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
 from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
 from backsight.adapters.clocks import SystemClock
-from backsight.ops import admin, events, performance, plans, positions, recall, state, strategies, ticks, trades
+from backsight.ops import (
+    admin,
+    beliefs,
+    decisions,
+    events,
+    legacy,
+    performance,
+    plans,
+    positions,
+    recall,
+    state,
+    strategies,
+    ticks,
+    trades,
+)
 from backsight.ops.context import Context
 from backsight.ops.operation import Operation, operation_of
 from backsight.ports import Clock
@@ -59,13 +73,22 @@ class Memory(Context):
     remember_inaction = trades.remember_inaction
     list_trades = trades.list_trades
     get_trade = trades.get_trade
+    get_trade_reflection = trades.get_trade_reflection
+    annotate_trade = trades.annotate_trade
+    archive_episode = trades.archive_episode
+    record_decision = decisions.record_decision
     recall_memories = recall.recall_memories
     get_agent_state = state.get_agent_state
+    get_behavioral_analysis = state.get_behavioral_analysis
     record_equity = state.record_equity
+    add_belief = beliefs.add_belief
+    list_beliefs = beliefs.list_beliefs
+    retire_belief = beliefs.retire_belief
     create_trading_plan = plans.create_trading_plan
     check_active_plans = plans.check_active_plans
     list_plans = plans.list_plans
     cancel_plan = plans.cancel_plan
+    settle_plan = plans.settle_plan
     open_tick = ticks.open_tick
     close_tick = ticks.close_tick
     list_decisions = ticks.list_decisions
@@ -74,6 +97,8 @@ class Memory(Context):
     import_bars = events.import_bars
     record_bars = events.record_bars
     import_positions = positions.import_positions
+    migrate_legacy = legacy.migrate_legacy
+    doctor = admin.doctor
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
 

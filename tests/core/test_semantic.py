@@ -55,7 +55,7 @@ def an_episode(number: int = 0, *, r: float = 1.0, at: datetime | None = None, *
     held |= {"owner_id": "ana", "id": f"e{number:05}", "kind": "trade", "strategy_name": "IM", "mode": "live"}
     held |= {"symbol": "BTC", "count": 1, "tags": (), "pnl": 100 * r, "outcome": Outcome(value=r, unit="R")}
     held |= {"deployment_id": "d", "run_id": f"e{number:05}", "context": ContextVector(**context)}
-    return Episode(**(held | {"ended_at": at, "known_at": at, "recorded_at": at} | changes))
+    return Episode(**(held | {"ended_at": at, "first_known_at": at, "known_at": at, "recorded_at": at} | changes))
 
 
 def a_belief(**changes: Any) -> Belief:
@@ -394,6 +394,17 @@ def test_learned_one_by_one_is_learned_at_once_is_learned_in_parts(rows: list[An
     assert tuple(evidence) == at_once.evidence
     past = learn_all(trades[:cut], knowledge=start).knowledge
     assert learn_all(trades[cut:], knowledge=past).knowledge == knowledge
+
+
+def test_what_is_induced_on_the_way_is_fed_alike_one_by_one_and_at_once() -> None:
+    trades, at_once = taught()
+    knowledge, evidence, induced = NOTHING, list[Any](), list[Belief]()
+    for trade in trades:
+        learned = learn(knowledge, trade)
+        knowledge, evidence = learned.knowledge, [*evidence, *learned.evidence]
+        induced += learned.induced
+    assert (knowledge, tuple(evidence)) == (at_once.knowledge, at_once.evidence)
+    assert tuple(induced) == at_once.induced != ()
 
 
 def test_learning_leaves_what_was_known_as_it_was() -> None:

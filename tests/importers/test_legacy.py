@@ -1,6 +1,5 @@
 """The older three-layer scheme: what converts, and what is left out and why."""
 
-import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,49 +12,9 @@ import pytest
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.importers.legacy import LegacyRead, read_legacy
 from backsight.testing import FakeClock, open_memory
-
-TRADE = {
-    "id": "T-2026-0001",
-    "timestamp": "2026-02-23T10:30:00Z",
-    "symbol": "XAUUSD",
-    "direction": "long",
-    "lot_size": 0.05,
-    "strategy": "VolBreakout",
-    "confidence": 0.72,
-    "reasoning": "London open above the 20-period high",
-    "market_context": json.dumps({"price": 2891.5, "regime": "trending_up", "atr_d1": 28.3, "session": "london"}),
-    "exit_timestamp": "2026-02-23T12:30:00Z",
-    "exit_price": 2900.0,
-    "pnl": 42.5,
-    "pnl_r": 1.4,
-    "hold_duration": 120,
-    "exit_reasoning": "target",
-    "lessons": "wait for the retest",
-    "tags": '["breakout"]',
-    "grade": "A",
-}
-PATTERN = {
-    "pattern_id": "P-1",
-    "description": "VolBreakout loses in Asia",
-    "confidence": 0.7,
-    "sample_size": 10,
-    "strategy": "VolBreakout",
-    "symbol": None,
-    "metrics": json.dumps({"win_rate": 0.3, "session": "asian"}),
-    "source": "backtest_auto",
-    "discovered_at": "2026-02-28T12:00:00+00:00",
-}
-
-
-def a_database(path: Path, **tables: list[dict[str, Any]]) -> Path:
-    with closing(sqlite3.connect(path)) as connection:
-        for table, rows in tables.items():
-            columns = list(rows[0])
-            connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
-            marks = ", ".join("?" for _ in columns)
-            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows])
-        connection.commit()
-    return path
+from support import LEGACY_PATTERN as PATTERN
+from support import LEGACY_TRADE as TRADE
+from support import a_legacy_database as a_database
 
 
 def read(folder: Path, **changes: Any) -> LegacyRead:

@@ -24,12 +24,12 @@ def planner(memory: Memory) -> Memory:
 
 
 def made(memory: Memory, condition: Any = RANGING, action: Any = SKIP, **more: Any) -> str:
-    told = {"condition": condition, "action": action, "reasoning": "three losses there"}
+    told = {"trigger_condition": condition, "planned_action": action, "reasoning": "three losses there"}
     return memory.create_trading_plan(**(told | more)).plan.id
 
 
 def applying(memory: Memory, **asked: Any) -> list[str]:
-    found = memory.check_active_plans(**({"deployment": HOME, "context": {"regime": "ranging"}} | asked))
+    found = memory.check_active_plans(**({"deployment": HOME, "current_context": {"regime": "ranging"}} | asked))
     return [each.plan.id for each in found.applying]
 
 
@@ -38,7 +38,7 @@ def test_a_skip_plan_protects_every_trade_until_it_expires(planner: Memory, cloc
     for _ in range(5):
         clock.advance(days=5)
         assert applying(planner) == [plan]
-        assert applying(planner, context={"regime": "volatile"}) == []
+        assert applying(planner, current_context={"regime": "volatile"}) == []
     clock.advance(days=5)
     assert applying(planner) == []
     (seen,) = planner.list_plans().plans
@@ -50,7 +50,7 @@ def test_a_rising_edge_is_recorded_once_for_each_symbol(planner: Memory, clock: 
     rising = []
     for symbol in ("BTC", "BTC", "ETH", "BTC"):
         clock.advance(hours=1)
-        checked = planner.check_active_plans(deployment=HOME, symbol=symbol, context=HERE)
+        checked = planner.check_active_plans(deployment=HOME, symbol=symbol, current_context=HERE)
         rising.append(list(checked.rising))
     assert rising == [[plan], [], [plan], []]
     assert planner.list_plans().plans[0].times_fired == 2
@@ -61,7 +61,7 @@ def test_once_is_once(planner: Memory, clock: FakeClock) -> None:
     assert applying(planner) == [plan]
     for context in ({"regime": "volatile"}, {"regime": "ranging"}):
         clock.advance(hours=1)
-        assert applying(planner, context=context) == []
+        assert applying(planner, current_context=context) == []
     assert planner.list_plans().plans[0].status == "fired"
 
 
@@ -69,17 +69,17 @@ def test_the_mood_and_the_time_need_not_be_told(planner: Memory, clock: FakeCloc
     deep = {"field": "drawdown_pct", "op": ">=", "value": 0.15}
     early = {"field": "hour", "op": "<", "value": 12}
     plan = made(planner, {"all": [deep, early]}, {"type": "adjust_param", "parameter": "size", "magnitude": 0.5})
-    assert applying(planner, context=None) == []
+    assert applying(planner, current_context=None) == []
     planner.record_equity(account="main", equity=10_000.0)
     clock.advance(minutes=5)
     planner.record_equity(account="main", equity=8_000.0)
-    assert applying(planner, context=None) == [plan]
+    assert applying(planner, current_context=None) == [plan]
 
 
 def test_two_plans_that_contradict_each_other_are_both_named(planner: Memory) -> None:
     more = made(planner, action={"type": "adjust_param", "parameter": "size", "magnitude": 2.0}, priority=0.9)
     none = made(planner, priority=0.1)
-    checked = planner.check_active_plans(deployment=HOME, context=HERE)
+    checked = planner.check_active_plans(deployment=HOME, current_context=HERE)
     assert [each.plan.id for each in checked.applying] == [more, none]
     (pair,) = checked.contradictions
     assert {pair.first, pair.second} == {more, none}
@@ -114,13 +114,16 @@ def test_plans_are_listed_as_they_were(planner: Memory, clock: FakeClock) -> Non
     assert planner.cancel_plan(plan_id=plan).replayed
 
 
+KEYED: dict[str, Any] = {"trigger_condition": RANGING, "planned_action": SKIP, "idempotency_key": "k"}
+
+
 def test_the_same_key_is_the_same_plan(planner: Memory, clock: FakeClock) -> None:
-    first = planner.create_trading_plan(condition=RANGING, action=SKIP, reasoning="why", idempotency_key="k")
+    first = planner.create_trading_plan(**KEYED, reasoning="why")
     clock.advance(days=1)
-    again = planner.create_trading_plan(condition=RANGING, action=SKIP, reasoning="why", idempotency_key="k")
+    again = planner.create_trading_plan(**KEYED, reasoning="why")
     assert (again.replayed, again.plan) == (True, first.plan)
     with pytest.raises(Conflict, match="idempotency_key: already used for another plan"):
-        planner.create_trading_plan(condition=RANGING, action=SKIP, reasoning="other", idempotency_key="k")
+        planner.create_trading_plan(**KEYED, reasoning="other")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def spelt(arguments: dict[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
         for each in value if isinstance(value, list) else [value]:
             yield f"--{name.replace('_', '-')}"
-            yield json.dumps(each) if isinstance(each, dict) else str(each)
+            yield json.dumps(each) if isinstance(each, dict | bool) else str(each)
 
 
 @contextmanager

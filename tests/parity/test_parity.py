@@ -8,7 +8,7 @@ import pytest
 from backsight.memory import OPERATIONS
 from backsight.testing import T0, FakeClock, a_trade_call
 from parity.surfaces import SURFACES
-from support import fresh_postgres
+from support import LEGACY_PATTERN, LEGACY_TRADE, a_legacy_database, fresh_postgres
 
 DEPLOYED = {"deployment": "VolBreakout@main"}
 CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdown_pct": 0.0}
@@ -55,13 +55,34 @@ ENTRY = {
 }
 
 PLAN = {
-    "condition": {"all": [{"regime": "ranging"}, {"field": "drawdown_pct", "op": "<", "value": 0.15}]},
-    "action": {"type": "skip_trade"},
+    "trigger_condition": {"all": [{"regime": "ranging"}, {"field": "drawdown_pct", "op": "<", "value": 0.15}]},
+    "planned_action": {"type": "skip_trade"},
     "reasoning": "three losses there",
     "idempotency_key": "plan one",
 }
 
 FIRST_TRADE = ("remember_trade", a_trade_call(idempotency_key="one", closed_at=LATER, tags=["a b", "é"]))
+
+BELIEF = (
+    "add_belief",
+    {
+        "proposition": "breaks hold in a trend",
+        "strategy_name": "VolBreakout",
+        "regime": "trending_up",
+        "conditions": {"field": "confidence", "op": ">=", "value": 0.5},
+        "mode": "paper",
+    },
+)
+CALL = {
+    **DEPLOYED,
+    "symbol": "BTC/USDT:PERP",
+    "direction": "long",
+    "strategy_name": "VolBreakout",
+    "horizon_hours": 4.0,
+    "reasoning": "would buy, may not",
+    "recalled": ["one"],
+    "idempotency_key": "call",
+}
 
 SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("open_account", {"venue": "binance", "name": "main", "currency": "USDT", "mode": "paper"}),
@@ -145,9 +166,9 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("create_trading_plan", PLAN),
     ("create_trading_plan", PLAN),
     ("create_trading_plan", {**PLAN, "reasoning": "something else"}),
-    ("create_trading_plan", {**PLAN, "condition": {"regimee": "ranging"}}),
-    ("create_trading_plan", {**PLAN, "action": {"type": "hope"}}),
-    ("check_active_plans", {**DEPLOYED, "symbol": "XAUUSD", "context": {"regime": "ranging"}}),
+    ("create_trading_plan", {**PLAN, "trigger_condition": {"regimee": "ranging"}}),
+    ("create_trading_plan", {**PLAN, "planned_action": {"type": "hope"}}),
+    ("check_active_plans", {**DEPLOYED, "symbol": "XAUUSD", "current_context": {"regime": "ranging"}}),
     ("check_active_plans", {"deployment": "nothing"}),
     ("list_plans", DEPLOYED),
     ("list_plans", {"status": "active", "as_of": LATER}),
@@ -156,6 +177,28 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("record_equity", {"account": "main", "equity": 9_000.0}),
     ("record_equity", {"account": "main", "equity": 9_500.0}),
     ("record_equity", {"account": "main", "equity": -1.0}),
+    ("record_equity", {**DEPLOYED, "equity": 9_900.0, "at": LATER, "transfer": 500.0}),
+    BELIEF,
+    BELIEF,
+    ("add_belief", {**BELIEF[1], "reference": 0.4}),
+    ("add_belief", {"proposition": "it works"}),
+    ("add_belief", {"proposition": "it works", "conditions": {"regimee": "ranging"}}),
+    ("remember_trade", a_trade_call(**DEPLOYED, idempotency_key="two", opened_at=LATER, closed_at=NOW)),
+    ("list_beliefs", {**DEPLOYED, "regime": "ranging"}),
+    ("list_beliefs", {"mode": "paper", "as_of": LATER, "weighting": "outcome"}),
+    ("list_beliefs", {"mode": "sims"}),
+    ("retire_belief", {"belief_id": "nothing"}),
+    ("get_behavioral_analysis", {"strategy_name": "VolBreakout"}),
+    ("get_behavioral_analysis", {**DEPLOYED, "symbol": "XAUUSD", "as_of": LATER}),
+    ("record_decision", CALL),
+    ("record_decision", {**CALL, "direction": "short"}),
+    ("record_decision", {**CALL, "horizon_hours": 1e300}),
+    ("get_trade_reflection", {"trade_id": "nothing"}),
+    ("annotate_trade", {"trade_id": "nothing", "reflection": "x"}),
+    ("archive_episode", {"episode_id": "nothing"}),
+    ("settle_plan", {"plan_id": "nothing", "followed": True}),
+    ("migrate_legacy", {"path": "nothing.db"}),
+    ("doctor", {}),
     ("get_agent_state", DEPLOYED),
     ("get_agent_state", {}),
     ("get_agent_state", {**DEPLOYED, "max_drawdown": 2.0}),
@@ -174,21 +217,43 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
 def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What each surface said in the whole scenario, each on a store of its own."""
     answers = {}
+    old = {"trade_records": [LEGACY_TRADE], "patterns": [LEGACY_PATTERN]}
+    legacy = a_legacy_database(tmp_path_factory.mktemp("legacy") / "old.db", **old)
     for surface, calling in SURFACES.items():
         folder: Path = tmp_path_factory.mktemp("parity")
         url = f"sqlite:///{folder}/store.db" if request.param == "sqlite" else fresh_postgres()
         with calling(url, FakeClock(T0)) as call:
-            answers[surface] = [call(name, dict(arguments)) for name, arguments in SCENARIO]
-            first = answers[surface][SCENARIO.index(FIRST_TRADE)]["trade"]["id"]
-            answers[surface].append(call("get_trade", {"trade_id": first}))
-            planned = answers[surface][[name for name, _ in SCENARIO].index("create_trading_plan")]["plan"]["id"]
-            answers[surface].append(call("cancel_plan", {"plan_id": planned, "reason": "no longer so"}))
+            said = [call(name, dict(arguments)) for name, arguments in SCENARIO]
+            first = said[SCENARIO.index(FIRST_TRADE)]
+            named = {
+                "trade_id": first["trade"]["id"],
+                "episode_id": first["episode_id"],
+                "plan_id": said[[name for name, _ in SCENARIO].index("create_trading_plan")]["plan"]["id"],
+                "belief_id": said[SCENARIO.index(BELIEF)]["belief"]["belief"]["id"],
+                "path": str(legacy),
+            }
+            answers[surface] = said + [call(name, {key: named[key], **more}) for name, key, more in FOLLOWING]
     return answers
+
+
+FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
+    ("get_trade", "trade_id", {}),
+    ("annotate_trade", "trade_id", {"reflection": "too early", "tags": ["early"], "confidence": 0.6}),
+    ("annotate_trade", "trade_id", {}),
+    ("archive_episode", "episode_id", {}),
+    ("get_trade_reflection", "trade_id", {}),
+    ("retire_belief", "belief_id", {"reason": "no longer so"}),
+    ("cancel_plan", "plan_id", {"reason": "no longer so"}),
+    ("settle_plan", "plan_id", {"followed": True}),
+    ("migrate_legacy", "path", {}),
+    ("migrate_legacy", "path", {"timezone": "nowhere"}),
+]
+"""What is asked of things that the scenario made, by the argument that names them."""
 
 
 @pytest.mark.parametrize("surface", [name for name in SURFACES if name != "python"])
 def test_every_surface_says_the_same(told: dict[str, list[Any]], surface: str) -> None:
-    calls = [*SCENARIO, ("get_trade", {"trade_id": "the first"}), ("cancel_plan", {"plan_id": "the first"})]
+    calls = [*SCENARIO, *((name, more) for name, _, more in FOLLOWING)]
     for (name, arguments), expected, said in zip(calls, told["python"], told[surface], strict=True):
         assert without_actor(said) == without_actor(expected), (name, arguments)
 
@@ -205,7 +270,7 @@ def without_actor(answer: Any) -> Any:
 
 
 def test_every_operation_succeeds_at_least_once_in_the_scenario(told: dict[str, list[Any]]) -> None:
-    calls = [name for name, _ in SCENARIO] + ["get_trade", "cancel_plan"]
+    calls = [name for name, _ in SCENARIO] + [name for name, _, _ in FOLLOWING]
     succeeded = {name for name, answer in zip(calls, told["python"], strict=True) if "error" not in answer}
     assert succeeded == set(OPERATIONS)
 

@@ -16,16 +16,18 @@ from backsight.ops.admin import Verification
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
-from backsight.store.mapping import Noun, UtcInstant
+from backsight.store.experience import DERIVED
+from backsight.store.mapping import JsonText, Noun, UtcInstant
+from backsight.store.memories import RETRIEVALS
 from backsight.store.schema import NOUNS
 from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import lived_in, raw
 
-LINKS = 14
+LINKS = 17
 """How many commands `lived_in` carries out."""
 BY_NAME = {noun.table.name: noun for noun in (*NOUNS, AUDIT)}
-SINGLE = [noun for noun in NOUNS if noun not in (BARS, MARKS, DECISIONS, SEGMENTS)]
+SINGLE = [noun for noun in NOUNS if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]
 """Nouns whose rows the chain knows column by column; of the others it knows a hash of each row."""
 
 
@@ -94,13 +96,37 @@ def test_a_row_removed_is_found_and_named(lived: Memory, url: str, noun: Noun[An
 
 @pytest.mark.parametrize("noun", SINGLE, ids=lambda noun: noun.table.name)
 def test_a_row_added_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
-    row = row_of(noun, url) | {"id": "forged", "status": "closed"}
+    row = row_of(noun, url) | {"id" if "id" in noun.key else noun.key[0]: "forged", "status": "closed"}
     row = {name: value for name, value in row.items() if name in noun.table.c}
     with raw(url) as connection:
         connection.execute(insert(noun.table).values(**row))
     (finding,) = lived.verify_audit().findings
     assert (finding.kind, finding.table) == ("added", noun.table.name)
     assert "forged" in finding.key
+
+
+@pytest.mark.parametrize("noun", DERIVED, ids=lambda noun: noun.table.name)
+def test_a_derived_row_changed_removed_or_added_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
+    row = row_of(noun, url)
+    plain = [c for c in noun.table.c if not isinstance(c.type, JsonText) and c.name not in ("owner_id", *noun.key)]
+    for column in plain:
+        change(url, noun, row, column.name, other_value(column, row[column.name]))
+        (finding,) = lived.verify_audit().findings
+        assert (finding.kind, finding.table) == ("changed", noun.table.name)
+        assert finding.detail.startswith(f"{column.name} is ")
+        change(url, noun, row, column.name, row[column.name])
+    with raw(url) as connection:
+        connection.execute(delete(noun.table).where(*noun.is_key(row)))
+    assert [finding.kind for finding in lived.doctor().findings] == ["removed"]
+    with raw(url) as connection:
+        connection.execute(
+            insert(noun.table).values(
+                **row | {noun.key[-1]: other_value(noun.table.c[noun.key[-1]], row[noun.key[-1]])}
+            )
+        )
+    assert sorted(finding.kind for finding in lived.doctor(repair=True).findings) == ["added", "removed"]
+    assert lived.doctor().healthy
+    assert lived.verify_audit().intact
 
 
 @pytest.mark.parametrize("sequence", [1, 3, 14])
@@ -147,6 +173,8 @@ def test_a_chain_cut_off_after_an_exported_head_is_found(lived: Memory, url: str
         for name in ("episodic_memory", "trade_history"):
             table = BY_NAME[name].table
             connection.execute(delete(table).where(table.c.symbol == "EURUSD"))
+    assert {finding.table for finding in lived.verify_audit().findings} <= {noun.table.name for noun in DERIVED}
+    lived.doctor(repair=True)  # and what followed from it
     assert lived.verify_audit().intact
     (finding,) = lived.verify_audit(head=head).findings
     assert (finding.kind, finding.key) == ("cut_off", str(LINKS + 1))

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID, uuid5
 
 from backsight.core.instants import format_instant
@@ -30,6 +30,8 @@ def plain(value: object) -> object:
     """
     if isinstance(value, datetime):
         return format_instant(value)
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import to_utc
-from backsight.core.portfolio import Portfolio
+from backsight.core.portfolio import Direction, Portfolio
 from backsight.core.trades.fill import Fill
 
 ReportedKind = Literal["trade", "funding", "fee", "transfer"]
@@ -32,6 +32,13 @@ class Order:
     """Which position, on a hedging account; None opens a new one there, and means the symbol's on a netting account."""
     reason: str | None = None
     """The agent's words."""
+
+    @property
+    def direction(self) -> Direction | None:
+        """Which way it trades; None where it only moves levels."""
+        if self.quantity == 0:
+            return None
+        return "long" if self.quantity > 0 else "short"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,15 +176,18 @@ class Moments:
 
 
 def moments_of(values: Iterable[float]) -> Moments:
-    """The moments of values, added in their order.
+    """The moments of values, added in their order: bit for bit what `add` gives, without an object for each.
 
     >>> moments_of([2.0, 4.0])
     Moments(n=2, mean=3.0, squares=2.0)
     """
-    held = Moments()
+    n, mean, squares = 0, 0.0, 0.0
     for value in values:
-        held = held.add(value)
-    return held
+        n += 1
+        step = value - mean
+        mean += step / n
+        squares += step * (value - mean)
+    return Moments(n=n, mean=mean, squares=squares)
 
 
 def _lower_and_upper(x: float, y: float, alpha: float, beta: float) -> tuple[float, float]:

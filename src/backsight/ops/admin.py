@@ -1,13 +1,16 @@
 """The audit chain: proof of what was written when, and that nothing was changed since."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from backsight.core.audit import AuditRow, Finding, parse_head
-from backsight.ops.arguments import Key, Whole
+from backsight.ops.arguments import Flag, Key, Whole
 from backsight.ops.context import Context
-from backsight.ops.operation import query
+from backsight.ops.experience import differences, remake
+from backsight.ops.operation import command, query
 from backsight.store import audit as stored
+from backsight.store.experience import DERIVED, count
 from backsight.store.verify import verify
 
 
@@ -20,6 +23,19 @@ class Verification:
     rows: int
     head: str
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """Whether every memory is what the episodes make of it, and what else is worth knowing of the store."""
+
+    healthy: bool
+    """As it was found, before any repair."""
+    rows: Mapping[str, int]
+    """How many derived rows were compared, by table."""
+    findings: tuple[Finding, ...]
+    repaired: bool
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +54,42 @@ def verify_audit(
 ) -> Verification:
     """Verify that nothing was changed behind Backsight's back.
 
-    Every row is read again and compared with what the commands wrote, and the chain with itself. With a head
-    that was kept elsewhere it also shows whether the chain was cut off or rewritten.
+    Every row is read again and compared with what the commands wrote, and the chain with itself. Where all of that is
+    intact, beliefs, habits and moods, which follow from it, are derived again and compared. With a head that was kept
+    elsewhere it also shows whether the chain was cut off or rewritten.
     """
     kept = None if head is None else parse_head(head)
     with ctx.reading() as connection:
         end, rows, findings = verify(connection, ctx.owner, kept=kept)
+        findings = findings or differences(connection, ctx.owner)
     return Verification(intact=not findings, links=end.sequence, rows=rows, head=str(end), findings=tuple(findings))
+
+
+@command()
+def doctor(
+    ctx: Context,
+    *,
+    repair: Annotated[Flag, "Write what was derived where it differs from what is kept."] = False,
+) -> Diagnosis:
+    """Derive every memory again from the episodes and compare it with what is kept.
+
+    Beliefs, evidence, habits and moods follow from trades, decisions and equity alone: a difference means that somebody
+    changed them, or a defect.
+    """
+    with ctx.reading() as connection:
+        findings = differences(connection, ctx.owner)
+        counted = {noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED}
+        remarks = tuple(ctx.database.remarks)
+    if repair and findings:
+        with ctx.writing() as transaction:
+            remake(transaction, ctx.owner)
+    return Diagnosis(
+        healthy=not findings,
+        rows=counted,
+        findings=tuple(findings),
+        repaired=bool(repair and findings),
+        remarks=remarks,
+    )
 
 
 @query()

@@ -9,6 +9,7 @@ from backsight.core.market import Bar
 from backsight.importers.bars import BarsRead, BarsReport, read_bars
 from backsight.ops.arguments import BarsArgument, Key, Name, Symbol, Whole
 from backsight.ops.context import CLOCK_SKEW, Context
+from backsight.ops.decisions import resolve_calls
 from backsight.ops.market import add_bars, sorted_bars
 from backsight.ops.operation import command
 from backsight.store.transaction import Transaction
@@ -58,7 +59,9 @@ def import_bars(
     """
     read = read_bars(path, symbol=symbol, interval_seconds=interval_seconds, timezone=timezone)
     with ctx.writing() as transaction:
-        return keep_bars(transaction, ctx, read, field="path")
+        kept = keep_bars(transaction, ctx, read, field="path")
+        resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
+    return kept
 
 
 @command()
@@ -76,6 +79,7 @@ def record_bars(
         raise Invalid("one of them is not closed yet; give bars when they are", field="bars")
     with ctx.writing() as transaction:
         added = sum(add_bars(transaction, ctx.owner, each, recorded_at=ctx.now) for each in series)
+        resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
     return RecordedBars(bars=len(bars), added=added)
 
 

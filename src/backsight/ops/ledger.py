@@ -1,14 +1,16 @@
 """The ledger after a tick: reads what it holds of the positions concerned, settles, and writes what changed."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.decision import Decision, LastTick
 from backsight.core.errors import Conflict, Invalid
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import Bar
-from backsight.core.memory.episodic import episode_of_trade
+from backsight.core.memory.affective import worth_at
+from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.orders import BrokerSnapshot, ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
@@ -29,6 +31,7 @@ from backsight.core.trades.materialise import (
 )
 from backsight.core.trades.settle import Phase, Settled, from_first, settle
 from backsight.core.trades.trade import Entry, Trade
+from backsight.ops.experience import Learned, learn_trades, mood_at, see_equity
 from backsight.ops.market import context_at, recent_bars, regime_at
 from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
@@ -63,10 +66,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """The trades that a tick opened and closed."""
+    """The trades that a tick opened and closed, and what those that ended or were corrected taught."""
 
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
+    learned: tuple[Learned, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +98,10 @@ def post(transaction: Transaction, tick: Tick) -> Posted:
     settled = settle(held.fills, since, now, last_seen=last_seen, bars=bars, beside=held.beside)
     rows = _trades(market, tick, held, settled)
     _write_fills(transaction, tick, settled)
-    _write_trades(transaction, tick, held, settled, [row for row, _ in rows])
+    learned = _write_trades(transaction, tick, held, settled, [row for row, _ in rows])
     _write_marks(transaction, tick, held, rows)
-    return _posted(held, [row for row, _ in rows])
+    _write_equity(transaction, tick, settled)
+    return _posted(held, [row for row, _ in rows], learned)
 
 
 class _Market:
@@ -398,14 +403,22 @@ def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
         regime_tag=None if regime is None else regime.tag,
         regime_interval_seconds=None if regime is None else regime.interval_seconds,
         regime_preset=None if regime is None else regime.preset,
+        equity=tick.before.portfolio.equity,
         configured_risk=_configured_risk(connection, tick),
         model=None if decision is None else decision.model,
     )
     confidence = None if decision is None else decision.confidence
+    mood = mood_at(connection, tick.home, at - JUST_BEFORE)
+    context = replace(
+        context_at(trip.symbol, at, series),
+        drawdown_pct=None if mood.equity is None else mood.drawdown,
+        consecutive_losses=mood.consecutive_losses,
+        confidence=confidence,
+    )
     return Stamped(
         home=tick.home,
         entry=entry,
-        context=replace(context_at(trip.symbol, at, series), confidence=confidence),
+        context=context,
         memory_arm="off" if decision is None else decision.memory_arm,
         confidence=confidence,
     )
@@ -427,23 +440,36 @@ def _configured_risk(connection: Connection, tick: Tick) -> float | None:
     return strategy.risk_per_trade * equity
 
 
-def _write_trades(transaction: Transaction, tick: Tick, held: _Held, settled: Settled, rows: Sequence[Trade]) -> None:
+def _write_trades(
+    transaction: Transaction, tick: Tick, held: _Held, settled: Settled, rows: Sequence[Trade]
+) -> tuple[Learned, ...]:
     """Closed trades first, since a position has one open trade at a time; what no longer stands is taken back."""
+    taken_back: list[Episode] = []
     standing = {trade_id_of(tick.decision.account_id, trip) for trip in settled.trips}
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
     for former in held.trades.values():
         reopened = any(row.id == former.id and row.status == "open" for row in rows)
         if former.status == "closed" and (former.id not in standing or reopened):
-            episode = episode_of_trade(former)
-            transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
+            episode = stored_memories.episode(transaction.connection, former.owner_id, episode_id_of(former.id))
+            if episode is not None:
+                transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
+                taken_back.append(episode)
         if former.id not in standing:
             transaction.withdraw(stored.TRADES, former, known_at=known_at, recorded_at=recorded_at)
     for row in sorted(rows, key=lambda each: (each.status, each.opened_at or each.known_at, each.id)):
         if held.trades.get(row.id) is row:
             continue
         transaction.revise(stored.TRADES, row)
-        if row.status == "closed":
-            transaction.revise(stored_memories.EPISODES, episode_of_trade(row))
+    closed = [episode_of_trade(row) for row in rows if row.status == "closed" and held.trades.get(row.id) is not row]
+    return learn_trades(transaction, closed, withdrawn=taken_back)
+
+
+def _write_equity(transaction: Transaction, tick: Tick, settled: Settled) -> None:
+    """What the account was seen to be worth, and what was paid in or out since the last tick."""
+    decision = tick.decision
+    moved = math.fsum(fill.amount for fill in settled.added if fill.kind == "transfer")
+    fact = worth_at(decision.id, decision.at, decision.sequence, decision.equity, moved)
+    see_equity(transaction, decision.owner_id, decision.account_id, fact)
 
 
 def _write_marks(transaction: Transaction, tick: Tick, held: _Held, rows: Iterable[tuple[Trade, Reach]]) -> None:
@@ -478,10 +504,11 @@ def _mark(tick: Tick, held: _Held, row: Trade, reach: Reach, position: Position,
     )
 
 
-def _posted(held: _Held, rows: Sequence[Trade]) -> Posted:
+def _posted(held: _Held, rows: Sequence[Trade], learned: tuple[Learned, ...]) -> Posted:
     """What is new, and what is closed that was not; a trade may be both."""
     closed_before = {trade.id for trade in held.trades.values() if trade.status == "closed"}
     return Posted(
         opened=tuple(row for row in rows if row.id not in held.trades),
         closed=tuple(row for row in rows if row.status == "closed" and row.id not in closed_before),
+        learned=learned,
     )

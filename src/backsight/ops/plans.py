@@ -1,47 +1,57 @@
 """Plans: what to do if something comes to hold, and until when."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated
 
-from backsight.core.conditions import TriggerType, values_of
-from backsight.core.errors import Conflict, NotFound
-from backsight.core.instants import Horizon
+from backsight.core.conditions import Scalar, TriggerType, values_of
+from backsight.core.decision import Decision, LastTick
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.prospective import (
+    MOOD_BEGINS,
+    Checked,
     Contradiction,
     KeptPlan,
     Plan,
     PlanEvent,
     PlanMode,
     PlanStatus,
+    Settlement,
     cancel,
-    check,
-    holding_of,
     in_scope,
     kept,
     make_plan,
     plan_at,
     read_plan,
+    settled,
+    settlement_of,
 )
+from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
+    Flag,
     Instant,
     JsonObject,
     Key,
     Name,
     NotNegative,
+    Positive,
     Reason,
     SeenAt,
     Share,
     Symbol,
 )
 from backsight.ops.context import Context
+from backsight.ops.experience import mood_at
+from backsight.ops.market import context_at, recent_bars
 from backsight.ops.operation import command, query
-from backsight.ops.state import mood_at
+from backsight.ops.planning import look, open_plans, plan_for
+from backsight.ops.state import the_deployment
 from backsight.ops.strategies import deployment_named
 from backsight.store import plans as stored
 from backsight.store.database import Connection
@@ -101,6 +111,15 @@ class PlanList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettledPlan:
+    """The plan as it stands, what followed it and whether that helped, and whether it was settled before."""
+
+    plan: PlanSeen
+    settlement: Settlement
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelledPlan:
     """The plan as it stands, and whether it was cancelled before."""
 
@@ -112,14 +131,17 @@ class CancelledPlan:
 def create_trading_plan(
     ctx: Context,
     *,
-    condition: Annotated[JsonObject, 'When it applies, like {"regime": "ranging"} or {"field", "op", "value"}.'],
-    action: Annotated[JsonObject, 'What to do then, like {"type": "skip_trade"}.'],
+    trigger_condition: Annotated[
+        JsonObject, 'When it applies, like {"regime": "ranging"} or {"field", "op", "value"}.'
+    ],
+    planned_action: Annotated[JsonObject, 'What to do then, like {"type": "skip_trade"}.'],
     reasoning: Annotated[Reason, "Why, in your words."],
+    expiry_days: Annotated[Positive | None, "After how many days it ends; 30 if nothing else ends it."] = None,
     deployment: Annotated[Key | None, "Only for this deployment, by name or id."] = None,
     strategy_name: Annotated[Name | None, "Only for this strategy."] = None,
     trigger_type: Annotated[TriggerType | None, "What kind of condition it is; read from it if left out."] = None,
     priority: Annotated[Share, "0 to 1; the larger comes first."] = 0.5,
-    expires_at: Annotated[Instant | None, "When it ends; after 30 days if left out."] = None,
+    expires_at: Annotated[Instant | None, "When it ends, instead of expiry_days."] = None,
     expires_when: Annotated[JsonObject | None, "Ends it when this holds, in the words of a condition."] = None,
     mode: Annotated[PlanMode, "Applies while the condition holds, or once when it begins to."] = "while_true",
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same plan."] = None,
@@ -129,19 +151,20 @@ def create_trading_plan(
     A condition that names an unknown field or compares it with the wrong kind of value is refused now, not when it is
     needed.
     """
+    ends_at = _ends_at(ctx.now, expiry_days, expires_at)
     with ctx.writing() as transaction:
         home = None if deployment is None else deployment_named(transaction.connection, ctx.owner, deployment)
         made = make_plan(
             owner_id=ctx.owner,
-            condition=condition,
-            action=action,
+            condition=trigger_condition,
+            action=planned_action,
             reasoning=reasoning,
             now=ctx.now,
             deployment_id=None if home is None else home.id,
             strategy_name=strategy_name,
             trigger_type=trigger_type,
             priority=priority,
-            expires_at=expires_at,
+            expires_at=ends_at,
             expires_when=expires_when,
             mode=mode,
             key=idempotency_key,
@@ -152,8 +175,8 @@ def create_trading_plan(
             transaction.add(stored.PLANS, row)
             return CreatedPlan(plan=row, replayed=False)
     dated = replace(row, known_at=former.known_at, recorded_at=former.recorded_at)
-    if expires_at is None and expires_when is None:
-        dated = replace(dated, expires_at=former.expires_at)  # thirty days from when it was made
+    if expires_at is None:
+        dated = replace(dated, expires_at=former.expires_at)  # some days from when it was made
     if dated != former:
         raise Conflict("already used for another plan; use a new key for a new one", field="idempotency_key")
     return CreatedPlan(plan=former, replayed=True)
@@ -163,10 +186,10 @@ def create_trading_plan(
 def check_active_plans(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Whose plans, by name or id."],
+    current_context: Annotated[ContextArgument | None, "The context now, as far as it is known."] = None,
+    deployment: Annotated[Key | None, "Whose plans, by name or id; the only deployment's if left out."] = None,
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
     direction: Annotated[Direction | None, "The way you would trade."] = None,
-    context: Annotated[ContextArgument | None, "The context now, as far as it is known."] = None,
     former_context: Annotated[ContextArgument | None, "The context at the last look, for crossings."] = None,
     event_kind: Annotated[Name | None, "The market event that is next, like 'FOMC'."] = None,
     hours_to_event: Annotated[NotNegative | None, "How far it is off."] = None,
@@ -177,19 +200,24 @@ def check_active_plans(
     """
     with ctx.writing() as transaction:
         connection = transaction.connection
-        home = deployment_named(connection, ctx.owner, deployment)
-        now = Horizon(as_of=ctx.now)
-        told, rows = stored.events(connection, ctx.owner, now), stored.plans(connection, ctx.owner, now)
-        plans = [plan_at(read_plan(row), told) for row in rows]
-        here = [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
-        mood = mood_at(connection, home, now)
+        home = the_deployment(connection, ctx, deployment, Horizon(as_of=ctx.now))
+        if home is None:
+            raise NotFound("nothing is deployed yet; deploy a strategy first", field="deployment")
+        plans, told = open_plans(connection, home, Horizon(as_of=ctx.now))
+        mood = mood_at(connection, home, ctx.now)
         about = partial(values_of, mood=mood, strategy=home.strategy_name, symbol=symbol, direction=direction)
-        values = about(now=ctx.now, context=context, event_kind=event_kind, hours_to_event=hours_to_event)
-        former = None if former_context is None else about(context=former_context)
-        found = check(here, values, now=ctx.now, former_values=former, holding=holding_of(told, symbol=symbol))
-        new = (*found.rising, *found.falling, *found.expired)
-        _record(transaction, told, new)
-    events = [*told, *new]
+        looked = look(
+            transaction,
+            home,
+            plans,
+            told,
+            about(now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event),
+            former_values=None if former_context is None else about(context=former_context),
+            symbol=symbol,
+            now=ctx.now,
+            recorded_at=ctx.now,
+        )
+    found, events = looked.found, list(looked.events)
     seen = tuple(_seen(kept(plan), events) for plan in found.applying)
     return CheckedPlans(
         applying=seen,
@@ -197,7 +225,7 @@ def check_active_plans(
         expired=tuple(event.plan_id for event in found.expired),
         contradictions=found.contradictions,
         missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in found.missing.items()),
-        message=_message(home, len(here), len(seen), len(found.contradictions)),
+        message=_message(home, len(plans), len(seen), len(found.contradictions)),
     )
 
 
@@ -245,19 +273,108 @@ def cancel_plan(
     return CancelledPlan(plan=_seen(row, [*events, event]), replayed=False)
 
 
+@command(audience=("trader",))
+def settle_plan(
+    ctx: Context,
+    *,
+    plan_id: Annotated[Key, "The plan, as create_trading_plan or list_plans named it."],
+    followed: Annotated[Flag, "Whether you did what it said."],
+    note: Annotated[Reason | None, "What you make of it."] = None,
+) -> SettledPlan:
+    """Close the account of a plan: what followed it, and did following it help?
+
+    What followed are the outcomes of trades made while it held or, for a skip, of the calls that were not traded.
+    Whether it helped is said only where ten outcomes and their interval tell.
+    """
+    with ctx.writing() as transaction:
+        row = _kept(transaction.connection, ctx, plan_id)
+        events = stored.events_of(transaction.connection, ctx.owner, Horizon(as_of=ctx.now), [plan_id])
+        plan = plan_at(read_plan(row), events)
+        told = next((event for event in events if event.kind == "settled"), None)
+        if told is None:
+            event = settled(plan, followed=followed, now=ctx.now, note=note)
+            transaction.add(stored.PLAN_EVENTS, event)
+            events.append(event)
+        elif told.followed != followed:
+            raise Conflict("it is settled the other way already; a plan is settled once", field="followed")
+    settlement = settlement_of(plan, events, followed=followed)
+    return SettledPlan(plan=_seen(row, events), settlement=settlement, replayed=told is not None)
+
+
+def look_at_tick(
+    transaction: Transaction,
+    home: Deployment,
+    decision: Decision,
+    proposal: Order | None,
+    before: BrokerSnapshot,
+    last: LastTick | None,
+) -> list[Checked]:
+    """What the plans of a deployment said at a tick, in every symbol that it held or decided on."""
+    plans, events = open_plans(transaction.connection, home, Horizon(as_of=decision.at))
+    if not plans:
+        return []
+    symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
+    symbols += [position.symbol for position in before.portfolio.positions]
+    about = partial(_values, transaction.connection, home)
+    found: list[Checked] = []
+    for symbol in dict.fromkeys(symbols or [None]):
+        direction = proposal.direction if proposal is not None and proposal.symbol == symbol else None
+        looked = look(
+            transaction,
+            home,
+            plans,
+            events,
+            about(symbol, direction, at=decision.at),
+            former_values=None if last is None else about(symbol, None, at=last.at),
+            symbol=symbol,
+            now=decision.at,
+            recorded_at=decision.recorded_at,
+        )
+        plans, events = list(looked.plans), list(looked.events)
+        found.append(looked.found)
+    return found
+
+
+def _values(
+    connection: Connection, home: Deployment, symbol: str | None, direction: Direction | None, *, at: datetime
+) -> dict[str, Scalar]:
+    """What conditions can ask about at a tick: the market by its bars, and the mood before it."""
+    context = None
+    if symbol is not None:
+        context = context_at(symbol, at, recent_bars(connection, home.owner_id, symbol, Horizon(as_of=at)))
+    return values_of(
+        now=at,
+        context=context,
+        mood=mood_at(connection, home, at - JUST_BEFORE),
+        strategy=home.strategy_name,
+        symbol=symbol,
+        direction=direction,
+    )
+
+
+def plan_for_mood(transaction: Transaction, home: Deployment, decision: Decision) -> None:
+    """Make the plan that a deep drawdown calls for."""
+    mood = mood_at(transaction.connection, home, decision.at)
+    if mood.drawdown_state >= MOOD_BEGINS:
+        plan_for(transaction, home, [], mood, now=decision.at, recorded_at=decision.recorded_at)
+
+
+def _ends_at(now: datetime, expiry_days: float | None, expires_at: datetime | None) -> datetime | None:
+    if expiry_days is None:
+        return expires_at
+    if expires_at is not None:
+        raise Invalid("is given beside expires_at; give one of them", field="expiry_days")
+    try:
+        return now + timedelta(days=expiry_days)
+    except OverflowError:
+        raise Invalid(f"{expiry_days} days is too far off; give fewer", field="expiry_days") from None
+
+
 def _kept(connection: Connection, ctx: Context, plan_id: str) -> KeptPlan:
     row = stored.plan(connection, ctx.owner, plan_id)
     if row is None:
         raise NotFound(f"no plan {plan_id!r}; list_plans shows them", field="plan_id")
     return row
-
-
-def _record(transaction: Transaction, told: list[PlanEvent], new: tuple[PlanEvent, ...]) -> None:
-    """Keep the events that are not kept yet: a check made twice at one instant is one check."""
-    known = {event.id for event in told}
-    for event in new:
-        if event.id not in known:
-            transaction.add(stored.PLAN_EVENTS, event)
 
 
 def _seen(row: KeptPlan, events: list[PlanEvent], *, now: datetime | None = None) -> PlanSeen:
@@ -270,7 +387,7 @@ def _seen(row: KeptPlan, events: list[PlanEvent], *, now: datetime | None = None
         times_fired=plan.times_fired,
         fired_at=plan.fired_at,
         last_fired_at=plan.last_fired_at,
-        ended_at=plan.expires_at if over else plan.expired_at or plan.cancelled_at,
+        ended_at=plan.expires_at if over else plan.expired_at or plan.cancelled_at or plan.settled_at,
     )
 
 

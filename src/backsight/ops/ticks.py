@@ -22,6 +22,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import canonical_json, derive_id, digest, plain
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import EPOCH
+from backsight.core.memory.prospective import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Account
 from backsight.core.risk_state import HOUR, Attempt, AttemptKind, Close, RiskState, render_risk_state, risk_state
@@ -50,10 +51,13 @@ from backsight.ops.arguments import (
     Whole,
 )
 from backsight.ops.context import CLOCK_SKEW, Context
+from backsight.ops.decisions import keep_retrievals, resolve_calls
+from backsight.ops.experience import Learned
 from backsight.ops.ledger import Tick, post
 from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
+from backsight.ops.plans import look_at_tick, plan_for_mood
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -78,6 +82,12 @@ class ClosedTick:
     decision: Decision
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
+    learned: tuple[Learned, ...]
+    """What the trades that ended, or were corrected, changed in each memory."""
+    plans: tuple[str, ...]
+    """The plans that applied when it was decided."""
+    contradictions: tuple[Contradiction, ...]
+    """Those of them that cannot both be followed."""
     replayed: bool
     """Whether it was already known: nothing was changed then."""
 
@@ -215,6 +225,8 @@ def close_tick(
             raise Conflict(f"{told}; ask the broker again", field="before.portfolio.at")
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
+        if closed_bars:
+            resolve_calls(transaction, ctx.owner, by=at, recorded_at=ctx.now)
         last_here = last
         if last is not None and last.deployment_id != home.id:
             last_here = stored.last_of_deployment(connection, ctx.owner, home.id, Horizon(as_of=at))
@@ -262,7 +274,10 @@ def close_tick(
             known_at=at,
             recorded_at=ctx.now,
         )
+        looked = look_at_tick(transaction, home, decision, proposal, before, last_here)
         posted = post(transaction, _tick(home, account, decision, before, last_look, last))
+        plan_for_mood(transaction, home, decision)
+        keep_retrievals(transaction, ctx.owner, decision.id, recalled, known_at=at, recorded_at=ctx.now)
         kept = replace(
             decision,
             opened=tuple(trade.id for trade in posted.opened),
@@ -270,7 +285,15 @@ def close_tick(
         )
         transaction.add_all(stored.DECISIONS, [kept])
         _keep_segments(transaction, ctx, at, segments)
-    return ClosedTick(decision=kept, opened=posted.opened, closed=posted.closed, replayed=False)
+    return ClosedTick(
+        decision=kept,
+        opened=posted.opened,
+        closed=posted.closed,
+        learned=posted.learned,
+        plans=tuple(dict.fromkeys(plan.id for found in looked for plan in found.applying)),
+        contradictions=tuple(dict.fromkeys(pair for found in looked for pair in found.contradictions)),
+        replayed=False,
+    )
 
 
 @query(audience=("trader", "coach"))
@@ -434,6 +457,9 @@ def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str, 
         decision=former,
         opened=tuple(found[each] for each in former.opened if each in found),
         closed=tuple(found[each] for each in former.closed if each in found),
+        learned=(),
+        plans=(),
+        contradictions=(),
         replayed=True,
     )
 

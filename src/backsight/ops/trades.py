@@ -9,7 +9,14 @@ from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
-from backsight.core.memory.episodic import Episode, continues, episode_id_of, episode_of_trade
+from backsight.core.memory.episodic import (
+    Episode,
+    continues,
+    episode_id_of,
+    episode_of_trade,
+    retrieval_strength,
+)
+from backsight.core.memory.prospective import KeptPlan
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
@@ -20,6 +27,7 @@ from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
     Cursor,
+    Flag,
     Instant,
     Key,
     Limit,
@@ -35,18 +43,23 @@ from backsight.ops.arguments import (
     Tags,
 )
 from backsight.ops.context import CLOCK_SKEW, Context
+from backsight.ops.experience import BeliefChange, Learned, beliefs_fed, learn_trades, mood_at
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
+from backsight.ops.planning import plans_about
 from backsight.ops.strategies import deployment_named, manual_deployment
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
+from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
 REPLAY_WINDOW = timedelta(seconds=60)
 CLOSE_APART = timedelta(minutes=5)
 """How far apart two words for one close may be: the agent's and the broker's."""
 RECENT_CLOSES = 50
+OURS = ("run_id", "count", "ended_at", "first_known_at", "sequence", "archived_at", "known_at", "recorded_at")
+"""What an episode has from us and not from who told it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +68,8 @@ class RememberedTrade:
 
     trade: Trade
     episode_id: str
+    learned: Learned | None
+    """What it changed in each memory; None where it changed none."""
     replayed: bool
     message: str
 
@@ -86,6 +101,45 @@ class TradeRead:
     trade: Trade
     episode: Episode | None
     mark: PositionMark | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatedTrade:
+    """The trade as it now is, what the words changed in other memories, and whether all was said before."""
+
+    trade: Trade
+    learned: Learned | None
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedEpisode:
+    """The episode as it now is, and whether it was so before."""
+
+    episode: Episode
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeReflection:
+    """A trade and all that memory connects with it."""
+
+    trade: Trade
+    episode: Episode | None
+    """None while it is open."""
+    retrieved: int
+    """How often the episode was recalled for a decision."""
+    strength: float | None
+    """How fresh the memory is; it ranks nothing."""
+    beliefs: tuple[BeliefChange, ...]
+    """What it is evidence for or against."""
+    lessons_hash: str | None
+    """Of the lessons in force at entry."""
+    plans: tuple[KeptPlan, ...]
+    """Plans that held when it was opened."""
+    citations: tuple[str, ...]
+    """What the decision that opened it referred to."""
+    as_of: datetime
 
 
 @command(audience=("trader",))
@@ -127,63 +181,39 @@ def remember_trade(
     changes nothing and says so. On a deployment that runs by ticks the broker's fills are the ledger: there it adds
     your words, confidence and tags to the trade it names.
     """
-    _check_times(opened_at, closed_at, now=ctx.now)
-    at = ctx.now if closed_at is None else closed_at
-    entry = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
-    entry = entry.completed(symbol=symbol, price=entry_price, at=opened_at)
-    if risk is None and pnl_r is None and stop_price is not None and size is not None:
-        risk = finite("stop_price", risk_to_stop(direction, entry_price=entry_price, stop_price=stop_price, size=size))
-    outcome = _outcome(pnl, pnl_r=pnl_r, risk=risk, size=size, entry_price=entry_price, atr_d1=entry.atr_d1)
+    told = TradeTold(
+        symbol=symbol,
+        direction=direction,
+        entry_price=entry_price,
+        exit_price=exit_price,
+        pnl=pnl,
+        pnl_r=pnl_r,
+        context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
+        opened_at=opened_at,
+        closed_at=closed_at,
+        size=size,
+        risk=risk,
+        stop_price=stop_price,
+        fees=fees,
+        mae=None if max_adverse_excursion is None else positive_zero(-abs(max_adverse_excursion)),
+        position_key=position_key,
+        note=Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags)),
+    ).checked(now=ctx.now)
     with ctx.writing() as transaction:
-        home = _home(transaction, ctx, deployment, strategy_name)
+        home = home_of(transaction, ctx, deployment, strategy_name)
         if deployment is not None and _runs_by_ticks(transaction, ctx, home):
-            told = Told(symbol=symbol, direction=direction, position_key=position_key, closed_at=closed_at, pnl=pnl)
-            note = Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags))
-            return _annotated(transaction, ctx, home, told, note)
+            return _annotated(transaction, ctx, home, told)
         trade_id, former = _named(transaction, ctx, idempotency_key, closed_at)
         if former is not None:
             return _replayed(former, ctx.request_digest)
-        trade = Trade(
-            owner_id=ctx.owner,
-            id=trade_id,
-            deployment_id=home.id,
-            account_id=home.account_id,
-            strategy_id=home.strategy_id,
-            strategy_name=strategy_name,
-            strategy_version=home.strategy_version,
-            mode=home.mode,
-            position_key=position_key or symbol,
-            symbol=symbol,
-            direction=direction,
-            status="closed",
-            opened_at=opened_at,
-            closed_at=at,
-            holding_minutes=minutes_between(opened_at, at),
-            entry_price=entry_price,
-            exit_price=exit_price,
-            size=size,
-            stop_price=stop_price,
-            initial_risk=risk,
-            risk=risk,
-            pnl=pnl,
-            realized_pnl=finite("pnl", pnl + fees),
-            fees=fees,
-            funding=0.0,
-            outcome=outcome,
-            mae=None if max_adverse_excursion is None else positive_zero(-abs(max_adverse_excursion)),
-            context=entry,
-            market_context=market_context,
-            confidence=confidence,
-            reflection=reflection,
-            tags=tuple(tags),
-            request_digest=ctx.request_digest,
-            created_at=ctx.now,
-            known_at=at,
-            recorded_at=ctx.now,
-        )
+        trade = told.trade(ctx, home, trade_id)
+        entry = replace(trade.entry, equity=mood_at(transaction.connection, home, opened_at or trade.known_at).equity)
+        trade = replace(trade, entry=entry)
         transaction.add(stored.TRADES, trade)
-        transaction.add(stored_memories.EPISODES, episode_of_trade(trade))
-    return RememberedTrade(trade=trade, episode_id=episode_id_of(trade.id), replayed=False, message="Remembered.")
+        learned = learn_trades(transaction, [episode_of_trade(trade)])[0]
+    return RememberedTrade(
+        trade=trade, episode_id=episode_id_of(trade.id), learned=learned, replayed=False, message="Remembered."
+    )
 
 
 @command(audience=("trader",))
@@ -210,7 +240,7 @@ def remember_inaction(
     """
     given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.writing() as transaction:
-        home = _home(transaction, ctx, deployment, strategy_name)
+        home = home_of(transaction, ctx, deployment, strategy_name)
         latest = stored_memories.latest_episode(transaction.connection, ctx.owner, home.id, symbol)
         named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
         inaction_id = derive_id("inaction", ctx.owner, named)
@@ -218,7 +248,6 @@ def remember_inaction(
             owner_id=ctx.owner,
             id=inaction_id,
             kind="inaction",
-            trade_id=None,
             deployment_id=home.id,
             strategy_name=strategy_name,
             mode=home.mode,
@@ -226,21 +255,12 @@ def remember_inaction(
             direction=direction,
             reason=reason,
             run_id=inaction_id,
-            count=1,
             context=given.completed(symbol=symbol, price=None, at=ctx.now),
             market_context=market_context,
-            entry_price=None,
-            exit_price=None,
-            pnl=None,
-            outcome=None,
-            hold_seconds=None,
-            mfe=None,
-            mae=None,
             confidence=confidence,
-            reflection=None,
             tags=tuple(tags),
-            group_id=None,
             ended_at=ctx.now,
+            first_known_at=ctx.now,
             known_at=ctx.now,
             recorded_at=ctx.now,
         )
@@ -311,14 +331,108 @@ def get_trade(
     """Get one trade with its context, its outcome and the episode it left behind."""
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        trade = stored.trade(connection, ctx.owner, trade_id, horizon)
-        if trade is None:
-            raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
+        trade = _trade(connection, ctx, trade_id, horizon)
         return TradeRead(
             trade=trade,
             episode=stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon),
             mark=stored.last_mark(connection, ctx.owner, trade.id, horizon),
         )
+
+
+@command(audience=("trader",))
+def annotate_trade(
+    ctx: Context,
+    *,
+    trade_id: Annotated[Key, "The trade's id, as remember_trade or list_trades gave it."],
+    reflection: Annotated[Prose | None, "What you make of it now; in place of what was said before."] = None,
+    market_context: Annotated[Prose | None, "The market at entry, in your words."] = None,
+    confidence: Annotated[Share | None, "How sure you were when you decided, 0 to 1."] = None,
+    tags: Annotated[Tags, "Labels to add."] = [],  # noqa: B006
+) -> AnnotatedTrade:
+    """Add a reflection, the market in words, a confidence or labels to a trade; prices and results stay the broker's.
+
+    Who asks what was known before still reads what was said then.
+    """
+    note = Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags))
+    if note == Note():
+        raise Invalid("nothing to add; give a reflection, market_context, confidence or tags", field="reflection")
+    with ctx.writing() as transaction:
+        trade = stored.trade(transaction.connection, ctx.owner, trade_id)
+        if trade is None:
+            raise NotFound(f"no trade {trade_id!r}; list_trades shows them", field="trade_id")
+        changed = noted(trade, note, now=ctx.now)
+        if replace(changed, known_at=trade.known_at, recorded_at=trade.recorded_at) == trade:
+            return AnnotatedTrade(trade=trade, learned=None, replayed=True)
+        learned = keep_noted(transaction, changed)
+    return AnnotatedTrade(trade=changed, learned=learned, replayed=False)
+
+
+@command()
+def archive_episode(
+    ctx: Context,
+    *,
+    episode_id: Annotated[Key, "The episode, as recall_memories, get_trade or remember_trade named it."],
+    restore: Annotated[Flag, "Bring it back instead."] = False,
+) -> ArchivedEpisode:
+    """Put an episode away: it stays in the ledger and in every statistic, and is no longer recalled."""
+    with ctx.writing() as transaction:
+        episode = stored_memories.episode(transaction.connection, ctx.owner, episode_id)
+        if episode is None:
+            raise NotFound(f"no episode {episode_id!r}; recall_memories names them", field="episode_id")
+        if (episode.archived_at is None) == restore:
+            return ArchivedEpisode(episode=episode, replayed=True)
+        moved = replace(
+            episode,
+            archived_at=None if restore else ctx.now,
+            known_at=max(episode.known_at, ctx.now),
+            recorded_at=ctx.now,
+        )
+        transaction.revise(stored_memories.EPISODES, moved)
+    return ArchivedEpisode(episode=moved, replayed=False)
+
+
+@query(audience=("trader", "coach"))
+def get_trade_reflection(
+    ctx: Context,
+    *,
+    trade_id: Annotated[Key, "The trade's id, as remember_trade or list_trades gave it."],
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> TradeReflection:
+    """Get all that memory connects with a trade: its episode, its decision, the beliefs it bears on, plans about it."""
+    horizon = ctx.horizon(as_of, seen_at)
+    with ctx.reading() as connection:
+        trade = _trade(connection, ctx, trade_id, horizon)
+        episode = stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon)
+        retrieved = 0
+        if episode is not None:
+            retrieved = stored_memories.retrieved(connection, ctx.owner, episode.id, horizon)
+        named = trade.entry.snapshot_id
+        decision = None if named is None else stored_decisions.decision(connection, ctx.owner, named)
+        fed = beliefs_fed(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)
+        plans = plans_about(connection, ctx.owner, horizon, episode_id_of(trade.id))
+    return TradeReflection(
+        trade=trade,
+        episode=episode,
+        retrieved=retrieved,
+        strength=None if episode is None else _strength(episode, horizon, retrieved),
+        beliefs=fed,
+        lessons_hash=trade.entry.lessons_hash,
+        plans=plans,
+        citations=() if decision is None else decision.citations,
+        as_of=horizon.as_of,
+    )
+
+
+def _trade(connection: Connection, ctx: Context, trade_id: str, horizon: Horizon) -> Trade:
+    trade = stored.trade(connection, ctx.owner, trade_id, horizon)
+    if trade is None:
+        raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
+    return trade
+
+
+def _strength(episode: Episode, horizon: Horizon, retrieved: int) -> float:
+    return retrieval_strength(episode.ended_at, now=horizon.as_of, retrieved=retrieved)
 
 
 def merged_context(
@@ -344,18 +458,117 @@ def _check_times(opened_at: datetime | None, closed_at: datetime | None, *, now:
         raise Invalid(f"{said} is after the close; a trade opens before it closes", field="opened_at")
 
 
-def _outcome(
-    pnl: float, *, pnl_r: float | None, risk: float | None, size: float | None, entry_price: float, atr_d1: float | None
-) -> Outcome | None:
-    if pnl_r and (pnl == 0 or (pnl > 0) != (pnl_r > 0)):
-        raise Invalid(f"{pnl_r} has another sign than pnl {pnl}; both are net, so give both alike", field="pnl_r")
-    if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
-        raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
-    notional = None if size is None else abs(size * entry_price)
-    atr_share = abs(atr_d1 / entry_price) if atr_d1 and entry_price else None
-    outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, notional=notional, atr_share=atr_share)
-    finite("pnl", None if outcome is None else outcome.value)
-    return outcome
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What an agent adds to a trade in its own words."""
+
+    market_context: str | None = None
+    confidence: float | None = None
+    reflection: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeTold:
+    """A closed trade as somebody tells it."""
+
+    symbol: str
+    direction: Direction
+    entry_price: float
+    exit_price: float
+    pnl: float
+    pnl_r: float | None
+    context: ContextVector
+    opened_at: datetime | None
+    closed_at: datetime | None
+    note: Note
+    size: float | None = None
+    risk: float | None = None
+    stop_price: float | None = None
+    fees: float = 0.0
+    mae: float | None = None
+    position_key: str | None = None
+
+    def checked(self, *, now: datetime) -> "TradeTold":
+        """The same with its context completed and its risk told, if it makes sense; else `Invalid`."""
+        _check_times(self.opened_at, self.closed_at, now=now)
+        context = self.context.completed(symbol=self.symbol, price=self.entry_price, at=self.opened_at)
+        risk = self.risk
+        if risk is None and self.pnl_r is None and self.stop_price is not None and self.size is not None:
+            to_stop = risk_to_stop(
+                self.direction, entry_price=self.entry_price, stop_price=self.stop_price, size=self.size
+            )
+            risk = finite("stop_price", to_stop)
+        told = replace(self, context=context, risk=risk)
+        told.outcome()
+        finite("pnl", self.pnl + self.fees)
+        return told
+
+    def outcome(self) -> Outcome | None:
+        """How much was won or lost, in the best unit that is known."""
+        pnl, pnl_r, risk = self.pnl, self.pnl_r, self.risk
+        if pnl_r and (pnl == 0 or (pnl > 0) != (pnl_r > 0)):
+            raise Invalid(f"{pnl_r} has another sign than pnl {pnl}; both are net, so give both alike", field="pnl_r")
+        if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
+            raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
+        notional = None if self.size is None else abs(self.size * self.entry_price)
+        atr_d1, price = self.context.atr_d1, self.entry_price
+        atr_share = abs(atr_d1 / price) if atr_d1 and price else None
+        outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, notional=notional, atr_share=atr_share)
+        finite("pnl", None if outcome is None else outcome.value)
+        return outcome
+
+    def trade(self, ctx: Context, home: Deployment, trade_id: str) -> Trade:
+        """The row of the trade."""
+        at = ctx.now if self.closed_at is None else self.closed_at
+        return Trade(
+            owner_id=ctx.owner,
+            id=trade_id,
+            deployment_id=home.id,
+            account_id=home.account_id,
+            strategy_id=home.strategy_id,
+            strategy_name=home.strategy_name,
+            strategy_version=home.strategy_version,
+            mode=home.mode,
+            position_key=self.position_key or self.symbol,
+            symbol=self.symbol,
+            direction=self.direction,
+            status="closed",
+            opened_at=self.opened_at,
+            closed_at=at,
+            holding_minutes=minutes_between(self.opened_at, at),
+            entry_price=self.entry_price,
+            exit_price=self.exit_price,
+            size=self.size,
+            stop_price=self.stop_price,
+            initial_risk=self.risk,
+            risk=self.risk,
+            pnl=self.pnl,
+            realized_pnl=self.pnl + self.fees,
+            fees=self.fees,
+            funding=0.0,
+            outcome=self.outcome(),
+            mae=self.mae,
+            context=self.context,
+            market_context=self.note.market_context,
+            confidence=self.note.confidence,
+            reflection=self.note.reflection,
+            tags=self.note.tags,
+            request_digest=ctx.request_digest,
+            created_at=ctx.now,
+            known_at=at,
+            recorded_at=ctx.now,
+        )
+
+    def is_of(self, trade: Trade) -> bool:
+        """Whether a trade of the ledger is the one: closed then, where that is said, with about this result."""
+        if trade.first_fill_id is None or trade.pnl is None or trade.closed_at is None:
+            return False
+        if self.position_key not in (None, trade.position_key):
+            return False
+        if self.closed_at is not None and abs(self.closed_at - trade.closed_at) > CLOSE_APART:
+            return False
+        return math.isclose(self.pnl, trade.pnl, rel_tol=0.05, abs_tol=0.05 * trade.fees + 0.01)
 
 
 N = TypeVar("N", float, None, float | None)
@@ -368,7 +581,8 @@ def finite(field: str, value: N) -> N:
     return value
 
 
-def _home(transaction: Transaction, ctx: Context, deployment: str | None, strategy_name: str) -> Deployment:
+def home_of(transaction: Transaction, ctx: Context, deployment: str | None, strategy_name: str) -> Deployment:
+    """The deployment that is named, if it runs the strategy; the implicit one of the strategy where none is."""
     if deployment is None:
         return manual_deployment(transaction, ctx, strategy_name)
     home = deployment_named(transaction.connection, ctx.owner, deployment)
@@ -392,43 +606,12 @@ def _named(
     return trade_id, stored.trade(transaction.connection, ctx.owner, trade_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What is said of a trade that the ledger has already."""
-
-    symbol: str
-    direction: Direction
-    position_key: str | None
-    closed_at: datetime | None
-    pnl: float
-
-    def is_of(self, trade: Trade) -> bool:
-        """Whether a trade of the ledger is the one: closed then, where that is said, with about this result."""
-        if trade.first_fill_id is None or trade.pnl is None or trade.closed_at is None:
-            return False
-        if self.position_key not in (None, trade.position_key):
-            return False
-        if self.closed_at is not None and abs(self.closed_at - trade.closed_at) > CLOSE_APART:
-            return False
-        return math.isclose(self.pnl, trade.pnl, rel_tol=0.05, abs_tol=0.05 * trade.fees + 0.01)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """What an agent adds to a trade in its own words."""
-
-    market_context: str | None
-    confidence: float | None
-    reflection: str | None
-    tags: tuple[str, ...]
-
-
 def _runs_by_ticks(transaction: Transaction, ctx: Context, home: Deployment) -> bool:
     now = Horizon(as_of=ctx.now)
     return stored_decisions.last_of_deployment(transaction.connection, ctx.owner, home.id, now) is not None
 
 
-def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: Told, note: Note) -> RememberedTrade:
+def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: TradeTold) -> RememberedTrade:
     """The trade of the ledger that is meant, with what is said of it added; a correction, known from now on."""
     closed = stored.trades(
         transaction.connection,
@@ -446,20 +629,37 @@ def _annotated(transaction: Transaction, ctx: Context, home: Deployment, told: T
         raise Conflict(f"{said} with this result; give its closed_at and pnl, or no deployment", field="deployment")
     if trade.request_digest == ctx.request_digest:
         return _replayed(trade, ctx.request_digest)
-    annotated = replace(
+    annotated = replace(noted(trade, told.note, now=ctx.now), request_digest=ctx.request_digest)
+    learned = keep_noted(transaction, annotated)
+    return RememberedTrade(
+        trade=annotated,
+        episode_id=episode_id_of(trade.id),
+        learned=learned,
+        replayed=False,
+        message="Added to the trade that the ledger has.",
+    )
+
+
+def noted(trade: Trade, note: Note, *, now: datetime) -> Trade:
+    """A trade with what is said of it added; a correction, known from now on."""
+    return replace(
         trade,
         market_context=note.market_context or trade.market_context,
         confidence=trade.confidence if note.confidence is None else note.confidence,
         reflection=note.reflection or trade.reflection,
         tags=tuple(dict.fromkeys((*trade.tags, *note.tags))),
-        request_digest=ctx.request_digest,
-        known_at=max(trade.known_at, ctx.now),
-        recorded_at=ctx.now,
+        known_at=max(trade.known_at, now),
+        recorded_at=now,
     )
-    transaction.revise(stored.TRADES, annotated)
-    transaction.revise(stored_memories.EPISODES, episode_of_trade(annotated))
-    message = "Added to the trade that the ledger has."
-    return RememberedTrade(trade=annotated, episode_id=episode_id_of(trade.id), replayed=False, message=message)
+
+
+def keep_noted(transaction: Transaction, trade: Trade) -> Learned | None:
+    """Keep a trade that was added to, and its episode; what that changed in other memories."""
+    transaction.revise(stored.TRADES, trade)
+    if trade.status == "open":
+        return None
+    learned = learn_trades(transaction, [episode_of_trade(trade)])
+    return learned[0] if learned else None
 
 
 def _replayed(former: Trade, request_digest: str) -> RememberedTrade:
@@ -469,12 +669,24 @@ def _replayed(former: Trade, request_digest: str) -> RememberedTrade:
             field="idempotency_key",
         )
     told = "Already remembered: this call is a replay and changed nothing."
-    return RememberedTrade(trade=former, episode_id=episode_id_of(former.id), replayed=True, message=told)
+    return RememberedTrade(trade=former, episode_id=episode_id_of(former.id), learned=None, replayed=True, message=told)
 
 
 def _inaction_replayed(former: Episode, told: Episode) -> RememberedInaction:
     """The answer to an inaction told again; what the clock and the row before made of it is not the caller's."""
-    ours = {name: getattr(former, name) for name in ("run_id", "count", "ended_at", "known_at", "recorded_at")}
+    ours = {
+        name: getattr(former, name)
+        for name in (
+            "run_id",
+            "count",
+            "ended_at",
+            "first_known_at",
+            "sequence",
+            "archived_at",
+            "known_at",
+            "recorded_at",
+        )
+    }
     if replace(told, **ours) != former:
         raise Conflict("already used for another inaction; use a new key for a new one", field="idempotency_key")
     return _inaction_answer(former, replayed=True)

@@ -148,6 +148,20 @@ def bars_closed(
     return _made(connection.execute(_CLOSED, values), symbol, interval_seconds)
 
 
+def first_close_from(connection: Connection, owner: str, symbol: str, at: datetime) -> datetime | None:
+    """When the first bar of a symbol closes at or after an instant, of any length."""
+    c = BARS.table.c
+    closes: list[datetime] = []
+    for seconds in intervals(connection, owner, symbol):
+        length = timedelta(seconds=seconds)
+        mine = matching(BARS, symbol=symbol, interval_seconds=seconds)
+        opened = connection.execute(
+            select(func.min(c.opened_at)).where(c.owner_id == owner, *mine, c.opened_at >= at - length)
+        ).scalar()
+        closes += [] if opened is None else [opened + length]
+    return min(closes, default=None)
+
+
 def _made(rows: Iterable[Any], symbol: str, interval_seconds: int) -> list[Bar]:
     """Bars by the hundred: faster than one noun at a time."""
     return [

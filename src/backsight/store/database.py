@@ -1,6 +1,7 @@
 """Connecting, transactions and upsert: the one file that knows there are two databases."""
 
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,8 @@ from backsight.store import schema
 from backsight.store.reading import PRIVATE, remembered
 
 BUSY_SECONDS = 60
+SOUND_SQLITE = (3, 51, 3)
+"""Before it, a write-ahead log that is reset while another process reads may rarely be misread."""
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 EXAMPLES = "sqlite:///agent.db or postgresql://user@host/name"
 WRITING = "backsight_writing"
@@ -59,6 +62,15 @@ class Database:
         with self.reading() as connection:
             counted = text("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
             return int(connection.execute(counted).scalar_one())
+
+    @property
+    def remarks(self) -> list[str]:
+        """What somebody who runs this store should know of the database below it."""
+        if self._engine.dialect.name != "sqlite" or sqlite3.sqlite_version_info >= SOUND_SQLITE:
+            return []
+        sound = ".".join(map(str, SOUND_SQLITE))
+        told = f"SQLite {sqlite3.sqlite_version} has a rare fault where several processes write to one file"
+        return [f"{told}; it is mended in {sound}"]
 
     def save(self, path: Path) -> None:
         """Write all of a SQLite store to a new file."""
@@ -105,6 +117,16 @@ def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None
     rest = {name: value for name, value in row.items() if name not in key}
     make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     connection.execute(make(table).values(**row).on_conflict_do_update(index_elements=key, set_=rest))
+
+
+def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows whole, each in place of the one with its key if there is one."""
+    if not rows:
+        return
+    key = [column.name for column in table.primary_key]
+    make = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    rest = {column.name: make.excluded[column.name] for column in table.c if column.name not in key}
+    connection.execute(make.on_conflict_do_update(index_elements=key, set_=rest), rows)
 
 
 def _parse(url: str) -> URL:

@@ -1,5 +1,6 @@
 """One definition per noun: a table is made from its dataclass, and rows go to and fro without loss."""
 
+import collections.abc
 import json
 import types
 import typing
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -29,7 +31,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
 from backsight.core.audit import Cell
-from backsight.core.ids import canonical_json
+from backsight.core.ids import canonical_json, plain
 from backsight.core.instants import format_instant
 
 METADATA = MetaData()
@@ -89,6 +91,27 @@ class TextTuple(TypeDecorator[tuple[str, ...]]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[str, ...] | None:
         return None if value is None else tuple(json.loads(value))
+
+
+class JsonText(TypeDecorator[Any]):
+    """A mapping of dataclasses, as canonical JSON."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, of: Any) -> None:
+        super().__init__()
+        self.of = of
+        self._adapter: TypeAdapter[Any] = TypeAdapter(of)
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(PlainText)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else canonical_json(plain(value))
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else self._adapter.validate_json(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +283,8 @@ def _column_type(hint: Any) -> TypeEngine[Any]:
         return PlainText
     if get_origin(hint) is tuple:
         return TextTuple()
+    if get_origin(hint) is collections.abc.Mapping:
+        return JsonText(hint)
     types_: dict[type, TypeEngine[Any]] = {
         bool: Boolean(),
         int: BigInteger(),

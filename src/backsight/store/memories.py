@@ -1,22 +1,44 @@
 """The five memories at rest."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.episodic import Episode
-from backsight.store.mapping import noun
-from backsight.store.reading import Columns, fetch, fetch_one, has_tags, known, matching, owned
+from backsight.core.memory.episodic import Episode, Retrieval
+from backsight.core.portfolio import Mode
+from backsight.store.mapping import REPLACED_KNOWN, noun
+from backsight.store.reading import OWNED, Columns, asked, fetch, fetch_one, has_tags, known, matching, owned, within
 
 EPISODES = noun(
     Episode,
     "episodic_memory",
     within={"deployments": ("deployment_id",), "trade_history": ("trade_id",)},
-    indexes=[("known_at", "id"), ("deployment_id", "symbol", "known_at")],
+    indexes=[
+        ("known_at", "id"),
+        ("deployment_id", "symbol", "known_at"),
+        ("mode", "first_known_at", "sequence", "id"),
+        ("mode", "strategy_name", "first_known_at", "sequence"),
+        ("due_at",),
+    ],
     revised=True,
 )
+RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
+
+
+def retrieved(connection: Connection, owner: str, episode_id: str, horizon: Horizon) -> int:
+    """How often an episode was recalled for a decision, as far as the horizon goes."""
+    c = RETRIEVALS.table.c
+    mine = (c.owner_id == owner, c.episode_id == episode_id, *within(RETRIEVALS, horizon))
+    return connection.execute(select(func.count()).select_from(RETRIEVALS.table).where(*mine)).scalar_one()
+
+
+def calls_due(connection: Connection, owner: str, by: datetime) -> list[Episode]:
+    """The calls whose horizon has ended and whose outcome is not known."""
+    c = EPISODES.table.c
+    return fetch(connection, EPISODES, owned(EPISODES, owner, c.due_at <= by).order_by(c.due_at, c.id))
 
 
 def episodes_with_outcome(
@@ -29,11 +51,15 @@ def episodes_with_outcome(
     until: datetime | None = None,
     **equal: str | None,
 ) -> list[Episode]:
-    """All episodes that ended, as far as the horizon goes; inactions without an outcome are no memories to act on."""
+    """All episodes that ended, as far as the horizon goes; inactions without an outcome are no memories to act on.
+
+    Those that the owner put away are left out.
+    """
 
     def where(c: Columns) -> Iterator[ColumnElement[bool]]:
         yield from matching(c, **equal)
         yield c.pnl.is_not(None)
+        yield c.archived_at.is_(None)
         if since is not None:
             yield c.ended_at >= since
         if until is not None:
@@ -56,3 +82,60 @@ def latest_episode(connection: Connection, owner: str, deployment_id: str, symbo
     c = EPISODES.table.c
     statement = owned(EPISODES, owner, c.deployment_id == deployment_id, c.symbol == symbol)
     return fetch_one(connection, EPISODES, statement.order_by(c.known_at.desc(), c.recorded_at.desc(), c.id))
+
+
+_E = EPISODES.table.c
+_TAUGHT = select(_E.first_known_at, _E.sequence, _E.id).where(
+    _E.owner_id == OWNED, _E.mode == bindparam("mode"), _E.kind == literal_column("'trade'")
+)
+_LAST_TAUGHT = _TAUGHT.order_by(_E.first_known_at.desc(), _E.sequence.desc(), _E.id.desc()).limit(1)
+_LAST_OF_INSTANT = (
+    select(func.max(_E.sequence))
+    .where(_E.owner_id == OWNED, _E.mode == bindparam("mode"))
+    .where(_E.first_known_at == bindparam("at", type_=_E.first_known_at.type))
+)
+
+
+def last_place(connection: Connection, owner: str, mode: Mode) -> tuple[datetime, int, str] | None:
+    """The place of the last trade of a mode in the order in which episodes teach."""
+    row = connection.execute(_LAST_TAUGHT, asked(owner, mode=mode)).first()
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def next_sequence(connection: Connection, owner: str, mode: Mode, at: datetime) -> int:
+    """The next number among the episodes of an instant."""
+    last = connection.execute(_LAST_OF_INSTANT, asked(owner, mode=mode, at=at)).scalar()
+    return 0 if last is None else last + 1
+
+
+def trades_taught(
+    connection: Connection, owner: str, horizon: Horizon | None = None, **equal: str | None
+) -> list[Episode]:
+    """The closed trades among the episodes, as they stood then or as they stand."""
+    if horizon is None:
+        return fetch(connection, EPISODES, owned(EPISODES, owner, *matching(EPISODES, kind="trade", **equal)))
+    return fetch(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: matching(c, kind="trade", **equal)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeVersion:
+    """An episode as it stood for a while."""
+
+    episode: Episode
+    until: datetime | None
+    """None where it still stands."""
+
+
+def versions(connection: Connection, owner: str, deployments: Sequence[str]) -> list[EpisodeVersion]:
+    """Every version of the closed trades of some deployments that ever stood."""
+    current = owned(EPISODES, owner, _E.deployment_id.in_(deployments), _E.kind == "trade")
+    found = [EpisodeVersion(episode=each, until=None) for each in fetch(connection, EPISODES, current)]
+    if EPISODES.former is not None:
+        c = EPISODES.former.table.c
+        columns = [*(c[column.name] for column in EPISODES.table.c), c[REPLACED_KNOWN]]
+        former = select(*columns).where(c.owner_id == owner, c.deployment_id.in_(deployments), c.kind == "trade")
+        for *cells, until in connection.execute(former):
+            episode = EPISODES.from_row(cells)
+            if episode.known_at < until:
+                found.append(EpisodeVersion(episode=episode, until=until))
+    return found

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import Closed, EquityPoint, EquitySeen, MoodFact, Transferred, closed_of
+from backsight.core.memory.affective import Closed, EquityPoint, EquitySeen, Transferred, closed_of, worth_at
 from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import OWNER, noun
 from backsight.store.memories import EPISODES
@@ -32,7 +32,7 @@ def closes_of(connection: Connection, owner: str, horizon: Horizon, deployments:
     return [close for episode in found if (close := closed_of(episode)) is not None]
 
 
-def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> list[MoodFact]:
+def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> list[EquitySeen | Transferred]:
     """What an account was seen to be worth, at its ticks and as it was recorded, and what was paid in and out."""
     c = DECISIONS.table.c
     ticks = connection.execute(
@@ -41,18 +41,13 @@ def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: s
         .order_by(c.at, c.sequence)
     )
     moved = _moved(connection, owner, horizon, account_id)
-    facts: list[MoodFact] = []
+    facts: list[EquitySeen | Transferred] = []
     for tick_id, at, sequence, equity in ticks:
-        amount = moved.pop(at, 0.0)
-        named = {"id": tick_id, "at": at, "known_at": at, "sequence": sequence}
-        facts.append(
-            Transferred(**named, amount=amount, equity_after=equity) if amount else EquitySeen(**named, equity=equity)
-        )
+        facts.append(worth_at(tick_id, at, sequence, equity, moved.pop(at, 0.0)))
     points = fetch(
         connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.account_id == account_id, *within(EQUITY, horizon))
     )
-    facts += [EquitySeen(id=point.id, at=point.at, known_at=point.at, equity=point.equity) for point in points]
-    return facts
+    return facts + [point.fact for point in points]
 
 
 def _moved(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> dict[datetime, float]:

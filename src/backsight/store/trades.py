@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
 
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Position
@@ -119,6 +119,19 @@ def results(
     rows = known(TRADES, owner, horizon, lambda c: matching(c, status="closed", deployment_id=deployment_id)).subquery()
     statement = select(rows.c.deployment_id, rows.c.pnl, rows.c.exit_tick_at).order_by(rows.c.exit_tick_at, rows.c.id)
     return [(row.deployment_id, row.pnl, row.exit_tick_at) for row in connection.execute(statement)]
+
+
+def versions(
+    connection: Connection, owner: str, horizon: Horizon, mode: str
+) -> dict[tuple[str, str], dict[int | None, int]]:
+    """How many closed trades there are of each version, by strategy and symbol."""
+    rows = known(TRADES, owner, horizon, lambda c: matching(c, status="closed", mode=mode)).subquery()
+    named = (rows.c.strategy_name, rows.c.symbol, rows.c.version)
+    counted = select(*named, func.count().label("trades")).group_by(*named)
+    found: dict[tuple[str, str], dict[int | None, int]] = {}
+    for row in connection.execute(counted):
+        found.setdefault((row.strategy_name, row.symbol), {})[row.version] = row.trades
+    return found
 
 
 def _closed(c: Columns) -> list[ColumnElement[bool]]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, delete, insert, select
 
 from backsight.core.audit import Batch, Change, item_hash
-from backsight.store.database import upsert
+from backsight.store.database import upsert, upsert_all
 from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
 
 T = TypeVar("T")
@@ -33,6 +33,10 @@ class Transaction:
             self.connection.execute(insert(noun.table), rows)
             items = tuple(item_hash(noun.cells(row)) for row in rows)
             self.changes.append(Batch(table=noun.table.name, items=items))
+
+    def derive(self, noun: Noun[T], values: Iterable[T]) -> None:
+        """Write rows that follow from others, in place of those with their keys; the chain does not speak of them."""
+        upsert_all(self.connection, noun.table, [noun.to_row(value) for value in values])
 
     def put(self, noun: Noun[T], value: T) -> None:
         """Write a row, in place of the one with its key if there is one; a row that says the same is left alone."""

@@ -16,15 +16,21 @@ if TYPE_CHECKING:
     from backsight.ops.operation import Operation
 
 Schema = dict[str, Any]
+DIRECT = {"doctor": "Derive every memory again from the episodes and compare it with what is kept."}
+"""Operations that have a command without a noun, too."""
 
 
 class Nouns(click.Group):
     """One sub-command a noun; a noun's operations are looked up only when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*NOUNS, *super().list_commands(ctx)]
+        return [*NOUNS, *DIRECT, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in DIRECT:
+            from backsight.memory import OPERATIONS
+
+            return operation_command(OPERATIONS[cmd_name])
         if cmd_name not in NOUNS:
             return super().get_command(ctx, cmd_name)
         return noun_group(cmd_name)
@@ -33,7 +39,8 @@ class Nouns(click.Group):
         with formatter.section("Ask of memory"):
             formatter.write_dl(list(NOUNS.items()))
         with formatter.section("Run"):
-            formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in self.commands.items()])
+            run = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
+            formatter.write_dl([*DIRECT.items(), *run])
 
 
 def noun_group(noun: str) -> click.Group:

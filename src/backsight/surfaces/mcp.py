@@ -1,6 +1,7 @@
 """MCP: every operation of an audience is a tool, with schemas in and out."""
 
 import json
+from functools import cache
 from typing import Any
 
 import anyio
@@ -69,8 +70,9 @@ def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> C
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=result)
 
 
+@cache
 def described(operation: Operation) -> Tool:
-    """The tool of an operation."""
+    """The tool of an operation; made once, since its schemas take a while and every client asks for them."""
     reads = operation.kind == "query"
     return Tool(
         name=operation.name,

@@ -28,6 +28,11 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "remember_trade": show_remembered,
         "recall_memories": show_recall,
         "list_trades": show_trades,
+        "list_beliefs": show_beliefs,
+        "get_behavioral_analysis": show_behaviors,
+        "get_agent_state": show_state,
+        "list_plans": show_plans,
+        "doctor": show_diagnosis,
         "list_decisions": show_decisions,
         "get_recent_activity": show_activity,
         "get_my_deployments": show_deployments,
@@ -69,9 +74,156 @@ def show_recall(to: Console, answer: Json) -> None:
 
 
 def show_remembered(to: Console, answer: Json) -> None:
-    """What became of it, and the trade in a line."""
+    """What became of it, the trade in a line, and what it changed in each memory."""
     to.print(answer["message"], markup=False)
     show_trades(to, {"trades": [answer["trade"]], "next_cursor": None})
+    if (learned := answer["learned"]) is None:
+        return
+    mood = learned["mood"]
+    streak = f"{mood['consecutive_wins']} won" if mood["consecutive_wins"] else f"{mood['consecutive_losses']} lost"
+    to.print(f"mood: confidence {mood['confidence']:.2f}, {streak} in a row; habits rest on {learned['habits']} trades")
+    for each in learned["evidence"]:
+        word = "confirms" if each["confirms"] else "contradicts"
+        likely = f"credibility {each['credibility']:.2f}, n={each['n']}"
+        to.print(Text(f"{word}: {each['proposition']} ({likely})"), soft_wrap=True)
+    for each in learned["drifted"]:
+        alarm = each["alarm"]
+        told = f"{each['series']} of {each['symbol']} turned {alarm['turn']}"
+        to.print(f"drift: {told}, {alarm['magnitude']:+.1f} deviations since {day(alarm['since'])}")
+    for name in ("induced", "retired"):
+        for belief in learned[name]:
+            to.print(Text(f"{name}: {belief['proposition']}"), soft_wrap=True)
+
+
+def show_beliefs(to: Console, answer: Json) -> None:
+    """Beliefs, the most credible first, each with its interval and what it rests on."""
+    if not answer["beliefs"]:
+        to.print(f"No beliefs from {answer['mode']} trades known then.", style="dim")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for name in ("credible", "", "win rate (90 %)", "against", "n", "mean outcome", "left", "belief"):
+        table.add_column(name, justify="left" if name in ("", "belief") else "right", no_wrap=name != "belief")
+    for each in answer["beliefs"]:
+        belief, held = each["belief"], each["posterior"]
+        gone = belief["retired_at"]
+        note = f" (retired {day(gone)})" if gone else " (worth testing)" if each["worth_testing"] else ""
+        table.add_row(
+            f"{held['credibility']:.2f}",
+            Text("█" * round(BAR * held["credibility"]), style="dim" if gone else "cyan"),
+            f"{held['win_rate']:.0%} ({each['win_rate_low']:.0%}-{each['win_rate_high']:.0%})",
+            f"{'>' if belief['claims'] == 'above' else '<'} {belief['reference']:.0%}",
+            str(held["n"]),
+            ", ".join(map(mean_of, each["outcomes"])),
+            f"{each['strength']:.2f}",
+            Text(belief["proposition"] + note),
+        )
+    to.print(table)
+
+
+def mean_of(each: Json) -> str:
+    """A mean outcome with half of its interval."""
+    unit, scale = ("%", 100.0) if each["unit"] == "pct" else ("R" if each["unit"] == "R" else " ATR", 1.0)
+    doubt = "" if each["low"] is None else f" ± {scale * (each['high'] - each['low']) / 2:.2f}"
+    return f"{scale * each['mean']:+.2f}{doubt}{unit}"
+
+
+HABITS = {
+    "win_rate": "won",
+    "expected_win_rate": "won before",
+    "hold_seconds": "held, hours",
+    "exit_timing": "exit −1 early … +1 late",
+    "entry_timing": "went against us first",
+    "size_variation": "variation of size",
+    "size_against_recommended": "size against recommended",
+    "disposition_effect": "disposition effect",
+    "loss_aversion": "size after a loss",
+    "recency_bias": "recency bias",
+}
+"""Figures of a habit, and what they are called on a terminal."""
+
+
+def show_behaviors(to: Console, answer: Json) -> None:
+    """Habits by strategy and symbol: a figure a row, each with how many trades it rests on."""
+    to.print(answer["message"], style="dim", markup=False)
+    if not answer["behaviors"]:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("")
+    for each in answer["behaviors"]:
+        table.add_column(f"{each['strategy_name']}\n{each['symbol']}", justify="right")
+    for name, called in HABITS.items():
+        table.add_row(called, *(figure_of(each["habits"][name], name) for each in answer["behaviors"]))
+    table.add_row("drift", *(drift_of(each["drift"]) for each in answer["behaviors"]))
+    to.print(table)
+
+
+def figure_of(figure: Json, name: str) -> Text:
+    """A figure with its sample size; only that where it is too small."""
+    if figure["value"] is None:
+        return Text(f"– (n={figure['n']})", style="dim")
+    value = figure["value"] / 3600 if name == "hold_seconds" else figure["value"]
+    shown = f"{value:.0%}" if name in ("win_rate", "expected_win_rate") else f"{value:+.2f}"
+    return Text(f"{shown} (n={figure['n']})")
+
+
+def drift_of(drift: list[Json]) -> Text:
+    """The alarms that were raised, in a few words."""
+    alarms = [f"{each['series']} {each['turn']} since {day(each['since'])}" for each in drift if each["turn"]]
+    bad = any(each["degrading"] for each in drift)
+    return Text("\n".join(alarms) or "none", style="red" if bad else "" if alarms else "dim")
+
+
+def show_state(to: Console, answer: Json) -> None:
+    """The mood in a few lines, with bars."""
+    mood, home = answer["mood"], answer["deployment"]
+    whose = "nobody yet: neutral" if home is None else home["name"]
+    to.print(Text(f"{whose}, after {answer['closes']} closes and {answer['equity_seen']} looks at the account"))
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for name in ("confidence", "risk_appetite", "drawdown_state"):
+        bar = Text("█" * round(4 * BAR * mood[name]) + "░" * (4 * BAR - round(4 * BAR * mood[name])), style="cyan")
+        table.add_row(name.replace("_", " "), f"{mood[name]:.2f}", bar)
+    table.add_row("momentum bias", f"{mood['momentum_bias']:+.2f}", "")
+    table.add_row("streak", f"{mood['consecutive_wins']} won, {mood['consecutive_losses']} lost in a row", "")
+    if mood["equity"] is not None:
+        told = f"{mood['equity']:,.2f} of a peak of {mood['peak']:,.2f} ({mood['drawdown']:.1%} down)"
+        table.add_row("equity", told, "")
+    to.print(table)
+
+
+def show_plans(to: Console, answer: Json) -> None:
+    """Plans, oldest first."""
+    if not answer["plans"]:
+        to.print("No plans known then.", style="dim")
+        return
+    table = Table("status", "fired", "until", "if", "then", "why", "id", box=None, pad_edge=False, header_style="bold")
+    for each in answer["plans"]:
+        plan, action = each["plan"], each["plan"]["action"]
+        then = " ".join(str(part) for part in (action["kind"], action["parameter"], action["magnitude"]) if part)
+        until = each["ended_at"] or plan["expires_at"]
+        table.add_row(
+            each["status"],
+            str(each["times_fired"]),
+            day(until) or "a condition",
+            Text(plan["condition"]),
+            Text(then),
+            Text(plan["reasoning"]),
+            plan["id"],
+        )
+    to.print(table)
+
+
+def show_diagnosis(to: Console, answer: Json) -> None:
+    """Healthy or not, and what differs."""
+    rows = f"{sum(answer['rows'].values()):,} rows of {len(answer['rows'])} tables derived again"
+    if answer["healthy"]:
+        to.print(f"[green]Healthy[/green]: {rows}, all as kept.")
+    else:
+        mended = "; repaired" if answer["repaired"] else "; --repair writes what was derived"
+        to.print(f"[red]Not healthy[/red]: {rows}, {len(answer['findings'])} differ{mended}.")
+    for finding in answer["findings"]:
+        to.print(Text(f"  {finding['kind']:<12} {finding['table']} {finding['key']}: {finding['detail']}"))
+    for remark in answer["remarks"]:
+        to.print(Text(f"note: {remark}", style="dim"), soft_wrap=True)
 
 
 def show_trades(to: Console, answer: Json) -> None:

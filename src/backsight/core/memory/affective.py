@@ -21,7 +21,7 @@ from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
-MoodCause = Literal["close", "equity", "transfer"]
+MoodCause = Literal["close", "correction", "equity", "transfer"]
 Trend = Literal[-1, 0, 1]
 """Of an entry: with the trend, against it, or neither."""
 
@@ -141,6 +141,14 @@ class Transferred:
 MoodFact = Closed | EquitySeen | Transferred
 
 
+def worth_at(name: str, at: datetime, sequence: int, equity: float, moved: float) -> EquitySeen | Transferred:
+    """What a tick tells of an account: what it was worth, and what was paid in or out by then."""
+    named = {"id": name, "at": at, "known_at": at, "sequence": sequence}
+    if moved:
+        return Transferred(**named, amount=moved, equity_after=equity)  # type: ignore[arg-type]
+    return EquitySeen(**named, equity=equity)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquityPoint:
     """What an account was worth, as somebody recorded it."""
@@ -150,8 +158,15 @@ class EquityPoint:
     account_id: str
     at: datetime
     equity: float
+    transfer: float | None
+    """What was paid in (positive) or out (negative) right before."""
     known_at: datetime
     recorded_at: datetime
+
+    @property
+    def fact(self) -> EquitySeen | Transferred:
+        """The fact that it is to the mood."""
+        return worth_at(self.id, self.at, 0, self.equity, self.transfer or 0.0)
 
 
 def trend_of(direction: Direction | None, regime: Regime | None) -> Trend:
@@ -165,15 +180,15 @@ def trend_of(direction: Direction | None, regime: Regime | None) -> Trend:
     return 1 if (direction == "long") == (regime == "trending_up") else -1
 
 
-def closed_of(episode: Episode, *, sequence: int = 0) -> Closed | None:
-    """The close that an episode is to the mood; None for calls and inactions, which close nothing."""
+def closed_of(episode: Episode) -> Closed | None:
+    """The close that an episode is to the mood, in its first place; None for calls and inactions."""
     if episode.kind != "trade" or episode.pnl is None:
         return None
     return Closed(
         id=episode.id,
         at=episode.ended_at,
-        known_at=episode.known_at,
-        sequence=sequence,
+        known_at=episode.first_known_at,
+        sequence=episode.sequence,
         net=episode.pnl,
         outcome=episode.outcome,
         trend=trend_of(episode.direction, episode.context.regime),
@@ -340,6 +355,134 @@ def mood_of(state: MoodState, fact: MoodFact | None = None, *, max_drawdown: flo
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoodRow:
+    """One row of the series as it is kept: how an account stands, or what a strategy's closes on it left behind."""
+
+    owner_id: str
+    account_id: str
+    strategy_name: str
+    """Empty in the account's own rows."""
+    known_at: datetime
+    sequence: int
+    id: str
+    """Of the fact that made it."""
+    at: datetime
+    cause: MoodCause
+    n: int
+    """How many facts it rests on."""
+    account: AccountMood | None = None
+    risk_appetite: float | None = None
+    drawdown_state: float | None = None
+    strategy: StrategyMood | None = None
+
+    @property
+    def order(self) -> tuple[datetime, int, str]:
+        """Where it stands in the series."""
+        return self.known_at, self.sequence, self.id
+
+
+def account_row(last: MoodRow | None, fact: EquitySeen | Transferred, *, owner_id: str, account_id: str) -> MoodRow:
+    """The account's next row."""
+    before = AccountMood() if last is None or last.account is None else last.account
+    account = advance(MoodState(account=before), fact).account
+    return MoodRow(
+        owner_id=owner_id,
+        account_id=account_id,
+        strategy_name="",
+        known_at=fact.known_at,
+        sequence=fact.sequence,
+        id=fact.id,
+        at=fact.at,
+        cause=cause_of(fact),
+        n=1 if last is None else last.n + 1,
+        account=account,
+        risk_appetite=risk_appetite(account.drawdown),
+        drawdown_state=drawdown_state(account.drawdown),
+    )
+
+
+def account_rows(facts: Iterable[EquitySeen | Transferred], *, owner_id: str, account_id: str) -> list[MoodRow]:
+    """The account's rows, one a fact, from facts in any order."""
+    rows: list[MoodRow] = []
+    for fact in sorted(facts, key=_order):
+        rows.append(account_row(rows[-1] if rows else None, fact, owner_id=owner_id, account_id=account_id))
+    return rows
+
+
+def strategy_row(last: MoodRow | None, close: Closed, *, owner_id: str, account_id: str, strategy_name: str) -> MoodRow:
+    """The next row of a strategy on an account."""
+    before = StrategyMood() if last is None or last.strategy is None else last.strategy
+    return MoodRow(
+        owner_id=owner_id,
+        account_id=account_id,
+        strategy_name=strategy_name,
+        known_at=close.known_at,
+        sequence=close.sequence,
+        id=close.id,
+        at=close.at,
+        cause="close",
+        n=1 if last is None else last.n + 1,
+        strategy=after_close(before, net=close.net, outcome=close.outcome, trend=close.trend),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseVersion:
+    """A close as it stood for a while: from when on, and until when."""
+
+    close: Closed | None
+    """None where it was taken back."""
+    id: str
+    sequence: int
+    from_: datetime
+    first: bool
+    """Whether it is the first that was known of this close."""
+
+
+def strategy_rows(
+    versions: Iterable[CloseVersion], *, owner_id: str, account_id: str, strategy_name: str
+) -> list[MoodRow]:
+    """The rows of a strategy on an account: each the mood as it was known then.
+
+    A close adds a row. A correction adds one too, made from all closes again as they stood from then on, since it may
+    be of any of them.
+    """
+    named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
+    standing: dict[str, Closed] = {}
+    rows: list[MoodRow] = []
+    for version in sorted(versions, key=lambda each: (each.from_, each.sequence, each.id)):
+        standing.pop(version.id, None)
+        if version.close is not None:
+            standing[version.id] = version.close
+        if version.first and version.close is not None:
+            rows.append(strategy_row(rows[-1] if rows else None, version.close, **named))
+        else:
+            rows.append(_corrected(standing.values(), version, **named))
+    return rows
+
+
+def _corrected(closes: Iterable[Closed], version: CloseVersion, **named: str) -> MoodRow:
+    row: MoodRow | None = None
+    for close in sorted(closes, key=_order):
+        row = strategy_row(row, close, **named)
+    told = {"known_at": version.from_, "sequence": version.sequence, "id": version.id, "cause": "correction"}
+    if row is None:
+        return MoodRow(**named, **told, at=version.from_, n=0, strategy=StrategyMood())  # type: ignore[arg-type]
+    return replace(row, **told)  # type: ignore[arg-type]
+
+
+def mood_from(account: MoodRow | None, strategy: MoodRow | None, *, max_drawdown: float = MAX_DRAWDOWN) -> Mood:
+    """The mood that the last rows of an account and of a strategy on it make together."""
+    state = MoodState(
+        account=AccountMood() if account is None or account.account is None else account.account,
+        strategy=StrategyMood() if strategy is None or strategy.strategy is None else strategy.strategy,
+    )
+    told = max((row for row in (account, strategy) if row is not None), key=lambda row: row.order, default=None)
+    mood = mood_of(state, max_drawdown=max_drawdown)
+    return mood if told is None else replace(mood, at=told.at, known_at=told.known_at, cause=told.cause)
+
+
 def moods(facts: Iterable[MoodFact], *, max_drawdown: float = MAX_DRAWDOWN) -> tuple[Mood, ...]:
     """The whole series, one row a fact, from the facts of one account × strategy in any order.
 
@@ -366,7 +509,11 @@ def state_after(facts: Iterable[MoodFact]) -> MoodState:
 
 def in_order(facts: Iterable[MoodFact]) -> list[MoodFact]:
     """The facts in the order in which they count."""
-    return sorted(facts, key=lambda fact: (fact.known_at, fact.sequence, fact.id))
+    return sorted(facts, key=_order)
+
+
+def _order(fact: MoodFact) -> tuple[datetime, int, str]:
+    return fact.known_at, fact.sequence, fact.id
 
 
 def cause_of(fact: MoodFact) -> MoodCause:

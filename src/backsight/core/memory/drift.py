@@ -6,7 +6,7 @@ UTC day: where several came on a day, their mean, known when the day is over.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Literal
 
@@ -49,6 +49,9 @@ class Side:
     since: datetime | None = None
     before: Moments = field(default_factory=Moments)
     after: Moments = field(default_factory=Moments)
+
+
+_AT_ZERO = Side()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,8 @@ def watch(detector: Detector, value: float, *, at: datetime) -> Watched:
         late = f"a value of {format_instant(at)} is earlier than the last one, of {format_instant(today.last_at)}"
         raise Invalid(f"{late}; watch all anew in order", field="at")
     settled = settle(detector, now=at)
-    return replace(settled, detector=replace(settled.detector, today=_joined(settled.detector.today, value, at)))
+    held = settled.detector
+    return Watched(detector=_with_today(held, _joined(held.today, value, at)), alarms=settled.alarms)
 
 
 def watch_all(values: Iterable[tuple[datetime, float]], *, detector: Detector | None = None) -> Watched:
@@ -128,7 +132,7 @@ def settle(detector: Detector, *, now: datetime) -> Watched:
     today = detector.today
     if today is None or now.astimezone(UTC).date() <= today.date:
         return Watched(detector=detector)
-    judged = _judge(replace(detector, today=None), today)
+    judged = _judge(detector, today)
     return Watched(detector=judged, alarms=() if judged.latest is detector.latest else (judged.latest,))  # type: ignore[arg-type]
 
 
@@ -148,25 +152,31 @@ def standardised(value: float, past: Moments) -> float:
     return max(-CLIP, min(CLIP, off / deviation))
 
 
+def _with_today(held: Detector, today: Day) -> Detector:
+    return Detector(past=held.past, up=held.up, down=held.down, today=today, latest=held.latest, quiet=held.quiet)
+
+
 def _joined(today: Day | None, value: float, at: datetime) -> Day:
     if today is None:
         return Day(date=at.astimezone(UTC).date(), n=1, mean=value, first_at=at, last_at=at)
     n = today.n + 1
-    return replace(today, n=n, mean=today.mean + (value - today.mean) / n, last_at=at)
+    mean = today.mean + (value - today.mean) / n
+    return Day(date=today.date, n=n, mean=mean, first_at=today.first_at, last_at=at)
 
 
 def _judge(detector: Detector, day: Day) -> Detector:
-    """One step of the test: S ← max(0, S ± z − .5), an alarm above 10 (Page 1954, Hinkley 1971).
+    """One step of the test, once a day is over: S ← max(0, S ± z − .5), an alarm above 10 (Page 1954, Hinkley 1971).
 
     The first 30 values only make the past. After an alarm the past is what came since t₀, and both sums are zero.
     """
     past, quiet = detector.past, detector.quiet + 1
+    up, down = detector.up, detector.down
     if past.n < SKIPPED:
-        return replace(detector, past=past.add(day.mean), quiet=quiet)
+        return Detector(past=past.add(day.mean), up=up, down=down, latest=detector.latest, quiet=quiet)
     z = standardised(day.mean, past)
-    up, down = _step(detector.up, z, day, past), _step(detector.down, -z, day, past)
+    up, down = _step(up, z, day, past), _step(down, -z, day, past)
     if max(up.total, down.total) <= THRESHOLD:
-        return replace(detector, past=past.add(day.mean), up=up, down=down, quiet=quiet)
+        return Detector(past=past.add(day.mean), up=up, down=down, latest=detector.latest, quiet=quiet)
     alarm = _alarm("up", up, day) if up.total > down.total else _alarm("down", down, day)
     return Detector(past=alarm.after, latest=alarm)
 
@@ -174,10 +184,10 @@ def _judge(detector: Detector, day: Day) -> Detector:
 def _step(side: Side, z: float, day: Day, past: Moments) -> Side:
     total = max(0.0, side.total + z - ALLOWANCE)
     if total == 0.0:
-        return Side()
+        return _AT_ZERO
     if side.total == 0.0:
         return Side(total=total, since=day.first_at, before=past, after=Moments().add(day.mean))
-    return replace(side, total=total, after=side.after.add(day.mean))
+    return Side(total=total, since=side.since, before=side.before, after=side.after.add(day.mean))
 
 
 def _alarm(turn: Turn, side: Side, day: Day) -> Alarm:

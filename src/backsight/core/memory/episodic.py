@@ -1,11 +1,13 @@
 """Episodes: what happened once, in which context, and how it ended."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from backsight.core.context import ContextVector
 from backsight.core.ids import derive_id
+from backsight.core.instants import days_between
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.trades.trade import Outcome, Trade
 
@@ -19,36 +21,93 @@ class Episode:
     owner_id: str
     id: str
     kind: EpisodeKind
-    trade_id: str | None
+    trade_id: str | None = None
     deployment_id: str
     strategy_name: str
     mode: Mode
     symbol: str
     direction: Direction | None
-    reason: str | None
-    """Why nothing was done, for an inaction."""
+    reason: str | None = None
+    """Why nothing was done, for an inaction; why one would trade, for a call."""
+    benchmark: str | None = None
+    """What the return of a call is held against; None is cash."""
+    due_at: datetime | None = None
+    """When the horizon of a call ends; None once its outcome is known."""
     run_id: str
     """The first of consecutive inactions with one symbol and reason; an episode's own id otherwise."""
-    count: int
+    count: int = 1
     """How many such inactions there were up to and with this one."""
     context: ContextVector
-    market_context: str | None
-    entry_price: float | None
-    exit_price: float | None
-    pnl: float | None
-    outcome: Outcome | None
-    hold_seconds: float | None
-    mfe: float | None
-    mae: float | None
-    confidence: float | None
-    reflection: str | None
-    tags: tuple[str, ...]
-    group_id: str | None
+    market_context: str | None = None
+    entry_price: float | None = None
+    exit_price: float | None = None
+    pnl: float | None = None
+    gross: float | None = None
+    """Before fees and funding, in the money of the excursions."""
+    outcome: Outcome | None = None
+    hold_seconds: float | None = None
+    size_share: float | None = None
+    """Largest size, at the entry price, as a share of the equity at entry; `recommended_share` what was advised."""
+    recommended_share: float | None = None
+    mfe: float | None = None
+    mae: float | None = None
+    mfe_at: datetime | None = None
+    mae_at: datetime | None = None
+    confidence: float | None = None
+    reflection: str | None = None
+    tags: tuple[str, ...] = ()
+    group_id: str | None = None
     """An episode may be of a group of trades: legs of one idea."""
+    opened_at: datetime | None = None
     ended_at: datetime
     """When the trade was closed or the decision taken; a correction is known later."""
+    first_known_at: datetime
+    """When its end first became known: episodes teach in the order of this, whatever is corrected later."""
+    sequence: int = 0
+    """Order among the episodes of that instant, as they came."""
+    archived_at: datetime | None = None
+    """When the owner put it away: it stays in ledger and statistics and leaves recall."""
     known_at: datetime
     recorded_at: datetime
+
+    @property
+    def place(self) -> tuple[datetime, int, str]:
+        """Where it stands in the order in which episodes teach."""
+        return self.first_known_at, self.sequence, self.id
+
+    @property
+    def teaching(self) -> "Episode":
+        """The episode without what no memory but itself is made of: two that are equal so teach the same."""
+        untold = {"market_context": None, "reflection": None, "tags": (), "archived_at": None}
+        return replace(self, **untold, known_at=self.first_known_at, recorded_at=self.first_known_at)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieval:
+    """That an episode was recalled for a decision: retrieval is counted from these."""
+
+    owner_id: str
+    episode_id: str
+    decision_id: str
+    known_at: datetime
+    recorded_at: datetime
+
+
+STRENGTH_DAYS = 30.0
+
+
+def retrieval_strength(ended_at: datetime, *, now: datetime, retrieved: int) -> float:
+    """(1 + t/30)^−.5 · (1 + .1·ln(1 + n)): how fresh a memory is, t days after its end and retrieved n times.
+
+    It is shown and ranks nothing.
+
+    >>> from datetime import UTC, timedelta
+    >>> t0 = datetime(2026, 6, 4, tzinfo=UTC)
+    >>> [round(retrieval_strength(t0, now=t0 + timedelta(days=90), retrieved=n), 3) for n in (0, 9)]
+    [0.5, 0.615]
+    """
+    age = days_between(ended_at, now)
+    return float((1.0 + age / STRENGTH_DAYS) ** -0.5 * (1.0 + 0.1 * math.log(1.0 + retrieved)))
 
 
 def episode_id_of(trade_id: str) -> str:
@@ -69,25 +128,66 @@ def episode_of_trade(trade: Trade) -> Episode:
         mode=trade.mode,
         symbol=trade.symbol,
         direction=trade.direction,
-        reason=None,
         run_id=episode_id,
-        count=1,
         context=trade.context,
         market_context=trade.market_context,
         entry_price=trade.entry_price,
         exit_price=trade.exit_price,
         pnl=trade.pnl,
         outcome=trade.outcome,
+        gross=trade.realized_pnl,
         hold_seconds=None if trade.holding_minutes is None else trade.holding_minutes * 60,
+        size_share=size_share(trade),
+        recommended_share=trade.entry.recommended_share,
         mfe=trade.mfe,
         mae=trade.mae,
+        mfe_at=trade.mfe_at,
+        mae_at=trade.mae_at,
         confidence=trade.confidence,
         reflection=trade.reflection,
         tags=trade.tags,
         group_id=trade.group_id,
+        opened_at=trade.opened_at,
         ended_at=trade.closed_at or trade.known_at,
+        first_known_at=trade.known_at,
         known_at=trade.known_at,
         recorded_at=trade.recorded_at,
+    )
+
+
+def size_share(trade: Trade) -> float | None:
+    """The largest size at the entry price as a share of the equity at entry; None where one of them is not known."""
+    equity = trade.entry.equity
+    if not equity or equity < 0 or trade.size is None or trade.entry_price is None:
+        return None
+    share = abs(trade.size * trade.entry_price) / equity
+    return share if math.isfinite(share) else None
+
+
+def resolved(
+    call: Episode,
+    *,
+    entry_price: float,
+    exit_price: float,
+    benchmark: tuple[float, float] | None,
+    known_at: datetime,
+    recorded_at: datetime,
+) -> Episode:
+    """A call with its outcome: the return over its horizon, less the benchmark's, signed by its direction.
+
+    Prices are those at the decision and at the end of the horizon; `benchmark` has its own two.
+    """
+    sign = -1.0 if call.direction == "short" else 1.0
+    against = 0.0 if benchmark is None else benchmark[1] / benchmark[0] - 1.0
+    return replace(
+        call,
+        entry_price=entry_price,
+        exit_price=exit_price,
+        outcome=Outcome(value=sign * (exit_price / entry_price - 1.0 - against), unit="pct"),
+        hold_seconds=None if call.opened_at is None else (call.ended_at - call.opened_at).total_seconds(),
+        due_at=None,
+        known_at=known_at,
+        recorded_at=recorded_at,
     )
 
 

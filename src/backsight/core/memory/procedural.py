@@ -7,8 +7,8 @@ in which they became known: `learn` takes one more, `learn_all` any number, and 
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -69,7 +69,7 @@ class Record:
         """The record with one more trade."""
         outcomes = self.outcomes
         if (outcome := trade.outcome) is not None:
-            outcomes = {**outcomes, outcome.unit: outcomes.get(outcome.unit, Moments()).add(outcome.value)}
+            outcomes = {**outcomes, outcome.unit: (outcomes.get(outcome.unit) or Moments()).add(outcome.value)}
         return Record(n=self.n + (trade.win is not None), wins=self.wins + (trade.win is True), outcomes=outcomes)
 
     def win_rate(self) -> Figure:
@@ -81,6 +81,8 @@ class Record:
 
 
 NOTHING = Record()
+_Paired = Sequence[tuple[TradeFigures, TradeFigures]]
+"""Each trade after the one whose result was the last known when it was opened, as `pairs` gives them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,8 @@ def habits(
     recent = trades[-window:]
     record = _record_of(recent)
     size_variation = variation_of_size(recent)
-    recency_bias, recency_bias_of = _recency_bias(recent)
+    paired = list(pairs(recent))
+    recency_bias, recency_bias_of = _recency_bias(paired)
     return Habits(
         window=window,
         n=len(recent),
@@ -152,13 +155,13 @@ def habits(
         outcomes=record.means(),
         expected_win_rate=earlier.win_rate(),
         expected_outcomes=earlier.means(),
-        hold_seconds=_mean(each.hold_seconds for each in recent),
-        exit_timing=_mean(exit_timing(each) for each in recent),
-        entry_timing=_mean(entry_timing(each) for each in recent),
-        size_against_recommended=_mean(_against_recommended(each) for each in recent),
+        hold_seconds=_mean([each.hold_seconds for each in recent]),
+        exit_timing=_mean([exit_timing(each) for each in recent]),
+        entry_timing=_mean([entry_timing(each) for each in recent]),
+        size_against_recommended=_mean([_against_recommended(each) for each in recent]),
         size_variation=size_variation,
         disposition_effect=_disposition_effect(recent),
-        loss_aversion=_loss_aversion(recent),
+        loss_aversion=_loss_aversion(paired),
         recency_bias=recency_bias,
         recency_bias_of=recency_bias_of,
         stability=stability_of(size_variation.value),
@@ -177,9 +180,10 @@ def exit_timing(trade: TradeFigures) -> float | None:
     >>> exit_timing(TradeFigures(gain=-20.0, mfe=0.0, **told)) is None
     True
     """
-    if trade.gain is None or trade.mfe is None or trade.mfe <= 0:
+    gain, mfe = trade.gain, trade.mfe
+    if gain is None or mfe is None or mfe <= 0:
         return None
-    return 1.0 - 2.0 * max(0.0, min(1.0, trade.gain / trade.mfe))
+    return 1.0 - 2.0 * max(0.0, min(1.0, gain / mfe))
 
 
 def entry_timing(trade: TradeFigures) -> float | None:
@@ -191,7 +195,7 @@ def entry_timing(trade: TradeFigures) -> float | None:
 
 def variation_of_size(trades: Iterable[TradeFigures]) -> Figure:
     """The coefficient of variation of size as a share of equity: deviation (n − 1) over mean."""
-    sizes = moments_of(each.size_share for each in trades if each.size_share is not None)
+    sizes = moments_of([each.size_share for each in trades if each.size_share is not None])
     known = sizes.n >= FEWEST and sizes.mean > 0 and sizes.deviation is not None
     return Figure(value=(sizes.deviation or 0.0) / sizes.mean if known else None, n=sizes.n)
 
@@ -214,18 +218,23 @@ def correlation(points: Sequence[tuple[float, float]]) -> float | None:
     >>> correlation([(0.0, 2.0), (2.0, 4.0), (0.0, 2.0), (2.0, 4.0)]), correlation([(1.0, 2.0), (2.0, 2.0)])
     (1.0, None)
     """
-    xs, ys = moments_of(x for x, _ in points), moments_of(y for _, y in points)
+    xs, ys = moments_of([x for x, _ in points]), moments_of([y for _, y in points])
     if not (xs.squares > 0 and ys.squares > 0):
         return None
-    shared = math.fsum((x - xs.mean) * (y - ys.mean) for x, y in points)
+    mean_x, mean_y = xs.mean, ys.mean
+    shared = math.fsum([(x - mean_x) * (y - mean_y) for x, y in points])
     return max(-1.0, min(1.0, shared / math.sqrt(xs.squares) / math.sqrt(ys.squares)))
 
 
-def _record_of(trades: Iterable[TradeFigures]) -> Record:
-    record = Record()
-    for trade in trades:
-        record = record.add(trade)
-    return record
+def _record_of(trades: Sequence[TradeFigures]) -> Record:
+    """What `Record.add` gives for one trade after the other."""
+    wins = [each.win is True for each in trades if each.win is not None]
+    values: dict[OutcomeUnit, list[float]] = {}
+    for each in trades:
+        if (outcome := each.outcome) is not None:
+            values.setdefault(outcome.unit, []).append(outcome.value)
+    outcomes = {unit: moments_of(held) for unit, held in values.items()}
+    return Record(n=len(wins), wins=sum(wins), outcomes=outcomes)
 
 
 def _mean(values: Iterable[float | None]) -> Figure:
@@ -253,29 +262,25 @@ def _disposition_effect(trades: Iterable[TradeFigures]) -> Figure:
     return _excess([hold for win, hold in held if win is False], [hold for win, hold in held if win])
 
 
-def _loss_aversion(trades: Sequence[TradeFigures]) -> Figure:
+def _loss_aversion(paired: _Paired) -> Figure:
     """Mean size after a loss / mean size after a win − 1."""
-    sized = [(before.win, after.size_share) for before, after in pairs(trades) if after.size_share is not None]
+    sized = [(before.win, after.size_share) for before, after in paired if after.size_share is not None]
     return _excess([size for win, size in sized if win is False], [size for win, size in sized if win])
 
 
-def _recency_bias(trades: Sequence[TradeFigures]) -> tuple[Figure, Reaction | None]:
+def _recency_bias(paired: _Paired) -> tuple[Figure, Reaction | None]:
     """How the last outcome moves the next size; where sizes are few or never vary, the next confidence."""
-    by_size = _reaction(trades, lambda trade: trade.size_share)
+    by_size = _reaction([(before.outcome, after.size_share) for before, after in paired])
     if by_size.value is not None:
         return by_size, "size"
-    by_confidence = _reaction(trades, lambda trade: trade.confidence)
+    by_confidence = _reaction([(before.outcome, after.confidence) for before, after in paired])
     return (by_confidence, "confidence") if by_confidence.value is not None else (by_size, None)
 
 
-def _reaction(trades: Sequence[TradeFigures], answer: Callable[[TradeFigures], float | None]) -> Figure:
-    """The correlation of the last outcome, in the unit most trades have, with an answer to it."""
-    told = [
-        (before.outcome, value)
-        for before, after in pairs(trades)
-        if before.outcome is not None and (value := answer(after)) is not None
-    ]
-    units = Counter(outcome.unit for outcome, _ in told)
+def _reaction(answers: Iterable[tuple[Outcome | None, float | None]]) -> Figure:
+    """The correlation of the last outcome, in the unit most trades have, with the answer to it."""
+    told = [(outcome, value) for outcome, value in answers if outcome is not None and value is not None]
+    units = Counter([outcome.unit for outcome, _ in told])
     usual = max(UNITS, key=lambda unit: units[unit])
     points = [(outcome.value, value) for outcome, value in told if outcome.unit == usual]
     return Figure(value=correlation(points) if len(points) >= FEWEST else None, n=len(points))
@@ -307,6 +312,9 @@ class Practice:
         window = window_of(self.previous_stability)
         earlier = self.recent[-window:][0].earlier if self.recent else NOTHING
         return habits([kept.trade for kept in self.recent], stability=self.previous_stability, earlier=earlier)
+
+
+_UNPRACTISED = Practice()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,13 +349,14 @@ def learn(skill: Skill, trade: TradeFigures) -> Learned:
     if trade.strategy_name != skill.strategy_name:
         other = f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
         raise Invalid(f"{other}; keep them apart", field="strategy_name")
-    practice = skill.symbols.get(trade.symbol, Practice())
+    practice = skill.symbols.get(trade.symbol) or _UNPRACTISED
     if practice.recent and trade.known_at < practice.recent[-1].trade.known_at:
         late = f"episode {trade.episode_id!r} became known before the last one learned"
         raise Invalid(f"{late}; learn all anew in order", field="known_at")
-    practised, alarms = _watch(_keep(practice, trade, skill.record), trade)
+    practised, alarms = _practise(practice, trade, earlier=skill.record)
     symbols = {**skill.symbols, trade.symbol: practised}
-    return Learned(skill=replace(skill, record=skill.record.add(trade), symbols=symbols), alarms=alarms)
+    learned = Skill(strategy_name=skill.strategy_name, record=skill.record.add(trade), symbols=symbols)
+    return Learned(skill=learned, alarms=alarms)
 
 
 def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> Learned:
@@ -360,28 +369,37 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> Learned:
     return Learned(skill=skill, alarms=tuple(alarms))
 
 
-def _keep(practice: Practice, trade: TradeFigures, earlier: Record) -> Practice:
+def _practise(practice: Practice, trade: TradeFigures, *, earlier: Record) -> tuple[Practice, tuple[Drifted, ...]]:
+    """What is kept after one more trade, and the alarms of the drift tests that its outcome and size go to."""
     recent = (*practice.recent, Kept(trade=trade, earlier=earlier))[-LONGEST_WINDOW:]
-    variation = variation_of_size(kept.trade for kept in recent[-window_of(practice.stability) :])
-    return replace(
-        practice,
+    variation = variation_of_size([kept.trade for kept in recent[-window_of(practice.stability) :]])
+    outcome_drift, outcome_alarms = _watch_outcome(practice.outcome_drift, trade)
+    size_drift, size_alarms = _watch_size(practice.size_drift, trade)
+    practised = Practice(
         recent=recent,
         stability=stability_of(variation.value),
         previous_stability=practice.stability,
+        outcome_drift=outcome_drift,
+        size_drift=size_drift,
     )
+    return practised, outcome_alarms + size_alarms
 
 
-def _watch(practice: Practice, trade: TradeFigures) -> tuple[Practice, tuple[Drifted, ...]]:
-    """Hand the trade's outcome and size to the drift tests; outcomes of each unit have their own."""
-    drifted: list[Drifted] = []
-    if (outcome := trade.outcome) is not None:
-        watched = watch(practice.outcome_drift.get(outcome.unit, Detector()), outcome.value, at=trade.known_at)
-        practice = replace(practice, outcome_drift={**practice.outcome_drift, outcome.unit: watched.detector})
-        drifted += (
-            Drifted(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=each) for each in watched.alarms
-        )
-    if trade.size_share is not None:
-        watched = watch(practice.size_drift, trade.size_share, at=trade.known_at)
-        practice = replace(practice, size_drift=watched.detector)
-        drifted += (Drifted(symbol=trade.symbol, series="size", unit=None, alarm=each) for each in watched.alarms)
-    return practice, tuple(drifted)
+def _watch_outcome(
+    drift: Mapping[OutcomeUnit, Detector], trade: TradeFigures
+) -> tuple[Mapping[OutcomeUnit, Detector], tuple[Drifted, ...]]:
+    """The tests after the trade's outcome; outcomes of each unit have their own."""
+    outcome = trade.outcome
+    if outcome is None:
+        return drift, ()
+    watched = watch(drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
+    alarms = (Drifted(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=each) for each in watched.alarms)
+    return {**drift, outcome.unit: watched.detector}, tuple(alarms)
+
+
+def _watch_size(drift: Detector, trade: TradeFigures) -> tuple[Detector, tuple[Drifted, ...]]:
+    if trade.size_share is None:
+        return drift, ()
+    watched = watch(drift, trade.size_share, at=trade.known_at)
+    alarms = (Drifted(symbol=trade.symbol, series="size", unit=None, alarm=each) for each in watched.alarms)
+    return watched.detector, tuple(alarms)

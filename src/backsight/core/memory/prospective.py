@@ -302,15 +302,15 @@ def make_plan(
     ('market_condition', 'while_true', '2026-07-04T00:00:00+00:00')
     """
     now = to_utc(now, field="now")
-    held = parse(condition)
+    held = parse(condition, field="trigger_condition")
     plan = Plan(
         owner_id=owner_id,
         id="",
         deployment_id=deployment_id,
         strategy_name=strategy_name,
-        trigger_type=_trigger(trigger_type, stated_trigger(condition), held),
+        trigger_type=_trigger(trigger_type, stated_trigger(condition, field="trigger_condition"), held),
         condition=held,
-        action=parse_action(action),
+        action=parse_action(action, field="planned_action"),
         reasoning=_prose(reasoning),
         priority=_share(priority),
         expires_at=_expiry(expires_at, now=now, has_condition=expires_when is not None),

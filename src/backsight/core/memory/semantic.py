@@ -7,7 +7,7 @@ episode, `learn_all` any number, and both ways end in equal states.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -68,9 +68,7 @@ class Domain:
 
     def matches(self, episode: Episode) -> bool:
         """Whether the episode lies in the domain; one that lacks a dimension lies in no part of it."""
-        if self.strategy is not None and self.strategy != episode.strategy_name:
-            return False
-        return all(getattr(self, name) in (None, value_of(episode, name)) for name in DIMENSIONS)
+        return _lies_in(self, _place_of(episode))
 
     def text(self) -> str:
         """The domain as one canonical JSON text, by which it is named.
@@ -87,6 +85,28 @@ def value_of(episode: Episode, dimension: str) -> str | None:
     holder = episode if dimension in ("symbol", "direction") else episode.context
     value: str | None = getattr(holder, dimension)
     return value
+
+
+_Place = tuple[str, tuple[str | None, ...]]
+"""An episode's strategy and what it has in `DIMENSIONS`, in their order: its cells and beliefs follow from it."""
+
+
+def _place_of(episode: Episode) -> _Place:
+    context = episode.context
+    values = (episode.symbol, episode.direction, context.session, context.regime, context.volatility_regime)
+    return episode.strategy_name, values
+
+
+def _lies_in(domain: Domain, place: _Place) -> bool:
+    strategy, (symbol, direction, session, regime, volatility_regime) = place
+    return (
+        domain.strategy in (None, strategy)
+        and domain.symbol in (None, symbol)
+        and domain.direction in (None, direction)
+        and domain.session in (None, session)
+        and domain.regime in (None, regime)
+        and domain.volatility_regime in (None, volatility_regime)
+    )
 
 
 def won(episode: Episode) -> bool | None:
@@ -152,17 +172,9 @@ class Tally:
 
     def add(self, episode: Episode, *, win: bool, weight: float) -> "Tally":
         """The tally with one more episode."""
-        outcomes = self.outcomes
-        if (outcome := episode.outcome) is not None:
-            outcomes = {**outcomes, outcome.unit: outcomes.get(outcome.unit, Moments()).add(outcome.value)}
-        return Tally(
-            wins=self.wins + win,
-            losses=self.losses + (not win),
-            won_weight=self.won_weight + weight * win,
-            lost_weight=self.lost_weight + weight * (not win),
-            outcomes=outcomes,
-            last_at=episode.known_at,
-        )
+        opened = _OpenTally(self)
+        opened.add(episode, win=win, weight=weight)
+        return opened.closed()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -472,11 +484,12 @@ def cells_of(episode: Episode) -> tuple[Domain, ...]:
 
     An episode that lacks a dimension lies in no cell of it.
     """
-    return _cells(episode.strategy_name, tuple(value_of(episode, name) for name in DIMENSIONS))
+    return _cells(_place_of(episode))
 
 
 @lru_cache(maxsize=4096)
-def _cells(strategy: str, values: tuple[str | None, ...]) -> tuple[Domain, ...]:
+def _cells(place: _Place) -> tuple[Domain, ...]:
+    strategy, values = place
     held = {name: value for name, value in zip(DIMENSIONS, values, strict=True) if value is not None}
     chosen = [names for width in (0, *WIDTHS) for names in combinations(held, width)]
     return tuple(_domain(strategy, {name: held[name] for name in names}) for names in chosen)
@@ -514,7 +527,7 @@ def with_belief(knowledge: Knowledge, belief: Belief) -> Knowledge:
 
     Episodes that become known after a seeded belief are evidence for it, earlier ones and those of its instant not.
     """
-    _check_same(knowledge, owner_id=belief.owner_id, mode=belief.mode, name=f"belief {belief.id!r}")
+    _check_same(knowledge, owner_id=belief.owner_id, mode=belief.mode, noun="belief", name=belief.id)
     held = knowledge.standings.get(belief.id, Standing(belief=belief))
     return replace(knowledge, standings={**knowledge.standings, belief.id: replace(held, belief=belief)})
 
@@ -553,15 +566,115 @@ def weight_of(episode: Episode, *, weighting: Weighting) -> float:
     return min(LARGEST_WEIGHT, abs(outcome.value))
 
 
+class _OpenTally:
+    """A `Tally` to which episodes are added in place."""
+
+    __slots__ = ("last_at", "losses", "lost_weight", "outcomes", "wins", "won_weight")
+
+    def __init__(self, held: Tally) -> None:
+        self.wins, self.losses = held.wins, held.losses
+        self.won_weight, self.lost_weight = held.won_weight, held.lost_weight
+        self.outcomes, self.last_at = held.outcomes, held.last_at
+
+    @property
+    def n(self) -> int:
+        return self.wins + self.losses
+
+    def add(self, episode: Episode, *, win: bool, weight: float) -> None:
+        self.wins += win
+        self.losses += not win
+        self.won_weight += weight * win
+        self.lost_weight += weight * (not win)
+        self.last_at = episode.known_at
+        if (outcome := episode.outcome) is not None:
+            moments = self.outcomes.get(outcome.unit) or Moments()
+            self.outcomes = {**self.outcomes, outcome.unit: moments.add(outcome.value)}
+
+    def closed(self) -> Tally:
+        return Tally(
+            wins=self.wins,
+            losses=self.losses,
+            won_weight=self.won_weight,
+            lost_weight=self.lost_weight,
+            outcomes=self.outcomes,
+            last_at=self.last_at,
+        )
+
+
+class _OpenCell:
+    """A `Cell` to which episodes are added in place; the day of the last one is written when it is left."""
+
+    __slots__ = ("day", "day_n", "day_wins", "days", "domain", "squares", "tally", "traded_days")
+
+    def __init__(self, domain: Domain, held: Cell) -> None:
+        self.domain, self.tally = domain, _OpenTally(held.tally)
+        self.days, self.traded_days, self.squares = dict(held.days), held.traded_days, held.squares
+        self.day: date | None = None
+        self.day_n = self.day_wins = 0
+
+    def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
+        self.tally.add(episode, win=win, weight=weight)
+        if day != self.day:
+            self._turn_to(day)
+        before_n, before_wins = self.day_n, self.day_wins
+        n, wins = before_n + 1, before_wins + win
+        both, mixed, won_both = self.squares
+        self.squares = (
+            both + n * n - before_n * before_n,
+            mixed + n * wins - before_n * before_wins,
+            won_both + wins * wins - before_wins * before_wins,
+        )
+        self.traded_days += before_n == 0
+        self.day_n, self.day_wins = n, wins
+
+    def closed(self) -> Cell:
+        """The cell as it stands; its days are shared and change with the next episode."""
+        self._write_day()
+        return Cell(tally=self.tally.closed(), days=self.days, traded_days=self.traded_days, squares=self.squares)
+
+    def _turn_to(self, day: date) -> None:
+        self._write_day()
+        held = self.days.get(day) or DayCount()
+        self.day, self.day_n, self.day_wins = day, held.n, held.wins
+
+    def _write_day(self) -> None:
+        if self.day is not None:
+            self.days[self.day] = DayCount(n=self.day_n, wins=self.day_wins)
+
+
+class _OpenStanding:
+    """A `Standing` to which tested episodes are added in place."""
+
+    __slots__ = ("belief", "days", "founding", "tested")
+
+    def __init__(self, held: Standing) -> None:
+        self.belief, self.founding, self.days = held.belief, held.founding, held.days
+        self.tested = _OpenTally(held.tested)
+
+    @property
+    def n(self) -> int:
+        return self.founding.n + self.tested.n
+
+    def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
+        self.tested.add(episode, win=win, weight=weight)
+        if len(self.days) < FEWEST_DAYS:
+            self.days = _with_day(self.days, day.isoformat())
+
+    def closed(self) -> Standing:
+        return Standing(belief=self.belief, founding=self.founding, tested=self.tested.closed(), days=self.days)
+
+
 class _Draft:
-    """Knowledge while it is being learned: what is written is copied once, what is not stays shared."""
+    """Knowledge while it is being learned: what is written is opened once, what is not stays shared."""
 
     def __init__(self, knowledge: Knowledge, holds: Holds, retirements: Mapping[str, datetime]) -> None:
         self._start, self._holds, self._retirements = knowledge, holds, retirements
-        self._through = knowledge.through
-        self._cells, self._seen = dict(knowledge.cells), dict(knowledge.seen)
+        self._through, self._seen = knowledge.through, dict(knowledge.seen)
+        self._cells: dict[Domain, _OpenCell] = {}
+        self._cells_of: dict[_Place, tuple[_OpenCell, ...]] = {}
         self._standings = dict(knowledge.standings)
-        self._own_days: dict[Domain, dict[date, DayCount]] = {}
+        self._fed: dict[str, _OpenStanding] = {}
+        self._beliefs_about: dict[_Place, tuple[Belief, ...]] = {}
         self._evidence: list[Evidence] = []
         self._induced: list[str] = []
         self._retired: list[str] = []
@@ -572,97 +685,108 @@ class _Draft:
         win = won(episode)
         if win is None:
             return
+        place, day = _place_of(episode), day_of(episode)
         weight = weight_of(episode, weighting=self._start.weighting)
-        for standing in list(self._standings.values()):
-            if self._concerns(standing.belief, episode):
-                self._feed(standing, episode, win=win, weight=weight)
-        domains, day = cells_of(episode), day_of(episode)
-        for domain in domains:
-            self._count(domain, episode, day, win=win, weight=weight)
-        for domain in domains[1:]:
-            if is_look(self._cells[domain].tally.n):
-                self._look(domain, strategy=self._cells[domains[0]], at=episode.known_at)
+        for belief in self._beliefs(place):
+            if self._concerns(belief, episode):
+                self._feed(belief.id, episode, day, win=win, weight=weight)
+        strategy, *cells = self._open(place)
+        strategy.add(episode, day, win=win, weight=weight)
+        for cell in cells:
+            cell.add(episode, day, win=win, weight=weight)
+        for cell in cells:
+            if is_look(cell.tally.n):
+                self._look(cell, strategy=strategy, at=episode.known_at)
 
     def learned(self) -> Learned:
+        standings = self._standings | {name: fed.closed() for name, fed in self._fed.items()}
         knowledge = replace(
-            self._start, through=self._through, cells=self._cells, seen=self._seen, standings=self._standings
+            self._start,
+            through=self._through,
+            cells={**self._start.cells, **{domain: cell.closed() for domain, cell in self._cells.items()}},
+            seen=self._seen,
+            standings=standings,
         )
         return Learned(
             knowledge=knowledge,
             evidence=tuple(self._evidence),
-            induced=tuple(self._standings[name].belief for name in self._induced),
-            retired=tuple(self._standings[name].belief for name in self._retired),
+            induced=tuple(standings[name].belief for name in self._induced),
+            retired=tuple(standings[name].belief for name in self._retired),
         )
 
     def _check(self, episode: Episode) -> None:
-        _check_same(self._start, owner_id=episode.owner_id, mode=episode.mode, name=f"episode {episode.id!r}")
+        _check_same(self._start, owner_id=episode.owner_id, mode=episode.mode, noun="episode", name=episode.id)
         if self._through is not None and episode.known_at < self._through:
             late = f"episode {episode.id!r} became known before {format_instant(self._through)}"
             raise Invalid(f"{late}, up to which all is learned; learn all anew in order", field="known_at")
 
+    def _beliefs(self, place: _Place) -> tuple[Belief, ...]:
+        """The beliefs whose domain holds the place, in the order in which they are held."""
+        found = self._beliefs_about.get(place)
+        if found is None:
+            held = (standing.belief for standing in self._standings.values())
+            found = self._beliefs_about[place] = tuple(each for each in held if _lies_in(each.domain, place))
+        return found
+
+    def _open(self, place: _Place) -> tuple[_OpenCell, ...]:
+        """The cells of the place, the strategy's first."""
+        found = self._cells_of.get(place)
+        if found is None:
+            found = self._cells_of[place] = tuple(
+                self._cells.get(domain) or self._open_cell(domain) for domain in _cells(place)
+            )
+        return found
+
+    def _open_cell(self, domain: Domain) -> _OpenCell:
+        held = self._start.cells.get(domain)
+        if held is None:
+            self._seen[domain.width] = self._seen.get(domain.width, 0) + 1
+        opened = self._cells[domain] = _OpenCell(domain, held or Cell())
+        return opened
+
     def _concerns(self, belief: Belief, episode: Episode) -> bool:
         if belief.source != "induced" and belief.known_at >= episode.known_at:
             return False
-        if not belief.domain.matches(episode):
-            return False
         return belief.conditions is None or self._holds(belief.conditions, episode)
 
-    def _feed(self, standing: Standing, episode: Episode, *, win: bool, weight: float) -> None:
+    def _feed(self, name: str, episode: Episode, day: date, *, win: bool, weight: float) -> None:
         """Add the episode to a belief's evidence; at a look on enough days, retire what it has refuted.
 
         Evidence goes on after that: a posterior that stops where it looks worst would be biased, and so one can see
         whether it was right to retire it.
         """
-        fed = replace(
-            standing,
-            tested=standing.tested.add(episode, win=win, weight=weight),
-            days=_with_day(standing.days, day_of(episode).isoformat()),
-        )
+        fed = self._fed.get(name)
+        if fed is None:
+            fed = self._fed[name] = _OpenStanding(self._standings[name])
+        fed.add(episode, day, win=win, weight=weight)
         self._evidence.append(_evidence(fed.belief, episode, win=win, founding=False, weight=weight))
-        if is_refuted(fed) and _is_live(fed.belief, at=episode.known_at):
-            fed = replace(fed, belief=replace(fed.belief, retired_at=episode.known_at))
-            self._retired.append(fed.belief.id)
-        self._standings[fed.belief.id] = fed
+        if is_look(fed.n) and is_refuted(fed.closed()) and _is_live(fed.belief, at=episode.known_at):
+            fed.belief = replace(fed.belief, retired_at=episode.known_at)
+            self._retired.append(name)
 
-    def _count(self, domain: Domain, episode: Episode, day: date, *, win: bool, weight: float) -> None:
-        cell = self._cells.get(domain)
-        if cell is None:
-            cell = Cell()
-            self._seen[domain.width] = self._seen.get(domain.width, 0) + 1
-        days = self._own_days.get(domain)
-        if days is None:
-            days = self._own_days[domain] = dict(cell.days)
-        before = days.get(day, DayCount())
-        now = days[day] = DayCount(n=before.n + 1, wins=before.wins + win)
-        both, mixed, won_both = cell.squares
-        self._cells[domain] = Cell(
-            tally=cell.tally.add(episode, win=win, weight=weight),
-            days=days,
-            traded_days=cell.traded_days + (before.n == 0),
-            squares=(
-                both + now.n**2 - before.n**2,
-                mixed + now.n * now.wins - before.n * before.wins,
-                won_both + now.wins**2 - before.wins**2,
-            ),
-        )
-
-    def _look(self, domain: Domain, *, strategy: Cell, at: datetime) -> None:
+    def _look(self, looked_at: _OpenCell, *, strategy: _OpenCell, at: datetime) -> None:
         """Induce a belief from a cell that differs from the rest, unless one is held already."""
-        cell = self._cells[domain]
-        found = difference(cell, strategy)
+        domain, cell = looked_at.domain, looked_at.closed()
+        found = difference(cell, strategy.closed())
         if found is None or found.p >= level_of_look(cell.tally.n, cells=self._seen[domain.width]):
             return
-        held = (each.belief for each in self._standings.values() if each.belief.domain == domain)
-        if any(belief.source == "induced" and _is_live(belief, at=at) for belief in held):
+        if any(belief.source == "induced" and _is_live(belief, at=at) for belief in self._held_on(domain)):
             return
         belief = _induce(self._start, domain, cell, found, at=at)
         belief = replace(belief, retired_at=self._retirements.get(belief.id))
         self._induced.append(belief.id)
-        self._standings[belief.id] = Standing(
-            belief=belief,
-            founding=cell.tally,
-            days=tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS]),
-        )
+        days = tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS])
+        self._hold(Standing(belief=belief, founding=cell.tally, days=days))
+
+    def _held_on(self, domain: Domain) -> Iterator[Belief]:
+        for name, standing in self._standings.items():
+            if standing.belief.domain == domain:
+                yield self._fed.get(name, standing).belief
+
+    def _hold(self, standing: Standing) -> None:
+        self._standings[standing.belief.id] = standing
+        self._fed.pop(standing.belief.id, None)
+        self._beliefs_about.clear()
 
 
 def _is_live(belief: Belief, *, at: datetime) -> bool:
@@ -699,7 +823,7 @@ def _with_day(days: tuple[str, ...], day: str) -> tuple[str, ...]:
     return days if len(days) >= FEWEST_DAYS or day in days else (*days, day)
 
 
-def _check_same(knowledge: Knowledge, *, owner_id: str, mode: Mode, name: str) -> None:
-    if (owner_id, mode) != (knowledge.owner_id, knowledge.mode):
+def _check_same(knowledge: Knowledge, *, owner_id: str, mode: Mode, noun: str, name: str) -> None:
+    if owner_id != knowledge.owner_id or mode != knowledge.mode:
         kept = f"what is learned is {knowledge.owner_id!r}'s, {knowledge.mode}"
-        raise Invalid(f"{name} is {owner_id!r}'s, {mode}; {kept}: keep them apart", field="mode")
+        raise Invalid(f"{noun} {name!r} is {owner_id!r}'s, {mode}; {kept}: keep them apart", field="mode")

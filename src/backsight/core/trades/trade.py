@@ -85,6 +85,10 @@ class Entry:
     """None where bars are missing."""
     regime_interval_seconds: int | None = None
     regime_preset: Preset | None = None
+    equity: float | None = None
+    """Of the account, before the entry."""
+    recommended_share: float | None = None
+    """The size that was recommended, as a share of equity."""
     configured_risk: float | None = None
     """The strategy's risk per trade, in money, at the equity of the entry."""
     model: str | None = None

@@ -1,0 +1,202 @@
+"""Calls: what the agent would do and did not, and what the market made of it once the horizon was over."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.ids import derive_id
+from backsight.core.instants import Horizon, format_instant
+from backsight.core.memory.episodic import Episode, Retrieval, resolved
+from backsight.core.portfolio import Direction
+from backsight.core.regime import Regime
+from backsight.core.strategies import Deployment
+from backsight.ops.arguments import (
+    ContextArgument,
+    Key,
+    Keys,
+    Name,
+    NotNegative,
+    Positive,
+    Prose,
+    Reason,
+    Share,
+    Symbol,
+    Tags,
+)
+from backsight.ops.context import Context
+from backsight.ops.operation import command
+from backsight.ops.planning import note_outcomes
+from backsight.ops.trades import home_of, merged_context
+from backsight.store import bars as stored_bars
+from backsight.store import memories as stored
+from backsight.store import strategies as stored_strategies
+from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+
+STATED = (
+    "strategy_name",
+    "symbol",
+    "direction",
+    "reason",
+    "benchmark",
+    "market_context",
+    "confidence",
+    "tags",
+    "deployment_id",
+)
+"""What a call says that its outcome does not change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDecision:
+    """The call as an episode; its outcome is known when its horizon is over, and not before."""
+
+    episode: Episode
+    replayed: bool
+    message: str
+
+
+@command(audience=("trader",))
+def record_decision(
+    ctx: Context,
+    *,
+    symbol: Annotated[Symbol, "The instrument it is about."],
+    direction: Annotated[Direction, "Which way you think it will go."],
+    strategy_name: Annotated[Name, "The strategy whose call it is."],
+    horizon_hours: Annotated[Positive, "After how many hours it is judged."],
+    reasoning: Annotated[Reason, "Why, in your words."],
+    price: Annotated[Positive | None, "The price now; the last stored bar's if left out."] = None,
+    benchmark: Annotated[Symbol | None, "What its return is held against, like 'BTC'; cash if left out."] = None,
+    market_context: Annotated[Prose | None, "The market now, in your words."] = None,
+    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
+    confidence: Annotated[Share | None, "How sure you are, 0 to 1."] = None,
+    context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
+    deployment: Annotated[Key | None, "The deployment it belongs to, by name or id."] = None,
+    recalled: Annotated[Keys, "The episodes that were recalled for it."] = [],  # noqa: B006
+    tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same decision."] = None,
+) -> RecordedDecision:
+    """Record a decision with a direction and a horizon but no position, to be judged when the horizon is over.
+
+    Its outcome is the return over the horizon less the benchmark's, read from stored bars when they reach that far.
+    Record what a plan made you skip, and settle_plan can tell whether skipping helped.
+    """
+    given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    due_at = _due(ctx.now, horizon_hours)
+    with ctx.writing() as transaction:
+        home = home_of(transaction, ctx, deployment, strategy_name)
+        named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
+        call_id = derive_id("call", ctx.owner, named)
+        call = Episode(
+            owner_id=ctx.owner,
+            id=call_id,
+            kind="call",
+            deployment_id=home.id,
+            strategy_name=strategy_name,
+            mode=home.mode,
+            symbol=symbol,
+            direction=direction,
+            reason=reasoning,
+            benchmark=benchmark,
+            due_at=due_at,
+            run_id=call_id,
+            context=given.completed(symbol=symbol, price=price, at=ctx.now),
+            market_context=market_context,
+            entry_price=price,
+            confidence=confidence,
+            tags=tuple(tags),
+            opened_at=ctx.now,
+            ended_at=due_at,
+            first_known_at=ctx.now,
+            known_at=ctx.now,
+            recorded_at=ctx.now,
+        )
+        former = stored.episode(transaction.connection, ctx.owner, call_id)
+        if former is None:
+            transaction.add(stored.EPISODES, call)
+            keep_retrievals(transaction, ctx.owner, call_id, recalled, known_at=ctx.now, recorded_at=ctx.now)
+    if former is None:
+        return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
+    if any(getattr(former, name) != getattr(call, name) for name in STATED):
+        raise Conflict("already used for another decision; use a new key for a new one", field="idempotency_key")
+    told = "Already recorded: this call is a replay and changed nothing."
+    return RecordedDecision(episode=former, replayed=True, message=told)
+
+
+def keep_retrievals(
+    transaction: Transaction,
+    owner: str,
+    decision_id: str,
+    recalled: list[str],
+    *,
+    known_at: datetime,
+    recorded_at: datetime,
+) -> None:
+    """Keep that episodes were recalled for a decision."""
+    rows = [
+        Retrieval(owner_id=owner, episode_id=each, decision_id=decision_id, known_at=known_at, recorded_at=recorded_at)
+        for each in dict.fromkeys(recalled)
+    ]
+    transaction.add_all(stored.RETRIEVALS, rows)
+
+
+def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorded_at: datetime) -> None:
+    """Judge the calls whose horizon is over by an instant, as far as the bars that are stored reach."""
+    for call in stored.calls_due(transaction.connection, owner, by):
+        judged = _judged(transaction.connection, call, recorded_at=recorded_at)
+        if judged is not None and judged.known_at <= by:
+            transaction.revise(stored.EPISODES, judged)
+            note_outcomes(transaction, _home(transaction.connection, call), judged, recorded_at=recorded_at)
+
+
+def _judged(connection: Connection, call: Episode, *, recorded_at: datetime) -> Episode | None:
+    began, ends = call.opened_at, call.ended_at
+    if began is None:
+        return None
+    start = call.entry_price or _price(connection, call.owner_id, call.symbol, began)
+    end = _price_when_known(connection, call.owner_id, call.symbol, ends)
+    if not start or end is None:
+        return None
+    against, known_at = None, end[1]
+    if call.benchmark is not None:
+        first = _price(connection, call.owner_id, call.benchmark, began)
+        last = _price_when_known(connection, call.owner_id, call.benchmark, ends)
+        if not first or last is None:
+            return None
+        against, known_at = (first, last[0]), max(known_at, last[1])
+    return resolved(
+        call, entry_price=start, exit_price=end[0], benchmark=against, known_at=known_at, recorded_at=recorded_at
+    )
+
+
+def _price(connection: Connection, owner: str, symbol: str, at: datetime) -> float | None:
+    """The close of the finest bar that closed last by an instant."""
+    finest = stored_bars.finest_interval(connection, owner, symbol)
+    if finest is None:
+        return None
+    found = stored_bars.last_bars(connection, owner, Horizon(as_of=at), symbol=symbol, counts={finest: 1})
+    bars = found.get(finest)
+    return bars[-1].close if bars else None
+
+
+def _price_when_known(connection: Connection, owner: str, symbol: str, at: datetime) -> tuple[float, datetime] | None:
+    """The price of an instant, and when a bar told that there was no later one before it."""
+    told = stored_bars.first_close_from(connection, owner, symbol, at)
+    price = _price(connection, owner, symbol, at)
+    return None if told is None or price is None else (price, max(at, told))
+
+
+def _due(now: datetime, hours: float) -> datetime:
+    try:
+        return now + timedelta(hours=hours)
+    except OverflowError:
+        raise Invalid(f"{hours} hours is too far off; give fewer", field="horizon_hours") from None
+
+
+def _home(connection: Connection, call: Episode) -> Deployment:
+    home = stored_strategies.deployment(connection, call.owner_id, call.deployment_id)
+    if home is None:
+        raise AssertionError(f"call {call.id!r} has no deployment")
+    return home

@@ -1,0 +1,158 @@
+"""Plans at work: which apply at a tick, which are made of what was learned, and what followed them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from backsight.core.instants import Horizon
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.experience import KeptBelief
+from backsight.core.memory.prospective import (
+    Checked,
+    KeptPlan,
+    Plan,
+    PlanEvent,
+    Source,
+    cancel,
+    check,
+    event_of,
+    holding_of,
+    in_scope,
+    kept,
+    plan_at,
+    plan_from_belief,
+    plan_from_mood,
+    read_plan,
+)
+from backsight.core.strategies import Deployment
+from backsight.store import plans as stored
+from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What the plans of a deployment say, and all that was ever told of them."""
+
+    plans: tuple[Plan, ...]
+    found: Checked
+    events: tuple[PlanEvent, ...]
+
+
+def open_plans(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[list[Plan], list[PlanEvent]]:
+    """The plans that bear on a deployment and are not over, with what became of them so far."""
+    rows = stored.unended(connection, home.owner_id, horizon)
+    plans = [read_plan(row) for row in rows]
+    here = [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
+    events = stored.events_of(connection, home.owner_id, horizon, [plan.id for plan in here])
+    return [plan_at(plan, events) for plan in here], events
+
+
+def every_open_plan(connection: Connection, owner: str, horizon: Horizon) -> list[Plan]:
+    """All plans of an owner that are not over."""
+    rows = stored.unended(connection, owner, horizon)
+    events = stored.events_of(connection, owner, horizon, [row.id for row in rows])
+    return [plan_at(read_plan(row), events) for row in rows]
+
+
+def plans_about(connection: Connection, owner: str, horizon: Horizon, episode_id: str) -> tuple[KeptPlan, ...]:
+    """The plans that held when an episode began."""
+    told = stored.events_about(connection, owner, horizon, episode_id)
+    found = (stored.plan(connection, owner, plan_id) for plan_id in sorted({event.plan_id for event in told}))
+    return tuple(plan for plan in found if plan is not None)
+
+
+def look(
+    transaction: Transaction,
+    home: Deployment,
+    plans: Sequence[Plan],
+    events: Sequence[PlanEvent],
+    values: Mapping[str, object],
+    *,
+    former_values: Mapping[str, object] | None,
+    symbol: str | None,
+    now: datetime,
+    recorded_at: datetime,
+) -> Looked:
+    """Say which plans apply, and record what began, ended and expired: once, however often one looks at an instant."""
+    found = check(
+        plans,
+        values,
+        now=now,
+        former_values=former_values,
+        holding=holding_of(events, symbol=symbol),
+        recorded_at=recorded_at,
+    )
+    known = {event.id for event in events}
+    new = [event for event in (*found.rising, *found.falling, *found.expired) if event.id not in known]
+    for event in new:
+        transaction.add(stored.PLAN_EVENTS, event)
+    told = (*events, *new)
+    return Looked(plans=tuple(plan_at(plan, new) for plan in plans), found=found, events=told)
+
+
+def plan_for(
+    transaction: Transaction,
+    home: Deployment,
+    beliefs: Iterable[KeptBelief],
+    mood: Mood,
+    *,
+    now: datetime,
+    recorded_at: datetime,
+) -> tuple[str, ...]:
+    """Make the plans that beliefs and the mood call for, and cancel those of beliefs that were retired."""
+    existing, _ = open_plans(transaction.connection, home, Horizon(as_of=now))
+    made: list[Plan] = []
+    for each in beliefs:
+        belief = each.standing.belief
+        if belief.retired_at is not None:
+            drop_plans(transaction, existing, belief.id, now=now, recorded_at=recorded_at)
+        plan = plan_from_belief(
+            belief,
+            credibility=each.posterior.credibility,
+            n=each.posterior.n,
+            now=now,
+            deployment_id=home.id,
+            existing=existing,
+        )
+        made += [] if plan is None else [plan]
+    of_mood = plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=existing)
+    made += [] if of_mood is None else [of_mood]
+    for plan in made:
+        row = kept(plan)
+        if stored.plan(transaction.connection, home.owner_id, row.id) is None:
+            transaction.add(stored.PLANS, row)
+    return tuple(plan.id for plan in made)
+
+
+def drop_plans(
+    transaction: Transaction, plans: Iterable[Plan], belief_id: str, *, now: datetime, recorded_at: datetime
+) -> None:
+    """Cancel the plans that came from a belief, since it is retired."""
+    for plan in plans:
+        if plan.status == "active" and Source(kind="semantic", id=belief_id) in plan.sources:
+            transaction.add(stored.PLAN_EVENTS, cancel(plan, now=now, note="its belief was retired"))
+
+
+def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, *, recorded_at: datetime) -> None:
+    """Tell the plans that held when a trade or a call began how it ended."""
+    began = episode.opened_at
+    if began is None:
+        return
+    plans, events = open_plans(transaction.connection, home, Horizon(as_of=began))
+    held = holding_of(events, symbol=episode.symbol) | holding_of(events, symbol=None)
+    for plan in plans:
+        if plan.id not in held:
+            continue
+        skipped = plan.action.kind == "skip_trade"
+        event = event_of(
+            plan,
+            "outcome",
+            now=episode.known_at,
+            recorded_at=recorded_at,
+            episode_id=episode.id,
+            outcome=episode.outcome,
+            followed=episode.kind != "trade" if skipped else None,
+        )
+        transaction.add(stored.PLAN_EVENTS, event)

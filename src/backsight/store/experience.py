@@ -1,0 +1,282 @@
+"""What experience has made of the episodes, at rest: rows that can be derived again, and what was said of beliefs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, bindparam, delete, func, select
+
+from backsight.core.audit import Cell, Finding, FindingKind
+from backsight.core.instants import Horizon
+from backsight.core.memory.affective import AccountMood, MoodRow, StrategyMood
+from backsight.core.memory.experience import (
+    KeptBelief,
+    KeptCell,
+    KeptDay,
+    KeptEvidence,
+    KeptHabits,
+    PractisedTrade,
+    Retirement,
+    StatedBelief,
+)
+from backsight.core.memory.procedural import Habits, Record, TradeFigures
+from backsight.core.memory.semantic import Belief, DayCount, Domain, Evidence, Posterior, Tally
+from backsight.core.portfolio import Mode
+from backsight.core.trades.trade import Outcome
+from backsight.store.mapping import OWNER, Noun, noun
+from backsight.store.memories import EPISODES
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within
+
+T = TypeVar("T")
+
+
+def _bare(path: str, of: type[Any], prefix: str = "") -> dict[str, str]:
+    """Column names of a part's fields: those of the fields, perhaps after a prefix."""
+    return {f"{path}.{field.name}": f"{prefix}{field.name}" for field in fields(of)}
+
+
+def _figures(path: str, of: type[Any]) -> dict[str, str]:
+    """Column names of figures: the value has the figure's, its sample size the same with an n."""
+    return {f"{path}.{field.name}.value": field.name for field in fields(of)} | {
+        f"{path}.{field.name}.n": f"{field.name}_n" for field in fields(of)
+    }
+
+
+STATED = noun(
+    StatedBelief, "stated_beliefs", names=_bare("domain", Domain), indexes=[("mode", "known_at"), ("known_at",)]
+)
+RETIREMENTS = noun(Retirement, "belief_retirements", key=("belief_id",), indexes=[("known_at",)])
+
+BELIEFS = noun(
+    KeptBelief,
+    "semantic_memory",
+    names={
+        **_bare("standing.belief", Belief),
+        **_bare("standing.belief.domain", Domain),
+        **_bare("standing.founding", Tally, "founding_"),
+        **_bare("standing.tested", Tally, "tested_"),
+        "standing.days": "first_days",
+        **_bare("posterior", Posterior),
+    },
+    indexes=[("mode", "strategy")],
+)
+EVIDENCE = noun(
+    KeptEvidence,
+    "belief_evidence",
+    key=("belief_id", "episode_id"),
+    names=_bare("evidence", Evidence),
+    indexes=[("episode_id",)],
+)
+CELLS = noun(KeptCell, "semantic_cells", key=("mode", "domain"), names=_bare("tally", Tally), clustered=True)
+DAYS = noun(KeptDay, "semantic_days", key=("mode", "domain", "day"), names=_bare("count", DayCount), clustered=True)
+PRACTISED = noun(
+    PractisedTrade,
+    "practised_trades",
+    key=("mode", "strategy_name", "symbol", "known_at", "sequence", "episode_id"),
+    names={
+        **_bare("trade", TradeFigures),
+        **_bare("trade.outcome", Outcome, "outcome_"),
+        **_bare("earlier", Record, "earlier_"),
+    },
+    indexes=[("mode", "strategy_name", "known_at", "sequence")],
+    clustered=True,
+)
+HABITS = noun(
+    KeptHabits,
+    "procedural_memory",
+    key=("mode", "strategy_name", "symbol"),
+    names={**_bare("habits", Habits), **_figures("habits", Habits), "habits.window": "window_size"},
+)
+MOODS = noun(
+    MoodRow,
+    "affective_state",
+    key=("account_id", "strategy_name", "known_at", "sequence", "id"),
+    names={**_bare("account", AccountMood), **_bare("strategy", StrategyMood)},
+    clustered=True,
+)
+DERIVED: tuple[Noun[Any], ...] = (BELIEFS, EVIDENCE, CELLS, DAYS, PRACTISED, HABITS, MOODS)
+"""What can be derived again from facts, and so is not in the audit chain."""
+
+
+def clear(connection: Connection, noun: Noun[Any], owner: str, **equal: object) -> None:
+    """Take away an owner's derived rows that have these values."""
+    connection.execute(delete(noun.table).where(noun.table.c[OWNER] == owner, *matching(noun, **equal)))
+
+
+def clear_evidence(connection: Connection, owner: str, mode: Mode) -> None:
+    """Take away all evidence of one mode."""
+    c, beliefs = EVIDENCE.table.c, BELIEFS.table.c
+    of_mode = select(beliefs.id).where(beliefs.owner_id == owner, beliefs.mode == mode)
+    connection.execute(delete(EVIDENCE.table).where(c.owner_id == owner, c.belief_id.in_(of_mode)))
+
+
+def stated(connection: Connection, owner: str, mode: Mode, horizon: Horizon) -> list[StatedBelief]:
+    """The beliefs that were stated by then, oldest first."""
+    c = STATED.table.c
+    statement = owned(STATED, owner, c.mode == mode, *within(STATED, horizon))
+    return fetch(connection, STATED, statement.order_by(c.known_at, c.id))
+
+
+def stated_belief(connection: Connection, owner: str, belief_id: str) -> StatedBelief | None:
+    """The stated belief of this id."""
+    return fetch_one(connection, STATED, owned(STATED, owner, STATED.table.c.id == belief_id))
+
+
+def retirements(connection: Connection, owner: str, horizon: Horizon) -> dict[str, datetime]:
+    """When the owner retired which beliefs, as far as the horizon goes."""
+    found = fetch(connection, RETIREMENTS, owned(RETIREMENTS, owner, *within(RETIREMENTS, horizon)))
+    return {each.belief_id: each.known_at for each in found}
+
+
+def retirement(connection: Connection, owner: str, belief_id: str) -> Retirement | None:
+    """That the owner retired a belief, if so."""
+    return fetch_one(connection, RETIREMENTS, owned(RETIREMENTS, owner, RETIREMENTS.table.c.belief_id == belief_id))
+
+
+def beliefs(connection: Connection, owner: str, mode: Mode, *, strategy_name: str | None = None) -> list[KeptBelief]:
+    """The beliefs of one mode as they stand, oldest first; of a strategy, those that may speak of it."""
+    c = BELIEFS.table.c
+    spoken = [] if strategy_name is None else [(c.strategy == strategy_name) | c.strategy.is_(None)]
+    return fetch(connection, BELIEFS, owned(BELIEFS, owner, c.mode == mode, *spoken).order_by(c.known_at, c.id))
+
+
+def belief(connection: Connection, owner: str, belief_id: str) -> KeptBelief | None:
+    """The belief of this id as it stands."""
+    return fetch_one(connection, BELIEFS, owned(BELIEFS, owner, BELIEFS.table.c.id == belief_id))
+
+
+def fed_by(connection: Connection, owner: str, episode_id: str) -> list[tuple[KeptEvidence, KeptBelief]]:
+    """What an episode is evidence of, and those beliefs as they stand."""
+    c = EVIDENCE.table.c
+    found = fetch(connection, EVIDENCE, owned(EVIDENCE, owner, c.episode_id == episode_id).order_by(c.belief_id))
+    held = ((each, belief(connection, owner, each.evidence.belief_id)) for each in found)
+    return [(each, of) for each, of in held if of is not None]
+
+
+def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, KeptCell]:
+    """Those of these cells that were seen, by their domains."""
+    c = CELLS.table.c
+    found = fetch(connection, CELLS, owned(CELLS, owner, c.mode == mode, c.domain.in_(domains)))
+    return {row.domain: row for row in found}
+
+
+def cells_seen(connection: Connection, owner: str, mode: Mode) -> dict[int, int]:
+    """How many cells of each width were seen."""
+    c = CELLS.table.c
+    counted = select(c.width, func.count().label("cells")).where(c.owner_id == owner, c.mode == mode).group_by(c.width)
+    return {row.width: row.cells for row in connection.execute(counted)}
+
+
+def days(
+    connection: Connection, owner: str, mode: Mode, domains: Sequence[str], *, day: str | None = None
+) -> dict[str, dict[str, DayCount]]:
+    """The days of some cells, or one of them, by domain."""
+    c = DAYS.table.c
+    of_day = [] if day is None else [c.day == day]
+    found: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
+    for row in fetch(connection, DAYS, owned(DAYS, owner, c.mode == mode, c.domain.in_(domains), *of_day)):
+        found[row.domain][row.day] = row.count
+    return found
+
+
+_P = PRACTISED.table.c
+_NEWEST = (_P.known_at.desc(), _P.sequence.desc())
+_RECENT = (
+    select(PRACTISED.table)
+    .where(_P.owner_id == OWNED, _P.mode == bindparam("mode"), _P.strategy_name == bindparam("strategy"))
+    .where(_P.symbol == bindparam("symbol"))
+    .order_by(*_NEWEST)
+    .limit(100)
+)
+_LAST = (
+    select(PRACTISED.table)
+    .where(_P.owner_id == OWNED, _P.mode == bindparam("mode"), _P.strategy_name == bindparam("strategy"))
+    .order_by(*_NEWEST)
+    .limit(1)
+)
+
+
+def practised(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> list[PractisedTrade]:
+    """The last hundred trades of a strategy in a symbol, oldest first."""
+    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol)
+    return fetch(connection, PRACTISED, _RECENT, values)[::-1]
+
+
+def record_of(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
+    """The record of a strategy after its last trade."""
+    last = fetch_one(connection, PRACTISED, _LAST, asked(owner, mode=mode, strategy=strategy))
+    return Record() if last is None else last.earlier.add(last.trade)
+
+
+def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[KeptHabits]:
+    """Habits as they stand, by strategy and symbol."""
+    c = HABITS.table.c
+    statement = owned(HABITS, owner, c.mode == mode, *matching(HABITS, **equal))
+    return fetch(connection, HABITS, statement.order_by(c.strategy_name, c.symbol))
+
+
+_M = MOODS.table.c
+_MOOD = (
+    select(MOODS.table)
+    .where(_M.owner_id == OWNED, _M.account_id == bindparam("account"), _M.strategy_name == bindparam("strategy"))
+    .where(_M.known_at <= bindparam("as_of", type_=_M.known_at.type))
+    .order_by(_M.known_at.desc(), _M.sequence.desc(), _M.id.desc())
+    .limit(1)
+)
+
+
+def mood_row(connection: Connection, owner: str, account_id: str, strategy: str, as_of: datetime) -> MoodRow | None:
+    """The last row of an account's (or of a strategy's on it) that was known by an instant."""
+    return fetch_one(connection, MOODS, _MOOD, asked(owner, account=account_id, strategy=strategy, as_of=as_of))
+
+
+def mood_rows(
+    connection: Connection, owner: str, account_id: str, strategy: str, *, since: datetime, until: datetime
+) -> list[MoodRow]:
+    """The rows of a series between two instants, both included, oldest first."""
+    c = MOODS.table.c
+    told = owned(MOODS, owner, c.account_id == account_id, c.strategy_name == strategy)
+    between = told.where(c.known_at >= since, c.known_at <= until)
+    return fetch(connection, MOODS, between.order_by(c.known_at, c.sequence, c.id))
+
+
+def known_after(connection: Connection, owner: str, at: datetime) -> bool:
+    """Whether anything that teaches became known after an instant."""
+    nouns: tuple[Noun[Any], ...] = (EPISODES, STATED, RETIREMENTS)
+    later = (owned(noun, owner, noun.table.c.known_at > at).limit(1) for noun in nouns)
+    return any(connection.execute(statement).first() is not None for statement in later)
+
+
+def modes(connection: Connection, owner: str) -> list[Mode]:
+    """The modes of which there are episodes or stated beliefs."""
+    of_each = [select(c.mode).where(c.owner_id == owner).distinct() for c in (EPISODES.table.c, STATED.table.c)]
+    return sorted({mode for statement in of_each for (mode,) in connection.execute(statement)})
+
+
+def count(connection: Connection, noun: Noun[Any], owner: str) -> int:
+    """How many rows an owner has."""
+    mine = select(func.count()).select_from(noun.table).where(noun.table.c[OWNER] == owner)
+    return connection.execute(mine).scalar_one()
+
+
+def compare(connection: Connection, noun: Noun[T], owner: str, made: Iterable[T]) -> list[Finding]:
+    """Where the stored rows of a derived noun are not these."""
+    expected = {noun.key_of(row): row for row in map(noun.to_row, made)}
+    found: list[Finding] = []
+
+    def find(kind: FindingKind, key: tuple[Cell, ...], detail: str) -> None:
+        found.append(Finding(kind=kind, table=noun.table.name, key=", ".join(map(str, key)), detail=detail))
+
+    for stored in connection.execute(owned(noun, owner)):
+        row = noun.to_row(noun.from_row(stored))
+        key = noun.key_of(row)
+        wanted = expected.pop(key, None)
+        if wanted is None:
+            find("added", key, "does not follow from what is remembered")
+        elif differing := [name for name in row if row[name] != wanted[name]]:
+            told = "; ".join(f"{name} is {row[name]}, should be {wanted[name]}"[:200] for name in differing)
+            find("changed", key, told)
+    for key in expected:
+        find("removed", key, "follows from what is remembered, and is not there")
+    return found
