@@ -1,6 +1,6 @@
 """Calls: what the agent would do and did not, and what the market made of it once the horizon was over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -44,6 +44,7 @@ STATED = (
     "confidence",
     "tags",
     "deployment_id",
+    "context",
 )
 """What a call says that its outcome does not change."""
 
@@ -114,15 +115,24 @@ def record_decision(
             recorded_at=ctx.now,
         )
         former = stored.episode(transaction.connection, ctx.owner, call_id)
-        if former is None:
-            transaction.add(stored.EPISODES, call)
-            keep_retrievals(transaction, ctx.owner, call_id, recalled, known_at=ctx.now, recorded_at=ctx.now)
-    if former is None:
-        return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
-    if any(getattr(former, name) != getattr(call, name) for name in STATED):
-        raise Conflict("already used for another decision; use a new key for a new one", field="idempotency_key")
-    told = "Already recorded: this call is a replay and changed nothing."
-    return RecordedDecision(episode=former, replayed=True, message=told)
+        if former is not None:
+            then = given.completed(symbol=symbol, price=price, at=former.opened_at)
+            if not _says_the_same(former, replace(call, context=then)):
+                told = "already used for another decision; use a new key for a new one"
+                raise Conflict(told, field="idempotency_key")
+            told = "Already recorded: this call is a replay and changed nothing."
+            return RecordedDecision(episode=former, replayed=True, message=told)
+        transaction.add(stored.EPISODES, call)
+        keep_retrievals(transaction, ctx.owner, call_id, recalled, known_at=ctx.now, recorded_at=ctx.now)
+    return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
+
+
+def _says_the_same(former: Episode, told: Episode) -> bool:
+    """Whether a call is told again; what the clock and the market made of it is not the caller's."""
+    if any(getattr(former, name) != getattr(told, name) for name in STATED):
+        return False
+    horizons = [each.ended_at - (each.opened_at or each.ended_at) for each in (former, told)]
+    return horizons[0] == horizons[1] and told.entry_price in (None, former.entry_price)
 
 
 def keep_retrievals(
@@ -172,13 +182,13 @@ def _judged(connection: Connection, call: Episode, *, recorded_at: datetime) -> 
 
 
 def _price(connection: Connection, owner: str, symbol: str, at: datetime) -> float | None:
-    """The close of the finest bar that closed last by an instant."""
-    finest = stored_bars.finest_interval(connection, owner, symbol)
-    if finest is None:
+    """The close of the bar that closed last by an instant, the finest of several."""
+    counts = dict.fromkeys(stored_bars.intervals(connection, owner, symbol), 1)
+    if not counts:
         return None
-    found = stored_bars.last_bars(connection, owner, Horizon(as_of=at), symbol=symbol, counts={finest: 1})
-    bars = found.get(finest)
-    return bars[-1].close if bars else None
+    found = stored_bars.last_bars(connection, owner, Horizon(as_of=at), symbol=symbol, counts=counts)
+    lasts = [series[-1] for series in found.values() if series]
+    return max(lasts, key=lambda bar: (bar.closes_at, -bar.interval_seconds)).close if lasts else None
 
 
 def _price_when_known(connection: Connection, owner: str, symbol: str, at: datetime) -> tuple[float, datetime] | None:

@@ -43,7 +43,8 @@ from backsight.core.memory.experience import (
     learn_habits,
     practice_of,
 )
-from backsight.core.memory.procedural import Drifted, Skill
+from backsight.core.memory.procedural import Drifted, Practice, Skill, window_of
+from backsight.core.memory.prospective import MOOD_BEGINS
 from backsight.core.memory.semantic import Belief, Domain, Evidence, Knowledge
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
@@ -159,7 +160,14 @@ def _learn_one(transaction: Transaction, episode: Episode) -> Learned:
     habits, drifted = _learn_habits(transaction, taught)
     _learn_mood(transaction, taught, home)
     return _told(
-        transaction, episode, home, habits=habits, induced=learned.induced, retired=learned.retired, drifted=drifted
+        transaction,
+        episode,
+        home,
+        fed=bool(learned.evidence or learned.induced),
+        habits=habits,
+        induced=learned.induced,
+        retired=learned.retired,
+        drifted=drifted,
     )
 
 
@@ -168,27 +176,28 @@ def _told(
     episode: Episode,
     home: Deployment,
     *,
+    fed: bool,
     habits: int,
     induced: tuple[Belief, ...],
     retired: tuple[Belief, ...],
     drifted: tuple[Drifted, ...],
 ) -> Learned:
-    """What was learned from an episode, with the plans that follow from it."""
+    """What was learned from an episode, with the plans that follow from it; `fed` where it may be evidence."""
     connection = transaction.connection
-    fed = [(each.evidence, held) for each, held in stored.fed_by(connection, episode.owner_id, episode.id)]
+    told = stored.fed_by(connection, episode.owner_id, episode.id) if fed else []
     mood = mood_at(connection, home, episode.known_at)
     note_outcomes(transaction, home, episode, recorded_at=episode.recorded_at)
     plans = plan_for(
         transaction,
         home,
-        [held for _, held in fed],
+        [held for _, held in told],
         mood,
         now=episode.known_at,
         recorded_at=episode.recorded_at,
     )
     return Learned(
         episode_id=episode.id,
-        evidence=tuple(_change(evidence, held) for evidence, held in fed),
+        evidence=tuple(_change(each.evidence, held) for each, held in told),
         induced=induced,
         retired=retired,
         habits=habits,
@@ -235,7 +244,7 @@ def _knowledge(connection: Connection, episode: Episode, domains: Sequence[Domai
         seen = stored.cells_seen(connection, owner, mode)
         whole = [domains[0].text(), *looked_at]
         days |= stored.days(connection, owner, mode, whole)
-    held = stored.beliefs(connection, owner, mode, strategy_name=episode.strategy_name)
+    held = stored.beliefs_about(connection, owner, mode, episode.strategy_name)
     return Knowledge(
         owner_id=owner,
         mode=mode,
@@ -250,16 +259,26 @@ def _learn_habits(transaction: Transaction, episode: Episode) -> tuple[int, tupl
     connection = transaction.connection
     owner, mode, trade = episode.owner_id, episode.mode, figures_of(episode)
     strategy, symbol = trade.strategy_name, trade.symbol
-    held = next(iter(stored.habits(connection, owner, mode, strategy_name=strategy, symbol=symbol)), None)
-    recent = [] if held is None else stored.practised(connection, owner, mode, strategy, symbol)
     record = stored.record_of(connection, owner, mode, strategy)
-    skill = Skill(strategy_name=strategy, record=record, symbols={symbol: practice_of(held, recent)})
-    learned = procedural.learn(skill, trade)
+    practice = _practice(connection, owner, mode, strategy, symbol)
+    symbols = {} if practice is None else {symbol: practice}
+    learned = procedural.learn(Skill(strategy_name=strategy, record=record, symbols=symbols), trade)
     kept = kept_habits(learned.skill.symbols[symbol], trade, owner_id=owner, mode=mode)
     practised = PractisedTrade(owner_id=owner, mode=mode, sequence=episode.sequence, trade=trade, earlier=record)
     transaction.derive(stored.PRACTISED, [practised])
     transaction.derive(stored.HABITS, [kept])
     return kept.habits.n, learned.alarms
+
+
+def _practice(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> Practice | None:
+    """How a strategy is traded in a symbol, as far as one more trade needs it."""
+    held = stored.habits_of(connection, owner, mode, strategy, symbol)
+    if held is None:
+        return None
+    recent = stored.practised(connection, owner, mode, strategy, symbol)
+    back = min(len(recent), window_of(held.habits.stability) - 1) - 1
+    earlier = stored.earlier(connection, owner, mode, strategy, symbol, back=max(0, back))
+    return practice_of(held, recent, earlier)
 
 
 def _learn_mood(transaction: Transaction, episode: Episode, home: Deployment) -> None:
@@ -277,14 +296,23 @@ def _learn_mood(transaction: Transaction, episode: Episode, home: Deployment) ->
     transaction.derive(stored.MOODS, [row])
 
 
-def see_equity(transaction: Transaction, owner: str, account_id: str, fact: EquitySeen | Transferred) -> None:
-    """Add the row that one more look at an account makes; where later ones are there, make all of them again."""
+def see_equity(
+    transaction: Transaction, owner: str, account_id: str, fact: EquitySeen | Transferred, *, recorded_at: datetime
+) -> None:
+    """Add the row that one more look at an account makes, and the plans that a deep drawdown calls for.
+
+    Where later rows are there already, all of them are made again.
+    """
     last = stored.mood_row(transaction.connection, owner, account_id, "", FOREVER)
     if last is not None and last.order > (fact.known_at, fact.sequence, fact.id):
         remake_account_moods(transaction, owner, account_id)
-    else:
-        row = account_row(last, fact, owner_id=owner, account_id=account_id)
-        transaction.derive(stored.MOODS, [row])
+        return
+    row = account_row(last, fact, owner_id=owner, account_id=account_id)
+    transaction.derive(stored.MOODS, [row])
+    if (row.drawdown_state or 0.0) >= MOOD_BEGINS:
+        for home in stored_strategies.deployments_of(transaction.connection, owner, account_id):
+            mood = mood_at(transaction.connection, home, fact.known_at)
+            plan_for(transaction, home, [], mood, now=fact.known_at, recorded_at=recorded_at)
 
 
 def remake_account_moods(transaction: Transaction, owner: str, account_id: str) -> None:
@@ -317,6 +345,7 @@ def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[
             transaction,
             change.episode,
             homes[change.episode.id],
+            fed=True,
             habits=_practised(connection, change.episode),
             induced=induced,
             retired=retired,
@@ -378,21 +407,22 @@ def remake_habits(transaction: Transaction, owner: str, mode: Mode, strategy: st
 def remake_strategy_moods(transaction: Transaction, home: Deployment) -> None:
     """Make the rows of a strategy on an account again from all that was ever known of its closes."""
     connection = transaction.connection
-    rows = _strategy_moods(connection, home)
+    rows = strategy_moods(connection, home)
     stored.clear(connection, stored.MOODS, home.owner_id, account_id=home.account_id, strategy_name=home.strategy_name)
     transaction.derive(stored.MOODS, rows)
 
 
-def _strategy_moods(connection: Connection, home: Deployment) -> list[MoodRow]:
+def strategy_moods(connection: Connection, home: Deployment, *, seen_at: datetime | None = None) -> list[MoodRow]:
+    """The rows of a strategy on an account, of what was recorded by an instant."""
     named = {"owner_id": home.owner_id, "account_id": home.account_id, "strategy_name": home.strategy_name}
-    return strategy_rows(close_versions(connection, home), **named)
+    return strategy_rows(close_versions(connection, home, seen_at=seen_at), **named)
 
 
-def close_versions(connection: Connection, home: Deployment) -> list[CloseVersion]:
-    """All that was ever known of the closes of a strategy on an account."""
+def close_versions(connection: Connection, home: Deployment, *, seen_at: datetime | None = None) -> list[CloseVersion]:
+    """All that was ever known of the closes of a strategy on an account, of what was recorded by an instant."""
     siblings = stored_strategies.deployments_of(connection, home.owner_id, home.account_id)
     ids = [each.id for each in siblings if each.strategy_name == home.strategy_name]
-    found = stored_memories.versions(connection, home.owner_id, ids)
+    found = stored_memories.versions(connection, home.owner_id, ids, seen_at=seen_at)
     begun = {(each.episode.id, each.episode.known_at) for each in found}
     told = [
         CloseVersion(
@@ -465,7 +495,7 @@ def derived(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]]:
         worth = stored_state.worth_of(connection, owner, EVERYTHING, account_id)
         made[stored.MOODS] += account_rows(worth, owner_id=owner, account_id=account_id)
     for home in {(each.account_id, each.strategy_name): each for each in homes}.values():
-        made[stored.MOODS] += _strategy_moods(connection, home)
+        made[stored.MOODS] += strategy_moods(connection, home)
     return made
 
 
@@ -504,10 +534,8 @@ def _change(evidence: Evidence, held: KeptBelief) -> BeliefChange:
 
 
 def _practised(connection: Connection, episode: Episode) -> int:
-    rows = stored.habits(
-        connection, episode.owner_id, episode.mode, strategy_name=episode.strategy_name, symbol=episode.symbol
-    )
-    return rows[0].habits.n if rows else 0
+    held = stored.habits_of(connection, episode.owner_id, episode.mode, episode.strategy_name, episode.symbol)
+    return 0 if held is None else held.habits.n
 
 
 def _skill(episode: Episode) -> tuple[str, Mode, str]:

@@ -469,7 +469,7 @@ def _write_equity(transaction: Transaction, tick: Tick, settled: Settled) -> Non
     decision = tick.decision
     moved = math.fsum(fill.amount for fill in settled.added if fill.kind == "transfer")
     fact = worth_at(decision.id, decision.at, decision.sequence, decision.equity, moved)
-    see_equity(transaction, decision.owner_id, decision.account_id, fact)
+    see_equity(transaction, decision.owner_id, decision.account_id, fact, recorded_at=decision.recorded_at)
 
 
 def _write_marks(transaction: Transaction, tick: Tick, held: _Held, rows: Iterable[tuple[Trade, Reach]]) -> None:

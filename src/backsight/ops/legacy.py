@@ -53,7 +53,8 @@ def migrate_legacy(
             known += episode is None
             episodes += [] if episode is None else [episode]
         learn_trades(transaction, episodes)
-        stated = [_belief(transaction, ctx, belief, left_out) for belief in read.beliefs]
+        named: dict[str, str] = {}
+        stated = [_belief(transaction, ctx, belief, left_out, named) for belief in read.beliefs]
     unfit = len(left_out) - len(read.report.left_out)
     refused = sum(remark.table == TRADES for remark in left_out[len(read.report.left_out) :])
     return Migrated(
@@ -67,7 +68,6 @@ def migrate_legacy(
 
 def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: list[Remark]) -> Episode | None:
     """Keep a trade that is not there yet; its episode."""
-    home = manual_deployment(transaction, ctx, told.strategy_name)
     trade_id = derive_id("trade", ctx.owner, "key", told.arguments()["idempotency_key"])
     if stored.trade(transaction.connection, ctx.owner, trade_id) is not None:
         return None
@@ -90,19 +90,25 @@ def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: 
     except Invalid as unfit:
         left_out.append(Remark(table=TRADES, row=told.id, reason=str(unfit)))
         return None
-    trade = sound.trade(ctx, home, trade_id)
+    trade = sound.trade(ctx, manual_deployment(transaction, ctx, told.strategy_name), trade_id)
     transaction.add(stored.TRADES, trade)
     return episode_of_trade(trade)
 
 
-def _belief(transaction: Transaction, ctx: Context, told: LegacyBelief, left_out: list[Remark]) -> bool | None:
-    """Keep a belief; whether it was there before, None where it cannot be kept."""
+def _belief(
+    transaction: Transaction, ctx: Context, told: LegacyBelief, left_out: list[Remark], named: dict[str, str]
+) -> bool | None:
+    """Keep a belief; whether it was there before, None where it cannot be kept. `named` are those of this file."""
     try:
-        _, known = state_belief(transaction, _seeded(ctx, told), recorded_at=ctx.now)
+        belief = _seeded(ctx, told)
     except Invalid as unfit:
         left_out.append(Remark(table=PATTERNS, row=told.id, reason=str(unfit)))
         return None
-    return known
+    first = named.setdefault(belief.id, told.id)
+    if first != told.id:
+        left_out.append(Remark(table=PATTERNS, row=told.id, reason=f"says the same of the same domain as {first}"))
+        return None
+    return state_belief(transaction, belief, recorded_at=ctx.now)[1]
 
 
 def _seeded(ctx: Context, told: LegacyBelief) -> Belief:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import Mood
@@ -10,7 +11,6 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import KeptBelief
 from backsight.core.memory.prospective import (
     Checked,
-    KeptPlan,
     Plan,
     PlanEvent,
     Source,
@@ -19,6 +19,7 @@ from backsight.core.memory.prospective import (
     event_of,
     holding_of,
     in_scope,
+    joined,
     kept,
     plan_at,
     plan_from_belief,
@@ -29,6 +30,9 @@ from backsight.core.strategies import Deployment
 from backsight.store import plans as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+
+ONCE = timedelta(minutes=5)
+"""How long after a plan fired once a trade is still made under it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +60,18 @@ def every_open_plan(connection: Connection, owner: str, horizon: Horizon) -> lis
     return [plan_at(read_plan(row), events) for row in rows]
 
 
-def plans_about(connection: Connection, owner: str, horizon: Horizon, episode_id: str) -> tuple[KeptPlan, ...]:
-    """The plans that held when an episode began."""
-    told = stored.events_about(connection, owner, horizon, episode_id)
-    found = (stored.plan(connection, owner, plan_id) for plan_id in sorted({event.plan_id for event in told}))
-    return tuple(plan for plan in found if plan is not None)
+def plans_held(connection: Connection, home: Deployment, symbol: str, at: datetime) -> list[Plan]:
+    """The plans of a deployment that held in a symbol at an instant, as the looks until then told."""
+    plans, events = open_plans(connection, home, Horizon(as_of=at))
+    by_symbol, without = holding_of(events, symbol=symbol), holding_of(events, symbol=None)
+    looked_at = {event.plan_id for event in events if event.symbol == symbol}
+    return [
+        plan
+        for plan in plans
+        if plan.id in (by_symbol if plan.id in looked_at else without)
+        if plan.expires_at is None or at < plan.expires_at
+        if plan.mode == "while_true" or (plan.fired_at is not None and at - plan.fired_at <= ONCE)
+    ]
 
 
 def look(
@@ -76,13 +87,12 @@ def look(
     recorded_at: datetime,
 ) -> Looked:
     """Say which plans apply, and record what began, ended and expired: once, however often one looks at an instant."""
-    found = check(
-        plans,
-        values,
-        now=now,
-        former_values=former_values,
-        holding=holding_of(events, symbol=symbol),
-        recorded_at=recorded_at,
+    general = [plan for plan in plans if not plan.is_of_market]
+    say = partial(check, now=now, former_values=former_values, recorded_at=recorded_at)
+    unnamed = {name: value for name, value in values.items() if name != "symbol"}
+    found = joined(
+        say(general, unnamed, holding=holding_of(events, symbol=None)),
+        say([plan for plan in plans if plan.is_of_market], values, holding=holding_of(events, symbol=symbol)),
     )
     known = {event.id for event in events}
     new = [event for event in (*found.rising, *found.falling, *found.expired) if event.id not in known]
@@ -136,16 +146,14 @@ def drop_plans(
 
 
 def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, *, recorded_at: datetime) -> None:
-    """Tell the plans that held when a trade or a call began how it ended."""
-    began = episode.opened_at
+    """Tell the plans that held when a trade or a call began how it ended; calls are what a skip left out."""
+    connection, began = transaction.connection, episode.opened_at
     if began is None:
         return
-    plans, events = open_plans(transaction.connection, home, Horizon(as_of=began))
-    held = holding_of(events, symbol=episode.symbol) | holding_of(events, symbol=None)
-    for plan in plans:
-        if plan.id not in held:
-            continue
+    for plan in plans_held(connection, home, episode.symbol, began):
         skipped = plan.action.kind == "skip_trade"
+        if episode.kind == "call" and not skipped:
+            continue
         event = event_of(
             plan,
             "outcome",
@@ -153,6 +161,7 @@ def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, 
             recorded_at=recorded_at,
             episode_id=episode.id,
             outcome=episode.outcome,
-            followed=episode.kind != "trade" if skipped else None,
+            followed=episode.kind == "call" if skipped else None,
         )
-        transaction.add(stored.PLAN_EVENTS, event)
+        if stored.event(connection, home.owner_id, event.id) is None:
+            transaction.add(stored.PLAN_EVENTS, event)

@@ -10,7 +10,7 @@ from backsight.core.decision import Decision, LastTick
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.prospective import (
-    MOOD_BEGINS,
+    MARKET_FIELDS,
     Checked,
     Contradiction,
     KeptPlan,
@@ -50,7 +50,7 @@ from backsight.ops.context import Context
 from backsight.ops.experience import mood_at
 from backsight.ops.market import context_at, recent_bars
 from backsight.ops.operation import command, query
-from backsight.ops.planning import look, open_plans, plan_for
+from backsight.ops.planning import look, open_plans
 from backsight.ops.state import the_deployment
 from backsight.ops.strategies import deployment_named
 from backsight.store import plans as stored
@@ -315,7 +315,9 @@ def look_at_tick(
         return []
     symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
     symbols += [position.symbol for position in before.portfolio.positions]
-    about = partial(_values, transaction.connection, home)
+    market = any(not MARKET_FIELDS.isdisjoint(plan.asks) for plan in plans)
+    crossing = any(plan.crosses for plan in plans)
+    about = partial(_values, transaction.connection, home, market=market)
     found: list[Checked] = []
     for symbol in dict.fromkeys(symbols or [None]):
         direction = proposal.direction if proposal is not None and proposal.symbol == symbol else None
@@ -325,7 +327,7 @@ def look_at_tick(
             plans,
             events,
             about(symbol, direction, at=decision.at),
-            former_values=None if last is None else about(symbol, None, at=last.at),
+            former_values=about(symbol, None, at=last.at) if crossing and last is not None else None,
             symbol=symbol,
             now=decision.at,
             recorded_at=decision.recorded_at,
@@ -336,11 +338,17 @@ def look_at_tick(
 
 
 def _values(
-    connection: Connection, home: Deployment, symbol: str | None, direction: Direction | None, *, at: datetime
+    connection: Connection,
+    home: Deployment,
+    symbol: str | None,
+    direction: Direction | None,
+    *,
+    at: datetime,
+    market: bool,
 ) -> dict[str, Scalar]:
-    """What conditions can ask about at a tick: the market by its bars, and the mood before it."""
+    """What conditions can ask about at a tick: the market by its bars, where that is asked, and the mood before it."""
     context = None
-    if symbol is not None:
+    if market and symbol is not None:
         context = context_at(symbol, at, recent_bars(connection, home.owner_id, symbol, Horizon(as_of=at)))
     return values_of(
         now=at,
@@ -350,13 +358,6 @@ def _values(
         symbol=symbol,
         direction=direction,
     )
-
-
-def plan_for_mood(transaction: Transaction, home: Deployment, decision: Decision) -> None:
-    """Make the plan that a deep drawdown calls for."""
-    mood = mood_at(transaction.connection, home, decision.at)
-    if mood.drawdown_state >= MOOD_BEGINS:
-        plan_for(transaction, home, [], mood, now=decision.at, recorded_at=decision.recorded_at)
 
 
 def _ends_at(now: datetime, expiry_days: float | None, expires_at: datetime | None) -> datetime | None:
@@ -387,8 +388,15 @@ def _seen(row: KeptPlan, events: list[PlanEvent], *, now: datetime | None = None
         times_fired=plan.times_fired,
         fired_at=plan.fired_at,
         last_fired_at=plan.last_fired_at,
-        ended_at=plan.expires_at if over else plan.expired_at or plan.cancelled_at or plan.settled_at,
+        ended_at=plan.expires_at if over else _ended_at(plan),
     )
+
+
+def _ended_at(plan: Plan) -> datetime | None:
+    """When a plan ended: at its instant, whenever somebody noticed."""
+    if plan.expired_at is not None and plan.expires_at is not None:
+        return min(plan.expired_at, plan.expires_at)
+    return plan.expired_at or plan.cancelled_at or plan.settled_at
 
 
 def _message(home: Deployment, plans: int, applying: int, contradictions: int) -> str:

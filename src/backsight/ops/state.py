@@ -9,13 +9,11 @@ from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.affective import (
-    CloseVersion,
     EquityPoint,
     Mood,
     MoodRow,
     account_rows,
     mood_from,
-    strategy_rows,
 )
 from backsight.core.memory.drift import Detector, Turn, settle
 from backsight.core.memory.experience import SIZE, KeptHabits, learn_habits
@@ -24,7 +22,7 @@ from backsight.core.portfolio import Account, Mode
 from backsight.core.strategies import Deployment
 from backsight.ops.arguments import AsOf, Instant, Key, Name, NotNegative, Number, Positive, SeenAt, Symbol
 from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.experience import is_current, mode_asked, see_equity
+from backsight.ops.experience import is_current, mode_asked, see_equity, strategy_moods
 from backsight.ops.operation import command, query
 from backsight.ops.strategies import account_named, account_of, deployment_named
 from backsight.store import experience as stored_experience
@@ -195,7 +193,7 @@ def record_equity(
         former = stored.equity_point(transaction.connection, ctx.owner, point.id)
         if former is None:
             transaction.add(stored.EQUITY, point)
-            see_equity(transaction, ctx.owner, home.id, point.fact)
+            see_equity(transaction, ctx.owner, home.id, point.fact, recorded_at=ctx.now)
             return RecordedEquity(point=point, replayed=False)
     if (former.equity, former.transfer) != (equity, point.transfer):
         told = f"{home.name!r} was worth {former.equity} at {format_instant(when)}, as it is kept"
@@ -221,16 +219,10 @@ def _rows(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[M
             stored_experience.mood_row(connection, home.owner_id, home.account_id, "", horizon.as_of),
             stored_experience.mood_row(connection, home.owner_id, home.account_id, home.strategy_name, horizon.as_of),
         )
-    named = {"owner_id": home.owner_id, "account_id": home.account_id}
     worth = stored.worth_of(connection, home.owner_id, horizon, home.account_id)
-    siblings = stored_strategies.deployments_of(connection, home.owner_id, home.account_id)
-    ids = [each.id for each in siblings if each.strategy_name == home.strategy_name]
-    closes = [
-        CloseVersion(close=close, id=close.id, sequence=close.sequence, from_=close.known_at, first=True)
-        for close in stored.closes_of(connection, home.owner_id, horizon, ids)
-    ]
-    account = account_rows(worth, **named)
-    strategy = strategy_rows(closes, **named, strategy_name=home.strategy_name)
+    account = account_rows(worth, owner_id=home.owner_id, account_id=home.account_id)
+    told = strategy_moods(connection, home, seen_at=horizon.seen_at)
+    strategy = [row for row in told if row.known_at <= horizon.as_of]
     return account[-1] if account else None, strategy[-1] if strategy else None
 
 
@@ -238,7 +230,8 @@ def the_deployment(connection: Connection, ctx: Context, named: str | None, hori
     """The deployment that is meant; without a name the only one there is, if there is any."""
     if named is not None:
         return deployment_named(connection, ctx.owner, named)
-    there = stored_strategies.deployments(connection, ctx.owner, horizon)
+    now = Horizon(as_of=max(horizon.as_of, ctx.now))
+    there = stored_strategies.deployments(connection, ctx.owner, now)
     if len(there) > 1:
         names = ", ".join(repr(each.name) for each in there[:10])
         raise Invalid(f"there are several; name one of {names}", field="deployment")

@@ -57,7 +57,7 @@ from backsight.ops.ledger import Tick, post
 from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
-from backsight.ops.plans import look_at_tick, plan_for_mood
+from backsight.ops.plans import look_at_tick
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -225,8 +225,7 @@ def close_tick(
             raise Conflict(f"{told}; ask the broker again", field="before.portfolio.at")
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
-        if closed_bars:
-            resolve_calls(transaction, ctx.owner, by=at, recorded_at=ctx.now)
+        resolve_calls(transaction, ctx.owner, by=at, recorded_at=ctx.now)
         last_here = last
         if last is not None and last.deployment_id != home.id:
             last_here = stored.last_of_deployment(connection, ctx.owner, home.id, Horizon(as_of=at))
@@ -276,7 +275,6 @@ def close_tick(
         )
         looked = look_at_tick(transaction, home, decision, proposal, before, last_here)
         posted = post(transaction, _tick(home, account, decision, before, last_look, last))
-        plan_for_mood(transaction, home, decision)
         keep_retrievals(transaction, ctx.owner, decision.id, recalled, known_at=at, recorded_at=ctx.now)
         kept = replace(
             decision,

@@ -16,7 +16,7 @@ from backsight.core.memory.episodic import (
     episode_of_trade,
     retrieval_strength,
 )
-from backsight.core.memory.prospective import KeptPlan
+from backsight.core.memory.prospective import KeptPlan, kept
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
@@ -46,7 +46,7 @@ from backsight.ops.context import CLOCK_SKEW, Context
 from backsight.ops.experience import BeliefChange, Learned, beliefs_fed, learn_trades, mood_at
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
-from backsight.ops.planning import plans_about
+from backsight.ops.planning import plans_held
 from backsight.ops.strategies import deployment_named, manual_deployment
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
@@ -354,7 +354,7 @@ def annotate_trade(
     Who asks what was known before still reads what was said then.
     """
     note = Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags))
-    if note == Note():
+    if not (reflection or market_context or tags) and confidence is None:
         raise Invalid("nothing to add; give a reflection, market_context, confidence or tags", field="reflection")
     with ctx.writing() as transaction:
         trade = stored.trade(transaction.connection, ctx.owner, trade_id)
@@ -410,7 +410,9 @@ def get_trade_reflection(
         named = trade.entry.snapshot_id
         decision = None if named is None else stored_decisions.decision(connection, ctx.owner, named)
         fed = beliefs_fed(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)
-        plans = plans_about(connection, ctx.owner, horizon, episode_id_of(trade.id))
+        home = deployment_named(connection, ctx.owner, trade.deployment_id)
+        began = trade.opened_at
+        held = [] if began is None else plans_held(connection, home, trade.symbol, began)
     return TradeReflection(
         trade=trade,
         episode=episode,
@@ -418,7 +420,7 @@ def get_trade_reflection(
         strength=None if episode is None else _strength(episode, horizon, retrieved),
         beliefs=fed,
         lessons_hash=trade.entry.lessons_hash,
-        plans=plans,
+        plans=tuple(map(kept, held)),
         citations=() if decision is None else decision.citations,
         as_of=horizon.as_of,
     )

@@ -3,11 +3,12 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from sqlalchemy import URL, Engine, StaticPool, Table, create_engine, event, inspect, text
+from sqlalchemy import URL, Engine, Executable, StaticPool, Table, create_engine, event, inspect, text
 from sqlalchemy import Connection as Connection
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
@@ -121,12 +122,18 @@ def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None
 
 def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows whole, each in place of the one with its key if there is one."""
-    if not rows:
-        return
+    if rows:
+        connection.execute(_upsert(table, connection.dialect.name), rows)
+
+
+@cache
+def _upsert(table: Table, dialect: str) -> Executable:
+    """The statement that does so; made once, since making it takes longer than running it."""
     key = [column.name for column in table.primary_key]
-    make = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    make = (postgresql if dialect == "postgresql" else sqlite).insert(table)
     rest = {column.name: make.excluded[column.name] for column in table.c if column.name not in key}
-    connection.execute(make.on_conflict_do_update(index_elements=key, set_=rest), rows)
+    made: Executable = make.on_conflict_do_update(index_elements=key, set_=rest)
+    return made
 
 
 def _parse(url: str) -> URL:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, select
 
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
@@ -20,7 +20,7 @@ from backsight.core.memory.experience import (
     Retirement,
     StatedBelief,
 )
-from backsight.core.memory.procedural import Habits, Record, TradeFigures
+from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, Record, TradeFigures
 from backsight.core.memory.semantic import Belief, DayCount, Domain, Evidence, Posterior, Tally
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
@@ -134,11 +134,10 @@ def retirement(connection: Connection, owner: str, belief_id: str) -> Retirement
     return fetch_one(connection, RETIREMENTS, owned(RETIREMENTS, owner, RETIREMENTS.table.c.belief_id == belief_id))
 
 
-def beliefs(connection: Connection, owner: str, mode: Mode, *, strategy_name: str | None = None) -> list[KeptBelief]:
-    """The beliefs of one mode as they stand, oldest first; of a strategy, those that may speak of it."""
+def beliefs(connection: Connection, owner: str, mode: Mode) -> list[KeptBelief]:
+    """The beliefs of one mode as they stand, oldest first."""
     c = BELIEFS.table.c
-    spoken = [] if strategy_name is None else [(c.strategy == strategy_name) | c.strategy.is_(None)]
-    return fetch(connection, BELIEFS, owned(BELIEFS, owner, c.mode == mode, *spoken).order_by(c.known_at, c.id))
+    return fetch(connection, BELIEFS, owned(BELIEFS, owner, c.mode == mode).order_by(c.known_at, c.id))
 
 
 def belief(connection: Connection, owner: str, belief_id: str) -> KeptBelief | None:
@@ -154,10 +153,27 @@ def fed_by(connection: Connection, owner: str, episode_id: str) -> list[tuple[Ke
     return [(each, of) for each, of in held if of is not None]
 
 
+_C, _D, _B = CELLS.table.c, DAYS.table.c, BELIEFS.table.c
+_DOMAINS: BindParameter[list[str]] = bindparam("domains", expanding=True)
+_CELLS = select(CELLS.table).where(_C.owner_id == OWNED, _C.mode == bindparam("mode"), _C.domain.in_(_DOMAINS))
+_DAYS = select(DAYS.table).where(_D.owner_id == OWNED, _D.mode == bindparam("mode"), _D.domain.in_(_DOMAINS))
+_DAY = _DAYS.where(_D.day == bindparam("day"))
+_SPOKEN = (
+    select(BELIEFS.table)
+    .where(_B.owner_id == OWNED, _B.mode == bindparam("mode"))
+    .where(or_(_B.strategy == bindparam("strategy"), _B.strategy.is_(None)))
+    .order_by(_B.known_at, _B.id)
+)
+
+
+def beliefs_about(connection: Connection, owner: str, mode: Mode, strategy: str) -> list[KeptBelief]:
+    """The beliefs of one mode that may speak of a strategy, oldest first."""
+    return fetch(connection, BELIEFS, _SPOKEN, asked(owner, mode=mode, strategy=strategy))
+
+
 def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, KeptCell]:
     """Those of these cells that were seen, by their domains."""
-    c = CELLS.table.c
-    found = fetch(connection, CELLS, owned(CELLS, owner, c.mode == mode, c.domain.in_(domains)))
+    found = fetch(connection, CELLS, _CELLS, asked(owner, mode=mode, domains=domains))
     return {row.domain: row for row in found}
 
 
@@ -172,41 +188,67 @@ def days(
     connection: Connection, owner: str, mode: Mode, domains: Sequence[str], *, day: str | None = None
 ) -> dict[str, dict[str, DayCount]]:
     """The days of some cells, or one of them, by domain."""
-    c = DAYS.table.c
-    of_day = [] if day is None else [c.day == day]
+    values = asked(owner, mode=mode, domains=domains) | ({} if day is None else {"day": day})
     found: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
-    for row in fetch(connection, DAYS, owned(DAYS, owner, c.mode == mode, c.domain.in_(domains), *of_day)):
+    for row in fetch(connection, DAYS, _DAYS if day is None else _DAY, values):
         found[row.domain][row.day] = row.count
     return found
 
 
 _P = PRACTISED.table.c
 _NEWEST = (_P.known_at.desc(), _P.sequence.desc())
+_OF_STRATEGY = (_P.owner_id == OWNED, _P.mode == bindparam("mode"), _P.strategy_name == bindparam("strategy"))
+_FIGURES = [field.name for field in fields(TradeFigures) if field.name != "outcome"]
 _RECENT = (
-    select(PRACTISED.table)
-    .where(_P.owner_id == OWNED, _P.mode == bindparam("mode"), _P.strategy_name == bindparam("strategy"))
-    .where(_P.symbol == bindparam("symbol"))
+    select(*(_P[name] for name in _FIGURES), _P.outcome_value, _P.outcome_unit)
+    .where(*_OF_STRATEGY, _P.symbol == bindparam("symbol"))
     .order_by(*_NEWEST)
-    .limit(100)
+    .limit(LONGEST_WINDOW)
 )
-_LAST = (
+_EARLIER = (
     select(PRACTISED.table)
-    .where(_P.owner_id == OWNED, _P.mode == bindparam("mode"), _P.strategy_name == bindparam("strategy"))
+    .where(*_OF_STRATEGY, _P.symbol == bindparam("symbol"))
     .order_by(*_NEWEST)
     .limit(1)
+    .offset(bindparam("back"))
 )
+_LAST = select(PRACTISED.table).where(*_OF_STRATEGY).order_by(*_NEWEST).limit(1)
 
 
-def practised(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> list[PractisedTrade]:
+def practised(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> list[TradeFigures]:
     """The last hundred trades of a strategy in a symbol, oldest first."""
     values = asked(owner, mode=mode, strategy=strategy, symbol=symbol)
-    return fetch(connection, PRACTISED, _RECENT, values)[::-1]
+    found = []
+    for *figures, value, unit in connection.execute(_RECENT, values):
+        outcome = None if value is None else Outcome(value=value, unit=unit)
+        found.append(TradeFigures(**dict(zip(_FIGURES, figures, strict=True)), outcome=outcome))
+    return found[::-1]
+
+
+def earlier(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int) -> Record:
+    """The strategy's record before one of its trades in a symbol: the last, or so many further back."""
+    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol, back=back)
+    found = fetch_one(connection, PRACTISED, _EARLIER, values)
+    return Record() if found is None else found.earlier
 
 
 def record_of(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
     """The record of a strategy after its last trade."""
     last = fetch_one(connection, PRACTISED, _LAST, asked(owner, mode=mode, strategy=strategy))
     return Record() if last is None else last.earlier.add(last.trade)
+
+
+_H = HABITS.table.c
+_HABITS = (
+    select(HABITS.table)
+    .where(_H.owner_id == OWNED, _H.mode == bindparam("mode"), _H.strategy_name == bindparam("strategy"))
+    .where(_H.symbol == bindparam("symbol"))
+)
+
+
+def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> KeptHabits | None:
+    """The habits of a strategy in a symbol as they stand."""
+    return fetch_one(connection, HABITS, _HABITS, asked(owner, mode=mode, strategy=strategy, symbol=symbol))
 
 
 def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[KeptHabits]:

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, or_, select
 
 from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
-from backsight.store.mapping import REPLACED_KNOWN, noun
+from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
 from backsight.store.reading import OWNED, Columns, asked, fetch, fetch_one, has_tags, known, matching, owned, within
 
 EPISODES = noun(
@@ -18,7 +18,7 @@ EPISODES = noun(
     within={"deployments": ("deployment_id",), "trade_history": ("trade_id",)},
     indexes=[
         ("known_at", "id"),
-        ("deployment_id", "symbol", "known_at"),
+        ("deployment_id", "symbol", "first_known_at"),
         ("mode", "first_known_at", "sequence", "id"),
         ("mode", "strategy_name", "first_known_at", "sequence"),
         ("due_at",),
@@ -58,7 +58,7 @@ def episodes_with_outcome(
 
     def where(c: Columns) -> Iterator[ColumnElement[bool]]:
         yield from matching(c, **equal)
-        yield c.pnl.is_not(None)
+        yield or_(c.pnl.is_not(None), c.outcome_value.is_not(None))
         yield c.archived_at.is_(None)
         if since is not None:
             yield c.ended_at >= since
@@ -70,10 +70,13 @@ def episodes_with_outcome(
     return [episode for episode in found if has_tags(episode.tags, tags)]
 
 
+_ONE = select(EPISODES.table).where(EPISODES.table.c.owner_id == OWNED, EPISODES.table.c.id == bindparam("id"))
+
+
 def episode(connection: Connection, owner: str, episode_id: str, horizon: Horizon | None = None) -> Episode | None:
     """The episode of this id, as it stood then."""
     if horizon is None:
-        return fetch_one(connection, EPISODES, owned(EPISODES, owner, EPISODES.table.c.id == episode_id))
+        return fetch_one(connection, EPISODES, _ONE, asked(owner, id=episode_id))
     return fetch_one(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.id == episode_id]))
 
 
@@ -81,7 +84,8 @@ def latest_episode(connection: Connection, owner: str, deployment_id: str, symbo
     """The newest episode of a deployment in a symbol."""
     c = EPISODES.table.c
     statement = owned(EPISODES, owner, c.deployment_id == deployment_id, c.symbol == symbol)
-    return fetch_one(connection, EPISODES, statement.order_by(c.known_at.desc(), c.recorded_at.desc(), c.id))
+    newest_first = statement.order_by(c.first_known_at.desc(), c.sequence.desc(), c.recorded_at.desc(), c.id)
+    return fetch_one(connection, EPISODES, newest_first)
 
 
 _E = EPISODES.table.c
@@ -126,16 +130,22 @@ class EpisodeVersion:
     """None where it still stands."""
 
 
-def versions(connection: Connection, owner: str, deployments: Sequence[str]) -> list[EpisodeVersion]:
-    """Every version of the closed trades of some deployments that ever stood."""
+def versions(
+    connection: Connection, owner: str, deployments: Sequence[str], *, seen_at: datetime | None = None
+) -> list[EpisodeVersion]:
+    """Every version of the closed trades of some deployments that ever stood, of what was recorded by an instant."""
     current = owned(EPISODES, owner, _E.deployment_id.in_(deployments), _E.kind == "trade")
     found = [EpisodeVersion(episode=each, until=None) for each in fetch(connection, EPISODES, current)]
     if EPISODES.former is not None:
         c = EPISODES.former.table.c
-        columns = [*(c[column.name] for column in EPISODES.table.c), c[REPLACED_KNOWN]]
+        columns = [*(c[column.name] for column in EPISODES.table.c), c[REPLACED_KNOWN], c[REPLACED_RECORDED]]
         former = select(*columns).where(c.owner_id == owner, c.deployment_id.in_(deployments), c.kind == "trade")
-        for *cells, until in connection.execute(former):
-            episode = EPISODES.from_row(cells)
-            if episode.known_at < until:
-                found.append(EpisodeVersion(episode=episode, until=until))
-    return found
+        for *cells, until, recorded_at in connection.execute(former):
+            still = seen_at is not None and recorded_at > seen_at
+            found.append(EpisodeVersion(episode=EPISODES.from_row(cells), until=None if still else until))
+    return [
+        each
+        for each in found
+        if seen_at is None or each.episode.recorded_at <= seen_at
+        if each.until is None or each.episode.known_at < each.until
+    ]

@@ -7,14 +7,14 @@ from sqlalchemy import Connection, exists, select
 from backsight.core.instants import Horizon
 from backsight.core.memory.prospective import KeptPlan, PlanEvent
 from backsight.store.mapping import noun
-from backsight.store.reading import fetch, fetch_one, owned, within
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, owned, within, within_asked
 
 PLANS = noun(KeptPlan, "prospective_memory", indexes=[("known_at", "id")])
 PLAN_EVENTS = noun(
     PlanEvent,
     "plan_events",
     within={"prospective_memory": ("plan_id",)},
-    indexes=[("plan_id", "known_at"), ("known_at", "id"), ("episode_id",)],
+    indexes=[("plan_id", "known_at"), ("known_at", "id")],
 )
 
 
@@ -32,14 +32,18 @@ def plans(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPlan
 ENDED = ("expired", "cancelled", "settled")
 
 
+_P, _E = PLANS.table.c, PLAN_EVENTS.table.c
+_END = select(_E.id).where(
+    _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind.in_(ENDED), *within_asked(PLAN_EVENTS)
+)
+_UNENDED = (
+    select(PLANS.table).where(_P.owner_id == OWNED, *within_asked(PLANS), ~exists(_END)).order_by(_P.known_at, _P.id)
+)
+
+
 def unended(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPlan]:
     """The plans known then of which no end was recorded by then, oldest first."""
-    c, e = PLANS.table.c, PLAN_EVENTS.table.c
-    ended = select(e.id).where(
-        e.owner_id == c.owner_id, e.plan_id == c.id, e.kind.in_(ENDED), *within(PLAN_EVENTS, horizon)
-    )
-    left = owned(PLANS, owner, *within(PLANS, horizon), ~exists(ended))
-    return fetch(connection, PLANS, left.order_by(c.known_at, c.id))
+    return fetch(connection, PLANS, _UNENDED, asked(owner, horizon))
 
 
 def events_of(connection: Connection, owner: str, horizon: Horizon, plans: Sequence[str]) -> list[PlanEvent]:
@@ -51,11 +55,9 @@ def events_of(connection: Connection, owner: str, horizon: Horizon, plans: Seque
     return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.recorded_at, c.id))
 
 
-def events_about(connection: Connection, owner: str, horizon: Horizon, episode_id: str) -> list[PlanEvent]:
-    """What was told of plans after an episode, in order."""
-    c = PLAN_EVENTS.table.c
-    statement = owned(PLAN_EVENTS, owner, c.episode_id == episode_id, *within(PLAN_EVENTS, horizon))
-    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.id))
+def event(connection: Connection, owner: str, event_id: str) -> PlanEvent | None:
+    """The event of this id."""
+    return fetch_one(connection, PLAN_EVENTS, owned(PLAN_EVENTS, owner, PLAN_EVENTS.table.c.id == event_id))
 
 
 def events(connection: Connection, owner: str, horizon: Horizon) -> list[PlanEvent]:

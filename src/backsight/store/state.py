@@ -1,15 +1,13 @@
 """What the mood is made of at rest: equity that was seen, transfers, and closes."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, select
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import Closed, EquityPoint, EquitySeen, Transferred, closed_of, worth_at
+from backsight.core.memory.affective import EquityPoint, EquitySeen, Transferred, worth_at
 from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import OWNER, noun
-from backsight.store.memories import EPISODES
 from backsight.store.reading import fetch, fetch_one, known, owned, within
 from backsight.store.trades import FILLS
 
@@ -24,12 +22,6 @@ EQUITY = noun(
 def equity_point(connection: Connection, owner: str, point_id: str) -> EquityPoint | None:
     """The equity of this id."""
     return fetch_one(connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.id == point_id))
-
-
-def closes_of(connection: Connection, owner: str, horizon: Horizon, deployments: Sequence[str]) -> list[Closed]:
-    """The closes of some deployments, each at the instant of its close, as they stood then."""
-    found = fetch(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.deployment_id.in_(deployments)]))
-    return [close for episode in found if (close := closed_of(episode)) is not None]
 
 
 def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> list[EquitySeen | Transferred]:

@@ -312,14 +312,14 @@ def risk_appetite(drawdown: float, *, max_drawdown: float = MAX_DRAWDOWN) -> flo
 
 
 def drawdown_state(drawdown: float, *, max_drawdown: float = MAX_DRAWDOWN) -> float:
-    """How much of the accepted drawdown is used up: min(1, dd / max_dd).
+    """How much of the accepted drawdown is used up: min(1, dd / max_dd), to twelve digits.
 
-    >>> [round(drawdown_state(drawdown), 4) for drawdown in (0.0, 0.10, 0.20, 0.35)]
-    [0.0, 0.5, 1.0, 1.0]
+    >>> [drawdown_state(drawdown) for drawdown in (0.0, 0.10, 0.15, 0.20, 0.35)]
+    [0.0, 0.5, 0.75, 1.0, 1.0]
     """
     if not 0 < max_drawdown <= 1:
         raise Invalid(f"{max_drawdown} is not a share; give one above 0, up to 1", field="max_drawdown")
-    return min(1.0, drawdown / max_drawdown)
+    return min(1.0, round(drawdown / max_drawdown, 12))
 
 
 def advance(state: MoodState, fact: MoodFact) -> MoodState:
@@ -452,6 +452,8 @@ def strategy_rows(
     standing: dict[str, Closed] = {}
     rows: list[MoodRow] = []
     for version in sorted(versions, key=lambda each: (each.from_, each.sequence, each.id)):
+        if standing.get(version.id) == version.close:
+            continue  # a correction of something else
         standing.pop(version.id, None)
         if version.close is not None:
             standing[version.id] = version.close

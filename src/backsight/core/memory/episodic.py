@@ -179,14 +179,15 @@ def resolved(
     """
     sign = -1.0 if call.direction == "short" else 1.0
     against = 0.0 if benchmark is None else benchmark[1] / benchmark[0] - 1.0
+    gained = sign * (exit_price / entry_price - 1.0 - against)
     return replace(
         call,
         entry_price=entry_price,
         exit_price=exit_price,
-        outcome=Outcome(value=sign * (exit_price / entry_price - 1.0 - against), unit="pct"),
+        outcome=Outcome(value=gained, unit="pct") if math.isfinite(gained) else None,
         hold_seconds=None if call.opened_at is None else (call.ended_at - call.opened_at).total_seconds(),
         due_at=None,
-        known_at=known_at,
+        known_at=max(call.known_at, known_at),
         recorded_at=recorded_at,
     )
 

@@ -5,7 +5,7 @@ which these first became known. Learning one more episode and learning all of th
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
@@ -261,15 +261,13 @@ def kept_habits(practice: Practice, trade: TradeFigures, *, owner_id: str, mode:
     )
 
 
-def practice_of(row: KeptHabits | None, recent: Iterable[PractisedTrade]) -> Practice:
-    """The practice that was kept, with its last trades."""
-    if row is None:
-        return Practice()
+def practice_of(row: KeptHabits, recent: Sequence[TradeFigures], earlier: Record) -> Practice:
+    """The practice that was kept, with its last trades; `earlier` is the record before the next window of them."""
     outcome_drift: dict[OutcomeUnit, Detector] = {
         unit: row.drift[unit] for unit in procedural.UNITS if unit in row.drift
     }
     return Practice(
-        recent=tuple(Kept(trade=each.trade, earlier=each.earlier) for each in recent),
+        recent=tuple(Kept(trade=each, earlier=earlier) for each in recent),
         stability=row.habits.stability,
         previous_stability=row.previous_stability,
         outcome_drift=outcome_drift,

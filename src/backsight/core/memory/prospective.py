@@ -19,7 +19,9 @@ from backsight.core.conditions import (
     TriggerType,
     Verdict,
     as_text,
+    comparisons,
     evaluate,
+    fields_of,
     finite_number,
     parse,
     stated_trigger,
@@ -43,6 +45,21 @@ PlanEventKind = Literal["rising", "falling", "expired", "cancelled", "settled", 
 ACTIONS: tuple[ActionKind, ...] = get_args(ActionKind)
 MODES: tuple[PlanMode, ...] = get_args(PlanMode)
 EXPIRES_AFTER = timedelta(days=30)
+MARKET_FIELDS = frozenset(
+    {
+        "price",
+        "atr_d1",
+        "atr_h1",
+        "atr_m5",
+        "atr_ratio_h1_d1",
+        "regime",
+        "volatility_regime",
+        "spread_points",
+        "spread_as_atr_pct",
+    }
+)
+"""What only the bars and quotes of an instrument tell."""
+OF_MARKET = MARKET_FIELDS | {"symbol", "direction"}
 EXPOSURE = frozenset({"size", "lot_size", "position_size", "leverage", "risk", "risk_per_trade"})
 """Parameters of which less means less at stake."""
 LONGEST_NAME = 100
@@ -123,6 +140,23 @@ class Plan:
     expired_at: datetime | None = None
     cancelled_at: datetime | None = None
     settled_at: datetime | None = None
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The fields that its conditions are about."""
+        ends = () if self.expires_when is None else fields_of(self.expires_when)
+        return frozenset((*fields_of(self.condition), *ends))
+
+    @property
+    def crosses(self) -> bool:
+        """Whether it asks for a crossing, and so for the tick before."""
+        asked = (self.condition,) if self.expires_when is None else (self.condition, self.expires_when)
+        return any(each.op.startswith("crosses") for part in asked for each in comparisons(part))
+
+    @property
+    def is_of_market(self) -> bool:
+        """Whether it depends on the instrument that one looks at; if not, it holds for all of them or for none."""
+        return not OF_MARKET.isdisjoint(self.asks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -432,6 +466,20 @@ def check(
     )
 
 
+def joined(one: Checked, other: Checked) -> Checked:
+    """What two sets of plans say, looked at together."""
+    applying = tuple(sorted((*one.applying, *other.applying), key=_rank))
+    return Checked(
+        applying=applying,
+        rising=(*one.rising, *other.rising),
+        falling=(*one.falling, *other.falling),
+        expired=(*one.expired, *other.expired),
+        contradictions=contradictions(applying),
+        missing={**one.missing, **other.missing},
+        holding=one.holding | other.holding,
+    )
+
+
 def contradictions(applying: Sequence[Plan]) -> tuple[Contradiction, ...]:
     """The pairs of plans that cannot both be followed, in the order of the plans.
 
@@ -561,9 +609,13 @@ def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) ->
 
 
 def settlement_of(plan: Plan, events: Iterable[PlanEvent], *, followed: bool) -> Settlement:
-    """The settlement that a plan's outcome events lead to; an episode that is told twice counts once, as told last."""
+    """The settlement that a plan's outcome events lead to; an episode that is told twice counts once, as told last.
+
+    Of a skip that was followed, what counts are the calls not made; of one that was not, the trades made nevertheless.
+    """
     told = sorted((event for event in events if event.plan_id == plan.id), key=lambda each: (each.known_at, each.id))
-    by_episode = {event.episode_id or event.id: event.outcome for event in told if event.kind == "outcome"}
+    outcomes = (event for event in told if event.kind == "outcome" and event.followed in (None, followed))
+    by_episode = {event.episode_id or event.id: event.outcome for event in outcomes}
     return settle(plan, followed=followed, outcomes=by_episode.values())
 
 

@@ -101,7 +101,7 @@ def materialised(
         inferred=trip.inferred,
         exit_reason=exit_reason_of(trip),
         exit_snapshot_id=trip.exit_decision_id,
-        known_at=max(trip.known_at, known_at),
+        known_at=max(row.known_at, trip.known_at, known_at),
         recorded_at=recorded_at,
     )
     made = _still_open(counted) if trip.status == "open" else _ended(counted, trip, reach, usd_rate=usd_rate)

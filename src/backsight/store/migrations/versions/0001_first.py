@@ -645,7 +645,6 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("owner_id", "id"),
     )
-    op.create_index("plan_events_by_episode_id", "plan_events", ["owner_id", "episode_id"])
     op.create_index("plan_events_by_known_at_id", "plan_events", ["owner_id", "known_at", "id"])
     op.create_index("plan_events_by_plan_id_known_at", "plan_events", ["owner_id", "plan_id", "known_at"])
     op.create_table(
@@ -900,9 +899,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "id"),
     )
     op.create_index(
-        "episodic_memory_by_deployment_id_symbol_known_at",
+        "episodic_memory_by_deployment_id_symbol_first_known_at",
         "episodic_memory",
-        ["owner_id", "deployment_id", "symbol", "known_at"],
+        ["owner_id", "deployment_id", "symbol", "first_known_at"],
     )
     op.create_index("episodic_memory_by_due_at", "episodic_memory", ["owner_id", "due_at"])
     op.create_index("episodic_memory_by_known_at_id", "episodic_memory", ["owner_id", "known_at", "id"])

@@ -1,0 +1,295 @@
+"""Habits and drift behind the operation: each figure with its sample, none from too few, as at any instant."""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from backsight.core.errors import NotFound
+from backsight.core.memory.procedural import Figure, Habits
+from backsight.memory import Memory, open_memory
+from backsight.ops.experience import Learned
+from backsight.ops.state import Behavior, BehavioralAnalysis, Drift, VersionShare
+from backsight.testing import T0, FakeClock, a_position, a_trade_call
+from ops.test_ticks import Desk, a_report, an_order, at
+from support import deployed
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+HOME = "VolBreakout@main"
+UNKNOWN = Figure(value=None, n=0)
+IN_TURN = (1.0, -1.0) * 6
+
+
+@pytest.fixture
+def quick(clock: FakeClock) -> Iterator[Memory]:
+    """A memory for many trades."""
+    with open_memory("sqlite://", owner="ana", actor="test", clock=clock) as opened:
+        yield opened
+
+
+def traded(
+    memory: Memory, clock: FakeClock, results: Iterable[float], *, hours: float = 1.0, **changes: Any
+) -> list[Learned]:
+    """What these trades taught, one a day, each with its result in R, held for so long."""
+    return [one_traded(memory, clock, r, hours=hours, **changes) for r in results]
+
+
+def one_traded(memory: Memory, clock: FakeClock, r: float, *, hours: float = 1.0, **changes: Any) -> Learned:
+    clock.advance(days=1)
+    told: dict[str, Any] = {"pnl": 100 * r, "pnl_r": r, "opened_at": clock.now() - hours * HOUR}
+    learned = memory.remember_trade(**a_trade_call(**(told | changes))).learned
+    assert learned is not None
+    return learned
+
+
+def sized(memory: Memory, clock: FakeClock, *, after_win: float, after_loss: float, by: str = "size") -> Habits:
+    """The habits in 21 trades, won and lost in turn, whose size (or confidence) answers to the result before."""
+    for n in range(21):
+        answer = after_win if n % 2 else after_loss
+        one_traded(memory, clock, -1.0 if n % 2 else 1.0, deployment=HOME, entry_price=100.0, **{by: answer})
+    return the_only(memory).habits
+
+
+def the_only(memory: Memory, **asked: Any) -> Behavior:
+    (behavior,) = memory.get_behavioral_analysis(**asked).behaviors
+    return behavior
+
+
+def drift_of(behavior: Behavior, series: str) -> Drift:
+    return next(each for each in behavior.drift if each.series == series)
+
+
+def approximately(value: float, n: int) -> tuple[Any, int]:
+    return pytest.approx(value), n
+
+
+def told(figure: Figure) -> tuple[float | None, int]:
+    return figure.value, figure.n
+
+
+def test_without_trades_there_is_nothing_to_see(memory: Memory) -> None:
+    seen = memory.get_behavioral_analysis()
+    assert (seen.behaviors, seen.mode, seen.as_of) == ((), "live", T0)
+    assert seen.message == "No closed live trades that fit; habits need ten."
+    with pytest.raises(NotFound, match="deployment: no deployment 'nowhere'"):
+        memory.get_behavioral_analysis(deployment="nowhere")
+
+
+def test_nothing_is_told_from_fewer_than_ten_trades(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    memory.record_equity(account="main", equity=100_000.0)
+    learned = traded(memory, clock, IN_TURN[:9], deployment=HOME, size=1.0)
+    few = the_only(memory).habits
+    assert [each.habits for each in learned] == list(range(1, 10))
+    assert few.win_rate == few.outcomes["R"] == few.hold_seconds == few.size_variation == Figure(value=None, n=9)
+    assert few.disposition_effect == Figure(value=None, n=9)
+    assert few.loss_aversion == few.recency_bias == Figure(value=None, n=8)
+    traded(memory, clock, [1.0], deployment=HOME, size=1.0)
+    assert the_only(memory).habits.win_rate == Figure(value=0.6, n=10)
+
+
+@pytest.mark.parametrize(("winners", "losers", "effect"), [(8.0, 1.0, -0.875), (1.0, 8.0, 7.0)])
+def test_holding_losers_longer_than_winners_is_a_disposition_effect_and_letting_winners_run_is_none(
+    memory: Memory, clock: FakeClock, winners: float, losers: float, effect: float
+) -> None:
+    for r in IN_TURN:
+        one_traded(memory, clock, r, hours=winners if r > 0 else losers)
+    habits = the_only(memory).habits
+    assert told(habits.disposition_effect) == approximately(effect, 12)
+    assert told(habits.hold_seconds) == approximately(4.5 * 3600, 12)
+
+
+@pytest.mark.parametrize(
+    ("after_win", "after_loss", "aversion", "bias"), [(2.0, 4.0, 1.0, -1.0), (4.0, 2.0, -0.5, 1.0)]
+)
+def test_sizes_after_wins_and_losses_tell_loss_aversion_and_recency_bias(
+    memory: Memory, clock: FakeClock, after_win: float, after_loss: float, aversion: float, bias: float
+) -> None:
+    deployed(memory)
+    memory.record_equity(account="main", equity=10_000.0)
+    habits = sized(memory, clock, after_win=after_win, after_loss=after_loss)
+    assert told(habits.loss_aversion) == approximately(aversion, 20)
+    assert told(habits.recency_bias) == approximately(bias, 20)
+    assert habits.recency_bias_of == "size"
+    assert habits.size_variation.n == 21
+
+
+def test_where_sizes_are_not_known_confidence_answers_for_recency(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    habits = sized(memory, clock, after_win=0.9, after_loss=0.3, by="confidence")
+    assert (told(habits.recency_bias), habits.recency_bias_of) == (approximately(1.0, 20), "confidence")
+    assert habits.loss_aversion == habits.size_variation == UNKNOWN
+
+
+def test_a_size_is_a_share_of_the_equity_at_its_entry(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    for n in range(10):
+        memory.record_equity(account="main", equity=10_000.0 * (n + 1))
+        clock.advance(hours=2)
+        memory.record_equity(account="main", equity=5_000.0)
+        one_traded(memory, clock, 1.0, hours=25, deployment=HOME, entry_price=100.0, size=n + 1.0)
+    assert told(the_only(memory).habits.size_variation) == approximately(0.0, 10)
+
+
+def test_a_told_trade_has_no_best_price_to_time_its_exit_by(memory: Memory, clock: FakeClock) -> None:
+    traded(memory, clock, IN_TURN, max_adverse_excursion=50.0)
+    habits = the_only(memory).habits
+    assert habits.exit_timing == habits.entry_timing == UNKNOWN
+
+
+def test_ticks_tell_how_much_of_the_best_price_was_kept(quick: Memory, clock: FakeClock) -> None:
+    desk = Desk(quick, clock)
+    for n in range(10):
+        desk.tick(4 * n, [], [a_position(2.0)], order=an_order(2.0))
+        desk.tick(4 * n + 1, [a_position(2.0, mark=95.0)], mark=95.0)
+        desk.tick(4 * n + 2, [a_position(2.0, mark=120.0)], mark=120.0)
+        sold = a_report(f"out {n}", at(4 * n + 3), -2.0, 115.0, fee=4.0)
+        desk.tick(4 * n + 3, fills=[sold], mark=115.0)
+    habits = the_only(quick).habits
+    assert told(habits.exit_timing) == approximately(1 - 2 * 15 / 20, 10)
+    assert habits.entry_timing == Figure(value=1.0, n=10)
+
+
+def test_win_rate_and_mean_outcome_are_those_of_the_last_trades(quick: Memory, clock: FakeClock) -> None:
+    rng = random.Random(5)
+    results = [round(rng.gauss(0.1, 1.0), 2) for _ in range(90)]
+    traded(quick, clock, results)
+    habits = the_only(quick).habits
+    recent, earlier = results[-75:], results[:-75]
+    assert (habits.window, habits.n) == (75, 75)
+    assert told(habits.win_rate) == approximately(fmean(r > 0 for r in recent), 75)
+    assert told(habits.outcomes["R"]) == approximately(fmean(recent), 75)
+    assert told(habits.expected_win_rate) == approximately(fmean(r > 0 for r in earlier), 15)
+    assert told(habits.expected_outcomes["R"]) == approximately(fmean(earlier), 15)
+
+
+def test_what_is_expected_is_what_the_strategys_earlier_trades_did_in_any_symbol(
+    memory: Memory, clock: FakeClock
+) -> None:
+    traded(memory, clock, [1.0] * 9 + [-2.0], symbol="BTC")
+    traded(memory, clock, [-1.0] * 4, strategy_name="Fade")
+    traded(memory, clock, IN_TURN)
+    later = the_only(memory, strategy_name="VolBreakout", symbol="XAUUSD").habits
+    assert (later.expected_win_rate, later.win_rate.value) == (Figure(value=0.9, n=10), 0.5)
+    assert told(later.expected_outcomes["R"]) == approximately(0.7, 10)
+    assert the_only(memory, symbol="BTC").habits.expected_win_rate == UNKNOWN
+
+
+def test_strategies_and_symbols_are_apart_and_can_be_asked_for(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    traded(memory, clock, [1.0], deployment=HOME)
+    traded(memory, clock, [1.0, -1.0], symbol="BTC")
+    traded(memory, clock, [1.0] * 3, strategy_name="Fade")
+
+    def asked(**only: Any) -> list[tuple[str, str, int]]:
+        found = memory.get_behavioral_analysis(**only).behaviors
+        return [(each.strategy_name, each.symbol, each.habits.n) for each in found]
+
+    fade, btc, gold = ("Fade", "XAUUSD", 3), ("VolBreakout", "BTC", 2), ("VolBreakout", "XAUUSD", 1)
+    assert asked() == [fade, btc, gold]
+    assert asked(symbol="XAUUSD") == [fade, gold]
+    assert asked(strategy_name="VolBreakout") == asked(deployment=HOME) == [btc, gold]
+    assert asked(strategy_name="Fade", symbol="BTC") == []
+    assert asked(symbol="BTC", as_of=T0 + 2 * DAY) == [("VolBreakout", "BTC", 1)]
+
+
+def test_live_and_paper_trades_never_mix(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    memory.open_account(venue="binance", name="paper", mode="paper")
+    memory.deploy(strategy_name="VolBreakout", account="paper")
+    for r in IN_TURN[:10]:
+        one_traded(memory, clock, 1.0, deployment=HOME)
+        one_traded(memory, clock, r, deployment="VolBreakout@paper")
+    assert the_only(memory).habits.win_rate == Figure(value=1.0, n=10)
+    paper = the_only(memory, mode="paper")
+    assert paper.habits.win_rate == Figure(value=0.5, n=10)
+    assert the_only(memory, deployment="VolBreakout@paper") == paper
+    assert paper.versions == (VersionShare(version=1, trades=10),)
+    assert memory.get_behavioral_analysis(mode="sim").behaviors == ()
+
+
+def test_versions_of_a_strategy_are_pooled_and_named(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    traded(memory, clock, [1.0] * 4, deployment=HOME)
+    memory.save_strategy(name="VolBreakout", thesis="Breaks carry, if volume rises.")
+    memory.deploy(strategy_name="VolBreakout", account="main", name="second")
+    traded(memory, clock, [-1.0] * 6, deployment="second")
+    seen = the_only(memory)
+    assert seen.habits.win_rate == Figure(value=0.4, n=10)
+    assert seen.versions == (VersionShare(version=1, trades=4), VersionShare(version=2, trades=6))
+    then = the_only(memory, as_of=T0 + 5 * DAY)
+    assert then.versions == (VersionShare(version=1, trades=4), VersionShare(version=2, trades=1))
+
+
+def falling(seed: int) -> Sequence[float]:
+    """200 outcomes of one mean, then 60 of a much lower one."""
+    rng = random.Random(seed)
+    return [rng.gauss(0.3 if n < 200 else -1.2, 1.0) for n in range(260)]
+
+
+def test_a_lasting_fall_in_outcomes_is_drift_since_about_when_it_began(quick: Memory, clock: FakeClock) -> None:
+    results = falling(3)
+    assert not any(learned.drifted for learned in traded(quick, clock, results[:200]))
+    before = quick.get_behavioral_analysis()
+    alarms = [each for learned in traded(quick, clock, results[200:]) for each in learned.drifted]
+    assert [(each.series, each.unit, each.alarm.turn) for each in alarms] == [("outcome", "R", "down")]
+    seen = quick.get_behavioral_analysis()
+    drift = drift_of(seen.behaviors[0], "R")
+    assert (drift.turn, drift.degrading, drift.at) == ("down", True, alarms[0].alarm.at)
+    assert abs((drift.since or T0) - (T0 + 201 * DAY)) <= 10 * DAY
+    assert (drift.magnitude or 0.0) < -0.5
+    assert seen.message.endswith("Degrading: VolBreakout in XAUUSD.")
+    assert quick.get_behavioral_analysis(as_of=T0 + 200 * DAY) == before
+    assert not drift_of(before.behaviors[0], "R").degrading
+
+
+def test_larger_sizes_are_drift_and_degrade_nothing(quick: Memory, clock: FakeClock) -> None:
+    deployed(quick)
+    quick.record_equity(account="main", equity=10_000.0)
+    for n in range(50):
+        one_traded(quick, clock, IN_TURN[n % 12], deployment=HOME, entry_price=100.0, size=1.0 if n < 40 else 4.0)
+    drift = drift_of(the_only(quick), "size")
+    assert (drift.turn, drift.since, drift.degrading) == ("up", T0 + 41 * DAY, False)
+    assert drift_of(the_only(quick), "R").turn is None
+
+
+def round_trips(memory: Memory, desk: Desk) -> dict[datetime, BehavioralAnalysis]:
+    """What was answered after each of six trades that were won, and after a late fee made a loss of each."""
+    answers = {}
+    for first in range(0, 24, 4):
+        bought, sold = (
+            a_report(f"in {first}", at(first), 2.0, 100.0),
+            a_report(f"out {first}", at(first + 1), -2.0, 110.0),
+        )
+        fee = a_report(f"fee {first}", at(first + 1), kind="fee", fee=50.0)
+        desk.tick(first, [], [a_position(2.0)], done=[bought], order=an_order(2.0))
+        for hours, fills in ((first + 1, [sold]), (first + 2, [fee])):
+            desk.tick(hours, fills=fills)
+            answers[at(hours)] = memory.get_behavioral_analysis()
+    return answers
+
+
+def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals(
+    memory: Memory, clock: FakeClock
+) -> None:
+    answers = round_trips(memory, Desk(memory, clock))
+    clock.advance(days=1)
+    for hours in range(0, 24, 4):
+        memory.remember_trade(**a_trade_call(strategy_name="S", symbol="BTC", closed_at=at(hours + 1.5)))
+    for when, answer in answers.items():
+        assert memory.get_behavioral_analysis(as_of=when, seen_at=when) == answer
+    assert told(the_only(memory).habits.win_rate) == approximately(0.5, 12)
+    assert memory.doctor().healthy
+
+
+def test_nothing_learned_later_is_seen_before(memory: Memory, clock: FakeClock) -> None:
+    answers = {}
+    for r in (1.0, 1.0, -1.0) * 6:
+        one_traded(memory, clock, r, confidence=0.5 + 0.1 * r)
+        answers[clock.now()] = memory.get_behavioral_analysis()
+    for when, answer in answers.items():
+        assert memory.get_behavioral_analysis(as_of=when) == answer
+    assert memory.get_behavioral_analysis(as_of=T0).behaviors == ()

@@ -1,0 +1,417 @@
+"""Beliefs behind operations: stated or induced, fed by what became known after, retired, and acted on."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from backsight.core.context import ContextVector
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.memory.semantic import Claim, Domain
+from backsight.memory import Memory, open_memory
+from backsight.ops.beliefs import BeliefList, BeliefSeen
+from backsight.ops.experience import Learned
+from backsight.ops.plans import PlanSeen
+from backsight.testing import T0, FakeClock, a_position, a_trade_call
+from ops.test_ticks import Desk, a_report, an_order, at
+from support import deployed
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+HOME = "VolBreakout@main"
+NIGHT = T0 - timedelta(hours=8)
+CALM = {"volatility_regime": "low"}
+UP = Domain(strategy="VolBreakout", regime="trending_up")
+
+
+@pytest.fixture
+def quick(clock: FakeClock) -> Iterator[Memory]:
+    """A memory for many trades."""
+    with open_memory("sqlite://", owner="ana", actor="test", clock=clock) as opened:
+        yield opened
+
+
+def stated(memory: Memory, **changes: Any) -> str:
+    """The id of a belief that somebody states: of trends, unless said."""
+    told: dict[str, Any] = {"proposition": "Breaks carry in a trend"}
+    where = {} if changes.keys() & {"symbol", "direction", "session", "conditions"} else {"regime": "trending_up"}
+    return memory.add_belief(**(told | where | changes)).belief.belief.id
+
+
+def traded(memory: Memory, clock: FakeClock, *results: float, regime: str = "trending_up", **changes: Any) -> Learned:
+    """What the last of these trades taught, one a day, each with its result in R."""
+    for r in results:
+        clock.advance(days=1)
+        told = a_trade_call(pnl=100 * r, pnl_r=r, context_regime=regime, **changes)
+        learned = memory.remember_trade(**told).learned
+    assert learned is not None
+    return learned
+
+
+def held(memory: Memory, belief_id: str, **asked: Any) -> BeliefSeen:
+    found = memory.list_beliefs(**({"retired": True} | asked)).beliefs
+    return next(each for each in found if each.belief.id == belief_id)
+
+
+def counts(memory: Memory, belief_id: str, **asked: Any) -> tuple[float, float, int]:
+    seen = held(memory, belief_id, **asked).posterior
+    return seen.alpha, seen.beta, seen.n
+
+
+def plans_of(memory: Memory, belief_id: str) -> list[PlanSeen]:
+    return [each for each in memory.list_plans().plans if belief_id in "".join(each.plan.sources)]
+
+
+# Stated.
+
+
+@pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
+def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(memory: Memory, claims: Claim, win_rate: float) -> None:
+    added = memory.add_belief(proposition="Breaks carry", regime="trending_up", claims=claims)
+    seen = added.belief
+    assert (seen.posterior.alpha, seen.posterior.beta, seen.posterior.n) == (2.0, 1.0, 0)
+    assert seen.posterior.credibility == pytest.approx(0.75)
+    assert seen.posterior.win_rate == pytest.approx(win_rate)
+    assert seen.win_rate_low < win_rate < seen.win_rate_high
+    assert (seen.founding, seen.outcomes, seen.strength, seen.worth_testing) == (0, (), 1.0, False)
+    assert (seen.belief.source, seen.belief.known_at, seen.last_evidence_at) == ("seeded", T0, T0)
+    assert not added.replayed
+    assert memory.list_beliefs().beliefs == (seen,)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, "symbol, direction, session, regime, volatility_regime, or give conditions"),
+        ({"strategy_name": "VolBreakout"}, "does not say where it holds"),
+        ({"proposition": " ", "symbol": "BTC"}, r"^proposition: "),
+        ({"conditions": {"regimee": "ranging"}}, "did you mean 'regime'"),
+        ({"conditions": {"field": "drawdown_pc", "op": ">", "value": 0.1}}, "drawdown_pct"),
+        ({"conditions": {}}, r"^conditions: "),
+        ({"symbol": "BTC", "reference": 1.0}, r"^reference: "),
+        ({"symbol": "BTC", "reference": float("nan")}, r"^reference: "),
+        ({"regime": "sideways"}, r"^regime: "),
+    ],
+)
+def test_a_belief_that_cannot_be_judged_is_refused_and_nothing_is_written(
+    quick: Memory, told: dict[str, Any], said: str
+) -> None:
+    links = quick.verify_audit().links
+    with pytest.raises(Invalid, match=said):
+        quick.add_belief(**({"proposition": "Breaks work"} | told))
+    assert quick.verify_audit().links == links
+
+
+def test_the_same_belief_again_is_a_replay_and_another_reference_a_conflict(memory: Memory, clock: FakeClock) -> None:
+    stated(memory)
+    links = memory.verify_audit().links
+    clock.advance(days=1)
+    again = memory.add_belief(proposition="Breaks carry in a trend", regime="trending_up")
+    assert (again.replayed, again.belief.belief.known_at) == (True, T0)
+    with pytest.raises(Conflict, match=r"reference: this belief is kept against 0\.5"):
+        stated(memory, reference=0.4)
+    assert memory.verify_audit().links == links
+    assert len(memory.list_beliefs().beliefs) == 1
+
+
+# Fed.
+
+
+def test_only_trades_known_after_it_count(memory: Memory, clock: FakeClock) -> None:
+    memory.remember_trade(**a_trade_call(pnl=1.0))
+    belief = stated(memory)
+    memory.remember_trade(**a_trade_call(pnl=2.0))
+    clock.advance(days=1)
+    memory.remember_trade(**a_trade_call(pnl=3.0, closed_at=T0))
+    assert counts(memory, belief) == (2.0, 1.0, 0)
+    traded(memory, clock, 1.0)
+    assert counts(memory, belief) == (3.0, 1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("where", "trade", "counted"),
+    [
+        ({"regime": "trending_up"}, {}, 1),
+        ({"regime": "trending_up"}, {"context_regime": None}, 0),
+        ({"symbol": "XAUUSD", "direction": "short"}, {}, 0),
+        ({"symbol": "XAUUSD", "direction": "short"}, {"direction": "short"}, 1),
+        ({"symbol": "XAUUSD", "strategy_name": "Fade"}, {}, 0),
+        ({"volatility_regime": "low"}, {"context": CALM}, 1),
+        ({"session": "asia"}, {"opened_at": NIGHT}, 1),
+        ({"session": "asia"}, {}, 0),
+        ({"conditions": {"field": "atr_d1", "op": ">", "value": 90}}, {}, 1),
+        ({"conditions": {"field": "atr_d1", "op": ">", "value": 90}}, {"context_atr_d1": 80.0}, 0),
+        ({"conditions": {"field": "hour", "op": "<", "value": 3}}, {"opened_at": NIGHT}, 1),
+        ({"conditions": {"not": {"field": "spread_points", "op": ">", "value": 1}}}, {}, 0),
+        ({"regime": "trending_up", "conditions": CALM}, {}, 0),
+        ({"regime": "ranging", "conditions": CALM}, {"context": CALM}, 0),
+        ({"regime": "trending_up", "conditions": CALM}, {"context": CALM}, 1),
+    ],
+)
+def test_only_trades_in_its_domain_and_under_its_conditions_count(
+    quick: Memory, clock: FakeClock, where: dict[str, Any], trade: dict[str, Any], counted: int
+) -> None:
+    belief = quick.add_belief(proposition="It works there", **where).belief.belief.id
+    clock.advance(hours=1)
+    quick.remember_trade(**a_trade_call(**trade))
+    assert counts(quick, belief) == (2.0 + counted, 1.0, counted)
+
+
+def test_each_episode_counts_one_whatever_its_size(memory: Memory, clock: FakeClock) -> None:
+    belief, opposite = stated(memory), stated(memory, claims="below")
+    learned = traded(memory, clock, 20.0, 0.1, -5.0)
+    assert counts(memory, belief) == (4.0, 2.0, 3)
+    assert counts(memory, opposite) == (3.0, 3.0, 3)
+    confirms = {each.belief_id: (each.confirms, each.founding, each.n) for each in learned.evidence}
+    assert confirms == {belief: (False, False, 3), opposite: (True, False, 3)}
+
+
+def test_one_win_in_a_trend_and_nine_losses_in_ranges_neither_make_nor_feed_a_belief_about_trends(
+    memory: Memory, clock: FakeClock
+) -> None:
+    belief = stated(memory)
+    induced = traded(memory, clock, 1.0).induced
+    for _ in range(9):
+        induced += traded(memory, clock, -1.0, regime="ranging").induced
+    assert induced == ()
+    assert counts(memory, belief) == (3.0, 1.0, 1)
+
+
+def test_live_trades_do_not_feed_paper_beliefs_nor_paper_trades_live_ones(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    memory.open_account(venue="binance", name="paper", mode="paper")
+    memory.deploy(strategy_name="VolBreakout", account="paper")
+    live, paper = stated(memory), stated(memory, mode="paper")
+    traded(memory, clock, -1.0, deployment=HOME)
+    traded(memory, clock, 1.0, 1.0, deployment="VolBreakout@paper")
+    assert counts(memory, live) == (2.0, 2.0, 1)
+    assert counts(memory, paper, mode="paper") == (4.0, 1.0, 2)
+    (seen,) = memory.list_beliefs(deployment="VolBreakout@paper").beliefs
+    assert (seen.belief.id, seen.belief.mode) == (paper, "paper")
+
+
+def test_how_much_is_won_has_its_own_mean_and_interval_in_each_unit(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    traded(memory, clock, 3.0, -1.0, 4.0, -1.0, 2.0)
+    clock.advance(days=1)
+    memory.remember_trade(**a_trade_call(pnl_r=None, size=10.0, context_atr_d1=None))
+    in_r, in_percent = held(memory, belief).outcomes
+    reach = 2.131847 * (5.3 / 5) ** 0.5  # Student's t of .95 with 4 degrees of freedom
+    assert (in_r.unit, in_r.n, in_percent.unit, in_percent.n) == ("R", 5, "pct", 1)
+    assert [in_r.low, in_r.mean, in_r.high] == pytest.approx([1.4 - reach, 1.4, 1.4 + reach])
+    assert (in_percent.low, in_percent.high) == (None, None)
+
+
+def test_the_interval_of_the_win_rate_holds_its_mean_and_narrows(memory: Memory, clock: FakeClock) -> None:
+    belief, widths = stated(memory, claims="below"), []
+    for r in (1.0, -1.0, -1.0, 1.0):
+        traded(memory, clock, r, r)
+        seen = held(memory, belief)
+        assert 0 < seen.win_rate_low < seen.posterior.win_rate < seen.win_rate_high < 1
+        widths.append(seen.win_rate_high - seen.win_rate_low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_weighing_by_outcome_is_another_answer_and_is_not_kept(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    traded(memory, clock, 5.0, 0.5, -1.0)
+    before = memory.list_beliefs()
+    assert counts(memory, belief, weighting="outcome") == (2.0 + 2.0 + 0.5, 2.0, 3)
+    assert memory.list_beliefs() == before
+    assert counts(memory, belief) == (4.0, 2.0, 3)
+
+
+# Induced and refuted.
+
+
+def an_edge(memory: Memory, clock: FakeClock, trades: Iterable[int] = range(46)) -> list[Learned]:
+    """Nine of ten won in trends and three of ten in ranges, in turn, one trade a day."""
+    made = []
+    for n in trades:
+        trending, of_ten = n % 2 == 0, n // 2 % 10
+        won = of_ten != 4 if trending else of_ten in (1, 4, 8)
+        regime = "trending_up" if trending else "ranging"
+        made.append(traded(memory, clock, 1.0 if won else -1.0, regime=regime))
+    return made
+
+
+def test_a_real_edge_makes_a_belief_by_itself(quick: Memory, clock: FakeClock) -> None:
+    learned = an_edge(quick, clock)
+    ((number, belief),) = [(n, each) for n, one in enumerate(learned) for each in one.induced if each.domain == UP]
+    assert (number, belief.claims, belief.source) == (38, "above", "induced")
+    assert belief.known_at == T0 + 39 * DAY
+    assert belief.reference == pytest.approx(6 / 19)
+    (change,) = (each for each in learned[number].evidence if each.belief_id == belief.id)
+    assert (change.confirms, change.founding, change.n) == (True, True, 20)
+    seen = held(quick, belief.id)
+    assert (seen.founding, seen.posterior.n, seen.without_founding.n) == (20, 23, 3)
+    assert (seen.posterior.alpha, seen.posterior.beta) == (1.0 + 21, 1.0 + 2)
+    assert (seen.without_founding.alpha, seen.without_founding.beta) == (1.0 + 3, 1.0)
+
+
+def test_a_refuted_belief_is_retired_at_a_look_with_the_date(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    assert traded(memory, clock, *[-1.0] * 9).retired == ()
+    assert [each.id for each in traded(memory, clock, -1.0).retired] == [belief]
+    assert memory.list_beliefs().beliefs == ()
+    assert held(memory, belief).belief.retired_at == T0 + 10 * DAY
+    (before,) = memory.list_beliefs(as_of=T0 + 10 * DAY - SECOND).beliefs
+    assert (before.belief.retired_at, before.posterior.n) == (None, 9)
+    assert traded(memory, clock, -1.0).retired == ()
+    assert counts(memory, belief) == (2.0, 12.0, 11)
+
+
+def test_an_open_question_is_worth_testing(memory: Memory, clock: FakeClock) -> None:
+    question, sure = stated(memory), stated(memory, symbol="XAUUSD", claims="below", reference=0.9)
+    traded(memory, clock, *[1.0, -1.0] * 4, 1.0)
+    assert memory.list_beliefs(worth_testing=True).beliefs == ()
+    traded(memory, clock, -1.0)
+    assert [each.belief.id for each in memory.list_beliefs(worth_testing=True).beliefs] == [question]
+    assert [each.belief.id for each in memory.list_beliefs(worth_testing=False).beliefs] == [sure]
+    assert 0.3 <= held(memory, question).posterior.credibility <= 0.7
+    assert [each.belief.id for each in memory.list_beliefs().beliefs] == [sure, question]
+
+
+# Read.
+
+
+def test_strength_fades_since_the_last_evidence_and_is_little_in_another_regime(
+    memory: Memory, clock: FakeClock
+) -> None:
+    belief, anywhere = stated(memory), stated(memory, symbol="XAUUSD")
+    traded(memory, clock, 1.0)
+    clock.advance(days=180)
+    assert held(memory, belief).strength == pytest.approx(2**-0.3)
+    assert held(memory, belief, regime="trending_up").strength == pytest.approx(2**-0.3)
+    assert held(memory, belief, regime="ranging").strength == pytest.approx(0.3 * 2**-0.3)
+    assert held(memory, anywhere, regime="ranging").strength == pytest.approx(2**-0.3)
+    assert held(memory, belief, as_of=T0 + DAY).strength == 1.0
+    traded(memory, clock, -1.0)
+    assert held(memory, belief).strength == 1.0
+
+
+def test_beliefs_of_another_strategy_are_left_out(memory: Memory) -> None:
+    deployed(memory)
+    own, any_ones = stated(memory, strategy_name="VolBreakout"), stated(memory)
+    stated(memory, strategy_name="Fade")
+    for found in (memory.list_beliefs(strategy_name="VolBreakout"), memory.list_beliefs(deployment=HOME)):
+        assert {each.belief.id for each in found.beliefs} == {own, any_ones}
+    assert len(memory.list_beliefs().beliefs) == 3
+    with pytest.raises(NotFound, match="deployment: no deployment 'nowhere'"):
+        memory.list_beliefs(deployment="nowhere")
+
+
+def corrected(memory: Memory, desk: Desk) -> dict[datetime, BeliefList]:
+    """What was answered after a trade that was won, and after a fee that came late and made a loss of it."""
+    bought, sold = a_report("in", at(1), 2.0, 100.0), a_report("out", at(2), -2.0, 110.0)
+    fee, answers = a_report("late", at(2), kind="fee", fee=50.0), {}
+    desk.tick(1, [], [a_position(2.0)], done=[bought], order=an_order(2.0))
+    for hours, told in ((2, [sold]), (3, []), (4, [fee]), (5, [])):
+        desk.tick(hours, fills=told)
+        answers[at(hours)] = memory.list_beliefs()
+    return answers
+
+
+def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk, belief = Desk(memory, clock), stated(memory, symbol="BTC")
+    answers = corrected(memory, desk)
+    clock.advance(days=1)
+    memory.remember_trade(**a_trade_call(symbol="BTC", closed_at=at(2.5)))
+    assert [each.beliefs[0].posterior.alpha for each in answers.values()] == [3.0, 3.0, 2.0, 2.0]
+    for when, answer in answers.items():
+        assert memory.list_beliefs(as_of=when, seen_at=when) == answer
+    assert [counts(memory, belief, as_of=at(hours))[:2] for hours in (2, 3, 4)] == [(3.0, 1.0), (4.0, 1.0), (3.0, 2.0)]
+    assert memory.list_beliefs(as_of=T0 - SECOND, retired=True).beliefs == ()
+
+
+def test_induced_beliefs_are_what_they_were_whatever_came_later(quick: Memory, clock: FakeClock) -> None:
+    answers = {}
+    for n in range(4):
+        an_edge(quick, clock, range(12 * n, 12 * n + 12))
+        answers[clock.now()] = quick.list_beliefs()
+    assert [bool(each.beliefs) for each in answers.values()] == [False, False, False, True]
+    clock.advance(days=1)
+    for day in range(1, 25):
+        lost = a_trade_call(pnl=-100.0, pnl_r=-1.0, closed_at=T0 + day * DAY + SECOND)
+        quick.remember_trade(**lost)
+    assert quick.list_beliefs().beliefs == ()
+    for when, answer in answers.items():
+        assert quick.list_beliefs(as_of=when, seen_at=when) == answer
+    assert quick.doctor().healthy
+
+
+# Retired and acted on.
+
+
+def test_a_retired_belief_is_hidden_and_its_evidence_goes_on(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    traded(memory, clock, 1.0)
+    gone = memory.retire_belief(belief_id=belief, reason="not mine")
+    links = memory.verify_audit().links
+    clock.advance(days=1)
+    again = memory.retire_belief(belief_id=belief)
+    assert (gone.replayed, again.replayed, again.belief.belief.retired_at) == (False, True, T0 + DAY)
+    assert memory.verify_audit().links == links
+    assert memory.list_beliefs().beliefs == ()
+    assert len(memory.list_beliefs(as_of=T0 + DAY - SECOND).beliefs) == 1
+    traded(memory, clock, 1.0)
+    assert counts(memory, belief) == (4.0, 1.0, 2)
+
+
+def test_a_belief_that_is_not_there_cannot_be_retired(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="belief_id: no belief 'nothing'; list_beliefs shows them"):
+        memory.retire_belief(belief_id="nothing")
+
+
+@pytest.mark.parametrize(
+    ("claims", "r", "action"), [("below", -1.0, ("skip_trade", None)), ("above", 1.0, ("adjust_param", 1.2))]
+)
+def test_a_credible_belief_makes_one_plan_for_the_deployment_that_fed_it(
+    memory: Memory, clock: FakeClock, claims: Claim, r: float, action: tuple[str, float | None]
+) -> None:
+    deployed(memory)
+    belief = stated(memory, claims=claims)
+    assert traded(memory, clock, *[r] * 19, deployment=HOME).plans == ()
+    (plan,) = traded(memory, clock, r, deployment=HOME).plans
+    assert traded(memory, clock, r, r, deployment=HOME).plans == ()
+    (seen,) = plans_of(memory, belief)
+    assert (seen.plan.id, seen.status, seen.plan.known_at) == (plan, "active", T0 + 20 * DAY)
+    assert (seen.plan.action.kind, seen.plan.action.magnitude) == action
+    assert seen.plan.condition == '{"field":"regime","op":"==","value":"trending_up"}'
+    here = memory.check_active_plans(deployment=HOME, current_context=ContextVector(regime="trending_up"))
+    assert [each.plan.id for each in here.applying] == [plan]
+    assert [each.plan.id for each in memory.list_plans(deployment=HOME).plans] == [plan]
+
+
+def test_a_belief_that_is_likely_on_few_trades_or_unlikely_on_many_makes_no_plan(
+    quick: Memory, clock: FakeClock
+) -> None:
+    stated(quick)
+    assert traded(quick, clock, *[1.0] * 12).plans == ()
+    assert traded(quick, clock, *[-1.0] * 12).plans == ()
+    assert quick.list_plans().plans == ()
+
+
+def test_retiring_a_belief_cancels_the_plan_that_came_from_it(memory: Memory, clock: FakeClock) -> None:
+    belief, other = stated(memory, claims="below"), stated(memory, claims="below", symbol="XAUUSD")
+    traded(memory, clock, *[-1.0] * 20)
+    clock.advance(days=1)
+    memory.retire_belief(belief_id=belief)
+    (gone,), (left,) = plans_of(memory, belief), plans_of(memory, other)
+    assert (gone.status, gone.ended_at, left.status) == ("cancelled", T0 + 21 * DAY, "active")
+    assert traded(memory, clock, -1.0).plans == ()
+    assert len(plans_of(memory, belief)) == 1
+
+
+def test_a_belief_that_trades_refute_takes_its_plan_with_it(quick: Memory, clock: FakeClock) -> None:
+    belief = stated(quick, claims="below", reference=0.6)
+    traded(quick, clock, *[1.0, -1.0] * 9, -1.0, -1.0)
+    (plan,) = plans_of(quick, belief)
+    assert plan.status == "active"
+    (retired,) = traded(quick, clock, *[1.0] * 20).retired
+    (plan,) = plans_of(quick, belief)
+    assert (retired.id, plan.status) == (belief, "cancelled")
+    assert plan.ended_at == held(quick, belief).belief.retired_at == T0 + 40 * DAY

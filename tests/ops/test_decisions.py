@@ -1,0 +1,249 @@
+"""Calls: what was not traded is judged when its horizon is over and bars tell how it went, and not before."""
+
+import math
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from backsight.core.decision import Verdict
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.instants import Horizon
+from backsight.core.market import Bar
+from backsight.core.memory.episodic import Episode
+from backsight.memory import Memory
+from backsight.store import memories as stored
+from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
+from support import deployed
+
+HOUR = timedelta(hours=1)
+INSTANT = timedelta(microseconds=1)
+CALL: dict[str, Any] = {
+    "symbol": "BTC",
+    "direction": "long",
+    "strategy_name": "VolBreakout",
+    "horizon_hours": 4.0,
+    "reasoning": "the range is about to break",
+}
+
+
+def at(hours: float) -> datetime:
+    return T0 + hours * HOUR
+
+
+def bars(begin: float, *closes: float, symbol: str = "BTC") -> list[Bar]:
+    """Bars of an hour, the first opening so many hours after T0."""
+    return [
+        Bar(symbol=symbol, interval_seconds=3600, opened_at=at(begin + n), open=p, high=p, low=p, close=p)
+        for n, p in enumerate(closes)
+    ]
+
+
+def told(memory: Memory, clock: FakeClock, hours: float, *series: list[Bar]) -> None:
+    """Bars are recorded at this hour."""
+    clock.at = at(hours)
+    memory.record_bars(bars=[bar for each in series for bar in each])
+
+
+def kept(memory: Memory, call: Episode, *, as_of: datetime, seen_at: datetime | None = None) -> Episode:
+    """The call as it was known then: no operation asks about one call as of an instant."""
+    with memory.reading() as connection:
+        found = stored.episode(connection, memory.owner, call.id, Horizon(as_of=as_of, seen_at=seen_at))
+    assert found is not None
+    return found
+
+
+def result(memory: Memory, call: Episode, *, hours: float = 1e4, seen: float | None = None) -> float | None:
+    """How a call ended, as it was known so many hours after T0."""
+    outcome = kept(memory, call, as_of=at(hours), seen_at=None if seen is None else at(seen)).outcome
+    assert outcome is None or outcome.unit == "pct"
+    return None if outcome is None else round(outcome.value, 9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, 0.1),
+        ({"direction": "short"}, -0.1),
+        ({"benchmark": "ETH"}, 0.1 - 0.04),
+        ({"benchmark": "ETH", "direction": "short"}, -0.1 + 0.04),
+        ({"benchmark": "BTC"}, 0.0),
+        ({"price": 88.0}, 0.25),
+        ({"horizon_hours": 2.0}, 0.02),
+        ({"horizon_hours": 2.5}, 0.02),
+    ],
+)
+def test_the_outcome_is_the_return_over_the_horizon_less_the_benchmarks_signed_by_direction(
+    memory: Memory, clock: FakeClock, asked: dict[str, Any], expected: float
+) -> None:
+    memory.record_bars(bars=[*bars(-1, 100.0), *bars(-1, 50.0, symbol="ETH")])
+    call = memory.record_decision(**CALL | asked).episode
+    told(memory, clock, 6, bars(0, 101.0, 102.0, 105.0, 110.0, 500.0), bars(0, 50.0, 50.0, 51.0, 52.0, symbol="ETH"))
+    assert result(memory, call) == pytest.approx(expected)
+
+
+def test_it_is_known_when_the_horizon_is_over_and_not_before(memory: Memory, clock: FakeClock) -> None:
+    call = memory.record_decision(**CALL, price=100.0).episode
+    assert (call.outcome, call.due_at, call.known_at) == (None, at(4), T0)
+    told(memory, clock, 4, bars(0, 101.0, 102.0, 103.0, 110.0))
+    assert result(memory, call, hours=4) == 0.1
+    assert kept(memory, call, as_of=at(4) - INSTANT) == call
+    done = kept(memory, call, as_of=at(4))
+    assert (done.known_at, done.hold_seconds, done.exit_price, done.pnl) == (at(4), 4 * 3600.0, 110.0, None)
+
+
+def test_bars_that_do_not_reach_that_far_leave_it_open_and_late_ones_tell_it(memory: Memory, clock: FakeClock) -> None:
+    call = memory.record_decision(**CALL, price=100.0).episode
+    told(memory, clock, 10, bars(0, 101.0, 102.0, 103.0))
+    assert result(memory, call) is None
+    told(memory, clock, 12, bars(3, 110.0))
+    assert result(memory, call, hours=4) == 0.1
+    assert result(memory, call, hours=4, seen=11) is None
+
+
+def test_a_tick_brings_the_bars_that_judge_it(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    home = "VolBreakout@main"
+    call = memory.record_decision(**CALL, price=100.0, deployment=home).episode
+    clock.at = at(4)
+    snapshot = a_snapshot(at=at(4))
+    memory.close_tick(
+        deployment=home, at=at(4), before=snapshot, verdict=Verdict(kind="noop"), bars=bars(0, 1.0, 1.0, 1.0, 90.0)
+    )
+    assert (call.mode, call.deployment_id) == ("live", memory.get_agent_state().deployment.id)  # type: ignore[union-attr]
+    assert result(memory, call, hours=4) == -0.1
+
+
+def test_over_a_weekend_the_last_price_before_counts_once_a_later_bar_tells_there_was_none(
+    memory: Memory, clock: FakeClock
+) -> None:
+    call = memory.record_decision(**CALL | {"horizon_hours": 48.0}, price=100.0).episode  # ends on Saturday
+    told(memory, clock, 60, bars(0, *[101.0] * 34, 110.0))  # until Friday, 21:00
+    assert result(memory, call) is None
+    told(memory, clock, 87, bars(86, 200.0))  # Monday, 00:00 to 01:00
+    assert result(memory, call, hours=87) == 0.1
+    assert result(memory, call, hours=86.99) is None
+
+
+def test_without_a_price_at_the_beginning_there_is_nothing_to_judge(memory: Memory, clock: FakeClock) -> None:
+    stated = memory.record_decision(**CALL, price=100.0).episode
+    unpriced = memory.record_decision(**CALL).episode
+    told(memory, clock, 6, bars(0, 101.0, 102.0, 103.0, 110.0, 120.0))
+    assert (result(memory, stated), result(memory, unpriced)) == (0.1, None)
+    told(memory, clock, 7, bars(-1, 88.0))
+    assert result(memory, unpriced) == 0.25
+
+
+@pytest.mark.parametrize("missing", [[], bars(-1, 50.0, symbol="ETH"), bars(0, *[50.0] * 5, symbol="ETH")])
+def test_a_benchmark_without_bars_keeps_it_open(memory: Memory, clock: FakeClock, missing: list[Bar]) -> None:
+    call = memory.record_decision(**CALL, price=100.0, benchmark="ETH").episode
+    told(memory, clock, 6, bars(0, *[110.0] * 5), missing)
+    assert result(memory, call) is None
+
+
+def test_a_benchmark_that_is_told_later_makes_it_known_later(memory: Memory, clock: FakeClock) -> None:
+    memory.record_bars(bars=bars(-1, 50.0, symbol="ETH"))
+    call = memory.record_decision(**CALL, price=100.0, benchmark="ETH").episode
+    told(memory, clock, 31, bars(0, *[110.0] * 5), bars(0, 51.0, symbol="ETH"), bars(29, 60.0, symbol="ETH"))
+    assert result(memory, call, hours=30) == pytest.approx(0.1 - 0.02)
+    assert result(memory, call, hours=29.99) is None
+
+
+def test_the_same_key_is_the_same_decision_and_tells_how_it_ended(memory: Memory, clock: FakeClock) -> None:
+    first = memory.record_decision(**CALL, price=100.0, idempotency_key="k")
+    told(memory, clock, 5, bars(0, *[110.0] * 5))
+    links = memory.verify_audit().links
+    again = memory.record_decision(**CALL, price=100.0, idempotency_key="k")
+    assert (first.replayed, again.replayed, again.episode.id) == (False, True, first.episode.id)
+    assert again.episode.outcome is not None
+    assert again.episode.outcome.value == pytest.approx(0.1)
+    assert memory.verify_audit().links == links
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"symbol": "ETH"},
+        {"direction": "short"},
+        {"reasoning": "another"},
+        {"benchmark": "ETH"},
+        {"market_context": "calm"},
+        {"confidence": 0.3},
+        {"tags": ["a"]},
+    ],
+)
+def test_the_same_key_with_other_content_is_a_conflict(memory: Memory, other: dict[str, Any]) -> None:
+    memory.record_decision(**CALL, idempotency_key="k")
+    links = memory.verify_audit().links
+    with pytest.raises(Conflict, match="idempotency_key: already used for another decision"):
+        memory.record_decision(**CALL | other, idempotency_key="k")
+    assert memory.verify_audit().links == links
+
+
+def test_without_a_key_each_instant_has_its_own(memory: Memory, clock: FakeClock) -> None:
+    first = memory.record_decision(**CALL)
+    assert memory.record_decision(**CALL).replayed
+    clock.advance(seconds=1)
+    later = memory.record_decision(**CALL)
+    assert (later.replayed, later.episode.id != first.episode.id) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"horizon_hours": 0.0},
+        {"horizon_hours": -4.0},
+        {"horizon_hours": math.nan},
+        {"horizon_hours": math.inf},
+        {"horizon_hours": 1e300},
+        {"horizon_hours": 1e9},
+        {"reasoning": ""},
+        {"price": 0.0},
+        {"price": math.nan},
+        {"confidence": 1.5},
+        {"direction": "flat"},
+        {"symbol": ""},
+        {"context_regime": "sideways"},
+    ],
+)
+def test_bad_input_is_refused_by_name_and_nothing_is_written(memory: Memory, wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match=next(iter(wrong))):
+        memory.record_decision(**CALL | wrong)
+    assert (memory.verify_audit().links, memory.get_my_deployments().deployments) == (0, ())
+
+
+def test_what_was_recalled_for_it_counts_as_retrieved_once(memory: Memory, clock: FakeClock) -> None:
+    trade = memory.remember_trade(**a_trade_call())
+    clock.advance(days=90)
+    named: dict[str, Any] = {"trade_id": trade.trade.id}
+    before = memory.get_trade_reflection(**named)
+    for key in ("a", "b", "a"):
+        memory.record_decision(**CALL, recalled=[trade.episode_id, trade.episode_id], idempotency_key=key)
+    after = memory.get_trade_reflection(**named)
+    assert (before.retrieved, after.retrieved) == (0, 2)
+    assert before.strength == pytest.approx(0.5)
+    assert after.strength == pytest.approx(0.5 * (1 + 0.1 * math.log(3)))
+    assert memory.get_trade_reflection(**named, as_of=clock.now() - INSTANT).retrieved == 0
+
+
+def test_calls_are_no_evidence_and_move_neither_mood_nor_habits(memory: Memory, clock: FakeClock) -> None:
+    memory.add_belief(proposition="breaks hold", symbol="BTC", strategy_name="VolBreakout")
+    mood = memory.get_agent_state().mood
+    for number in range(12):
+        memory.record_decision(**CALL, price=100.0 + number, idempotency_key=str(number))
+    told(memory, clock, 5, bars(0, *[50.0] * 5))
+    (belief,) = memory.list_beliefs().beliefs
+    state = memory.get_agent_state()
+    assert (belief.posterior.n, state.closes, state.mood) == (0, 0, mood)
+    assert memory.get_behavioral_analysis().behaviors == ()
+    assert memory.doctor().healthy
+    assert memory.verify_audit().intact
+
+
+def test_a_call_is_of_the_deployment_and_its_strategy_or_of_the_implicit_one(memory: Memory) -> None:
+    deployed(memory)
+    memory.record_decision(**CALL)
+    names = [each.deployment.name for each in memory.get_my_deployments().deployments]
+    assert sorted(names) == ["VolBreakout@main", "manual:VolBreakout"]
+    with pytest.raises(Invalid, match="strategy_name: deployment 'VolBreakout@main' runs 'VolBreakout', not 'Fade'"):
+        memory.record_decision(**CALL | {"strategy_name": "Fade"}, deployment="VolBreakout@main")

@@ -1,0 +1,295 @@
+"""Words about trades, episodes put away, and all that memory connects with a trade."""
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from backsight.core.context import ContextVector
+from backsight.core.decision import Verdict
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.orders import Order
+from backsight.core.trades.trade import Trade
+from backsight.memory import Memory
+from backsight.ops.ticks import ClosedTick
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
+from support import deployed
+
+HOME = "VolBreakout@main"
+INSTANT = timedelta(microseconds=1)
+HELD = a_position(2.0)
+
+
+def remembered(memory: Memory, clock: FakeClock, **changes: Any) -> Trade:
+    """A trade remembered an hour ago."""
+    trade = memory.remember_trade(**a_trade_call(**changes)).trade
+    clock.advance(hours=1)
+    return trade
+
+
+def tick(memory: Memory, clock: FakeClock, quantity: float, *, mark: float = 100.0, **more: Any) -> ClosedTick:
+    """The next hour's tick: it enters with two BTC, or leaves them."""
+    clock.advance(hours=1)
+    there, gone = [replace(HELD, mark=mark)], list[Any]()
+    before, after = (gone, there) if quantity > 0 else (there, gone)
+    told: dict[str, Any] = {"at": clock.now(), "marks": {"BTC": mark}}
+    return memory.close_tick(
+        deployment=HOME,
+        at=clock.now(),
+        before=a_snapshot(*before, **told),
+        after=a_snapshot(*after, **told),
+        proposal=Order(symbol="BTC", quantity=quantity, reason="the agent's words"),
+        verdict=Verdict(kind="executed"),
+        **more,
+    )
+
+
+def ticked(memory: Memory, clock: FakeClock) -> Trade:
+    """A trade that ticks opened and closed, won 20."""
+    deployed(memory)
+    tick(memory, clock, 2.0, citations=["lesson:3", "fact:7"])
+    (trade,) = tick(memory, clock, -2.0, mark=110.0).closed
+    clock.advance(hours=1)
+    return trade
+
+
+def recalled(memory: Memory, **asked: Any) -> list[str]:
+    return [each.episode.id for each in memory.recall_memories(symbol="XAUUSD", **asked).memories]
+
+
+def statistics(memory: Memory) -> tuple[object, ...]:
+    """What trades have taught, wherever it is shown."""
+    state = memory.get_agent_state()
+    return (
+        memory.list_trades().trades,
+        memory.get_behavioral_analysis().behaviors,
+        (state.closes, state.mood.confidence, state.mood.consecutive_wins, state.mood.consecutive_losses),
+        [(each.belief.id, each.posterior) for each in memory.list_beliefs().beliefs],
+    )
+
+
+# Words.
+
+
+def test_words_are_added_and_prices_stay(memory: Memory, clock: FakeClock) -> None:
+    trade = remembered(memory, clock, tags=["london"], reflection=None)
+    told = memory.annotate_trade(trade_id=trade.id, reflection="Too late.", tags=["late", "london"])
+    assert (told.replayed, told.trade.reflection, told.trade.tags) == (False, "Too late.", ("london", "late"))
+    then = trade.known_at
+    assert replace(told.trade, reflection=None, tags=trade.tags, known_at=then, recorded_at=then) == trade
+    read = memory.get_trade(trade_id=trade.id)
+    assert read.trade == told.trade
+    assert read.episode is not None
+    assert (read.episode.reflection, read.episode.tags, read.episode.pnl) == ("Too late.", ("london", "late"), 1175.0)
+
+
+def test_who_asks_as_of_before_reads_the_old_words(memory: Memory, clock: FakeClock) -> None:
+    trade = remembered(memory, clock, reflection="First thought.")
+    memory.annotate_trade(trade_id=trade.id, reflection="Second thought.", market_context="It was calm.")
+    before = clock.now() - INSTANT
+    assert memory.get_trade(trade_id=trade.id, as_of=before).trade == trade
+    assert memory.list_trades(as_of=before).trades == (trade,)
+    words = [
+        memory.recall_memories(symbol="XAUUSD", as_of=when).memories[0].episode.reflection
+        for when in (before, clock.now())
+    ]
+    assert words == ["First thought.", "Second thought."]
+
+
+@pytest.mark.parametrize(
+    "note", [{"reflection": "x"}, {"market_context": "calm"}, {"confidence": 0.0}, {"tags": ["a", "b"]}]
+)
+def test_saying_it_twice_is_a_replay(memory: Memory, clock: FakeClock, note: dict[str, Any]) -> None:
+    trade = remembered(memory, clock)
+    first = memory.annotate_trade(trade_id=trade.id, **note)
+    clock.advance(days=1)
+    links = memory.verify_audit().links
+    again = memory.annotate_trade(trade_id=trade.id, **note)
+    assert (first.replayed, again.replayed, again.trade) == (False, True, first.trade)
+    assert memory.verify_audit().links == links
+
+
+def test_a_confidence_said_later_is_learned_from_as_if_it_had_been_said_at_once(
+    memory: Memory, clock: FakeClock
+) -> None:
+    trade = remembered(memory, clock, confidence=None)
+    assert memory.annotate_trade(trade_id=trade.id, confidence=0.7).learned is not None
+    assert memory.annotate_trade(trade_id=trade.id, reflection="Fine.").learned is None
+    assert memory.get_trade(trade_id=trade.id).episode.confidence == 0.7  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        ({}, "reflection: nothing to add"),
+        ({"tags": []}, "reflection: nothing to add"),
+        ({"confidence": 2.0}, "confidence"),
+        ({"tags": [""]}, "tags"),
+        ({"pnl": 3.0}, "pnl"),
+    ],
+)
+def test_nothing_to_add_or_something_unfit_is_refused(
+    memory: Memory, clock: FakeClock, note: dict[str, Any], said: str
+) -> None:
+    trade = remembered(memory, clock)
+    with pytest.raises(Invalid, match=said):
+        memory.annotate_trade(trade_id=trade.id, **note)
+    assert memory.get_trade(trade_id=trade.id).trade == trade
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked"),
+    [
+        ("annotate_trade", {"trade_id": "nothing", "reflection": "x"}),
+        ("get_trade_reflection", {"trade_id": "nothing"}),
+        ("archive_episode", {"episode_id": "nothing"}),
+        ("archive_episode", {"episode_id": "nothing", "restore": True}),
+    ],
+)
+def test_what_is_not_there_is_not_found(memory: Memory, operation: str, asked: dict[str, Any]) -> None:
+    with pytest.raises(NotFound, match="'nothing'"):
+        getattr(memory, operation)(**asked)
+
+
+def test_words_about_an_open_trade_are_still_there_when_it_closes(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    (opened,) = tick(memory, clock, 2.0).opened
+    told = memory.annotate_trade(trade_id=opened.id, reflection="Watch the stop.", tags=["a"])
+    assert (told.trade.status, told.learned) == ("open", None)
+    (closed,) = tick(memory, clock, -2.0).closed
+    assert (closed.reflection, closed.tags) == ("Watch the stop.", ("a",))
+    assert memory.get_trade(trade_id=closed.id).episode.reflection == "Watch the stop."  # type: ignore[union-attr]
+
+
+def test_a_trade_remembered_on_a_tick_deployment_annotates_and_can_be_added_to(
+    memory: Memory, clock: FakeClock
+) -> None:
+    ledger = ticked(memory, clock)
+    said: dict[str, Any] = {"deployment": HOME, "symbol": "BTC", "pnl": 20.0, "pnl_r": None, "entry_price": 1.0}
+    told = memory.remember_trade(**a_trade_call(**said, reflection="Held well.", tags=["a"]))
+    assert (told.trade.id, told.trade.reflection, told.trade.entry_price) == (ledger.id, "Held well.", 100.0)
+    clock.advance(hours=1)
+    more = memory.annotate_trade(trade_id=ledger.id, tags=["b"])
+    assert (more.trade.reflection, more.trade.tags) == ("Held well.", ("a", "b"))
+    assert len(memory.list_trades().trades) == 1
+    with pytest.raises(Conflict, match="runs by ticks"):
+        memory.remember_trade(**a_trade_call(**said | {"pnl": 500.0}))
+
+
+# Putting away.
+
+
+def test_an_archived_episode_leaves_recall_and_stays_in_ledger_and_statistics(memory: Memory, clock: FakeClock) -> None:
+    memory.add_belief(proposition="gold trends", symbol="XAUUSD", regime="trending_up")
+    trades = [remembered(memory, clock, idempotency_key=str(n), exit_price=5190.0 + n) for n in range(11)]
+    before = statistics(memory)
+    away = memory.get_trade(trade_id=trades[3].id).episode
+    assert away is not None
+    archived = memory.archive_episode(episode_id=away.id)
+    assert (archived.replayed, archived.episode.archived_at) == (False, clock.now())
+    assert (len(recalled(memory, limit=50)), away.id in recalled(memory, limit=50)) == (10, False)
+    assert statistics(memory) == before
+    assert memory.get_trade(trade_id=trades[3].id).episode == archived.episode
+
+
+def test_restoring_brings_it_back_and_either_is_a_replay_the_second_time(memory: Memory, clock: FakeClock) -> None:
+    episode_id = memory.remember_trade(**a_trade_call()).episode_id
+    answers = []
+    for restore in (True, False, False, True, True):
+        clock.advance(hours=1)
+        answers.append(memory.archive_episode(episode_id=episode_id, restore=restore).replayed)
+        assert recalled(memory) == ([episode_id] if restore else [])
+    assert answers == [True, False, True, False, True]
+
+
+def test_as_of_before_the_archiving_it_is_still_recalled(memory: Memory, clock: FakeClock) -> None:
+    episode_id = memory.remember_trade(**a_trade_call()).episode_id
+    clock.advance(hours=1)
+    memory.archive_episode(episode_id=episode_id)
+    clock.advance(hours=1)
+    memory.archive_episode(episode_id=episode_id, restore=True)
+    seen = [recalled(memory, as_of=T0 + timedelta(minutes=minutes)) for minutes in (0, 59, 60, 119, 120)]
+    assert seen == [[episode_id], [episode_id], [], [], [episode_id]]
+
+
+def test_words_do_not_bring_an_archived_episode_back(memory: Memory, clock: FakeClock) -> None:
+    trade = remembered(memory, clock)
+    memory.archive_episode(episode_id=recalled(memory)[0])
+    clock.advance(hours=1)
+    memory.annotate_trade(trade_id=trade.id, reflection="Forget it.", confidence=0.1)
+    assert recalled(memory) == []
+
+
+def test_words_and_archiving_leave_every_memory_as_it_follows_from_the_facts(memory: Memory, clock: FakeClock) -> None:
+    trade = remembered(memory, clock)
+    for change in (
+        lambda: memory.annotate_trade(trade_id=trade.id, reflection="Too late."),
+        lambda: memory.archive_episode(episode_id=recalled(memory)[0]),
+        lambda: memory.annotate_trade(trade_id=trade.id, confidence=0.2, tags=["late"]),
+    ):
+        assert not change().replayed
+        clock.advance(hours=1)
+        assert memory.doctor().healthy
+    assert memory.verify_audit().intact
+
+
+# What memory connects with a trade.
+
+
+@pytest.mark.parametrize(("pnl_r", "confirms"), [(3.0, True), (-1.0, False)])
+def test_a_reflection_names_the_beliefs_it_is_evidence_of(
+    memory: Memory, clock: FakeClock, pnl_r: float, confirms: bool
+) -> None:
+    belief = memory.add_belief(proposition="gold trends", symbol="XAUUSD").belief.belief
+    memory.add_belief(proposition="euro ranges", symbol="EURUSD")
+    clock.advance(hours=1)
+    trade = remembered(memory, clock, pnl=100.0 * pnl_r, pnl_r=pnl_r)
+    (change,) = memory.get_trade_reflection(trade_id=trade.id).beliefs
+    assert (change.belief_id, change.proposition, change.confirms) == (belief.id, "gold trends", confirms)
+    assert (change.n, change.founding) == (1, False)
+    remembered(memory, clock, idempotency_key="later")
+    (then,) = memory.get_trade_reflection(trade_id=trade.id, as_of=trade.known_at).beliefs
+    assert (then.n, memory.get_trade_reflection(trade_id=trade.id).beliefs[0].n) == (1, 2)
+
+
+def test_a_reflection_names_the_plans_that_held_when_it_was_opened(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    alert: dict[str, Any] = {"planned_action": {"type": "alert"}, "reasoning": "look twice"}
+    plans = [memory.create_trading_plan(trigger_condition={"regime": r}, **alert) for r in ("ranging", "volatile")]
+    memory.check_active_plans(current_context=ContextVector(regime="ranging"), symbol="XAUUSD")
+    trades = []
+    for context in (ContextVector(regime="volatile"), ContextVector(regime="trending_up")):
+        clock.advance(hours=2)
+        opened = clock.now() - timedelta(hours=1)
+        trades.append(remembered(memory, clock, deployment=HOME, opened_at=opened, exit_price=5000.0 + clock.at.hour))
+        memory.check_active_plans(deployment=HOME, current_context=context, symbol="XAUUSD")
+    held = [memory.get_trade_reflection(trade_id=trade.id).plans for trade in trades]
+    assert held == [(plans[0].plan,), (plans[1].plan,)]
+
+
+def test_a_reflection_shows_what_the_decision_that_opened_it_referred_to(memory: Memory, clock: FakeClock) -> None:
+    trade = ticked(memory, clock)
+    found = memory.get_trade_reflection(trade_id=trade.id)
+    assert found.citations == ("lesson:3", "fact:7")
+    assert (found.trade, found.episode) == (trade, memory.get_trade(trade_id=trade.id).episode)
+    still_open = memory.get_trade_reflection(trade_id=trade.id, as_of=T0 + timedelta(minutes=90))
+    assert (still_open.trade.status, still_open.episode, still_open.strength) == ("open", None, None)
+
+
+@pytest.mark.parametrize("days", [0.0, 30.0, 365.0])
+@pytest.mark.parametrize("times", [0, 3])
+def test_strength_fades_with_time_and_grows_with_retrieval(
+    memory: Memory, clock: FakeClock, days: float, times: int
+) -> None:
+    trade = memory.remember_trade(**a_trade_call())
+    deployed(memory)
+    for number in range(times):
+        clock.advance(seconds=1)
+        looked: dict[str, Any] = {"at": clock.now(), "before": a_snapshot(at=clock.now()), "verdict": {"kind": "noop"}}
+        memory.close_tick(deployment=HOME, **looked, recalled=[trade.episode_id, f"other {number}"])
+    found = memory.get_trade_reflection(trade_id=trade.trade.id, as_of=T0 + timedelta(days=days, seconds=times))
+    age = days + times / 86_400
+    assert found.retrieved == times
+    assert found.strength == pytest.approx((1 + age / 30) ** -0.5 * (1 + 0.1 * math.log(1 + times)))

@@ -1,0 +1,322 @@
+"""Plans at work: what ticks record of them, what a drawdown makes of them, and whether following one helped."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from backsight.core.context import ContextVector
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.market import Bar
+from backsight.core.orders import Order
+from backsight.memory import Memory
+from backsight.ops.ticks import ClosedTick
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
+from support import deployed
+
+HOUR = timedelta(hours=1)
+HOME = "VolBreakout@main"
+ALERT = {"type": "alert"}
+SKIP = {"type": "skip_trade"}
+HALVE = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
+DOUBLE = HALVE | {"magnitude": 2.0}
+RANGING: dict[str, Any] = {"regime": "ranging"}
+HELD = a_position(2.0)
+
+
+def at(hours: float) -> datetime:
+    return T0 + hours * HOUR
+
+
+def price(op: str, value: float) -> dict[str, Any]:
+    return {"field": "price", "op": op, "value": value}
+
+
+def made(memory: Memory, condition: Any = RANGING, action: Any = ALERT, **more: Any) -> str:
+    told = {"trigger_condition": condition, "planned_action": action, "reasoning": "three losses there"}
+    return memory.create_trading_plan(**(told | more)).plan.id
+
+
+def a_bar(hours: float, close: float) -> Bar:
+    """BTC's bar that closes at this hour."""
+    opened_at = at(hours - 1)
+    return Bar(symbol="BTC", interval_seconds=3600, opened_at=opened_at, open=close, high=close, low=close, close=close)
+
+
+class Desk:
+    """VolBreakout@main, and its ticks by the hour."""
+
+    def __init__(self, memory: Memory, clock: FakeClock) -> None:
+        self.memory, self.clock = memory, clock
+        deployed(memory)
+
+    def tick(self, hours: float, *, equity: float = 10_000.0, **more: Any) -> ClosedTick:
+        """A tick that holds nothing and does nothing."""
+        self.clock.at = max(self.clock.at, at(hours))
+        told: dict[str, Any] = {"deployment": HOME, "at": at(hours), "verdict": {"kind": "noop"}}
+        return self.memory.close_tick(**(told | {"before": a_snapshot(at=at(hours), equity=equity)} | more))
+
+    def look(self, hours: float, close: float, **more: Any) -> ClosedTick:
+        """A tick that decides on BTC, which has just closed there, and is not let in."""
+        told: dict[str, Any] = {"verdict": {"kind": "rejected", "rule": "size"}, "bars": [a_bar(hours, close)]}
+        told["proposal"] = Order(symbol="BTC", quantity=1.0, reason="a try")
+        return self.tick(hours, **(told | more))
+
+    def trade(self, hours: float, close: float) -> str:
+        """In at a tick, and out for ten more an hour later; the trade's id."""
+        told: dict[str, Any] = {"verdict": {"kind": "executed"}, "after": a_snapshot(HELD, at=at(hours))}
+        self.look(hours, close, proposal=Order(symbol="BTC", quantity=2.0, reason="in"), **told)
+        looks = {"before": a_snapshot(HELD, at=at(hours + 1)), "after": a_snapshot(at=at(hours + 1))}
+        leave = Order(symbol="BTC", quantity=-2.0, reason="out")
+        done = self.look(hours + 1, close, proposal=leave, **told | looks)
+        return done.closed[0].id
+
+    def plan(self) -> tuple[str, int]:
+        """Of the only plan: its status, and how often it began to hold."""
+        (plan,) = self.memory.list_plans().plans
+        return plan.status, plan.times_fired
+
+
+@pytest.fixture
+def desk(memory: Memory, clock: FakeClock) -> Desk:
+    return Desk(memory, clock)
+
+
+def check(desk: Desk, **asked: Any) -> None:
+    """The agent looks at its plans, and the market ranges."""
+    desk.memory.check_active_plans(**{"deployment": HOME, "symbol": "BTC", "current_context": RANGING} | asked)
+
+
+def trades(desk: Desk, *results: float, **more: Any) -> None:
+    """Trades opened now and closed a minute after each other, in R."""
+    opened = desk.clock.now()
+    for number, pnl_r in enumerate(results):
+        desk.clock.advance(minutes=1)
+        told = {"symbol": "BTC", "deployment": HOME, "opened_at": opened, "idempotency_key": f"{opened} {number}"}
+        desk.memory.remember_trade(**a_trade_call(**told | {"pnl": 100 * pnl_r, "pnl_r": pnl_r} | more))
+
+
+def calls(desk: Desk, *results: float) -> None:
+    """Calls recorded now that come to these returns an hour later."""
+    now = desk.clock.now()
+    for number, each in enumerate(results):
+        desk.memory.record_decision(
+            symbol="BTC",
+            direction="long",
+            strategy_name="VolBreakout",
+            horizon_hours=1.0,
+            reasoning="what the plan made me skip",
+            price=100.0 / (1.0 + each),
+            deployment=HOME,
+            idempotency_key=f"{now} {number}",
+        )
+    desk.clock.advance(hours=1)
+    desk.memory.record_bars(bars=[a_bar((desk.clock.now() - T0) / HOUR, 100.0)])
+
+
+# What a tick records.
+
+
+def test_it_rises_once_while_it_keeps_holding_and_again_after_it_fell(desk: Desk) -> None:
+    plan = made(desk.memory, price(">", 100.0))
+    seen = []
+    for hours, close in enumerate((99.0, 101.0, 102.0, 98.0, 103.0), start=1):
+        applied = desk.look(hours, close).plans
+        seen.append((applied == (plan,), desk.plan()[1]))
+    assert seen == [(False, 0), (True, 1), (True, 1), (False, 1), (True, 2)]
+    assert desk.memory.list_plans().plans[0].last_fired_at == at(5)
+
+
+@pytest.mark.parametrize("ends", [{"expiry_days": 3 / 24}, {"expires_when": price("<", 95.0)}])
+def test_it_expires_when_its_time_or_its_condition_comes(desk: Desk, ends: dict[str, Any]) -> None:
+    plan = made(desk.memory, price("<", 100.0), **ends)
+    applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 98.0), (3, 94.0), (4, 98.0))]
+    assert applied == [(plan,), (plan,), (), ()]
+    (seen,) = desk.memory.list_plans().plans
+    assert (seen.status, seen.ended_at, seen.times_fired) == ("expired", at(3), 1)
+    assert desk.memory.list_plans(as_of=at(2)).plans[0].status == "active"
+
+
+def test_once_applies_at_one_tick_alone(desk: Desk) -> None:
+    plan = made(desk.memory, price(">", 100.0), mode="once")
+    applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 101.0), (3, 102.0), (4, 99.0))]
+    assert applied == [(), (plan,), (), ()]
+    assert desk.plan() == ("fired", 1)
+
+
+def test_plans_that_contradict_each_other_are_both_named(desk: Desk) -> None:
+    more = made(desk.memory, price(">", 100.0), DOUBLE, priority=0.9)
+    none = made(desk.memory, price(">", 100.0), SKIP)
+    less = made(desk.memory, price(">", 200.0), HALVE)
+    quiet, loud = desk.look(1, 99.0), desk.look(2, 101.0)
+    assert (quiet.plans, quiet.contradictions) == ((), ())
+    assert loud.plans == (more, none)
+    (pair,) = loud.contradictions
+    assert (pair.first, pair.second) == (more, none)
+    assert len(desk.look(3, 201.0).contradictions) == len({(more, none), (more, less)})
+
+
+def test_a_crossing_is_against_the_deployments_own_last_tick(desk: Desk) -> None:
+    desk.memory.save_strategy(name="Fade")
+    desk.memory.deploy(strategy_name="Fade", account="main")
+    plan = made(desk.memory, price("crosses_above", 100.0))
+    assert desk.look(1, 99.0).plans == ()
+    assert desk.look(2, 101.0, deployment="Fade@main").plans == ()  # its first
+    assert desk.look(3, 102.0).plans == (plan,)  # from 99, an hour before the other's tick
+    assert desk.look(4, 103.0, deployment="Fade@main").plans == ()
+    assert desk.look(5, 104.0).plans == ()
+
+
+def test_a_crossing_without_bars_does_not_hold(desk: Desk) -> None:
+    made(desk.memory, price("crosses_below", 100.0))
+    assert [desk.look(hours, 0.0, bars=[]).plans for hours in (1, 2)] == [(), ()]
+
+
+def test_another_strategys_plan_does_not_concern_a_deployment(desk: Desk) -> None:
+    made(desk.memory, price(">", 100.0), strategy_name="Fade")
+    own = made(desk.memory, price(">", 100.0), strategy_name="VolBreakout")
+    assert desk.look(1, 101.0).plans == (own,)
+    trade = desk.trade(2, 101.0)
+    assert [plan.id for plan in desk.memory.get_trade_reflection(trade_id=trade).plans] == [own]
+    assert [each.plan.id for each in desk.memory.list_plans(deployment=HOME).plans] == [own]
+
+
+# What a drawdown makes of it.
+
+
+def test_a_deep_drawdown_makes_one_plan_that_halves_size_until_half_of_it_is_back(desk: Desk) -> None:
+    found = []
+    for hours, equity in enumerate((10_000.0, 8_600.0, 8_490.0, 8_300.0, 8_900.0, 9_001.0, 9_000.0, 9_500.0)):
+        applied = desk.tick(hours, equity=equity).plans
+        plans = desk.memory.list_plans().plans
+        found.append((len(plans), len(applied), [each.status for each in plans]))
+    waits, applies = (1, 0, ["active"]), (1, 1, ["active"])
+    assert found == [(0, 0, []), (0, 0, []), waits, applies, applies, applies, *[(1, 0, ["expired"])] * 2]
+    plan = desk.memory.list_plans().plans[0].plan
+    assert (plan.action.kind, plan.action.parameter, plan.action.magnitude) == ("adjust_param", "size", 0.5)
+    assert "affective" in plan.sources[0]
+
+
+def test_a_second_deep_drawdown_makes_a_second_plan(desk: Desk) -> None:
+    for hours, equity in enumerate((10_000.0, 8_000.0, 9_900.0, 9_900.0, 8_000.0, 8_000.0)):
+        desk.tick(hours, equity=equity)
+    assert [each.status for each in desk.memory.list_plans().plans] == ["expired", "active"]
+
+
+# What followed.
+
+
+def test_a_trade_opened_while_it_held_is_told_to_it_when_it_closes_and_no_other(desk: Desk) -> None:
+    plan = made(desk.memory, price(">", 100.0), HALVE)
+    inside, outside = desk.trade(1, 101.0), desk.trade(3, 99.0)
+    assert [each.id for each in desk.memory.get_trade_reflection(trade_id=inside).plans] == [plan]
+    assert desk.memory.get_trade_reflection(trade_id=outside).plans == ()
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert (result.n, result.helped) == (1, None)
+
+
+def test_a_skip_is_told_of_the_calls_recorded_meanwhile(desk: Desk) -> None:
+    plan = made(desk.memory, action=SKIP)
+    check(desk)
+    calls(desk, -0.02, -0.04)
+    check(desk, current_context={"regime": "volatile"})
+    calls(desk, 0.5)
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert (result.unit, result.n, round(result.mean, 9)) == ("pct", 2, -0.03)
+
+
+LOSSES = (-1.0, -0.9, -1.1, -1.0, -0.8, -1.0, -1.2, -1.0, -0.7, -1.0)
+WINS = tuple(-each for each in LOSSES)
+MIXED = (1.0, -1.0) * 5
+
+
+@pytest.mark.parametrize(
+    ("action", "followed", "results", "helped"),
+    [
+        (HALVE, True, LOSSES, True),
+        (HALVE, True, WINS, False),
+        (HALVE, True, MIXED, None),
+        (HALVE, True, LOSSES[:9], None),
+        (HALVE, False, LOSSES, True),
+        (DOUBLE, True, WINS, True),
+        (DOUBLE, False, WINS, None),
+        (SKIP, False, LOSSES, True),
+    ],
+)
+def test_whether_it_helped_is_said_of_ten_trades_whose_interval_leaves_zero_out(
+    desk: Desk, action: Any, followed: bool, results: tuple[float, ...], helped: bool | None
+) -> None:
+    plan = made(desk.memory, action=action)
+    check(desk)
+    trades(desk, *results)
+    settled = desk.memory.settle_plan(plan_id=plan, followed=followed)
+    (found,) = settled.settlement.results
+    assert (found.unit, found.n, found.helped) == ("R", len(results), helped)
+    assert (settled.plan.status, settled.settlement.followed, settled.replayed) == ("settled", followed, False)
+
+
+@pytest.mark.parametrize(("sign", "helped"), [(0.01, True), (-0.01, False)])
+def test_a_skip_that_was_followed_helped_where_the_calls_lost(desk: Desk, sign: float, helped: bool) -> None:
+    plan = made(desk.memory, action=SKIP)
+    check(desk)
+    calls(desk, *(sign * each for each in LOSSES))
+    (found,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert (found.n, found.mean < 0, found.helped) == (10, helped, helped)
+
+
+def test_an_outcome_without_a_unit_is_counted_apart(desk: Desk) -> None:
+    plan = made(desk.memory, action=HALVE)
+    check(desk)
+    trades(desk, 1.0, pnl_r=None)
+    settlement = desk.memory.settle_plan(plan_id=plan, followed=True).settlement
+    assert (settlement.results, settlement.without_outcome) == ((), 1)
+
+
+def test_a_plan_is_settled_once(desk: Desk) -> None:
+    plan = made(desk.memory)
+    first = desk.memory.settle_plan(plan_id=plan, followed=True, note="it paid")
+    desk.clock.advance(days=1)
+    links = desk.memory.verify_audit().links
+    again = desk.memory.settle_plan(plan_id=plan, followed=True)
+    assert (first.replayed, again.replayed, again.settlement) == (False, True, first.settlement)
+    with pytest.raises(Conflict, match="followed: it is settled the other way"):
+        desk.memory.settle_plan(plan_id=plan, followed=False)
+    assert desk.memory.verify_audit().links == links
+    assert desk.memory.check_active_plans(current_context=ContextVector(regime="ranging")).applying == ()
+
+
+def test_an_unknown_plan_is_not_found(desk: Desk) -> None:
+    with pytest.raises(NotFound, match="plan_id: no plan 'nothing'"):
+        desk.memory.settle_plan(plan_id="nothing", followed=True)
+
+
+# The seed's words.
+
+
+def test_the_seeds_arguments_are_enough(desk: Desk) -> None:
+    plan = desk.memory.create_trading_plan(
+        trigger_condition=RANGING, planned_action=SKIP, reasoning="three losses there", expiry_days=7.0
+    ).plan
+    assert (plan.expires_at, plan.mode, plan.trigger_type) == (T0 + timedelta(days=7), "while_true", "market_condition")
+    exactly: dict[str, Any] = {"current_context": {"regime": "ranging", "atr_d1": 90.0}}
+    found = desk.memory.check_active_plans(**exactly)
+    assert [each.plan for each in found.applying] == [plan]
+
+
+@pytest.mark.parametrize("field", ["trigger_condition", "planned_action", "expires_when"])
+def test_a_list_is_no_condition_and_no_action(desk: Desk, field: str) -> None:
+    links = desk.memory.verify_audit().links
+    told: dict[str, Any] = {"trigger_condition": RANGING, "planned_action": SKIP, "reasoning": "x"}
+    with pytest.raises(Invalid, match=f"{field}: this is a list; give an object"):
+        desk.memory.create_trading_plan(**told | {field: [RANGING]})
+    assert desk.memory.verify_audit().links == links
+
+
+def test_all_of_it_is_in_the_audit_chain_and_every_memory_follows_from_it(desk: Desk) -> None:
+    plan = made(desk.memory, price(">", 100.0), SKIP)
+    desk.trade(1, 101.0)
+    calls(desk, -0.02)
+    desk.tick(5, equity=8_000.0)
+    desk.memory.settle_plan(plan_id=plan, followed=False)
+    assert desk.memory.verify_audit().intact
+    assert desk.memory.doctor().healthy
