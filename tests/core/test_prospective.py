@@ -374,12 +374,11 @@ def test_other_beliefs_make_no_plan(changes: dict[str, Any], credibility: float,
     assert plan_from_belief(a_belief(**changes), credibility=credibility, n=n, now=T0) is None
 
 
-def test_a_belief_has_one_active_plan_at_a_time() -> None:
+def test_a_plan_from_a_belief_bars_another_one() -> None:
     first = plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0)
     assert first is not None
     assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[first]) is None
-    over = replace(first, status="expired")
-    assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[over]) is not None
+    assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[]) is not None
 
 
 def test_a_deep_drawdown_halves_the_size_until_half_of_it_is_regained() -> None:

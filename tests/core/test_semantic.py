@@ -329,7 +329,7 @@ def test_an_induced_belief_keeps_the_rate_elsewhere_and_who_founded_it() -> None
     trades, learned = taught()
     belief = next(each for each in learned.induced if each.domain == UP)
     founders = founding_evidence(standing_of(learned, belief), trades)
-    assert (belief.claims, belief.reference, belief.source, belief.retired_at) == ("above", 0.0, "induced", None)
+    assert (belief.claims, belief.reference, belief.source, belief.retired_at) == ("above", 1 / 12, "induced", None)
     standing = standing_of(learned, belief)
     assert (standing.founding.n, standing.tested.n, standing.n) == (len(founders), 30 - len(founders), 30)
     assert posterior(standing).alpha == 31.0
@@ -349,7 +349,8 @@ def test_what_the_owner_retired_is_retired_when_all_is_learned_anew() -> None:
     until = belief.known_at + 5 * DAY
     before = learn_all((each for each in trades if each.known_at <= until), knowledge=NOTHING).knowledge
     changed = with_belief(before, replace(belief, retired_at=until))
-    carried_on = learn_all((each for each in trades if each.known_at > until), knowledge=changed)
+    later = (each for each in trades if each.known_at > until)
+    carried_on = learn_all(later, knowledge=changed, retirements={belief.id: until})
     anew = learn_all(trades, knowledge=NOTHING, retirements={belief.id: until})
     assert carried_on.knowledge == anew.knowledge
 
@@ -477,3 +478,22 @@ def test_nine_of_ten_intervals_hold_the_true_win_rate(truth: float, gain: float,
         low, high = win_rate_interval(posterior(standing), claims=standing.belief.claims)
         covered += low <= truth <= high
     assert 850 <= covered <= 950, f"{covered} of 1000"
+
+
+def test_what_the_owner_retired_is_not_induced_again() -> None:
+    trades, learned = taught()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    more = [replace(each, id=f"more{n}", known_at=trades[-1].known_at + (n + 1) * DAY) for n, each in enumerate(trades)]
+    again = learn_all([*trades, *more], knowledge=NOTHING, retirements={belief.id: belief.known_at + DAY})
+    assert [each.id for each in again.induced if each.domain == UP] == [belief.id]
+
+
+def test_a_cell_of_the_same_trades_by_another_name_is_not_believed_twice() -> None:
+    trades, learned = taught()
+    assert len({each.symbol for each in trades}) == 1
+    assert [belief.domain.symbol for belief in learned.induced] == [None] * len(learned.induced)
+
+
+def test_what_never_happened_elsewhere_may_yet_happen() -> None:
+    _, learned = taught()
+    assert all(0.0 < belief.reference < 1.0 for belief in learned.induced)

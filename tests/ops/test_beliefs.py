@@ -415,3 +415,47 @@ def test_a_belief_that_trades_refute_takes_its_plan_with_it(quick: Memory, clock
     (plan,) = plans_of(quick, belief)
     assert (retired.id, plan.status) == (belief, "cancelled")
     assert plan.ended_at == held(quick, belief).belief.retired_at == T0 + 40 * DAY
+
+
+def test_a_plan_that_the_owner_cancelled_is_not_made_again(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    traded(memory, clock, *[1.0] * 20)
+    (plan,) = plans_of(memory, belief)
+    memory.cancel_plan(plan_id=plan.plan.id)
+    assert traded(memory, clock, 1.0, 1.0).plans == ()
+    clock.advance(days=30)
+    assert len(traded(memory, clock, 1.0).plans) == 1
+
+
+def test_a_plan_that_expired_unseen_bars_no_other(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    traded(memory, clock, *[1.0] * 20)
+    clock.advance(days=31)
+    assert len(traded(memory, clock, 1.0).plans) == 1
+    assert len(plans_of(memory, belief)) == 2
+
+
+def test_history_that_is_told_late_makes_no_plans(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory)
+    clock.advance(days=60)
+    for number in range(24):
+        memory.remember_trade(**a_trade_call(closed_at=T0 + (1 + number) * DAY))
+    assert held(memory, belief).posterior.credibility > 0.9
+    assert memory.list_plans().plans == ()
+    (plan,) = traded(memory, clock, 1.0).plans
+    assert memory.list_plans().plans[0].plan.known_at == clock.now()
+    assert plan == memory.list_plans().plans[0].plan.id
+
+
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        ({"field": "drawdown_state", "op": ">", "value": 0.5}, "'drawdown_state' is not part of the context"),
+        ({"hours_to_event": 2}, "'hours_to_event' is not part of the context"),
+        ({"field": "price", "op": "crosses_above", "value": 100}, "a crossing is between two ticks"),
+    ],
+)
+def test_conditions_that_no_trade_can_meet_are_refused(memory: Memory, conditions: dict[str, Any], told: str) -> None:
+    with pytest.raises(Invalid, match=f"conditions: {told}"):
+        memory.add_belief(proposition="it holds", conditions=conditions)
+    assert memory.verify_audit().links == 0

@@ -31,10 +31,18 @@ def at(hours: float) -> datetime:
     return T0 + hours * HOUR
 
 
-def bars(begin: float, *closes: float, symbol: str = "BTC") -> list[Bar]:
-    """Bars of an hour, the first opening so many hours after T0."""
+def bars(begin: float, *closes: float, symbol: str = "BTC", hours: int = 1) -> list[Bar]:
+    """Bars of an hour or of several, the first opening so many hours after T0."""
     return [
-        Bar(symbol=symbol, interval_seconds=3600, opened_at=at(begin + n), open=p, high=p, low=p, close=p)
+        Bar(
+            symbol=symbol,
+            interval_seconds=hours * 3600,
+            opened_at=at(begin + hours * n),
+            open=p,
+            high=p,
+            low=p,
+            close=p,
+        )
         for n, p in enumerate(closes)
     ]
 
@@ -114,6 +122,19 @@ def test_a_tick_brings_the_bars_that_judge_it(memory: Memory, clock: FakeClock) 
     assert result(memory, call, hours=4) == -0.1
 
 
+def test_a_tick_judges_it_by_bars_that_were_there_before(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    told(memory, clock, 72, bars(-1, *(100.0 + n for n in range(60))))
+    clock.at = T0
+    call = memory.record_decision(**CALL, deployment="VolBreakout@main").episode
+    for hours in (3, 4):
+        assert result(memory, call) is None
+        clock.at = at(hours)
+        looked: dict[str, Any] = {"at": at(hours), "before": a_snapshot(at=at(hours)), "verdict": Verdict(kind="noop")}
+        memory.close_tick(deployment="VolBreakout@main", **looked)
+    assert result(memory, call, hours=4) == 0.04
+
+
 def test_over_a_weekend_the_last_price_before_counts_once_a_later_bar_tells_there_was_none(
     memory: Memory, clock: FakeClock
 ) -> None:
@@ -132,6 +153,36 @@ def test_without_a_price_at_the_beginning_there_is_nothing_to_judge(memory: Memo
     assert (result(memory, stated), result(memory, unpriced)) == (0.1, None)
     told(memory, clock, 7, bars(-1, 88.0))
     assert result(memory, unpriced) == 0.25
+
+
+def test_prices_are_of_the_bar_that_closed_last_and_of_several_the_finest(memory: Memory, clock: FakeClock) -> None:
+    memory.record_bars(bars=[*bars(-30, 100.0), *bars(-24, 200.0, hours=24), *bars(-1, 50.0, symbol="ETH")])
+    call = memory.record_decision(**CALL | {"horizon_hours": 48.0}, benchmark="ETH").episode
+    late = bars(0, 210.0, 220.0, 230.0, hours=24)
+    told(
+        memory,
+        clock,
+        73,
+        late,
+        bars(47, 240.0),
+        bars(23, 55.0, symbol="ETH"),
+        bars(0, *[60.0] * 3, hours=24, symbol="ETH"),
+    )
+    assert result(memory, call) == pytest.approx(240 / 200 - 60 / 50)
+
+
+@pytest.mark.parametrize("tiny", [{"price": 1e-310}, {}])
+def test_an_outcome_that_is_not_finite_is_left_out_and_bars_come_in(
+    memory: Memory, clock: FakeClock, tiny: dict[str, Any]
+) -> None:
+    memory.record_bars(bars=bars(-1, 1e-310))
+    call = memory.record_decision(**CALL | tiny).episode
+    told(memory, clock, 5, bars(0, *[100.0] * 5))
+    judged = kept(memory, call, as_of=at(5))
+    assert (judged.outcome, judged.due_at, judged.exit_price) == (None, None, 100.0)
+    told(memory, clock, 6, bars(5, 100.0))
+    assert memory.doctor().healthy
+    assert memory.verify_audit().intact
 
 
 @pytest.mark.parametrize("missing", [[], bars(-1, 50.0, symbol="ETH"), bars(0, *[50.0] * 5, symbol="ETH")])
@@ -170,6 +221,11 @@ def test_the_same_key_is_the_same_decision_and_tells_how_it_ended(memory: Memory
         {"market_context": "calm"},
         {"confidence": 0.3},
         {"tags": ["a"]},
+        {"horizon_hours": 8.0},
+        {"price": 5.0},
+        {"context_regime": "ranging"},
+        {"context_atr_d1": 3.0},
+        {"strategy_name": "Fade"},
     ],
 )
 def test_the_same_key_with_other_content_is_a_conflict(memory: Memory, other: dict[str, Any]) -> None:
@@ -178,6 +234,18 @@ def test_the_same_key_with_other_content_is_a_conflict(memory: Memory, other: di
     with pytest.raises(Conflict, match="idempotency_key: already used for another decision"):
         memory.record_decision(**CALL | other, idempotency_key="k")
     assert memory.verify_audit().links == links
+    assert [each.deployment.name for each in memory.get_my_deployments().deployments] == ["manual:VolBreakout"]
+
+
+def test_a_price_is_held_against_the_one_stated_and_what_was_recalled_against_none(
+    memory: Memory, clock: FakeClock
+) -> None:
+    memory.record_bars(bars=bars(-1, 100.0))
+    memory.record_decision(**CALL, idempotency_key="k")
+    told(memory, clock, 5, bars(0, *[110.0] * 5))  # its price is the bar's by now
+    assert memory.record_decision(**CALL, recalled=["another"], idempotency_key="k").replayed
+    with pytest.raises(Conflict, match="idempotency_key: already used for another decision"):
+        memory.record_decision(**CALL, price=100.0, idempotency_key="k")
 
 
 def test_without_a_key_each_instant_has_its_own(memory: Memory, clock: FakeClock) -> None:
@@ -224,6 +292,27 @@ def test_what_was_recalled_for_it_counts_as_retrieved_once(memory: Memory, clock
     assert before.strength == pytest.approx(0.5)
     assert after.strength == pytest.approx(0.5 * (1 + 0.1 * math.log(3)))
     assert memory.get_trade_reflection(**named, as_of=clock.now() - INSTANT).retrieved == 0
+
+
+def test_a_judged_call_is_recalled_like_other_episodes_from_then_on(memory: Memory, clock: FakeClock) -> None:
+    call = memory.record_decision(**CALL, price=100.0).episode
+    told(memory, clock, 5, bars(0, *[110.0] * 5))
+
+    def recalled(hours: float) -> list[str]:
+        return [each.episode.id for each in memory.recall_memories(symbol="BTC", as_of=at(hours)).memories]
+
+    assert (recalled(3.99), recalled(4)) == ([], [call.id])
+    memory.archive_episode(episode_id=call.id)
+    assert (recalled(4), recalled(5)) == ([call.id], [])
+
+
+def test_putting_it_away_before_bars_judge_it_is_not_carried_back(memory: Memory, clock: FakeClock) -> None:
+    call = memory.record_decision(**CALL, price=100.0).episode
+    clock.at = at(6)
+    memory.archive_episode(episode_id=call.id)
+    told(memory, clock, 7, bars(0, *[110.0] * 5))
+    assert [kept(memory, call, as_of=at(hours)).archived_at for hours in (3, 5, 6)] == [None, None, at(6)]
+    assert result(memory, call) == 0.1
 
 
 def test_calls_are_no_evidence_and_move_neither_mood_nor_habits(memory: Memory, clock: FakeClock) -> None:

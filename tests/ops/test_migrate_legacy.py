@@ -143,6 +143,31 @@ def test_a_trade_that_contradicts_itself_is_left_out_and_the_rest_comes_in(memor
     assert (again.trades, again.known_trades, again.report) == (0, 1, done.report)
 
 
+def test_a_trade_that_is_left_out_leaves_no_deployment_behind(memory: Memory, tmp_path: Path) -> None:
+    done = memory.migrate_legacy(path=a_file(tmp_path, trade_records=[a_trade(1, strategy="Fade", pnl_r=-1.4)]))
+    assert (done.trades, len(done.report.left_out)) == (0, 1)
+    assert (memory.get_my_deployments().deployments, memory.verify_audit().links) == ((), 0)
+
+
+def test_of_two_patterns_that_say_the_same_the_second_is_left_out_with_the_reason(
+    memory: Memory, tmp_path: Path
+) -> None:
+    path = a_file(tmp_path, patterns=[PATTERN, PATTERN | {"pattern_id": "P-2", "confidence": 0.2, "sample_size": 50}])
+    first, again = memory.migrate_legacy(path=path), memory.migrate_legacy(path=path)
+    (left,) = first.report.left_out
+    assert (left.table, left.row, left.reason) == ("patterns", "P-2", "says the same of the same domain as P-1")
+    assert (first.beliefs, first.known_beliefs) == (1, 0)
+    assert (again.beliefs, again.known_beliefs, again.report) == (0, 1, first.report)
+    assert memory.list_beliefs().beliefs[0].belief.prior_alpha == pytest.approx(8.0)
+
+
+def test_the_state_as_of_before_the_migration_needs_no_name(memory: Memory, tmp_path: Path) -> None:
+    memory.migrate_legacy(path=a_file(tmp_path, trade_records=[TRADE]))
+    unnamed, named = (memory.get_agent_state(as_of=CLOSED, deployment=each) for each in (None, "manual:VolBreakout"))
+    assert (unnamed, unnamed.closes) == (named, 1)
+    assert memory.get_agent_state(as_of=CLOSED - INSTANT).closes == 0
+
+
 def test_times_without_a_zone_are_in_the_zone_given(memory: Memory, tmp_path: Path) -> None:
     path = a_file(tmp_path, trade_records=[TRADE | {"exit_timestamp": "2026-02-23 13:30:00"}])
     memory.migrate_legacy(path=path, timezone="Europe/Berlin")

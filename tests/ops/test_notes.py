@@ -10,7 +10,7 @@ import pytest
 from backsight.core.context import ContextVector
 from backsight.core.decision import Verdict
 from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.core.orders import Order
+from backsight.core.orders import Order, ReportedFill
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
@@ -125,6 +125,7 @@ def test_a_confidence_said_later_is_learned_from_as_if_it_had_been_said_at_once(
     [
         ({}, "reflection: nothing to add"),
         ({"tags": []}, "reflection: nothing to add"),
+        ({"reflection": "", "market_context": ""}, "reflection: nothing to add"),
         ({"confidence": 2.0}, "confidence"),
         ({"tags": [""]}, "tags"),
         ({"pnl": 3.0}, "pnl"),
@@ -161,6 +162,46 @@ def test_words_about_an_open_trade_are_still_there_when_it_closes(memory: Memory
     (closed,) = tick(memory, clock, -2.0).closed
     assert (closed.reflection, closed.tags) == ("Watch the stop.", ("a",))
     assert memory.get_trade(trade_id=closed.id).episode.reflection == "Watch the stop."  # type: ignore[union-attr]
+
+
+def test_a_confidence_said_in_the_instant_of_the_close_tells_a_plan_once(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    halve = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
+    about: dict[str, Any] = {"trigger_condition": {"symbol": "BTC"}, "planned_action": halve, "reasoning": "look twice"}
+    plan = memory.create_trading_plan(**about).plan
+    tick(memory, clock, 2.0)
+    (trade,) = tick(memory, clock, -2.0, mark=110.0).closed
+    for confidence in (0.4, 0.6):
+        assert memory.annotate_trade(trade_id=trade.id, confidence=confidence).trade.confidence == confidence
+    (result,) = memory.settle_plan(plan_id=plan.id, followed=True).settlement.results
+    assert (result.n, round(result.mean, 9)) == (1, 0.1)
+    assert memory.doctor().healthy
+
+
+def test_words_are_not_carried_back_by_a_tick_that_comes_in_late(memory: Memory, clock: FakeClock) -> None:
+    trade = ticked(memory, clock)
+    late, words = clock.now(), clock.now() + timedelta(hours=5)
+    clock.at = words
+    memory.annotate_trade(trade_id=trade.id, reflection="Said later.")
+    fee = ReportedFill(id="f9", at=late, sequence=0, kind="fee", symbol="BTC", fee=2.0)
+    looked: dict[str, Any] = {"at": late, "before": a_snapshot(at=late, fills=[fee]), "verdict": Verdict(kind="noop")}
+    memory.close_tick(deployment=HOME, **looked)
+    read = [memory.get_trade(trade_id=trade.id, as_of=when).trade for when in (late, words - INSTANT, words)]
+    assert [each.reflection for each in read] == [None, None, "Said later."]
+    assert [each.fees for each in read] == [0.0, 0.0, 2.0]
+    assert memory.doctor().healthy
+
+
+def test_words_about_an_older_trade_do_not_break_a_row_of_inactions(memory: Memory, clock: FakeClock) -> None:
+    trade = remembered(memory, clock)
+    counts = []
+    for change in ({"reflection": "Too late."}, {"confidence": 0.2}):
+        told: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": "narrow"}
+        counts.append(memory.remember_inaction(**told).count)
+        clock.advance(hours=1)
+        memory.annotate_trade(trade_id=trade.id, **change)
+        clock.advance(hours=1)
+    assert counts == [1, 2]
 
 
 def test_a_trade_remembered_on_a_tick_deployment_annotates_and_can_be_added_to(
@@ -267,6 +308,14 @@ def test_a_reflection_names_the_plans_that_held_when_it_was_opened(memory: Memor
         memory.check_active_plans(deployment=HOME, current_context=context, symbol="XAUUSD")
     held = [memory.get_trade_reflection(trade_id=trade.id).plans for trade in trades]
     assert held == [(plans[0].plan,), (plans[1].plan,)]
+
+
+def test_a_reflection_names_the_plans_also_while_the_trade_is_open(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    about: dict[str, Any] = {"planned_action": {"type": "alert"}, "reasoning": "look twice"}
+    plan = memory.create_trading_plan(trigger_condition={"symbol": "BTC"}, **about).plan
+    (opened,) = tick(memory, clock, 2.0).opened
+    assert memory.get_trade_reflection(trade_id=opened.id).plans == (plan,)
 
 
 def test_a_reflection_shows_what_the_decision_that_opened_it_referred_to(memory: Memory, clock: FakeClock) -> None:

@@ -137,6 +137,27 @@ def test_it_expires_when_its_time_or_its_condition_comes(desk: Desk, ends: dict[
     assert desk.memory.list_plans(as_of=at(2)).plans[0].status == "active"
 
 
+def test_it_ended_when_its_time_came_whenever_somebody_looks(desk: Desk) -> None:
+    made(desk.memory, expiry_days=1.0)
+    desk.clock.at = at(30)
+    before = desk.memory.list_plans().plans
+    desk.tick(30)
+    assert [(each.status, each.ended_at) for each in before] == [("expired", at(24))]
+    assert desk.memory.list_plans().plans == before
+
+
+def test_what_does_not_depend_on_the_instrument_rises_and_falls_once_for_all(desk: Desk) -> None:
+    made(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
+    looked = []
+    for hours, symbol, equity in ((1, "BTC", 8_800.0), (2, "ETH", 8_800.0), (3, None, 8_800.0), (4, "SOL", 10_000.0)):
+        desk.tick(hours - 0.5, equity=10_000.0 if hours == 1 else equity)
+        desk.tick(hours, equity=equity)
+        desk.clock.advance(minutes=1)
+        found = desk.memory.check_active_plans(deployment=HOME, symbol=symbol)
+        looked.append((len(found.applying), desk.plan()[1]))
+    assert looked == [(1, 1), (1, 1), (1, 1), (0, 1)]
+
+
 def test_once_applies_at_one_tick_alone(desk: Desk) -> None:
     plan = made(desk.memory, price(">", 100.0), mode="once")
     applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 101.0), (3, 102.0), (4, 99.0))]
@@ -197,6 +218,21 @@ def test_a_deep_drawdown_makes_one_plan_that_halves_size_until_half_of_it_is_bac
     assert "affective" in plan.sources[0]
 
 
+def test_fifteen_of_twenty_percent_is_deep_enough(desk: Desk) -> None:
+    desk.tick(1)
+    desk.tick(2, equity=8_500.0)
+    assert desk.memory.get_agent_state().mood.drawdown_state == 0.75
+    assert desk.plan() == ("active", 0)
+
+
+def test_a_drawdown_that_is_told_without_a_tick_makes_the_plan(desk: Desk) -> None:
+    for equity in (10_000.0, 8_000.0, 7_900.0):
+        desk.memory.record_equity(account="main", equity=equity)
+        desk.clock.advance(hours=1)
+    assert desk.plan() == ("active", 0)
+    assert desk.memory.list_plans().plans[0].plan.known_at == at(1)
+
+
 def test_a_second_deep_drawdown_makes_a_second_plan(desk: Desk) -> None:
     for hours, equity in enumerate((10_000.0, 8_000.0, 9_900.0, 9_900.0, 8_000.0, 8_000.0)):
         desk.tick(hours, equity=equity)
@@ -223,6 +259,70 @@ def test_a_skip_is_told_of_the_calls_recorded_meanwhile(desk: Desk) -> None:
     calls(desk, 0.5)
     (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
     assert (result.unit, result.n, round(result.mean, 9)) == ("pct", 2, -0.03)
+
+
+def test_once_is_told_of_trades_opened_until_five_minutes_after_it_fired(desk: Desk) -> None:
+    plan = made(desk.memory, action=HALVE, mode="once")
+    check(desk)
+    for minutes in (0, 5, 6):
+        desk.clock.at = T0 + timedelta(minutes=minutes)
+        trades(desk, 1.0)
+    check(desk, current_context={"regime": "volatile"})
+    desk.clock.advance(days=20)
+    trades(desk, 1.0)
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert result.n == 2
+
+
+def test_a_plan_whose_time_is_over_is_told_nothing_even_if_nobody_looked(desk: Desk) -> None:
+    plan = made(desk.memory, action=HALVE, expiry_days=5.0)
+    check(desk)
+    for days in (5.0 - 1e-6, 5.0, 20.0):
+        desk.clock.at = at(24 * days)
+        trades(desk, 1.0)
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert result.n == 1
+
+
+def test_what_fell_for_all_instruments_is_told_of_none(desk: Desk) -> None:
+    made(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
+    for hours, equity in ((1, 10_000.0), (2, 8_800.0), (3, 10_000.0)):
+        applied = desk.tick(hours, equity=equity).plans
+    assert len(applied) == 1  # by the mood of the tick before
+    trade = desk.trade(4, 100.0)
+    assert desk.memory.get_trade_reflection(trade_id=trade).plans == ()
+
+
+def test_a_symbols_own_looks_win_over_looks_without_one(desk: Desk) -> None:
+    plan = made(desk.memory, action=HALVE)
+    check(desk)
+    desk.clock.advance(hours=1)
+    check(desk, current_context={"regime": "volatile"})
+    check(desk, symbol=None)
+    trades(desk, 1.0)
+    trades(desk, 2.0, symbol="ETH")
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert (result.n, result.mean) == (1, 2.0)
+
+
+def test_calls_are_told_to_a_skip_alone(desk: Desk) -> None:
+    plans = [made(desk.memory, action=action) for action in (SKIP, HALVE, ALERT)]
+    check(desk)
+    calls(desk, 0.1)
+    results = [desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results for plan in plans]
+    assert [len(each) for each in results] == [1, 0, 0]
+
+
+@pytest.mark.parametrize(("followed", "mean"), [(True, 0.1), (False, -1.0)])
+def test_a_skip_is_settled_by_calls_where_it_was_followed_and_by_trades_where_not(
+    desk: Desk, followed: bool, mean: float
+) -> None:
+    plan = made(desk.memory, action=SKIP)
+    check(desk)
+    calls(desk, 0.1)
+    trades(desk, -1.0)
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=followed).settlement.results
+    assert (result.n, round(result.mean, 9)) == (1, mean)
 
 
 LOSSES = (-1.0, -0.9, -1.1, -1.0, -0.8, -1.0, -1.2, -1.0, -0.7, -1.0)

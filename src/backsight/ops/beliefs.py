@@ -1,11 +1,12 @@
 """Beliefs: what has held, where, against what, and how sure one may be of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Annotated
 
-from backsight.core.conditions import as_text, parse
-from backsight.core.errors import Conflict, NotFound
+from backsight.core.conditions import Condition, as_text, comparisons, parse
+from backsight.core.context import ContextVector
+from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.experience import KeptBelief, Retirement, kept_belief, stated_of
 from backsight.core.memory.semantic import (
@@ -29,12 +30,17 @@ from backsight.ops.arguments import AsOf, Flag, JsonObject, Key, Name, Reason, S
 from backsight.ops.context import Context
 from backsight.ops.experience import beliefs_at, is_current, mode_asked, remake_beliefs
 from backsight.ops.operation import command, query
-from backsight.ops.planning import drop_plans, every_open_plan
+from backsight.ops.planning import drop_plans
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
+from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
 LEVEL = 0.9
+AT_ENTRY = frozenset(
+    {*(field.name for field in fields(ContextVector)), "strategy", "direction", "now", "weekday", "hour"}
+)
+"""The fields of conditions that an entry has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,22 +129,48 @@ def add_belief(
         volatility_regime=volatility_regime,
         session=session,
     )
+    held_to = None if conditions is None else parse(conditions, field="conditions")
+    if held_to is not None:
+        _check_conditions(held_to)
     stated = seed_belief(
-        proposition,
+        proposition.strip(),
         owner_id=ctx.owner,
         mode=mode,
         domain=domain,
         known_at=ctx.now,
-        conditions=None if conditions is None else as_text(parse(conditions, field="conditions")),
+        conditions=None if held_to is None else as_text(held_to),
         claims=claims,
         reference=reference,
     )
     with ctx.writing() as transaction:
-        held, replayed = state_belief(transaction, stated, recorded_at=ctx.now)
+        replayed = state_belief(transaction, stated, recorded_at=ctx.now)
+        held = _held(transaction.connection, stated, now=ctx.now)
     return AddedBelief(belief=seen(held, now=ctx.now), replayed=replayed)
 
 
-def state_belief(transaction: Transaction, belief: Belief, *, recorded_at: datetime) -> tuple[KeptBelief, bool]:
+def _held(connection: Connection, belief: Belief, *, now: datetime) -> KeptBelief:
+    """A belief as it stands now, whatever future the store may hold."""
+    if is_current(connection, belief.owner_id, Horizon(as_of=now)):
+        found = stored.belief(connection, belief.owner_id, belief.id)
+    else:
+        then = beliefs_at(connection, belief.owner_id, belief.mode, Horizon(as_of=now)).beliefs
+        found = next((each for each in then if each.standing.belief.id == belief.id), None)
+    return found or kept_belief(Standing(belief=belief))
+
+
+def _check_conditions(conditions: Condition) -> None:
+    """Refuse what no trade could meet: conditions are held against the context at entry."""
+    for comparison in comparisons(conditions):
+        if comparison.field not in AT_ENTRY:
+            told = f"{comparison.field!r} is not part of the context in which a trade is entered"
+            raise Invalid(f"{told}; known there: {', '.join(sorted(AT_ENTRY))}", field="conditions")
+        if comparison.op.startswith("crosses"):
+            raise Invalid(
+                "a crossing is between two ticks, and an entry is at one; compare instead", field="conditions"
+            )
+
+
+def state_belief(transaction: Transaction, belief: Belief, *, recorded_at: datetime) -> bool:
     """Keep a belief that somebody states, with the evidence known after it; whether it was there before."""
     connection, owner = transaction.connection, belief.owner_id
     former = stored.stated_belief(connection, owner, belief.id)
@@ -152,10 +184,7 @@ def state_belief(transaction: Transaction, belief: Belief, *, recorded_at: datet
             remake_beliefs(transaction, owner, belief.mode)
         else:
             transaction.derive(stored.BELIEFS, [kept_belief(Standing(belief=belief))])
-    held = stored.belief(connection, owner, belief.id)
-    if held is None:
-        raise NotFound(f"belief {belief.id!r} is stated and was not derived; run doctor", field="belief_id")
-    return held, former is not None
+    return former is not None
 
 
 @query(audience=("trader", "coach"))
@@ -211,7 +240,7 @@ def retire_belief(
             raise NotFound(f"no belief {belief_id!r}; list_beliefs shows them", field="belief_id")
         belief = held.standing.belief
         if belief.retired_at is not None:
-            return RetiredBelief(belief=seen(held, now=ctx.now), replayed=True)
+            return RetiredBelief(belief=seen(_held(connection, belief, now=ctx.now), now=ctx.now), replayed=True)
         fact = Retirement(owner_id=ctx.owner, belief_id=belief_id, reason=reason, known_at=ctx.now, recorded_at=ctx.now)
         transaction.add(stored.RETIREMENTS, fact)
         last = stored_memories.last_place(connection, ctx.owner, belief.mode)
@@ -220,9 +249,8 @@ def retire_belief(
         else:
             gone = replace(held.standing, belief=replace(belief, retired_at=ctx.now))
             transaction.derive(stored.BELIEFS, [kept_belief(gone)])
-        plans = every_open_plan(connection, ctx.owner, Horizon(as_of=ctx.now))
-        drop_plans(transaction, plans, belief_id, now=ctx.now, recorded_at=ctx.now)
-        after = stored.belief(connection, ctx.owner, belief_id) or held
+        drop_plans(transaction, ctx.owner, [belief_id], now=ctx.now)
+        after = _held(connection, held.standing.belief, now=ctx.now)
     return RetiredBelief(belief=seen(after, now=ctx.now), replayed=False)
 
 

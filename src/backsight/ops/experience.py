@@ -6,7 +6,7 @@ that was corrected or taken back: what it concerns is learned again from all epi
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backsight.core.audit import Finding
@@ -48,7 +48,7 @@ from backsight.core.memory.prospective import MOOD_BEGINS
 from backsight.core.memory.semantic import Belief, Domain, Evidence, Knowledge
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
-from backsight.ops.planning import note_outcomes, plan_for
+from backsight.ops.planning import drop_plans, note_outcomes, plan_for
 from backsight.ops.strategies import deployment_named
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -60,6 +60,8 @@ from backsight.store.transaction import Transaction
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 EVERYTHING = Horizon(as_of=FOREVER)
+HISTORY = timedelta(days=1)
+"""What is told later than this is history: it teaches, and makes no plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,16 +187,13 @@ def _told(
     """What was learned from an episode, with the plans that follow from it; `fed` where it may be evidence."""
     connection = transaction.connection
     told = stored.fed_by(connection, episode.owner_id, episode.id) if fed else []
-    mood = mood_at(connection, home, episode.known_at)
+    now = max(episode.known_at, episode.recorded_at)
+    mood = mood_at(connection, home, now)
     note_outcomes(transaction, home, episode, recorded_at=episode.recorded_at)
-    plans = plan_for(
-        transaction,
-        home,
-        [held for _, held in told],
-        mood,
-        now=episode.known_at,
-        recorded_at=episode.recorded_at,
-    )
+    drop_plans(transaction, home.owner_id, [belief.id for belief in retired], now=now)
+    plans: tuple[str, ...] = ()
+    if now - episode.known_at <= HISTORY:
+        plans = plan_for(transaction, home, [held for _, held in told], mood, now=now)
     return Learned(
         episode_id=episode.id,
         evidence=tuple(_change(each.evidence, held) for each, held in told),
@@ -212,7 +211,8 @@ def _learn_beliefs(transaction: Transaction, episode: Episode) -> semantic.Learn
     connection = transaction.connection
     owner, mode, domains = episode.owner_id, episode.mode, semantic.cells_of(episode)
     before = _knowledge(connection, episode, domains)
-    learned = semantic.learn(before, episode, holds=holds)
+    retired = stored.retirements(connection, owner, Horizon(as_of=episode.known_at)) if before.standings else {}
+    learned = semantic.learn_all((episode,), knowledge=before, holds=holds, retirements=retired)
     after, day = learned.knowledge, semantic.day_of(episode)
     transaction.derive(stored.CELLS, [kept_cell(d, after.cells[d], owner_id=owner, mode=mode) for d in domains])
     transaction.derive(
@@ -309,10 +309,10 @@ def see_equity(
         return
     row = account_row(last, fact, owner_id=owner, account_id=account_id)
     transaction.derive(stored.MOODS, [row])
-    if (row.drawdown_state or 0.0) >= MOOD_BEGINS:
+    now = max(fact.known_at, recorded_at)
+    if (row.drawdown_state or 0.0) >= MOOD_BEGINS and now - fact.known_at <= HISTORY:
         for home in stored_strategies.deployments_of(transaction.connection, owner, account_id):
-            mood = mood_at(transaction.connection, home, fact.known_at)
-            plan_for(transaction, home, [], mood, now=fact.known_at, recorded_at=recorded_at)
+            plan_for(transaction, home, [], mood_at(transaction.connection, home, now), now=now)
 
 
 def remake_account_moods(transaction: Transaction, owner: str, account_id: str) -> None:

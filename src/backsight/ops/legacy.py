@@ -108,7 +108,7 @@ def _belief(
     if first != told.id:
         left_out.append(Remark(table=PATTERNS, row=told.id, reason=f"says the same of the same domain as {first}"))
         return None
-    return state_belief(transaction, belief, recorded_at=ctx.now)[1]
+    return state_belief(transaction, belief, recorded_at=ctx.now)
 
 
 def _seeded(ctx: Context, told: LegacyBelief) -> Belief:

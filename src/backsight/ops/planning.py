@@ -1,6 +1,6 @@
 """Plans at work: which apply at a tick, which are made of what was learned, and what followed them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,6 +10,9 @@ from backsight.core.memory.affective import Mood
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import KeptBelief
 from backsight.core.memory.prospective import (
+    BELIEF_CREDIBILITY,
+    EXPIRES_AFTER,
+    MOOD_BEGINS,
     Checked,
     Plan,
     PlanEvent,
@@ -103,23 +106,18 @@ def look(
 
 
 def plan_for(
-    transaction: Transaction,
-    home: Deployment,
-    beliefs: Iterable[KeptBelief],
-    mood: Mood,
-    *,
-    now: datetime,
-    recorded_at: datetime,
+    transaction: Transaction, home: Deployment, beliefs: Iterable[KeptBelief], mood: Mood, *, now: datetime
 ) -> tuple[str, ...]:
-    """Make the plans that beliefs and the mood call for, and cancel those of beliefs that were retired."""
-    existing, _ = open_plans(transaction.connection, home, Horizon(as_of=now))
+    """Make the plans that beliefs and the mood of a deployment call for, where none bars them."""
+    connection = transaction.connection
+    credible = [each for each in beliefs if each.posterior.credibility >= BELIEF_CREDIBILITY]
+    if not credible and mood.drawdown_state < MOOD_BEGINS:
+        return ()
+    existing = [plan for plan in _ever(connection, home, now) if _bars_another(plan, now)]
     made: list[Plan] = []
-    for each in beliefs:
-        belief = each.standing.belief
-        if belief.retired_at is not None:
-            drop_plans(transaction, existing, belief.id, now=now, recorded_at=recorded_at)
+    for each in credible:
         plan = plan_from_belief(
-            belief,
+            each.standing.belief,
             credibility=each.posterior.credibility,
             n=each.posterior.n,
             now=now,
@@ -129,19 +127,35 @@ def plan_for(
         made += [] if plan is None else [plan]
     of_mood = plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=existing)
     made += [] if of_mood is None else [of_mood]
-    for plan in made:
-        row = kept(plan)
-        if stored.plan(transaction.connection, home.owner_id, row.id) is None:
-            transaction.add(stored.PLANS, row)
-    return tuple(plan.id for plan in made)
+    new = [plan for plan in made if stored.plan(connection, home.owner_id, plan.id) is None]
+    for plan in new:
+        transaction.add(stored.PLANS, kept(plan))
+    return tuple(plan.id for plan in new)
 
 
-def drop_plans(
-    transaction: Transaction, plans: Iterable[Plan], belief_id: str, *, now: datetime, recorded_at: datetime
-) -> None:
-    """Cancel the plans that came from a belief, since it is retired."""
-    for plan in plans:
-        if plan.status == "active" and Source(kind="semantic", id=belief_id) in plan.sources:
+def _ever(connection: Connection, home: Deployment, now: datetime) -> list[Plan]:
+    """All plans that ever bore on a deployment, as they stand."""
+    horizon = Horizon(as_of=now)
+    rows = stored.plans(connection, home.owner_id, horizon)
+    events = stored.events_of(connection, home.owner_id, horizon, [row.id for row in rows])
+    plans = (plan_at(read_plan(row), events) for row in rows)
+    return [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
+
+
+def _bars_another(plan: Plan, now: datetime) -> bool:
+    """Whether no other plan is to be made from the same source: it is in force, or the owner cancelled it lately."""
+    until = plan.expires_at or (None if plan.status == "active" else plan.known_at + EXPIRES_AFTER)
+    return plan.status in ("active", "cancelled") and (until is None or now < until)
+
+
+def drop_plans(transaction: Transaction, owner: str, beliefs: Collection[str], *, now: datetime) -> None:
+    """Cancel the plans of any deployment that came from these beliefs, since they are retired."""
+    if not beliefs:
+        return
+    gone = {Source(kind="semantic", id=belief_id) for belief_id in beliefs}
+    for plan in every_open_plan(transaction.connection, owner, Horizon(as_of=now)):
+        in_force = plan.status == "active" and (plan.expires_at is None or now < plan.expires_at)
+        if in_force and not gone.isdisjoint(plan.sources):
             transaction.add(stored.PLAN_EVENTS, cancel(plan, now=now, note="its belief was retired"))
 
 

@@ -281,7 +281,7 @@ def settle_plan(
     followed: Annotated[Flag, "Whether you did what it said."],
     note: Annotated[Reason | None, "What you make of it."] = None,
 ) -> SettledPlan:
-    """Close the account of a plan: what followed it, and did following it help?
+    """Settle a plan: what followed it, and whether following it helped.
 
     What followed are the outcomes of trades made while it held or, for a skip, of the calls that were not traded.
     Whether it helped is said only where ten outcomes and their interval tell.

@@ -88,7 +88,7 @@ class Behavior:
     habits: Habits
     drift: tuple[Drift, ...]
     versions: tuple[VersionShare, ...]
-    """The versions whose trades are pooled here."""
+    """All closed trades of the strategy in the symbol, by version: they are pooled."""
     known_at: datetime
     """When the last trade became known."""
 

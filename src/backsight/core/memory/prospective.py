@@ -631,12 +631,12 @@ def plan_from_belief(
     """The plan that a belief makes, once credible (≥ .9) on enough episodes (≥ 20); None where it makes none.
 
     Where it claims a worse rate, trades in its domain are skipped; where a better one, confidence is raised by a
-    fifth. While a plan from the same belief is active there is no second one.
+    fifth. `existing` are the plans that bar another one from the same belief.
     """
     if credibility < BELIEF_CREDIBILITY or n < BELIEF_EPISODES or belief.retired_at is not None:
         return None
     source = Source(kind="semantic", id=belief.id)
-    if any(plan.status == "active" and source in plan.sources for plan in existing):
+    if any(source in plan.sources for plan in existing):
         return None
     condition = _condition_of(belief)
     if condition is None:
@@ -661,7 +661,7 @@ def plan_from_mood(
 ) -> Plan | None:
     """The plan that a deep drawdown makes: from a drawdown state of .75 on half the size, until it is below .5.
 
-    None above that, and while a plan from the mood of this deployment is active.
+    None above that, and where one of the `existing` plans is from the mood of this deployment.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, tzinfo=UTC)
@@ -690,8 +690,7 @@ def plan_from_mood(
 
 
 def _is_of_mood(plan: Plan, deployment_id: str | None) -> bool:
-    of_mood = any(source.kind == "affective" for source in plan.sources)
-    return plan.status == "active" and plan.deployment_id == deployment_id and of_mood
+    return plan.deployment_id == deployment_id and any(source.kind == "affective" for source in plan.sources)
 
 
 def _condition_of(belief: Belief) -> object | None:

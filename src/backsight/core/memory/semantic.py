@@ -66,6 +66,12 @@ class Domain:
         """How many dimensions it names besides the strategy."""
         return sum(getattr(self, name) is not None for name in DIMENSIONS)
 
+    @property
+    def wider(self) -> tuple["Domain", ...]:
+        """The domains that name one of its two dimensions; none where it names one itself."""
+        named = [name for name in DIMENSIONS if getattr(self, name) is not None]
+        return tuple(replace(self, **{name: None}) for name in named) if len(named) > 1 else ()
+
     def matches(self, episode: Episode) -> bool:
         """Whether the episode lies in the domain; one that lacks a dimension lies in no part of it."""
         return _lies_in(self, _place_of(episode))
@@ -434,6 +440,8 @@ class Difference:
     error: float
     days: int
     p: float
+    least: float
+    """1 / (m + 2), m the trades of the rest: what never or always happened there may yet happen."""
 
 
 def difference(cell: Cell, strategy: Cell) -> Difference | None:
@@ -458,7 +466,7 @@ def difference(cell: Cell, strategy: Cell) -> Difference | None:
     clustered = _clustered(cell, strategy, rate, elsewhere) * days / (days - 1)
     error = math.sqrt(max(clustered, pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)))
     p = t_two_sided((rate - elsewhere) / error, freedom=days - 1) if error else 1.0
-    return Difference(rate=rate, elsewhere=elsewhere, error=error, days=days, p=p)
+    return Difference(rate=rate, elsewhere=elsewhere, error=error, days=days, p=p, least=1.0 / (m + 2))
 
 
 def _days_of_rest(cell: Cell, strategy: Cell) -> int:
@@ -765,18 +773,27 @@ class _Draft:
             self._retired.append(name)
 
     def _look(self, looked_at: _OpenCell, *, strategy: _OpenCell, at: datetime) -> None:
-        """Induce a belief from a cell that differs from the rest, unless one is held already."""
+        """Induce a belief from a cell that differs from the rest, unless one is held or was retired by the owner."""
         domain, cell = looked_at.domain, looked_at.closed()
+        if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
+            return  # the same trades, told by one dimension less
         found = difference(cell, strategy.closed())
         if found is None or found.p >= level_of_look(cell.tally.n, cells=self._seen[domain.width]):
             return
-        if any(belief.source == "induced" and _is_live(belief, at=at) for belief in self._held_on(domain)):
-            return
         belief = _induce(self._start, domain, cell, found, at=at)
+        if any(self._forbids(held, belief, at=at) for held in self._held_on(domain)):
+            return
         belief = replace(belief, retired_at=self._retirements.get(belief.id))
         self._induced.append(belief.id)
         days = tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS])
         self._hold(Standing(belief=belief, founding=cell.tally, days=days))
+
+    def _forbids(self, held: Belief, belief: Belief, *, at: datetime) -> bool:
+        """Whether a belief is not to be induced beside one of its domain: that one lives, or the owner retired it."""
+        if held.source != "induced":
+            return False
+        said = self._retirements.get(held.id)
+        return _is_live(held, at=at) or (said is not None and said <= at and held.claims == belief.claims)
 
     def _held_on(self, domain: Domain) -> Iterator[Belief]:
         for name, standing in self._standings.items():
@@ -806,7 +823,7 @@ def _induce(knowledge: Knowledge, domain: Domain, cell: Cell, found: Difference,
         domain=domain,
         conditions=None,
         claims=claims,
-        reference=found.elsewhere,
+        reference=min(max(found.elsewhere, found.least), 1.0 - found.least),
         source="induced",
         prior_alpha=INDUCED_PRIOR[0],
         prior_beta=INDUCED_PRIOR[1],
