@@ -86,13 +86,6 @@ class Domain:
         return canonical_json({name: value for name, value in held.items() if value is not None})
 
 
-def value_of(episode: Episode, dimension: str) -> str | None:
-    """What an episode has in one of the five dimensions; None where that is not known."""
-    holder = episode if dimension in ("symbol", "direction") else episode.context
-    value: str | None = getattr(holder, dimension)
-    return value
-
-
 _Place = tuple[str, tuple[str | None, ...]]
 """An episode's strategy and what it has in `DIMENSIONS`, in their order: its cells and beliefs follow from it."""
 
