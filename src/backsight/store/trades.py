@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import takewhile
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
 
@@ -139,8 +140,9 @@ def _closed(c: Columns) -> list[ColumnElement[bool]]:
 
 
 _CLOSES = known_asked(TRADES, ["exit_tick_at", "pnl", "id"], _closed).order_by(desc("exit_tick_at"), desc("id"))
-_FEW = 64
-"""Closes that are read at first: a day and a losing streak are seldom longer."""
+_FEW = (12, 200, None)
+"""Closes that are read at first, then, then all: a day and a losing streak are seldom longer."""
+_LATEST = [_CLOSES.limit(few) for few in _FEW]
 _OPEN = (
     select(TRADES.table)
     .where(TRADES.table.c.owner_id == OWNED, TRADES.table.c.account_id == bindparam("account"))
@@ -164,11 +166,12 @@ _LEFT_OPEN = (
 def closes(connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime) -> list[Close]:
     """The closes of a deployment from an instant on, and before it those since the last win, oldest first."""
     values = asked(owner, horizon, deployment=deployment_id)
-    rows = connection.execute(_CLOSES.limit(_FEW), values).all()
-    found = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, rows))
-    if len(found) == _FEW:
-        rows = connection.execute(_CLOSES, values).all()
+    found: list[Any] = []
+    for statement, few in zip(_LATEST, _FEW, strict=True):
+        rows = connection.execute(statement, values)
         found = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, rows))
+        if few is None or len(found) < few:
+            break
     return [Close(at=row.exit_tick_at, net=row.pnl) for row in reversed(found)]
 
 
