@@ -332,15 +332,12 @@ def test_units_are_settled_apart_and_what_has_none_is_counted() -> None:
     assert settlement.without_outcome == 1
 
 
-def test_a_settlement_follows_from_the_outcomes_that_were_told_each_episode_once() -> None:
+def test_a_settlement_follows_from_the_episodes_as_they_stand_each_once() -> None:
     plan = a_plan()
-    told = [(0, "a", 1.0), (1, "b", 2.0), (2, "a", -1.0)]
-    events = [
-        event_of(plan, "outcome", now=T0 + hour * HOUR, episode_id=episode, outcome=Outcome(value=value, unit="R"))
-        for hour, episode, value in told
-    ]
-    settlement = settlement_of(plan, [*reversed(events), cancel(plan, now=T0)], followed=True)
-    assert settlement == settle(plan, followed=True, outcomes=outcomes(2.0, -1.0))
+    events = [event_of(plan, "outcome", now=T0 + n * HOUR, episode_id=name) for n, name in enumerate("abac")]
+    two, lost = outcomes(2.0, -1.0)
+    settlement = settlement_of(plan, [*events, cancel(plan, now=T0)], {"b": two, "a": lost}, followed=True)
+    assert settlement == settle(plan, followed=True, outcomes=[two, lost])
 
 
 def test_a_credible_belief_that_its_domain_is_worse_skips_it() -> None:

@@ -148,6 +148,8 @@ class Verdict:
     holds: bool
     missing: tuple[str, ...] = ()
     """In the order of the condition; `former price` is the price at the tick before, which a crossing needs."""
+    unknown: bool = False
+    """Whether what is missing decides: it may hold, and may not."""
 
 
 def parse(value: object, *, field: str = "condition") -> Condition:
@@ -253,16 +255,16 @@ def evaluate(
 
     >>> calm = parse({"not": {"field": "volatility_regime", "op": "in", "value": ["high", "extreme"]}})
     >>> evaluate(calm, {"volatility_regime": "low"}), evaluate(calm, {})
-    (Verdict(holds=True, missing=()), Verdict(holds=False, missing=('volatility_regime',)))
+    (Verdict(holds=True, missing=(), unknown=False), Verdict(holds=False, missing=('volatility_regime',), unknown=True))
     >>> broke_out = parse({"field": "price", "op": "crosses_above", "value": 2400})
     >>> evaluate(broke_out, {"price": 2401.0}, former_values={"price": 2400.0}).holds
     True
     >>> evaluate(broke_out, {"price": 2401.0})
-    Verdict(holds=False, missing=('former price',))
+    Verdict(holds=False, missing=('former price',), unknown=True)
     """
     missing: dict[str, None] = {}
     truth = _truth(condition, values, former_values or {}, missing)
-    return Verdict(holds=truth is True, missing=tuple(missing))
+    return Verdict(holds=truth is True, missing=tuple(missing), unknown=truth is None)
 
 
 def values_of(

@@ -41,6 +41,14 @@ class Order:
         return "long" if self.quantity > 0 else "short"
 
 
+def entry_direction(order: Order, before: "BrokerSnapshot") -> Direction | None:
+    """Which way an order would enter or add; None where it only leaves a position or moves its levels."""
+    held = (position for position in before.portfolio.positions if position.symbol == order.symbol)
+    against = sum(position.size for position in held if position.direction != order.direction)
+    leaves = order.reduce_only or abs(order.quantity) <= against
+    return None if leaves else order.direction
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedFill:
     """An execution, a funding payment, a fee or a transfer, as a broker reports it."""

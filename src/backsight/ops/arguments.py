@@ -39,6 +39,12 @@ def _plain(text: str) -> str:
     return text
 
 
+def _worded(text: str) -> str:
+    if not _plain(text).strip():
+        raise ValueError("is blank; give some text")
+    return text
+
+
 def _one_line(text: str) -> str:
     if text != text.strip() or not _plain(text).isprintable():
         raise ValueError("has spaces around it or control characters; give one clean line")
@@ -68,7 +74,7 @@ Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterVal
 Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
 Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_plain)]
-Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_plain)]
+Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_worded)]
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
 Lines = Annotated[list[Prose], Field(max_length=100)]

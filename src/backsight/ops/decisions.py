@@ -7,6 +7,7 @@ from typing import Annotated
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
+from backsight.core.market import Bar
 from backsight.core.memory.episodic import Episode, Retrieval, resolved
 from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
@@ -47,6 +48,9 @@ STATED = (
     "context",
 )
 """What a call says that its outcome does not change."""
+
+
+GIVEN_UP = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +157,11 @@ def keep_retrievals(
 
 
 def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorded_at: datetime) -> None:
-    """Judge the calls whose horizon is over by an instant, as far as the bars that are stored reach."""
-    for call in stored.calls_due(transaction.connection, owner, by):
+    """Judge the calls whose horizon is over by an instant, as far as the bars that are stored reach.
+
+    One that cannot be judged within a month is not tried again at every tick.
+    """
+    for call in stored.calls_due(transaction.connection, owner, since=by - GIVEN_UP, by=by):
         judged = _judged(transaction.connection, call, recorded_at=recorded_at)
         if judged is not None and judged.known_at <= by:
             transaction.revise(stored.EPISODES, judged)
@@ -165,37 +172,49 @@ def _judged(connection: Connection, call: Episode, *, recorded_at: datetime) -> 
     began, ends = call.opened_at, call.ended_at
     if began is None:
         return None
-    start = call.entry_price or _price(connection, call.owner_id, call.symbol, began)
-    end = _price_when_known(connection, call.owner_id, call.symbol, ends)
-    if not start or end is None:
+    own = _moved(connection, call.owner_id, call.symbol, began, ends, stated=call.entry_price)
+    against = None if call.benchmark is None else _moved(connection, call.owner_id, call.benchmark, began, ends)
+    if own is None or (call.benchmark is not None and against is None):
         return None
-    against, known_at = None, end[1]
-    if call.benchmark is not None:
-        first = _price(connection, call.owner_id, call.benchmark, began)
-        last = _price_when_known(connection, call.owner_id, call.benchmark, ends)
-        if not first or last is None:
-            return None
-        against, known_at = (first, last[0]), max(known_at, last[1])
     return resolved(
-        call, entry_price=start, exit_price=end[0], benchmark=against, known_at=known_at, recorded_at=recorded_at
+        call,
+        entry_price=own.first,
+        exit_price=own.last,
+        benchmark=None if against is None else (against.first, against.last),
+        known_at=own.known_at if against is None else max(own.known_at, against.known_at),
+        recorded_at=recorded_at,
     )
 
 
-def _price(connection: Connection, owner: str, symbol: str, at: datetime) -> float | None:
-    """The close of the bar that closed last by an instant, the finest of several."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moved:
+    """The prices at both ends of a horizon, and when the last one was known."""
+
+    first: float
+    last: float
+    known_at: datetime
+
+
+def _moved(
+    connection: Connection, owner: str, symbol: str, began: datetime, ends: datetime, *, stated: float | None = None
+) -> _Moved | None:
+    """How a price moved over a horizon; where no bar closed in it, not at all."""
+    told = stored_bars.first_close_from(connection, owner, symbol, ends)
+    before, last = (_last_bar(connection, owner, symbol, at) for at in (began, ends))
+    first = stated or (None if before is None else before.close)
+    if told is None or last is None or not first:
+        return None
+    return _Moved(first=first, last=last.close if last.closes_at > began else first, known_at=max(ends, told))
+
+
+def _last_bar(connection: Connection, owner: str, symbol: str, at: datetime) -> Bar | None:
+    """The bar that closed last by an instant, the finest of several."""
     counts = dict.fromkeys(stored_bars.intervals(connection, owner, symbol), 1)
     if not counts:
         return None
     found = stored_bars.last_bars(connection, owner, Horizon(as_of=at), symbol=symbol, counts=counts)
     lasts = [series[-1] for series in found.values() if series]
-    return max(lasts, key=lambda bar: (bar.closes_at, -bar.interval_seconds)).close if lasts else None
-
-
-def _price_when_known(connection: Connection, owner: str, symbol: str, at: datetime) -> tuple[float, datetime] | None:
-    """The price of an instant, and when a bar told that there was no later one before it."""
-    told = stored_bars.first_close_from(connection, owner, symbol, at)
-    price = _price(connection, owner, symbol, at)
-    return None if told is None or price is None else (price, max(at, told))
+    return max(lasts, key=lambda bar: (bar.closes_at, -bar.interval_seconds), default=None)
 
 
 def _due(now: datetime, hours: float) -> datetime:

@@ -11,8 +11,8 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import KeptBelief
 from backsight.core.memory.prospective import (
     BELIEF_CREDIBILITY,
-    EXPIRES_AFTER,
     MOOD_BEGINS,
+    MOOD_ENDS,
     Checked,
     Plan,
     PlanEvent,
@@ -24,12 +24,14 @@ from backsight.core.memory.prospective import (
     in_scope,
     joined,
     kept,
+    numbered,
     plan_at,
     plan_from_belief,
     plan_from_mood,
     read_plan,
 )
 from backsight.core.strategies import Deployment
+from backsight.store import experience as stored_experience
 from backsight.store import plans as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -63,11 +65,14 @@ def every_open_plan(connection: Connection, owner: str, horizon: Horizon) -> lis
     return [plan_at(read_plan(row), events) for row in rows]
 
 
-def plans_held(connection: Connection, home: Deployment, symbol: str, at: datetime) -> list[Plan]:
-    """The plans of a deployment that held in a symbol at an instant, as the looks until then told."""
-    plans, events = open_plans(connection, home, Horizon(as_of=at))
-    by_symbol, without = holding_of(events, symbol=symbol), holding_of(events, symbol=None)
-    looked_at = {event.plan_id for event in events if event.symbol == symbol}
+def plans_held(
+    connection: Connection, home: Deployment, symbol: str, at: datetime, *, seen_at: datetime | None = None
+) -> list[Plan]:
+    """The plans of a deployment that held in a symbol at an instant, as its looks until then told."""
+    plans, events = open_plans(connection, home, Horizon(as_of=at, seen_at=seen_at))
+    by_symbol = holding_of(events, symbol=symbol, deployment_id=home.id)
+    without = holding_of(events, symbol=None, deployment_id=home.id)
+    looked_at = {event.plan_id for event in events if event.symbol == symbol and event.deployment_id == home.id}
     return [
         plan
         for plan in plans
@@ -94,15 +99,26 @@ def look(
     say = partial(check, now=now, former_values=former_values, recorded_at=recorded_at)
     unnamed = {name: value for name, value in values.items() if name != "symbol"}
     found = joined(
-        say(general, unnamed, holding=holding_of(events, symbol=None)),
-        say([plan for plan in plans if plan.is_of_market], values, holding=holding_of(events, symbol=symbol)),
+        say(general, unnamed, holding=holding_of(events, symbol=None, deployment_id=home.id)),
+        say(
+            [plan for plan in plans if plan.is_of_market],
+            values,
+            holding=holding_of(events, symbol=symbol, deployment_id=home.id),
+        ),
     )
-    known = {event.id for event in events}
-    new = [event for event in (*found.rising, *found.falling, *found.expired) if event.id not in known]
+    new = [
+        numbered(event, sequence=count_of(events, event.plan_id), deployment_id=home.id)
+        for event in (*found.rising, *found.falling, *found.expired)
+    ]
     for event in new:
         transaction.add(stored.PLAN_EVENTS, event)
     told = (*events, *new)
     return Looked(plans=tuple(plan_at(plan, new) for plan in plans), found=found, events=told)
+
+
+def count_of(events: Iterable[PlanEvent], plan_id: str) -> int:
+    """How many events were told of a plan: the next one's number."""
+    return sum(event.plan_id == plan_id for event in events)
 
 
 def plan_for(
@@ -113,7 +129,8 @@ def plan_for(
     credible = [each for each in beliefs if each.posterior.credibility >= BELIEF_CREDIBILITY]
     if not credible and mood.drawdown_state < MOOD_BEGINS:
         return ()
-    existing = [plan for plan in _ever(connection, home, now) if _bars_another(plan, now)]
+    ever = _ever(connection, home, now)
+    bars = [plan for plan in ever if plan.status != "expired" and (plan.expires_at is None or now < plan.expires_at)]
     made: list[Plan] = []
     for each in credible:
         plan = plan_from_belief(
@@ -122,10 +139,11 @@ def plan_for(
             n=each.posterior.n,
             now=now,
             deployment_id=home.id,
-            existing=existing,
+            existing=bars,
         )
         made += [] if plan is None else [plan]
-    of_mood = plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=existing)
+    felt = [plan for plan in bars if plan.status == "active" or not _recovered(connection, home, plan)]
+    of_mood = plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=felt)
     made += [] if of_mood is None else [of_mood]
     new = [plan for plan in made if stored.plan(connection, home.owner_id, plan.id) is None]
     for plan in new:
@@ -142,10 +160,11 @@ def _ever(connection: Connection, home: Deployment, now: datetime) -> list[Plan]
     return [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
 
 
-def _bars_another(plan: Plan, now: datetime) -> bool:
-    """Whether no other plan is to be made from the same source: it is in force, or the owner cancelled it lately."""
-    until = plan.expires_at or (None if plan.status == "active" else plan.known_at + EXPIRES_AFTER)
-    return plan.status in ("active", "cancelled") and (until is None or now < until)
+def _recovered(connection: Connection, home: Deployment, plan: Plan) -> bool:
+    """Whether the account has come out of the drawdown in which a plan was made and put away."""
+    return stored_experience.was_above_water(
+        connection, home.owner_id, home.account_id, since=plan.known_at, below=MOOD_ENDS
+    )
 
 
 def drop_plans(transaction: Transaction, owner: str, beliefs: Collection[str], *, now: datetime) -> None:
@@ -156,7 +175,9 @@ def drop_plans(transaction: Transaction, owner: str, beliefs: Collection[str], *
     for plan in every_open_plan(transaction.connection, owner, Horizon(as_of=now)):
         in_force = plan.status == "active" and (plan.expires_at is None or now < plan.expires_at)
         if in_force and not gone.isdisjoint(plan.sources):
-            transaction.add(stored.PLAN_EVENTS, cancel(plan, now=now, note="its belief was retired"))
+            told = stored.events_of(transaction.connection, owner, Horizon(as_of=now), [plan.id])
+            event = cancel(plan, now=now, note="its belief was retired")
+            transaction.add(stored.PLAN_EVENTS, numbered(event, sequence=len(told)))
 
 
 def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, *, recorded_at: datetime) -> None:
@@ -168,6 +189,9 @@ def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, 
         skipped = plan.action.kind == "skip_trade"
         if episode.kind == "call" and not skipped:
             continue
+        told = stored.events_of(connection, home.owner_id, Horizon(as_of=episode.known_at), [plan.id])
+        if any(event.kind == "outcome" and event.episode_id == episode.id for event in told):
+            continue
         event = event_of(
             plan,
             "outcome",
@@ -177,5 +201,4 @@ def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, 
             outcome=episode.outcome,
             followed=episode.kind == "call" if skipped else None,
         )
-        if stored.event(connection, home.owner_id, event.id) is None:
-            transaction.add(stored.PLAN_EVENTS, event)
+        transaction.add(stored.PLAN_EVENTS, numbered(event, sequence=len(told), deployment_id=home.id))

@@ -23,14 +23,16 @@ from backsight.core.memory.prospective import (
     in_scope,
     kept,
     make_plan,
+    numbered,
     plan_at,
     read_plan,
     settled,
     settlement_of,
 )
-from backsight.core.orders import BrokerSnapshot, Order
+from backsight.core.orders import BrokerSnapshot, Order, entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import Outcome
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
@@ -50,9 +52,10 @@ from backsight.ops.context import Context
 from backsight.ops.experience import mood_at
 from backsight.ops.market import context_at, recent_bars
 from backsight.ops.operation import command, query
-from backsight.ops.planning import look, open_plans
+from backsight.ops.planning import count_of, look, open_plans
 from backsight.ops.state import the_deployment
 from backsight.ops.strategies import deployment_named
+from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -205,7 +208,8 @@ def check_active_plans(
             raise NotFound("nothing is deployed yet; deploy a strategy first", field="deployment")
         plans, told = open_plans(connection, home, Horizon(as_of=ctx.now))
         mood = mood_at(connection, home, ctx.now)
-        about = partial(values_of, mood=mood, strategy=home.strategy_name, symbol=symbol, direction=direction)
+        about_symbol = symbol or (None if current_context is None else current_context.symbol)
+        about = partial(values_of, mood=mood, strategy=home.strategy_name, symbol=about_symbol, direction=direction)
         looked = look(
             transaction,
             home,
@@ -213,7 +217,7 @@ def check_active_plans(
             told,
             about(now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event),
             former_values=None if former_context is None else about(context=former_context),
-            symbol=symbol,
+            symbol=about_symbol,
             now=ctx.now,
             recorded_at=ctx.now,
         )
@@ -268,7 +272,7 @@ def cancel_plan(
             return CancelledPlan(plan=_seen(row, events), replayed=True)
         if plan.status != "active":
             raise Conflict(f"it is {plan.status} already; only an active plan can be cancelled", field="plan_id")
-        event = cancel(plan, now=ctx.now, note=reason)
+        event = numbered(cancel(plan, now=ctx.now, note=reason), sequence=count_of(events, plan_id))
         transaction.add(stored.PLAN_EVENTS, event)
     return CancelledPlan(plan=_seen(row, [*events, event]), replayed=False)
 
@@ -292,13 +296,22 @@ def settle_plan(
         plan = plan_at(read_plan(row), events)
         told = next((event for event in events if event.kind == "settled"), None)
         if told is None:
-            event = settled(plan, followed=followed, now=ctx.now, note=note)
+            event = numbered(settled(plan, followed=followed, now=ctx.now, note=note), sequence=len(events))
             transaction.add(stored.PLAN_EVENTS, event)
             events.append(event)
         elif told.followed != followed:
             raise Conflict("it is settled the other way already; a plan is settled once", field="followed")
-    settlement = settlement_of(plan, events, followed=followed)
+        outcomes = _outcomes(transaction.connection, ctx, events)
+    settlement = settlement_of(plan, events, outcomes, followed=followed)
     return SettledPlan(plan=_seen(row, events), settlement=settlement, replayed=told is not None)
+
+
+def _outcomes(connection: Connection, ctx: Context, events: list[PlanEvent]) -> dict[str, Outcome | None]:
+    """The outcomes, as they stand, of the episodes that events tell of."""
+    named = {event.episode_id for event in events if event.kind == "outcome" and event.episode_id is not None}
+    now = Horizon(as_of=ctx.now)
+    found = (stored_memories.episode(connection, ctx.owner, each, now) for each in sorted(named))
+    return {episode.id: episode.outcome for episode in found if episode is not None}
 
 
 def look_at_tick(
@@ -320,7 +333,7 @@ def look_at_tick(
     about = partial(_values, transaction.connection, home, market=market)
     found: list[Checked] = []
     for symbol in dict.fromkeys(symbols or [None]):
-        direction = proposal.direction if proposal is not None and proposal.symbol == symbol else None
+        direction = None if proposal is None or proposal.symbol != symbol else entry_direction(proposal, before)
         looked = look(
             transaction,
             home,

@@ -412,7 +412,9 @@ def get_trade_reflection(
         fed = beliefs_fed(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)
         home = deployment_named(connection, ctx.owner, trade.deployment_id)
         began = trade.opened_at
-        held = [] if began is None else plans_held(connection, home, trade.symbol, began)
+        held = []
+        if began is not None:
+            held = plans_held(connection, home, trade.symbol, began, seen_at=horizon.seen_at)
     return TradeReflection(
         trade=trade,
         episode=episode,

@@ -273,6 +273,13 @@ def mood_row(connection: Connection, owner: str, account_id: str, strategy: str,
     return fetch_one(connection, MOODS, _MOOD, asked(owner, account=account_id, strategy=strategy, as_of=as_of))
 
 
+def was_above_water(connection: Connection, owner: str, account_id: str, *, since: datetime, below: float) -> bool:
+    """Whether an account's drawdown state was below a level at some look after an instant."""
+    c = MOODS.table.c
+    looks = owned(MOODS, owner, c.account_id == account_id, c.strategy_name == "", c.known_at > since)
+    return connection.execute(looks.where(c.drawdown_state < below).limit(1)).first() is not None
+
+
 def mood_rows(
     connection: Connection, owner: str, account_id: str, strategy: str, *, since: datetime, until: datetime
 ) -> list[MoodRow]:

@@ -35,10 +35,18 @@ def retrieved(connection: Connection, owner: str, episode_id: str, horizon: Hori
     return connection.execute(select(func.count()).select_from(RETRIEVALS.table).where(*mine)).scalar_one()
 
 
-def calls_due(connection: Connection, owner: str, by: datetime) -> list[Episode]:
-    """The calls whose horizon has ended and whose outcome is not known."""
-    c = EPISODES.table.c
-    return fetch(connection, EPISODES, owned(EPISODES, owner, c.due_at <= by).order_by(c.due_at, c.id))
+_DUE = (
+    select(EPISODES.table)
+    .where(EPISODES.table.c.owner_id == OWNED)
+    .where(EPISODES.table.c.due_at >= bindparam("since", type_=EPISODES.table.c.due_at.type))
+    .where(EPISODES.table.c.due_at <= bindparam("by", type_=EPISODES.table.c.due_at.type))
+    .order_by(EPISODES.table.c.due_at, EPISODES.table.c.id)
+)
+
+
+def calls_due(connection: Connection, owner: str, *, since: datetime, by: datetime) -> list[Episode]:
+    """The calls whose horizon ended between two instants and whose outcome is not known."""
+    return fetch(connection, EPISODES, _DUE, asked(owner, since=since, by=by))
 
 
 def episodes_with_outcome(

@@ -52,16 +52,11 @@ def events_of(connection: Connection, owner: str, horizon: Horizon, plans: Seque
         return []
     c = PLAN_EVENTS.table.c
     statement = owned(PLAN_EVENTS, owner, c.plan_id.in_(plans), *within(PLAN_EVENTS, horizon))
-    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.recorded_at, c.id))
-
-
-def event(connection: Connection, owner: str, event_id: str) -> PlanEvent | None:
-    """The event of this id."""
-    return fetch_one(connection, PLAN_EVENTS, owned(PLAN_EVENTS, owner, PLAN_EVENTS.table.c.id == event_id))
+    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.sequence, c.recorded_at, c.id))
 
 
 def events(connection: Connection, owner: str, horizon: Horizon) -> list[PlanEvent]:
     """What became of plans by then, in order."""
     c = PLAN_EVENTS.table.c
     statement = owned(PLAN_EVENTS, owner, *within(PLAN_EVENTS, horizon))
-    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.recorded_at, c.id))
+    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.sequence, c.recorded_at, c.id))

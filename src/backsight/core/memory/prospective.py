@@ -6,7 +6,6 @@ contradict each other; whoever calls it decides whether to record that.
 """
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -190,6 +189,10 @@ class PlanEvent:
     kind: PlanEventKind
     symbol: str | None
     """The instrument that the values were of, where they were of one."""
+    deployment_id: str | None = None
+    """Whose look it was."""
+    sequence: int = 0
+    """Order among the plan's events of one instant."""
     known_at: datetime
     recorded_at: datetime
     episode_id: str | None = None
@@ -217,7 +220,7 @@ class Checked:
     """By priority, the highest first; then the oldest."""
     rising: tuple[PlanEvent, ...]
     falling: tuple[PlanEvent, ...]
-    """Of conditions that held at the last check and no longer do."""
+    """Of conditions that held at the last check and surely no longer do; what is not known ends nothing."""
     """One for each plan whose condition holds now and did not at the last check."""
     expired: tuple[PlanEvent, ...]
     contradictions: tuple[Contradiction, ...]
@@ -403,13 +406,12 @@ def read_plan(row: KeptPlan) -> Plan:
     )
 
 
-def holding_of(events: Iterable[PlanEvent], *, symbol: str | None) -> frozenset[str]:
-    """The plans whose condition held at the last check of a symbol: they rose once more often than they fell."""
-    risen: Counter[str] = Counter()
-    for event in events:
-        if event.symbol == symbol and event.kind in ("rising", "falling"):
-            risen[event.plan_id] += 1 if event.kind == "rising" else -1
-    return frozenset(plan_id for plan_id, more in risen.items() if more > 0)
+def holding_of(events: Iterable[PlanEvent], *, symbol: str | None, deployment_id: str | None = None) -> frozenset[str]:
+    """The plans whose condition held when a deployment last looked at a symbol: their last edge was a rise."""
+    edges = (event for event in events if event.kind in ("rising", "falling"))
+    own = (event for event in edges if (event.symbol, event.deployment_id) == (symbol, deployment_id))
+    last = {event.plan_id: event.kind for event in sorted(own, key=_order)}
+    return frozenset(plan_id for plan_id, kind in last.items() if kind == "rising")
 
 
 def in_scope(plan: Plan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
@@ -450,7 +452,7 @@ def check(
     verdicts = {plan.id: evaluate(plan.condition, values, former_values=former_values) for plan in left}
     holds = [plan for plan in left if verdicts[plan.id].holds]
     begun = [plan for plan in holds if plan.id not in holding]
-    ended = [plan for plan in left if plan.id in holding and not verdicts[plan.id].holds]
+    ended = [plan for plan in left if plan.id in holding and not (verdicts[plan.id].holds or verdicts[plan.id].unknown)]
     applying = tuple(plan for plan in holds if plan.mode == "while_true" or plan.id not in holding)
     missing = {plan.id: _once_each(verdicts[plan.id].missing, ends[plan.id].missing) for plan in left}
     over = [plan for plan in known if ends[plan.id].holds]
@@ -540,10 +542,21 @@ def after_event(plan: Plan, event: PlanEvent) -> Plan:
 
 def plan_at(plan: Plan, events: Iterable[PlanEvent]) -> Plan:
     """The plan after all of its events, in whatever order they come; events of other plans do not count."""
-    for event in sorted(events, key=lambda each: (each.known_at, each.recorded_at, each.id)):
+    for event in sorted(events, key=_order):
         if event.plan_id == plan.id:
             plan = after_event(plan, event)
     return plan
+
+
+def _order(event: PlanEvent) -> tuple[datetime, int, datetime, str]:
+    return event.known_at, event.sequence, event.recorded_at, event.id
+
+
+def numbered(event: PlanEvent, *, sequence: int, deployment_id: str | None = None) -> PlanEvent:
+    """An event in its place among those of its plan, and whose look it was; its id derives from all of that."""
+    about = event.symbol or event.episode_id
+    named = (event.plan_id, event.kind, format_instant(event.known_at), about, deployment_id, sequence)
+    return replace(event, id=derive_id("plan_event", *named), sequence=sequence, deployment_id=deployment_id)
 
 
 def event_of(
@@ -608,15 +621,17 @@ def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) ->
     return Settlement(plan_id=plan.id, followed=followed, results=tuple(results), without_outcome=without)
 
 
-def settlement_of(plan: Plan, events: Iterable[PlanEvent], *, followed: bool) -> Settlement:
-    """The settlement that a plan's outcome events lead to; an episode that is told twice counts once, as told last.
+def settlement_of(
+    plan: Plan, events: Iterable[PlanEvent], episodes: Mapping[str, Outcome | None], *, followed: bool
+) -> Settlement:
+    """The settlement that a plan's outcome events lead to, by the outcomes of their episodes as they stand.
 
-    Of a skip that was followed, what counts are the calls not made; of one that was not, the trades made nevertheless.
+    An episode that was taken back is not among them. Of a skip that was followed, what counts are the calls not made;
+    of one that was not, the trades made nevertheless.
     """
-    told = sorted((event for event in events if event.plan_id == plan.id), key=lambda each: (each.known_at, each.id))
-    outcomes = (event for event in told if event.kind == "outcome" and event.followed in (None, followed))
-    by_episode = {event.episode_id or event.id: event.outcome for event in outcomes}
-    return settle(plan, followed=followed, outcomes=by_episode.values())
+    told = (event for event in events if event.plan_id == plan.id and event.kind == "outcome")
+    under = dict.fromkeys(event.episode_id or "" for event in told if event.followed in (None, followed))
+    return settle(plan, followed=followed, outcomes=[episodes[each] for each in under if each in episodes])
 
 
 def plan_from_belief(

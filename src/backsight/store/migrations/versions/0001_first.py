@@ -631,6 +631,8 @@ def upgrade() -> None:
         sa.Column("plan_id", TEXT, nullable=False),
         sa.Column("kind", TEXT, nullable=False),
         sa.Column("symbol", TEXT, nullable=True),
+        sa.Column("deployment_id", TEXT, nullable=True),
+        sa.Column("sequence", WHOLE, nullable=False),
         sa.Column("known_at", INSTANT, nullable=False),
         sa.Column("recorded_at", INSTANT, nullable=False),
         sa.Column("episode_id", TEXT, nullable=True),
