@@ -336,3 +336,10 @@ def test_a_call_is_of_the_deployment_and_its_strategy_or_of_the_implicit_one(mem
     assert sorted(names) == ["VolBreakout@main", "manual:VolBreakout"]
     with pytest.raises(Invalid, match="strategy_name: deployment 'VolBreakout@main' runs 'VolBreakout', not 'Fade'"):
         memory.record_decision(**CALL | {"strategy_name": "Fade"}, deployment="VolBreakout@main")
+
+
+def test_where_no_bar_closed_within_the_horizon_nothing_moved(memory: Memory, clock: FakeClock) -> None:
+    told(memory, clock, 0, bars(-3, 100.0, 90.0))
+    call = memory.record_decision(**CALL | {"price": 99.0, "horizon_hours": 2.0}).episode
+    told(memory, clock, 70, bars(68, 50.0))
+    assert result(memory, call) == 0.0

@@ -8,7 +8,7 @@ import pytest
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.market import Bar
-from backsight.core.orders import Order
+from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
@@ -420,3 +420,48 @@ def test_all_of_it_is_in_the_audit_chain_and_every_memory_follows_from_it(desk: 
     desk.memory.settle_plan(plan_id=plan, followed=False)
     assert desk.memory.verify_audit().intact
     assert desk.memory.doctor().healthy
+
+
+def test_what_a_tick_does_not_know_ends_no_plan(desk: Desk) -> None:
+    made(desk.memory, {"field": "hours_to_event", "op": "<", "value": 6}, HALVE)
+    for hours in (1, 2, 3):
+        desk.clock.at = at(hours)
+        seen = desk.memory.check_active_plans(deployment=HOME, hours_to_event=5.0 - hours, event_kind="FOMC")
+        assert len(seen.applying) == 1
+        desk.tick(hours)
+    assert desk.plan() == ("active", 1)
+
+
+def test_the_looks_of_one_deployment_say_nothing_of_another(desk: Desk) -> None:
+    desk.memory.save_strategy(name="Fade")
+    desk.memory.deploy(strategy_name="Fade", account="main")
+    plan = made(desk.memory, RANGING, HALVE)
+    check(desk, deployment="Fade@main")
+    desk.clock.advance(hours=1)
+    trades(desk, 1.0)
+    trades(desk, -1.0, deployment="Fade@main", strategy_name="Fade")
+    settled = desk.memory.settle_plan(plan_id=plan, followed=True).settlement
+    assert [(result.n, result.mean) for result in settled.results] == [(1, -1.0)]
+
+
+def test_a_mood_plan_that_was_cancelled_comes_back_only_with_the_next_drawdown(desk: Desk) -> None:
+    desk.tick(1)
+    desk.tick(2, equity=8_400.0)
+    (plan,) = desk.memory.list_plans().plans
+    desk.memory.cancel_plan(plan_id=plan.plan.id)
+    desk.tick(3, equity=8_300.0)
+    assert len(desk.memory.list_plans().plans) == 1
+    desk.tick(4, equity=10_100.0)
+    desk.tick(5, equity=8_000.0)
+    assert [each.status for each in desk.memory.list_plans().plans] == ["cancelled", "active"]
+
+
+def test_what_followed_is_counted_as_it_stands_when_the_plan_is_settled(desk: Desk) -> None:
+    plan = made(desk.memory, price("<", 200.0), HALVE)
+    desk.trade(1, 100.0)
+    fee = ReportedFill(id="late", at=at(2), sequence=9, kind="fee", symbol="BTC", fee=50.0)
+    desk.tick(3, before=a_snapshot(at=at(3), fills=[fee]))
+    (trade,) = desk.memory.list_trades(deployment=HOME).trades
+    assert trade.outcome is not None
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert (result.n, result.mean) == (1, trade.outcome.value)
