@@ -18,16 +18,20 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one command did to one row: the columns it set, by table and key."""
+    """What one command did to one row, by table and key."""
 
     table: str
     key: tuple[Cell, ...]
     """The key without its owner, who is the chain's."""
     set: Mapping[str, Cell] | None
-    """None: the row was taken back."""
+    """All columns of the row as it now is; None: the row was taken back."""
+    was: str | None = None
+    """The short hash of the row that it replaces, which a batch may have written; None where there was none."""
 
     def as_json(self) -> dict[str, object]:
-        return {"table": self.table, "key": list(self.key), "set": None if self.set is None else dict(self.set)}
+        told: dict[str, object] = {"table": self.table, "key": list(self.key)}
+        told["set"] = None if self.set is None else dict(self.set)
+        return told if self.was is None else {**told, "was": self.was}
 
 
 ITEM_LENGTH = 16

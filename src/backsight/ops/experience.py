@@ -117,7 +117,7 @@ def learn_trades(
 ) -> tuple[Learned, ...]:
     """Keep the episodes of closed trades and learn from them; say what that changed.
 
-    `withdrawn` are those that were taken back, since their trades are closed no longer.
+    `withdrawn` are those that were taken back, since their trades are closed no longer. Many at once: `learn_many`.
     """
     changes = [_Change(episode=episode, gone=True) for episode in withdrawn]
     in_order = not withdrawn
@@ -129,6 +129,32 @@ def learn_trades(
     if in_order:
         return tuple(_learn_one(transaction, change.episode) for change in taught)
     return _learn_again(transaction, taught)
+
+
+def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> None:
+    """Keep the episodes of many closed trades that are not there yet, and learn once from all of them."""
+    placed = _placed(transaction.connection, episodes)
+    transaction.add_all(stored_memories.EPISODES, placed)
+    _remake(transaction, [_Change(episode=episode) for episode in placed])
+
+
+def _placed(connection: Connection, episodes: Sequence[Episode]) -> list[Episode]:
+    """New episodes, each numbered among those of its instant."""
+    lasts = {mode: stored_memories.last_place(connection, owner, mode) for owner, mode in _modes(episodes)}
+    numbers: dict[tuple[Mode, datetime], int] = {}
+    placed: list[Episode] = []
+    for episode in sorted(episodes, key=lambda each: (each.known_at, each.ended_at, each.id)):
+        instant, last = (episode.mode, episode.known_at), lasts[episode.mode]
+        if instant not in numbers:
+            met = last is not None and last[0] >= episode.known_at
+            numbers[instant] = stored_memories.next_sequence(connection, episode.owner_id, *instant) if met else 0
+        placed.append(replace(episode, first_known_at=episode.known_at, sequence=numbers[instant]))
+        numbers[instant] += 1
+    return placed
+
+
+def _modes(episodes: Iterable[Episode]) -> set[tuple[str, Mode]]:
+    return {(episode.owner_id, episode.mode) for episode in episodes}
 
 
 def _kept(transaction: Transaction, episode: Episode) -> tuple[_Change, bool]:
@@ -326,18 +352,11 @@ def remake_account_moods(transaction: Transaction, owner: str, account_id: str) 
 def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[Learned, ...]:
     """Learn all again that some episodes concern."""
     connection = transaction.connection
-    before: dict[str, KeptBelief] = {}
-    after: dict[str, KeptBelief] = {}
-    for owner, mode in {(each.episode.owner_id, each.episode.mode) for each in changes}:
-        before |= _by_id(stored.beliefs(connection, owner, mode))
-        remake_beliefs(transaction, owner, mode)
-        after |= _by_id(stored.beliefs(connection, owner, mode))
-    drifted: dict[str, tuple[Drifted, ...]] = {}
-    for owner, mode, strategy in {_skill(each.episode) for each in changes}:
-        drifted[strategy] = remake_habits(transaction, owner, mode, strategy)
+    modes = _modes(change.episode for change in changes)
+    before = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
+    drifted = _remake(transaction, changes)
+    after = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
     homes = {change.episode.id: _home(connection, change.episode) for change in changes}
-    for home in {(each.account_id, each.strategy_name): each for each in homes.values()}.values():
-        remake_strategy_moods(transaction, home)
     induced = tuple(each.standing.belief for name, each in after.items() if name not in before)
     retired = tuple(each.standing.belief for each in after.values() if _newly_retired(each, before))
     return tuple(
@@ -358,6 +377,19 @@ def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[
         for change in changes
         if not change.gone
     )
+
+
+def _remake(transaction: Transaction, changes: Sequence[_Change]) -> dict[str, tuple[Drifted, ...]]:
+    """Make beliefs, habits and moods again that some episodes concern; the alarms of each strategy."""
+    for owner, mode in _modes(change.episode for change in changes):
+        remake_beliefs(transaction, owner, mode)
+    skills = {_skill(change.episode) for change in changes}
+    drifted = {strategy: remake_habits(transaction, owner, mode, strategy) for owner, mode, strategy in skills}
+    deployments = {change.episode.deployment_id: change.episode for change in changes}
+    homes = [_home(transaction.connection, episode) for episode in deployments.values()]
+    for home in {(each.account_id, each.strategy_name): each for each in homes}.values():
+        remake_strategy_moods(transaction, home)
+    return drifted
 
 
 def beliefs_at(

@@ -5,13 +5,14 @@ from typing import Annotated
 
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
-from backsight.core.memory.episodic import Episode, episode_of_trade
+from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.semantic import Belief, Domain, seed_belief
+from backsight.core.trades.trade import Trade
 from backsight.importers.legacy import PATTERNS, TRADES, LegacyBelief, LegacyReport, LegacyTrade, Remark, read_legacy
 from backsight.ops.arguments import Key, Name
 from backsight.ops.beliefs import state_belief
 from backsight.ops.context import Context
-from backsight.ops.experience import learn_trades
+from backsight.ops.experience import learn_many
 from backsight.ops.operation import command
 from backsight.ops.strategies import manual_deployment
 from backsight.ops.trades import Note, TradeTold
@@ -46,28 +47,25 @@ def migrate_legacy(
     read = read_legacy(path, timezone=timezone)
     left_out = list(read.report.left_out)
     with ctx.writing() as transaction:
-        episodes: list[Episode] = []
-        known = 0
-        for trade in read.trades:
-            episode = _trade(transaction, ctx, trade, left_out)
-            known += episode is None
-            episodes += [] if episode is None else [episode]
-        learn_trades(transaction, episodes)
+        found = [_trade(transaction, ctx, trade, left_out) for trade in read.trades]
+        trades = list({trade.id: trade for trade in found if trade is not None}.values())
+        transaction.add_all(stored.TRADES, trades)
+        learn_many(transaction, [episode_of_trade(trade) for trade in trades])
         named: dict[str, str] = {}
         stated = [_belief(transaction, ctx, belief, left_out, named) for belief in read.beliefs]
     unfit = len(left_out) - len(read.report.left_out)
     refused = sum(remark.table == TRADES for remark in left_out[len(read.report.left_out) :])
     return Migrated(
-        trades=len(episodes),
+        trades=len(trades),
         beliefs=stated.count(False),
-        known_trades=known - refused,
+        known_trades=len(found) - len(trades) - refused,
         known_beliefs=stated.count(True),
         report=replace(read.report, left_out=tuple(left_out)) if unfit else read.report,
     )
 
 
-def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: list[Remark]) -> Episode | None:
-    """Keep a trade that is not there yet; its episode."""
+def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: list[Remark]) -> Trade | None:
+    """A trade that is not there yet, if it makes sense."""
     trade_id = derive_id("trade", ctx.owner, "key", told.arguments()["idempotency_key"])
     if stored.trade(transaction.connection, ctx.owner, trade_id) is not None:
         return None
@@ -90,9 +88,7 @@ def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: 
     except Invalid as unfit:
         left_out.append(Remark(table=TRADES, row=told.id, reason=str(unfit)))
         return None
-    trade = sound.trade(ctx, manual_deployment(transaction, ctx, told.strategy_name), trade_id)
-    transaction.add(stored.TRADES, trade)
-    return episode_of_trade(trade)
+    return sound.trade(ctx, manual_deployment(transaction, ctx, told.strategy_name), trade_id)
 
 
 def _belief(

@@ -287,5 +287,5 @@ def _message(behaviors: tuple[Behavior, ...], mode: Mode) -> str:
         return f"No closed {mode} trades that fit; habits need ten."
     trades = sum(each.habits.n for each in behaviors)
     falling = [f"{each.strategy_name} in {each.symbol}" for each in behaviors if any(d.degrading for d in each.drift)]
-    told = f"{trades} trades in {len(behaviors)} of strategy and symbol; figures below ten trades are left out."
+    told = f"The last {trades} trades, by strategy and symbol; figures that rest on fewer than ten are left out."
     return f"{told} Degrading: {', '.join(falling)}." if falling else told

@@ -44,11 +44,10 @@ class Transaction:
         former = self._stored(noun, row)
         if former is None:
             return self.add(noun, value)
-        was = noun.cells(former)
-        changed = {name: cell for name, cell in noun.cells(row).items() if was[name] != cell}
-        if changed:
+        was, cells = noun.cells(former), noun.cells(row)
+        if was != cells:
             upsert(self.connection, noun.table, row)
-            self._note(noun, row, changed)
+            self._note(noun, row, cells, was=item_hash(was))
         return None
 
     def revise(self, noun: Noun[T], value: T) -> bool:
@@ -59,12 +58,11 @@ class Transaction:
             self.add(noun, value)
             return True
         was, cells = noun.cells(former), noun.cells(row)
-        changed = {name: cell for name, cell in cells.items() if was[name] != cell}
-        if not changed.keys() - {RECORDED}:
+        if all(was[name] == cell for name, cell in cells.items() if name != RECORDED):
             return False
         self._keep(noun, former, known_at=row[KNOWN], recorded_at=row[RECORDED])
         upsert(self.connection, noun.table, row)
-        self._note(noun, row, changed)
+        self._note(noun, row, cells, was=item_hash(was))
         return True
 
     def withdraw(self, noun: Noun[T], value: T, *, known_at: datetime, recorded_at: datetime) -> None:
@@ -74,7 +72,7 @@ class Transaction:
         if former is not None:
             self._keep(noun, former, known_at=known_at, recorded_at=recorded_at)
             self.connection.execute(delete(noun.table).where(*noun.is_key(row)))
-            self.changes.append(Change(table=noun.table.name, key=noun.key_of(row), set=None))
+            self._note(noun, row, None, was=item_hash(noun.cells(former)))
 
     def _stored(self, noun: Noun[Any], row: Row) -> Row | None:
         return self.connection.execute(select(noun.table).where(*noun.is_key(row))).mappings().first()
@@ -88,5 +86,5 @@ class Transaction:
         self.connection.execute(insert(kept.table), row)
         self._note(kept, row, kept.cells(row))
 
-    def _note(self, noun: Noun[Any], row: Row, cells: dict[str, Any]) -> None:
-        self.changes.append(Change(table=noun.table.name, key=noun.key_of(row), set=cells))
+    def _note(self, noun: Noun[Any], row: Row, cells: dict[str, Any] | None, *, was: str | None = None) -> None:
+        self.changes.append(Change(table=noun.table.name, key=noun.key_of(row), set=cells, was=was))

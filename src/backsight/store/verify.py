@@ -108,10 +108,10 @@ class _Chain:
                     self.batched.setdefault(change["table"], Counter()).update(items_of(change["items"]))
                     continue
                 key = (change["table"], tuple(change["key"]))
-                if change["set"] is None:
-                    del self.state[key]
-                else:
-                    self.state.setdefault(key, {}).update(change["set"])
+                if "was" in change and self.state.pop(key, None) is None:
+                    self.batched[change["table"]].subtract([change["was"]])
+                if change["set"] is not None:
+                    self.state[key] = dict(change["set"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._link("link_changed", row["sequence"], "its list of changes cannot be read")
 
