@@ -1,0 +1,475 @@
+"""Sizing: its laws, what it says, and that chance is not bet on."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from backsight.core.errors import Invalid
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.sizing import (
+    CATEGORIES,
+    NORMAL_QUANTILE,
+    NOTHING_ASKED,
+    Asked,
+    Category,
+    Coded,
+    Codes,
+    Numbers,
+    PositionSize,
+    SizedTrade,
+    TradeColumns,
+    columns_of,
+    position_size,
+)
+
+T0 = date(2026, 1, 1)
+DAY = timedelta(days=1)
+VALUES: dict[Category, tuple[str, ...]] = {
+    "direction": ("long", "short"),
+    "symbol": ("BTC", "ETH", "XAUUSD"),
+    "regime": REGIMES,
+    "volatility_regime": VOLATILITY_REGIMES,
+    "session": SESSIONS,
+}
+ALL = Asked(direction="long", symbol="BTC", regime=REGIMES[0], volatility_regime="low", session="asia")
+SHORT = Asked(direction="short")
+
+
+def a_trade(number: int = 0, *, r: float = 1.0, **changes: Any) -> SizedTrade:
+    """A trade, one a day unless said."""
+    return SizedTrade(outcome_r=r, **({"day": T0 + number * DAY} | changes))
+
+
+def a_record(wins: int, losses: int, **changes: Any) -> list[SizedTrade]:
+    """So many trades at +1R and −1R, a day each, losses spread evenly."""
+    n = wins + losses
+    lost = [(number + 1) * losses // n > number * losses // n for number in range(n)]
+    return [a_trade(number, r=-1.0 if lost[number] else 1.0, **changes) for number in range(n)]
+
+
+def with_categories(trades: list[SizedTrade], seed: int = 0) -> list[SizedTrade]:
+    rng = random.Random(seed)
+
+    def place() -> dict[str, Any]:
+        return {name: rng.choice(VALUES[name]) for name in CATEGORIES}
+
+    return [replace(trade, **place()) for trade in trades]
+
+
+def scaled(trades: list[SizedTrade], by: float) -> list[SizedTrade]:
+    return [replace(trade, outcome_r=by * trade.outcome_r) for trade in trades]
+
+
+def effects_of(size: PositionSize) -> dict[str, float]:
+    return {level.name: level.effect for level in size.levels}
+
+
+OUTCOMES = st.lists(
+    st.tuples(st.floats(-5.0, 5.0).map(lambda r: round(r, 2)), st.integers(0, 40)), min_size=10, max_size=60
+)
+
+
+def recorded(rows: list[tuple[float, int]]) -> list[SizedTrade]:
+    return with_categories([a_trade(day, r=r) for r, day in rows])
+
+
+def test_forty_trades_by_hand() -> None:
+    """30 won, 10 lost, a day each; Student's t at 39 degrees of freedom has its 15 % quantile at −1.050."""
+    size = position_size(a_record(30, 10))
+    effective_n = 40 * (1.036433 / 1.050399) ** 2
+    square = (40 * 1.0 + 3.0**2) / 41
+    mean = 0.5 * effective_n / (effective_n + 10)
+    deviation = (square / (effective_n + 10)) ** 0.5
+    assert size.effective_n == pytest.approx(effective_n, rel=1e-4)
+    assert [size.mean, size.deviation] == pytest.approx([mean, deviation], rel=1e-4)
+    assert size.uncapped == pytest.approx(0.25 * (mean - 1.036433 * deviation) / square, rel=1e-4)
+    assert (size.win_rate, size.mean_win, size.mean_loss, size.kelly) == (0.75, 1.0, 1.0, 0.5)
+    assert (round(size.uncapped, 4), size.recommended) == (0.0493, size.uncapped)
+
+
+def two_sides() -> list[SizedTrade]:
+    """50 longs of which 40 won and 50 shorts of which 25 won, a day each, in turn."""
+    longs, shorts = a_record(40, 10, direction="long"), a_record(25, 25, direction="short")
+    longs = [replace(trade, day=T0 + 2 * n * DAY) for n, trade in enumerate(longs)]
+    return longs + [replace(trade, day=T0 + (2 * n + 1) * DAY) for n, trade in enumerate(shorts)]
+
+
+def test_the_effect_of_a_direction_by_hand() -> None:
+    """Two values of equal size, .3R off the mean: James and Stein keep 1 − error² / difference²."""
+    size = position_size(two_sides(), Asked(direction="long"))
+    strategy, direction = size.levels
+    square = (100 + 9) / 101
+    error = (square * 100 / size.effective_n * (1 / 50 - 1 / 100)) ** 0.5
+    kept = 1 - error**2 / 0.3**2
+    spread = 2 * (0.3**2 - error**2)
+    unfamiliar = (spread + square / 10) / 2 * (10 / 60) ** 2
+    found = [direction.difference, direction.error, direction.spread, direction.shrinkage, direction.effect]
+    assert found == pytest.approx([0.3, error, spread**0.5, kept, 0.3 * kept])
+    assert strategy.effect == pytest.approx(0.3 * size.effective_n / (size.effective_n + 10))
+    variance = square / (size.effective_n + 10) + kept * error**2 + unfamiliar
+    assert size.deviation == pytest.approx(variance**0.5)
+    assert size.cautious_mean == pytest.approx(size.mean + NORMAL_QUANTILE * variance**0.5)
+
+
+def test_effects_of_two_equal_sides_cancel() -> None:
+    longs, shorts = (position_size(two_sides(), Asked(direction=side)) for side in ("long", "short"))
+    assert effects_of(longs)["direction"] == pytest.approx(-effects_of(shorts)["direction"])
+    assert longs.recommended > position_size(two_sides()).recommended > shorts.recommended == 0.0
+
+
+@given(OUTCOMES, st.floats(1.0, 50.0))
+def test_outcomes_times_k_give_a_mean_times_k_and_a_kth_of_the_size(rows: list[tuple[float, int]], k: float) -> None:
+    trades = [*recorded(rows), a_trade(5, r=-2.0)]  # from 2R on the unseen loss is 1.5 times the worst
+    size, larger = position_size(trades, ALL), position_size(scaled(trades, k), ALL)
+    assert larger.cautious_mean == pytest.approx(k * size.cautious_mean, rel=1e-6, abs=1e-9)
+    assert larger.uncapped == pytest.approx(size.uncapped / k, rel=1e-6, abs=1e-9)
+    assert larger.effective_n == pytest.approx(size.effective_n)
+
+
+def test_small_outcomes_still_fear_a_loss_of_three() -> None:
+    trades = a_record(60, 40)
+    assert position_size(scaled(trades, 0.1)).mean_square == pytest.approx((100 * 0.01 + 9) / 101)
+    assert position_size(scaled(trades, 0.1)).uncapped < 10 * position_size(trades).uncapped
+
+
+@given(st.floats(0.0, 3.0))
+def test_risk_appetite_is_linear(appetite: float) -> None:
+    neutral = position_size(a_record(60, 40))
+    size = position_size(a_record(60, 40), risk_appetite=appetite)
+    assert size.uncapped == pytest.approx(appetite * neutral.uncapped)
+    assert size.recommended == min(0.05, size.uncapped)
+
+
+@given(OUTCOMES, st.randoms(use_true_random=False))
+def test_the_order_of_trades_does_not_matter(rows: list[tuple[float, int]], rng: random.Random) -> None:
+    trades = recorded(rows)
+    size = position_size(trades, ALL)
+    rng.shuffle(trades)
+    again = position_size(trades, ALL)
+    assert again.cautious_mean == pytest.approx(size.cautious_mean, rel=1e-6, abs=1e-9)
+    assert again.effective_n == pytest.approx(size.effective_n)
+
+
+def test_only_which_trades_share_a_day_matters() -> None:
+    trades = with_categories([a_trade(n // 3, r=(-1.0) ** (n % 5)) for n in range(90)])
+    later = [replace(trade, day=date.fromordinal(7 * trade.day.toordinal() - 4_000_000)) for trade in trades]
+    assert position_size(later, ALL).uncapped == pytest.approx(position_size(trades, ALL).uncapped)
+    ages = [replace(trade, day=T0 - 2025 * 365 * DAY) if n < 3 else trade for n, trade in enumerate(trades)]
+    assert position_size(ages, ALL).uncapped == pytest.approx(position_size(trades, ALL).uncapped)
+
+
+@given(OUTCOMES)
+def test_more_of_the_same_never_lowers_the_size_of_an_edge(rows: list[tuple[float, int]]) -> None:
+    assume(sum(r for r, _ in rows) > 0)
+    twice = [*rows, *((r, day + 50) for r, day in rows)]
+    assert position_size(recorded(twice)).uncapped >= position_size(recorded(rows)).uncapped - 1e-12
+
+
+@pytest.mark.parametrize("asked", [NOTHING_ASKED, Asked(direction="long"), Asked(symbol="BTC", direction="long")])
+def test_a_better_side_is_sized_more_the_longer_it_lasts(asked: Asked) -> None:
+    half = [replace(trade, symbol="BTC" if n % 3 else "ETH") for n, trade in enumerate(two_sides())]
+    sizes = [half + [replace(each, day=each.day + 200 * DAY * k) for k in range(1, times) for each in half]
+             for times in (1, 2, 4)]  # fmt: skip
+    found = [position_size(trades, asked).uncapped for trades in sizes]
+    assert 0 < found[0] < found[1] < found[2]
+
+
+def test_nothing_asked_is_the_strategy_alone() -> None:
+    trades = with_categories(a_record(60, 40))
+    size = position_size(trades)
+    assert [level.name for level in size.levels] == ["strategy"]
+    assert size == position_size(a_record(60, 40)) == position_size(columns_of(trades))
+
+
+def test_values_that_do_not_differ_have_no_effect() -> None:
+    trades = [replace(trade, direction="long" if n % 2 else "short") for n, trade in enumerate(a_record(90, 60))]
+    size = position_size(trades, SHORT)
+    assert (size.levels[1].shrinkage, size.levels[1].effect, size.levels[1].spread) == (0.0, 0.0, 0.0)
+    assert size.uncapped == pytest.approx(position_size(trades).uncapped, rel=0.15)
+
+
+def test_two_categories_that_tell_the_same_are_not_counted_twice() -> None:
+    trades = [replace(each, regime="trending_up" if each.direction == "long" else "ranging") for each in two_sides()]
+    once = position_size(trades, Asked(direction="long"))
+    twice = position_size(trades, Asked(direction="long", regime="trending_up"))
+    assert effects_of(twice)["direction"] == pytest.approx(effects_of(twice)["regime"])
+    assert once.mean <= twice.mean <= 0.6
+    assert twice.deviation >= once.deviation
+
+
+def test_trades_that_end_alike_on_a_day_are_one() -> None:
+    days = a_record(24, 16)
+    alike = [trade for trade in days for _ in range(5)]
+    assert position_size(alike).effective_n == pytest.approx(position_size(days).effective_n, rel=0.03)
+    assert position_size(alike).n == 200
+
+
+def test_trades_of_a_single_day_are_worth_one() -> None:
+    size = position_size([a_trade(r=-1.0 if n % 4 == 0 else 1.0, direction="long") for n in range(40)], SHORT)
+    assert (size.effective_n, size.recommended) == (1.0, 0.0)
+
+
+def test_a_regime_that_lasts_for_days_has_the_errors_of_days() -> None:
+    """Whole days of one regime that end alike: the error of the difference is not that of fifteen times the trades."""
+    days = [replace(each, regime="ranging" if n % 2 else "volatile") for n, each in enumerate(a_record(24, 16))]
+    single = position_size(days, Asked(regime="ranging")).levels[1]
+    many = position_size([trade for trade in days for _ in range(15)], Asked(regime="ranging")).levels[1]
+    assert single.error is not None
+    assert many.error == pytest.approx(single.error, rel=0.15)
+
+
+def test_a_side_never_traded_has_no_effect_and_more_doubt() -> None:
+    trades = a_record(60, 40, direction="long")
+    size, before = position_size(trades, SHORT), position_size(trades)
+    level = size.levels[1]
+    assert (level.n, level.difference, level.error, level.effect) == (0, 0.0, None, 0.0)
+    assert size.mean == before.mean
+    assert size.deviation**2 == pytest.approx(before.deviation**2 + size.mean_square / 10)
+    assert before.recommended > size.recommended == 0.0
+
+
+def test_doubt_about_a_side_fades_as_it_is_traded() -> None:
+    longs = a_record(90, 60, direction="long")
+    sizes = [position_size(longs + a_record(6 * k, 4 * k, direction="short"), SHORT).uncapped for k in (0, 1, 2, 4, 8)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 0.0 < sizes[-1]
+
+
+def test_a_category_that_was_never_recorded_is_one_never_traded() -> None:
+    trades = a_record(70, 30)
+    bare = TradeColumns(outcome_r=columns_of(trades).outcome_r, day=columns_of(trades).day)
+    assert position_size(bare, SHORT) == position_size(trades, SHORT)
+    assert position_size(bare, SHORT).deviation > position_size(bare).deviation
+
+
+def test_values_that_no_trade_has_change_nothing() -> None:
+    columns = columns_of(two_sides())
+    coded = columns.categories["direction"]
+    wider = Coded(codes=coded.codes + 1, values=("flat", *coded.values, "hedged"))
+    other = replace(columns, categories={"direction": wider})
+    assert position_size(other, SHORT) == position_size(columns, SHORT)
+
+
+def test_a_fat_tail_of_losses_reduces() -> None:
+    trades = a_record(70, 30)
+    tailed = [replace(trade, outcome_r=-4.0) if n % 10 == 0 else trade for n, trade in enumerate(trades)]
+    lifted = [replace(trade, outcome_r=trade.outcome_r + 0.5) for trade in tailed]
+    plain = position_size([replace(trade, outcome_r=trade.outcome_r + 0.02) for trade in trades])
+    assert position_size(tailed).recommended == 0.0
+    assert position_size(lifted).mean_square > plain.mean_square
+    assert position_size(lifted).uncapped < plain.uncapped
+
+
+def test_one_huge_loss_is_feared_once_more_and_half_as_much_again() -> None:
+    trades = [*a_record(60, 39), a_trade(100, r=-8.0)]
+    assert position_size(trades).mean_square == pytest.approx((99 + 64 + 144) / 101)
+
+
+def test_ten_wins_in_a_row_are_not_certainty() -> None:
+    size = position_size(a_record(10, 0))
+    assert (size.win_rate, size.mean_loss, size.kelly) == (1.0, None, None)
+    assert 0.0 < size.recommended < 0.03
+
+
+def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
+    size = position_size(a_record(450, 50))
+    assert (size.recommended, size.cap) == (0.05, 0.05)
+    assert size.uncapped > 0.15
+    assert size.reason.endswith("% of equity, capped at 5.0%.")
+    assert position_size(a_record(450, 50), cap=0.02).recommended == 0.02
+
+
+@pytest.mark.parametrize(
+    ("trades", "how", "reason"),
+    [
+        ([], {}, "No trades with a result in R; 10 are needed."),
+        (a_record(1, 0), {}, "Only 1 trade with a result in R; 10 are needed."),
+        (a_record(7, 0), {}, "Only 7 trades with a result in R; 10 are needed."),
+        (a_record(60, 40), {"risk_appetite": 0.0}, "Risk appetite is 0: nothing is to be risked."),
+        (a_record(10, 20), {}, "-0.25R a trade expected from 30 trades: no edge to bet on."),
+        (scaled(a_record(10, 10), 0.0), {}, "0.00R a trade expected from 20 trades: no edge to bet on."),
+        (a_record(17, 13), {}, "+0.10R a trade expected from 30 trades, give or take 0.18R: too unsure to bet on."),
+    ],
+    ids=["none", "one", "seven", "no appetite", "losing", "all at 0R", "unsure"],
+)
+def test_every_zero_has_a_reason(trades: list[SizedTrade], how: dict[str, Any], reason: str) -> None:
+    size = position_size(trades, **how)
+    assert (size.recommended, size.uncapped, size.reason) == (0.0, 0.0, reason)
+
+
+@pytest.mark.parametrize("asked", [ALL, SHORT, Asked(symbol="SOL")])
+@pytest.mark.parametrize("n", [0, 1, 9, 10])
+def test_few_trades_are_answered_whatever_is_asked(asked: Asked, n: int) -> None:
+    size = position_size(with_categories(a_record(n - n // 2, n // 2) if n else []), asked)
+    assert (size.n, size.recommended) == (n, 0.0)
+    assert all(np.isfinite([size.mean, size.deviation, size.cautious_mean, size.mean_square]))
+
+
+def test_the_reason_names_what_was_never_traded() -> None:
+    reason = position_size(a_record(400, 100, direction="long"), SHORT, risk_appetite=0.5).reason
+    assert "a quarter of Kelly times a risk appetite of 0.5 is " in reason
+    assert reason.endswith(" short was never traded before: more doubt.")
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf"), 1e200])
+def test_an_outcome_that_is_no_number_is_refused(wrong: float) -> None:
+    with pytest.raises(Invalid, match="outcome_r: an outcome is not a finite number"):
+        position_size([*a_record(20, 10), a_trade(r=wrong)])
+
+
+@pytest.mark.parametrize("how", [{"risk_appetite": -0.1}, {"risk_appetite": float("nan")}, {"cap": 0.0}, {"cap": 5.0}])
+def test_an_appetite_or_cap_that_makes_no_sense_is_refused(how: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match=next(iter(how))):
+        position_size(a_record(20, 10), **how)
+
+
+def test_columns_of_unequal_length_are_refused() -> None:
+    columns = columns_of(a_record(20, 10))
+    with pytest.raises(Invalid, match="differ in length"):
+        replace(columns, day=columns.day[:-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Trades as chance made them; truths change them."""
+
+    won: Numbers
+    """Uniform between 0 and 1: below the win rate is won."""
+    day: Codes
+    codes: dict[Category, Codes]
+
+    def trades(self, outcome_r: Numbers) -> TradeColumns:
+        coded = {name: Coded(codes=codes, values=VALUES[name]) for name, codes in self.codes.items()}
+        return TradeColumns(outcome_r=outcome_r, day=self.day, categories=coded)
+
+
+def drawn(rng: np.random.Generator, n: int) -> Drawn:
+    """Trades spread over a year, with uniform and independent categories."""
+    codes = {name: rng.integers(0, len(values), n) for name, values in VALUES.items()}
+    return Drawn(won=rng.random(n), day=rng.integers(0, 365, n), codes=codes)
+
+
+Truth = Callable[[np.random.Generator, int], TradeColumns]
+
+
+def winning(rate: float) -> Truth:
+    def truth(rng: np.random.Generator, n: int) -> TradeColumns:
+        made = drawn(rng, n)
+        return made.trades(np.where(made.won < rate, 1.0, -1.0))
+
+    return truth
+
+
+def fat_tailed(rng: np.random.Generator, n: int) -> TradeColumns:
+    made = drawn(rng, n)
+    return made.trades(np.where(made.won < 0.6, 1.0, np.where(made.won < 0.97, -1.0, -10.0)))
+
+
+def alike_within_a_day(rng: np.random.Generator, n: int, *, whole_days: bool = False) -> TradeColumns:
+    """15 a day; a trade ends as its day does with √.2, so that two of a day are correlated by .2."""
+    made, day = drawn(rng, n), np.arange(n) // 15
+    ends = np.where(rng.random(n) < 0.2**0.5, rng.random(n)[day], made.won)
+    codes = made.codes | ({"regime": made.codes["regime"][day]} if whole_days else {})
+    spread = replace(made, day=day * 365 // (n // 15 + 1), codes=codes)
+    return spread.trades(np.where(ends < 0.5, 1.0, -1.0))
+
+
+def alike_and_of_one_regime(rng: np.random.Generator, n: int) -> TradeColumns:
+    return alike_within_a_day(rng, n, whole_days=True)
+
+
+def better_in_one_regime(rng: np.random.Generator, n: int) -> TradeColumns:
+    made = drawn(rng, n)
+    return made.trades(np.where(made.won < np.where(made.codes["regime"] == 0, 0.7, 0.5), 1.0, -1.0))
+
+
+def better_long(rng: np.random.Generator, n: int) -> TradeColumns:
+    made = drawn(rng, n)
+    short = (rng.random(n) >= 0.8).astype(np.int64)
+    told = replace(made, codes=made.codes | {"direction": short})
+    return told.trades(np.where(made.won < np.where(short == 1, 0.35, 0.65), 1.0, -1.0))
+
+
+def told_twice(rng: np.random.Generator, n: int) -> TradeColumns:
+    """A fair coin whose volatility regime says the same as its regime."""
+    made = drawn(rng, n)
+    told = replace(made, codes=made.codes | {"volatility_regime": made.codes["regime"]})
+    return told.trades(np.where(made.won < 0.5, 1.0, -1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table: what is true, what is asked, and between what the mean recommendation is to lie."""
+
+    truth: str
+    draw: Truth
+    n: int
+    asked: str
+    query: Asked
+    least: float = 0.0
+    most: float
+
+    def __str__(self) -> str:
+        return f"{self.truth}, {self.n}, {self.asked}"
+
+
+SIZES = (30, 60, 150, 500)
+ELSEWHERE = replace(ALL, regime=REGIMES[1])
+
+
+def rows_of_the_specification() -> Iterator[Row]:
+    """The table of the specification, a row for each number of trades."""
+    nothing: dict[str, Any] = {"asked": "nothing", "query": NOTHING_ASKED}
+    everything: dict[str, Any] = {"asked": "all", "query": ALL}
+    for n in SIZES:
+        yield Row(truth="fair coin", draw=winning(0.5), n=n, most=0.005, **nothing)
+        yield Row(truth="fair coin", draw=winning(0.5), n=n, most=0.007, **everything)
+    yield Row(truth="fair, correlated .2 within a day", draw=alike_within_a_day, n=500, most=0.007, **everything)
+    for n in SIZES:
+        yield Row(truth="30 % winners", draw=winning(0.3), n=n, most=0.001, **everything)
+    for n in SIZES:
+        yield Row(truth="60 % +1R, 37 % −1R, 3 % −10R", draw=fat_tailed, n=n, most=0.005, **nothing)
+    yield Row(truth="60 % winners", draw=winning(0.6), n=500, least=0.025, most=0.05, **nothing)
+    yield Row(truth="60 % winners", draw=winning(0.6), n=500, least=0.02, most=0.05, **everything)
+    regime: dict[str, Any] = {"truth": "70 % in one regime, else 50 %", "draw": better_in_one_regime, "n": 500}
+    yield Row(**regime, asked="elsewhere, all", query=ELSEWHERE, most=0.008)
+    yield Row(**regime, asked="there, all", query=ALL, least=0.04, most=0.1)
+    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, asked="short", query=SHORT, most=0.001)
+
+
+def harder_rows() -> Iterator[Row]:
+    """What the table does not ask for and a trader meets."""
+    fair: dict[str, Any] = {"asked": "all", "query": ALL, "most": 0.007}
+    yield Row(truth="fair, correlated, a regime lasts the day", draw=alike_and_of_one_regime, n=500, **fair)
+    yield Row(truth="fair, two categories tell the same", draw=told_twice, n=500, **fair)
+    short = replace(ALL, direction="short")
+    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, asked="short, all", query=short, most=0.001)
+
+
+TABLE = (*rows_of_the_specification(), *harder_rows())
+
+
+def mean_size(row: Row, *, seeds: int) -> float:
+    """The mean of what is recommended before the cap."""
+    sizes = (position_size(row.draw(np.random.default_rng(seed), row.n), row.query).uncapped for seed in range(seeds))
+    return sum(sizes) / seeds
+
+
+def test_a_few_runs_of_the_table() -> None:
+    fair, _, *_, there, _ = rows_of_the_specification()
+    assert mean_size(fair, seeds=20) < 0.01
+    assert mean_size(there, seeds=20) > 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_the_mean_recommendation_is_within_the_table(row: Row) -> None:
+    found = mean_size(row, seeds=1000)
+    assert row.least <= found <= row.most, f"{found:.3%}"
