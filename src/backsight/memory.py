@@ -78,6 +78,7 @@ class Memory(Context):
     archive_episode = trades.archive_episode
     record_decision = decisions.record_decision
     recall_memories = recall.recall_memories
+    position_size = recall.position_size
     get_agent_state = state.get_agent_state
     get_behavioral_analysis = state.get_behavioral_analysis
     record_equity = state.record_equity

@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.sized import CATEGORIES, NOTHING_ASKED, Asked, Category, PositionSize, SizedTrade
 from backsight.core.sizing import (
-    CATEGORIES,
     NORMAL_QUANTILE,
-    NOTHING_ASKED,
-    Asked,
-    Category,
     Coded,
     Codes,
     Numbers,
-    PositionSize,
-    SizedTrade,
     TradeColumns,
     columns_of,
     position_size,

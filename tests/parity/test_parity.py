@@ -199,6 +199,8 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("settle_plan", {"plan_id": "nothing", "followed": True}),
     ("migrate_legacy", {"path": "nothing.db"}),
     ("doctor", {}),
+    ("position_size", {**DEPLOYED, "symbol": "XAUUSD", "direction": "long", "strategy_name": "VolBreakout"}),
+    ("position_size", {"symbol": "XAUUSD", "direction": "up", "strategy_name": "VolBreakout"}),
     ("get_agent_state", DEPLOYED),
     ("get_agent_state", {}),
     ("get_agent_state", {**DEPLOYED, "max_drawdown": 2.0}),

@@ -12,23 +12,17 @@ one loss not seen yet. The same E[R²] divides μ.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backsight.core.errors import Invalid
 from backsight.core.numbers import signed
-from backsight.core.portfolio import Direction
-from backsight.core.regime import Regime, Session, VolatilityRegime
+from backsight.core.sized import CATEGORIES, NOTHING_ASKED, Asked, Category, Level, PositionSize, SizedTrade
 from backsight.core.statistics import t_quantile
-
-Category = Literal["direction", "symbol", "regime", "volatility_regime", "session"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 FEWEST_TRADES = 10
 SCEPTICAL_TRADES = 10.0
@@ -48,34 +42,6 @@ NORMAL_QUANTILE = NormalDist().inv_cdf(DOUBT)
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizedTrade:
-    """A closed trade with an outcome in R; a category that is not known is None."""
-
-    outcome_r: float
-    day: date
-    """The UTC day on which it closed."""
-    direction: Direction | None = None
-    symbol: str | None = None
-    regime: Regime | None = None
-    volatility_regime: VolatilityRegime | None = None
-    session: Session | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The categories of the trade to be sized; None is not asked for."""
-
-    direction: Direction | None = None
-    symbol: str | None = None
-    regime: Regime | None = None
-    volatility_regime: VolatilityRegime | None = None
-    session: Session | None = None
-
-
-NOTHING_ASKED = Asked()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,64 +69,10 @@ class TradeColumns:
             raise Invalid("columns differ in length; give one entry for each trade", field="outcome_r")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """What the strategy, or one category that is asked for, adds to the expected outcome."""
-
-    name: Literal["strategy"] | Category
-    value: str | None
-    """The value asked for; None for the strategy."""
-    n: int
-    """Trades with this value."""
-    difference: float
-    """Their mean outcome in R, less 0R for the strategy and less the strategy's for a category; 0 without trades."""
-    error: float | None
-    """The standard error of the difference, by days; None without trades."""
-    spread: float
-    """The standard deviation that differences have before a trade is seen: that of ten trades for the strategy, how
-    far the values of a category differ beyond their errors for a category."""
-    shrinkage: float
-    """The share of the difference that is kept: 1 all of it, 0 nothing, where the values do not differ."""
-    effect: float
-    """What is kept, in R; less where another category asked for tells the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PositionSize:
-    """The fraction of equity to risk on a trade, and why."""
-
-    recommended: float
-    """After the cap."""
-    uncapped: float
-    reason: str
-    n: int
-    effective_n: float
-    """How many independent trades the strategy's are worth, by days."""
-    win_rate: float | None
-    """p: the share that ended above 0R; None without trades."""
-    mean_win: float | None
-    """In R; None without wins."""
-    mean_loss: float | None
-    """In R, of those that ended at or below 0R, without the sign; None without losses."""
-    kelly: float | None
-    """Plain Kelly, p / mean loss − (1 − p) / mean win, to compare with; None without wins or losses."""
-    levels: tuple[Level, ...]
-    """The strategy, then each category asked for."""
-    mean: float
-    """The expected outcome in R: the sum of the levels' effects."""
-    deviation: float
-    """The standard deviation of what the mean may be."""
-    cautious_mean: float
-    """μ: the mean is above this with 85 %."""
-    mean_square: float
-    """E[R²], one loss not seen yet included."""
-    risk_appetite: float
-    cap: float
-
-
 def columns_of(trades: Iterable[SizedTrade]) -> TradeColumns:
     """The trades as columns, to be kept where one strategy is asked about often.
 
+    >>> from datetime import date
     >>> columns = columns_of([SizedTrade(outcome_r=1.0, day=date(2026, 1, 5), symbol="BTC")])
     >>> columns.outcome_r.tolist(), columns.categories["symbol"].values, columns.categories["regime"].values
     ([1.0], ('BTC',), (None,))
@@ -184,7 +96,7 @@ def position_size(
 
     150 trades, one a day, three of five won; longs won all of theirs but ten:
 
-    >>> from datetime import timedelta
+    >>> from datetime import date, timedelta
     >>> days = [date(2026, 1, 1) + timedelta(days=number) for number in range(150)]
     >>> longs = [SizedTrade(outcome_r=-1.0 if n % 8 == 0 else 1.0, day=days[n], direction="long") for n in range(75)]
     >>> shorts = [SizedTrade(outcome_r=1.0 if n % 3 == 0 else -1.0, day=days[n], direction="short")

@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from backsight.core.errors import Invalid
+from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
-from backsight.core.portfolio import Direction
+from backsight.core.memory.semantic import day_of
+from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.rank import RecalledMemory, rank
 from backsight.core.recall.score import Query
 from backsight.core.regime import Regime
+from backsight.core.sized import Asked, PositionSize, SizedTrade
+from backsight.core.strategies import Deployment
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
@@ -26,10 +30,14 @@ from backsight.ops.arguments import (
     Tags,
 )
 from backsight.ops.context import Context
+from backsight.ops.experience import EVERYTHING, mode_asked
 from backsight.ops.operation import query
+from backsight.ops.state import falling_since, habits_at, mood_then
 from backsight.ops.strategies import deployment_named
 from backsight.ops.trades import merged_context
 from backsight.store import memories as stored
+from backsight.store import strategies as stored_strategies
+from backsight.store.database import Connection
 
 ModeAsked = Literal["live", "paper", "sim", "all"]
 Kinds = Annotated[list[MemoryKind], Field(min_length=1, max_length=5)]
@@ -102,6 +110,97 @@ def recall_memories(
         mode=within,
         as_of=horizon.as_of,
         seen_at=horizon.seen_at,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeAdvice:
+    """How much of the equity to risk, and why; 0 is an answer."""
+
+    size: PositionSize
+    deployment: str | None
+    """Whose risk appetite it was multiplied by; None where nobody's is known, and it counts as 1."""
+    since: datetime | None
+    """Results in this symbol are falling since then: its earlier trades are left out."""
+    left_out: int
+    mode: Mode
+    as_of: datetime
+    seen_at: datetime | None
+
+
+@query(audience=("trader", "coach"))
+def position_size(
+    ctx: Context,
+    *,
+    symbol: Annotated[Symbol, "The instrument you are about to trade."],
+    direction: Annotated[Direction, "Which way."],
+    strategy_name: Annotated[Name, "The strategy whose trades tell."],
+    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
+    context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
+    deployment: Annotated[
+        Key | None, "Whose risk appetite, by name or id; the strategy's only one if left out."
+    ] = None,
+    mode: Annotated[Mode | None, "Evidence from which accounts; the deployment's, else live."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> SizeAdvice:
+    """Get the share of equity to risk on a trade: a quarter of Kelly on a cautious mean outcome in R, often 0.
+
+    It rests on all closed trades of the strategy with a result in R, and is multiplied by the risk appetite. Risk is
+    what a loss at the stop costs: divide it by the distance to the stop to get the size.
+    """
+    from backsight.core.sizing import position_size as sized
+
+    horizon = ctx.horizon(as_of, seen_at)
+    asked = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    with ctx.reading() as connection:
+        named, within = mode_asked(connection, ctx.owner, deployment, mode)
+        home = named or _only_home(connection, ctx.owner, strategy_name, within)
+        trades = stored.trades_taught(connection, ctx.owner, horizon, mode=within, strategy_name=strategy_name)
+        rows = habits_at(connection, ctx.owner, within, horizon, strategy=strategy_name, symbol=symbol)
+        appetite = 1.0 if home is None else mood_then(connection, home, horizon).risk_appetite
+    since = falling_since(rows, now=horizon.as_of)
+    counted = [each for each in trades if since is None or each.symbol != symbol or each.first_known_at >= since]
+    in_r = [each for each in counted if each.outcome is not None and each.outcome.unit == "R"]
+    if counted and not in_r:
+        told = f"none of the {len(counted)} closed trades of {strategy_name!r} has a result in R"
+        raise Invalid(f"{told}; tell risk, stop_price and size, or pnl_r with trades", field="strategy_name")
+    wanted = Asked(
+        direction=direction,
+        symbol=symbol,
+        regime=asked.regime,
+        volatility_regime=asked.volatility_regime,
+        session=asked.session,
+    )
+    return SizeAdvice(
+        size=sized([_sized(each) for each in in_r], wanted, risk_appetite=appetite),
+        deployment=None if home is None else home.name,
+        since=since,
+        left_out=len(trades) - len(counted),
+        mode=within,
+        as_of=horizon.as_of,
+        seen_at=horizon.seen_at,
+    )
+
+
+def _only_home(connection: Connection, owner: str, strategy_name: str, mode: Mode) -> Deployment | None:
+    """The one deployment of a strategy in a mode, if there is one and no other."""
+    there = stored_strategies.deployments(connection, owner, EVERYTHING)
+    own = [each for each in there if (each.strategy_name, each.mode) == (strategy_name, mode)]
+    return own[0] if len(own) == 1 else None
+
+
+def _sized(episode: Episode) -> SizedTrade:
+    context = episode.context
+    return SizedTrade(
+        outcome_r=0.0 if episode.outcome is None else episode.outcome.value,
+        day=day_of(episode),
+        direction=episode.direction,
+        symbol=episode.symbol,
+        regime=context.regime,
+        volatility_regime=context.volatility_regime,
+        session=context.session,
     )
 
 

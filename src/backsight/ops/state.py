@@ -1,6 +1,6 @@
 """The agent's state: its mood, what it does again and again, and whether that has changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -154,7 +154,7 @@ def get_behavioral_analysis(
     with ctx.reading() as connection:
         home, within = mode_asked(connection, ctx.owner, deployment, mode)
         strategy = strategy_name or (None if home is None else home.strategy_name)
-        rows = _habits(connection, ctx.owner, within, horizon, strategy=strategy, symbol=symbol)
+        rows = habits_at(connection, ctx.owner, within, horizon, strategy=strategy, symbol=symbol)
         versions = stored_trades.versions(connection, ctx.owner, horizon, within)
     behaviors = tuple(_behavior(row, versions, now=horizon.as_of) for row in rows)
     return BehavioralAnalysis(
@@ -238,7 +238,7 @@ def the_deployment(connection: Connection, ctx: Context, named: str | None, hori
     return there[0] if there else None
 
 
-def _habits(
+def habits_at(
     connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy: str | None, symbol: str | None
 ) -> list[KeptHabits]:
     """Habits as they stood, from what is kept where that is of the same instant."""
@@ -251,6 +251,18 @@ def _habits(
         found += learn_habits(own, owner_id=owner, mode=mode, strategy_name=name).habits
     wanted = [row for row in found if symbol in (None, row.symbol)]
     return sorted(wanted, key=lambda row: (row.strategy_name, row.symbol))
+
+
+def falling_since(rows: Iterable[KeptHabits], *, now: datetime) -> datetime | None:
+    """Since when outcomes in R have been falling, where a fall stands."""
+    settled = [settle(row.drift["R"], now=now).detector for row in rows if "R" in row.drift]
+    falls = [each.latest.since for each in settled if each.degrading and each.latest is not None]
+    return max(falls, default=None)
+
+
+def mood_then(connection: Connection, home: Deployment, horizon: Horizon) -> Mood:
+    """The mood of a deployment at a horizon."""
+    return mood_from(*_rows(connection, home, horizon))
 
 
 def _behavior(row: KeptHabits, versions: Mapping[tuple[str, str], dict[int | None, int]], *, now: datetime) -> Behavior:

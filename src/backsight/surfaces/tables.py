@@ -28,6 +28,7 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "remember_trade": show_remembered,
         "recall_memories": show_recall,
         "list_trades": show_trades,
+        "position_size": show_size,
         "list_beliefs": show_beliefs,
         "get_behavioral_analysis": show_behaviors,
         "get_agent_state": show_state,
@@ -93,6 +94,29 @@ def show_remembered(to: Console, answer: Json) -> None:
     for name in ("induced", "retired"):
         for belief in learned[name]:
             to.print(Text(f"{name}: {belief['proposition']}"), soft_wrap=True)
+
+
+def show_size(to: Console, answer: Json) -> None:
+    """How much to risk, why, and what each level adds."""
+    size = answer["size"]
+    to.print(Text(f"Risk {size['recommended']:.2%} of equity. {size['reason']}"), soft_wrap=True)
+    if answer["since"]:
+        told = f"Results in this symbol are falling since {day(answer['since'])}"
+        to.print(f"{told}: {answer['left_out']} earlier trades are left out.", style="red")
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("level", "value", "n", "difference", "error", "kept", "effect"):
+        table.add_column(name, justify="left" if name in ("level", "value") else "right")
+    for level in size["levels"]:
+        table.add_row(
+            level["name"].replace("_", " "),
+            Text(level["value"] or ""),
+            str(level["n"]),
+            f"{level['difference']:+.2f}R",
+            "" if level["error"] is None else f"± {level['error']:.2f}",
+            f"{level['shrinkage']:.0%}",
+            f"{level['effect']:+.2f}R",
+        )
+    to.print(table)
 
 
 def show_beliefs(to: Console, answer: Json) -> None:

@@ -1,0 +1,104 @@
+"""Sizing behind an operation: what it rests on, whose appetite it is multiplied by, and when it refuses."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from backsight.core.errors import Invalid
+from backsight.memory import Memory, open_memory
+from backsight.ops.recall import SizeAdvice
+from backsight.testing import FakeClock, a_trade_call
+from support import deployed
+
+HOME = "VolBreakout@main"
+
+
+@pytest.fixture
+def quick(clock: FakeClock) -> Iterator[Memory]:
+    """A memory for many trades, with VolBreakout@main."""
+    with open_memory("sqlite://", owner="ana", actor="test", clock=clock) as opened:
+        deployed(opened)
+        yield opened
+
+
+def traded(memory: Memory, clock: FakeClock, *results: float, **changes: Any) -> None:
+    """Trades one a day, with these results in R."""
+    for r in results:
+        clock.advance(days=1)
+        told = {"deployment": HOME, "pnl": 100 * r, "pnl_r": r, "symbol": "BTC", "opened_at": clock.now()}
+        memory.remember_trade(**a_trade_call(**told | changes))
+
+
+def edge(share: float, n: int) -> list[float]:
+    rng = random.Random(n)
+    return [1.0 if rng.random() < share else -1.0 for _ in range(n)]
+
+
+def advised(memory: Memory, **asked: Any) -> SizeAdvice:
+    told = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
+    return memory.position_size(**told | asked)
+
+
+def test_below_ten_results_nothing_is_recommended_and_it_says_why(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    assert advised(memory).size.reason == "No trades with a result in R; 10 are needed."
+    traded(memory, clock, *[2.0] * 9)
+    size = advised(memory).size
+    assert (size.recommended, size.reason) == (0.0, "Only 9 trades with a result in R; 10 are needed.")
+
+
+def test_an_edge_is_sized_and_a_coin_is_not(quick: Memory, clock: FakeClock) -> None:
+    traded(quick, clock, *edge(0.75, 120))
+    assert 0.02 < advised(quick).size.recommended <= 0.05
+    traded(quick, clock, *edge(0.1, 120))
+    assert advised(quick).size.recommended == 0.0
+
+
+def test_the_drawdown_of_the_account_takes_the_appetite_away(quick: Memory, clock: FakeClock) -> None:
+    traded(quick, clock, *edge(0.7, 100))
+    whole = advised(quick)
+    for equity in (10_000.0, 9_000.0):
+        clock.advance(hours=1)
+        quick.record_equity(account="main", equity=equity)
+    half = advised(quick)
+    assert (whole.deployment, half.size.risk_appetite) == (HOME, 0.75)
+    assert half.size.uncapped == pytest.approx(0.75 * whole.size.uncapped)
+
+
+def test_paper_results_size_no_live_trade(quick: Memory, clock: FakeClock) -> None:
+    quick.open_account(venue="v", name="paper", mode="paper")
+    quick.deploy(strategy_name="VolBreakout", account="paper")
+    traded(quick, clock, *[1.0] * 30, deployment="VolBreakout@paper")
+    assert advised(quick).size.n == 0
+    assert advised(quick, mode="paper").size.n == advised(quick, deployment="VolBreakout@paper").size.n == 30
+
+
+def test_trades_without_a_risk_cannot_be_sized_and_it_says_what_is_missing(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    traded(memory, clock, *[1.0] * 3, pnl_r=None)
+    with pytest.raises(Invalid, match="strategy_name: none of the 3 closed trades of 'VolBreakout' has a result in R"):
+        advised(memory)
+
+
+def test_it_is_what_it_was_at_any_instant(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    traded(memory, clock, *[1.0, 1.0, -1.0] * 4)
+    then, answer = clock.now(), advised(memory)
+    traded(memory, clock, -1.0, -1.0)
+    memory.remember_trade(**a_trade_call(deployment=HOME, pnl=-900.0, pnl_r=-9.0, closed_at=then - timedelta(days=3)))
+    assert advised(memory, as_of=then, seen_at=then).size == answer.size
+    assert advised(memory, as_of=then).size.n == answer.size.n + 1
+
+
+def test_while_results_fall_only_what_came_since_counts(quick: Memory, clock: FakeClock) -> None:
+    traded(quick, clock, *[1.0, -0.5] * 60)
+    before = advised(quick)
+    traded(quick, clock, *[-1.0] * 25)
+    fallen = advised(quick)
+    assert (before.since, before.left_out) == (None, 0)
+    assert fallen.since is not None
+    assert fallen.left_out >= 115
+    assert fallen.size.recommended == 0.0
