@@ -27,7 +27,8 @@ from backsight.core.recall.score import (
     quality,
     recency,
 )
-from backsight.core.sizing import NOTHING_ASKED, Asked, Category, Numbers, TradeColumns, position_size
+from backsight.core.sized import NOTHING_ASKED, Asked, Category
+from backsight.core.sizing import Numbers, TradeColumns, position_size
 from backsight.core.trades.trade import Outcome
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

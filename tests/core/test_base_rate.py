@@ -17,10 +17,6 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.recall.base_rate import (
     EPOCH,
     ROUNDING,
-    BaseRate,
-    Level,
-    MeanOutcome,
-    OpenTrade,
     Trades,
     base_rate,
     beta_05,
@@ -29,6 +25,7 @@ from backsight.core.recall.base_rate import (
     trades_of,
     weights,
 )
+from backsight.core.recall.rates import BaseRate, Level, MeanOutcome, OpenTrade
 from backsight.core.recall.score import Query, recency, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import beta_quantile, t_quantile

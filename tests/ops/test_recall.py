@@ -11,6 +11,7 @@ from backsight.core.errors import Invalid
 from backsight.memory import Memory, open_memory
 from backsight.ops.recall import Recall
 from backsight.testing import T0, FakeClock, a_trade_call
+from support import deployed
 
 
 def days_ago(days: float, **changes: Any) -> dict[str, Any]:
@@ -122,3 +123,61 @@ def test_nothing_looks_ahead(calls: list[dict[str, Any]], at: int, seen: int | N
         if call["known"] <= at and (seen is None or call["known"] + call["late"] <= seen)
     ]
     assert ask(everything) == ask(visible)
+
+
+def test_a_loss_in_the_same_context_is_among_the_warnings_whatever_the_winners(memory: Memory) -> None:
+    for number in range(12):
+        memory.remember_trade(**days_ago(1 + number / 10))
+    lost = memory.remember_trade(**days_ago(40, pnl=-900.0, pnl_r=-3.0)).episode_id
+    answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", limit=5)
+    assert [warning.id for warning in answer.warnings] == [lost]
+    assert lost not in [memory.id for memory in answer.memories]
+
+
+def test_the_nearest_are_blind_to_the_outcome(memory: Memory) -> None:
+    alike = memory.remember_trade(**days_ago(3, pnl=-300.0, pnl_r=-1.0)).episode_id
+    memory.remember_trade(**days_ago(3, context_regime="ranging"))
+    answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up")
+    assert answer.nearest[0].id == alike
+    assert answer.nearest[0].score == answer.nearest[0].factors.Sim * answer.nearest[0].factors.Rec
+
+
+def test_the_base_rate_comes_first_and_counts_all_trades_of_the_strategy(memory: Memory) -> None:
+    for number in range(30):
+        r = 1.0 if number % 3 else -1.0
+        memory.remember_trade(**days_ago(1 + number, pnl=100 * r, pnl_r=r, symbol=("XAUUSD", "EURUSD")[number % 2]))
+    usual = memory.recall_memories(symbol="XAUUSD", strategy_name="VolBreakout", direction="long").base_rate
+    assert usual is not None
+    assert [(level.name, level.n) for level in usual.levels] == [("strategy", 30), ("direction", 30), ("symbol", 15)]
+    assert usual.headline.name == "direction"
+    assert usual.sentence.startswith("6")
+
+
+def test_beliefs_and_plans_that_speak_of_it_are_shown_and_nothing_is_triggered(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    said = memory.add_belief(proposition="trends carry", regime="trending_up").belief.belief.id
+    memory.add_belief(proposition="ranges do not", regime="ranging", claims="below")
+    plan = memory.create_trading_plan(
+        trigger_condition={"regime": "trending_up"}, planned_action={"type": "alert"}, reasoning="look twice"
+    )
+    links = memory.verify_audit().links
+    asked: dict[str, Any] = {"symbol": "XAUUSD", "deployment": "VolBreakout@main"}
+    answer = memory.recall_memories(**asked, context_regime="trending_up")
+    assert [belief.belief.id for belief in answer.beliefs] == [said]
+    assert [each.id for each in answer.plans] == [plan.plan.id]
+    assert answer.mood is not None
+    assert memory.recall_memories(**asked, context_regime="volatile").plans == ()
+    assert memory.verify_audit().links == links
+
+
+def test_in_a_losing_streak_the_mood_colours_what_comes_to_mind(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    for number in range(3):
+        memory.remember_trade(
+            **days_ago(3 - number, pnl=-100.0, pnl_r=-1.0, deployment="VolBreakout@main", idempotency_key=str(number))
+        )
+    (first, *_) = memory.recall_memories(symbol="XAUUSD", deployment="VolBreakout@main").memories
+    assert first.factors.Aff == 0.94
+    assert memory.recall_memories(symbol="XAUUSD").memories[0].factors.Aff == 1.0

@@ -1,10 +1,11 @@
 """Beliefs: what has held, where, against what, and how sure one may be of it."""
 
+import json
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Annotated
 
-from backsight.core.conditions import Condition, as_text, comparisons, parse
+from backsight.core.conditions import Condition, as_text, comparisons, evaluate, parse, values_of
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.instants import Horizon, format_instant
@@ -252,6 +253,56 @@ def retire_belief(
         drop_plans(transaction, ctx.owner, [belief_id], now=ctx.now)
         after = _held(connection, held.standing.belief, now=ctx.now)
     return RetiredBelief(belief=seen(after, now=ctx.now), replayed=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What is being decided on."""
+
+    symbol: str
+    direction: Direction | None
+    strategy_name: str | None
+    context: ContextVector
+
+
+def beliefs_about(
+    connection: Connection, owner: str, mode: Mode, horizon: Horizon, about: About
+) -> tuple[BeliefSeen, ...]:
+    """The beliefs held then whose domain and conditions hold for what is being decided on, most credible first."""
+    if is_current(connection, owner, horizon):
+        held = stored.beliefs(connection, owner, mode)
+    else:
+        held = list(beliefs_at(connection, owner, mode, horizon).beliefs)
+    now, regime = horizon.as_of, about.context.regime
+    live = [each for each in held if not _is_retired(each, now) and _speaks_of(each.standing.belief, about, now)]
+    live.sort(key=lambda each: (-each.posterior.credibility, each.standing.belief.id))
+    return tuple(seen(each, now=now, regime=regime) for each in live)
+
+
+def _is_retired(held: KeptBelief, now: datetime) -> bool:
+    retired_at = held.standing.belief.retired_at
+    return retired_at is not None and retired_at <= now
+
+
+def _speaks_of(belief: Belief, about: About, now: datetime) -> bool:
+    """Whether a belief is about this; what is not told of it, a belief that names it is not about."""
+    domain, context = belief.domain, about.context
+    told = {
+        "strategy": about.strategy_name,
+        "symbol": about.symbol,
+        "direction": about.direction,
+        "regime": context.regime,
+        "volatility_regime": context.volatility_regime,
+        "session": context.session,
+    }
+    if any(getattr(domain, name) not in (None, value) for name, value in told.items()):
+        return False
+    if belief.conditions is None:
+        return True
+    values = values_of(
+        now=now, context=context, strategy=about.strategy_name, symbol=about.symbol, direction=about.direction
+    )
+    return evaluate(parse(json.loads(belief.conditions)), values).holds
 
 
 def seen(held: KeptBelief, *, now: datetime, regime: Regime | None = None) -> BeliefSeen:

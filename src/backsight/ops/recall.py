@@ -6,13 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from backsight.core.conditions import values_of
 from backsight.core.errors import Invalid
+from backsight.core.instants import Horizon
+from backsight.core.memory.affective import Mood
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
+from backsight.core.memory.prospective import KeptPlan, check, kept
 from backsight.core.memory.semantic import day_of
 from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.rank import RecalledMemory, rank
-from backsight.core.recall.score import Query
+from backsight.core.recall.rank import RecalledMemory, remind
+from backsight.core.recall.rates import BaseRate
+from backsight.core.recall.score import Query, Temper
 from backsight.core.regime import Regime
 from backsight.core.sized import Asked, PositionSize, SizedTrade
 from backsight.core.strategies import Deployment
@@ -29,9 +34,11 @@ from backsight.ops.arguments import (
     Symbol,
     Tags,
 )
+from backsight.ops.beliefs import About, BeliefSeen, beliefs_about
 from backsight.ops.context import Context
 from backsight.ops.experience import EVERYTHING, mode_asked
 from backsight.ops.operation import query
+from backsight.ops.planning import open_plans
 from backsight.ops.state import falling_since, habits_at, mood_then
 from backsight.ops.strategies import deployment_named
 from backsight.ops.trades import merged_context
@@ -45,9 +52,22 @@ Kinds = Annotated[list[MemoryKind], Field(min_length=1, max_length=5)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """What comes to mind: memories selected by outcome, each with the factors of its score."""
+    """What usually happens here, what is like it, what went wrong, and what comes to mind, in this order."""
 
+    base_rate: BaseRate | None
+    """Of all trades of the strategy (of any, where none is named), by how alike and how fresh; None without trades."""
+    nearest: tuple[RecalledMemory, ...]
+    """The likest and freshest, whatever their outcome."""
+    warnings: tuple[RecalledMemory, ...]
+    """Losses in contexts like this one."""
     memories: tuple[RecalledMemory, ...]
+    """Selected by outcome, each with the factors of its score."""
+    beliefs: tuple[BeliefSeen, ...]
+    """Beliefs that speak of this, the most credible first."""
+    plans: tuple[KeptPlan, ...]
+    """Plans whose condition holds now; reading does not trigger them."""
+    mood: Mood | None
+    """Of the deployment that is named; it colours the factor Aff."""
     candidates: int
     """How many episodes were scored."""
     message: str
@@ -79,7 +99,8 @@ def recall_memories(
 ) -> Recall:
     """Recall past trades in contexts like this one, weighted by how they ended.
 
-    Call it before you decide on a trade. Memories are selected by outcome, so they flatter: read the factors.
+    Call it before you decide on a trade, and read the base rate and the warnings first: memories are selected by
+    outcome, so they flatter.
     """
     if since is not None and until is not None and until <= since:
         raise Invalid("is not after since; give a later instant", field="until")
@@ -88,8 +109,12 @@ def recall_memories(
     with ctx.reading() as connection:
         home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
         within: ModeAsked = mode or (home.mode if home is not None else "live")
-        episodes = []
+        one_mode = None if within == "all" else within
+        usual: list[Episode] = []
+        episodes: list[Episode] = []
         if "episodic" in memory_types:
+            strategy = strategy_name or (None if home is None else home.strategy_name)
+            usual = stored.trades_taught(connection, ctx.owner, horizon, mode=one_mode, strategy_name=strategy)
             episodes = stored.episodes_with_outcome(
                 connection,
                 ctx.owner,
@@ -100,17 +125,61 @@ def recall_memories(
                 symbol=symbol,
                 strategy_name=strategy_name,
                 deployment_id=None if home is None else home.id,
-                mode=None if within == "all" else within,
+                mode=one_mode,
             )
-    found = rank(episodes, Query(symbol=symbol, direction=direction, context=asked), now=horizon.as_of, limit=limit)
+        about = About(symbol=symbol, direction=direction, strategy_name=strategy_name, context=asked)
+        beliefs: tuple[BeliefSeen, ...] = ()
+        if "semantic" in memory_types and one_mode is not None:
+            beliefs = beliefs_about(connection, ctx.owner, one_mode, horizon, about)
+        mood = None if home is None else mood_then(connection, home, horizon)
+        plans = () if home is None else _plans(connection, home, about, mood, horizon)
+    query = Query(symbol=symbol, direction=direction, context=asked)
+    temper = (
+        None if mood is None else Temper(drawdown_state=mood.drawdown_state, consecutive_losses=mood.consecutive_losses)
+    )
+    found = remind(episodes, query, now=horizon.as_of, limit=limit, temper=temper)
     return Recall(
-        memories=found,
+        base_rate=_base_rate(usual, query, horizon) if usual else None,
+        nearest=found.nearest,
+        warnings=found.warnings,
+        memories=found.memories,
+        beliefs=beliefs,
+        plans=plans,
+        mood=mood,
         candidates=len(episodes),
-        message=_message(len(found), len(episodes), symbol, within),
+        message=_message(len(found.memories), len(episodes), symbol, within),
         mode=within,
         as_of=horizon.as_of,
         seen_at=horizon.seen_at,
     )
+
+
+def _temper(mood: Mood | None) -> Temper:
+    if mood is None:
+        return Temper()
+    return Temper(drawdown_state=mood.drawdown_state, consecutive_losses=mood.consecutive_losses)
+
+
+def _base_rate(trades: list[Episode], query: Query, horizon: Horizon) -> BaseRate:
+    from backsight.core.recall.base_rate import base_rate, trades_of
+
+    return base_rate(trades_of(trades), query, now=horizon.as_of)
+
+
+def _plans(
+    connection: Connection, home: Deployment, about: About, mood: Mood | None, horizon: Horizon
+) -> tuple[KeptPlan, ...]:
+    """The plans of a deployment that hold now, the most urgent first."""
+    plans, _ = open_plans(connection, home, horizon)
+    values = values_of(
+        now=horizon.as_of,
+        context=about.context,
+        mood=mood,
+        strategy=home.strategy_name,
+        symbol=about.symbol,
+        direction=about.direction,
+    )
+    return tuple(kept(plan) for plan in check(plans, values, now=horizon.as_of).applying)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,10 +123,13 @@ def next_sequence(connection: Connection, owner: str, mode: Mode, at: datetime) 
 def trades_taught(
     connection: Connection, owner: str, horizon: Horizon | None = None, **equal: str | None
 ) -> list[Episode]:
-    """The closed trades among the episodes, as they stood then or as they stand."""
+    """The closed trades among the episodes, as they stood then or as they stand, in the order in which they teach."""
     if horizon is None:
-        return fetch(connection, EPISODES, owned(EPISODES, owner, *matching(EPISODES, kind="trade", **equal)))
-    return fetch(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: matching(c, kind="trade", **equal)))
+        found = fetch(connection, EPISODES, owned(EPISODES, owner, *matching(EPISODES, kind="trade", **equal)))
+    else:
+        asked_for = known(EPISODES, owner, horizon, lambda c: matching(c, kind="trade", **equal))
+        found = fetch(connection, EPISODES, asked_for)
+    return sorted(found, key=lambda episode: episode.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,15 @@ def show(to: Console, operation: str, answer: Json) -> None:
 
 def show_recall(to: Console, answer: Json) -> None:
     """Memories with their factors, best first."""
+    if (usual := answer["base_rate"]) is not None:
+        to.print(Text(f"Usually: {usual['sentence']}", style="bold"), soft_wrap=True)
+    for warning in answer["warnings"]:
+        to.print(Text(f"Warning: {warning['sentence']}", style="red"), soft_wrap=True)
+    for belief in answer["beliefs"]:
+        likely = f"credibility {belief['posterior']['credibility']:.2f}, n={belief['posterior']['n']}"
+        to.print(Text(f"Belief: {belief['belief']['proposition']} ({likely})"), soft_wrap=True)
+    for plan in answer["plans"]:
+        to.print(Text(f"Plan: {plan['action']['kind']}: {plan['reasoning']}"), soft_wrap=True)
     to.print(answer["message"], style="dim", markup=False)
     if not answer["memories"]:
         return

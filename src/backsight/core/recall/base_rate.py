@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Literal, assert_never, get_args
+from typing import assert_never, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,12 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import won
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
+from backsight.core.recall.rates import BaseRate, Level, LevelName, MeanOutcome, OpenTrade
 from backsight.core.recall.score import DRAWDOWN_WEIGHT, DRAWDOWN_WIDTH, NUMBERS, PRICED, Query
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import beta_cdf, beta_quantile, t_quantile
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
-LevelName = Literal["strategy", "direction", "symbol", "regime", "volatility_regime", "session"]
 Floats = NDArray[np.floating]
 
 ENOUGH = 20.0
@@ -101,63 +101,6 @@ class Trades:
 
     def __len__(self) -> int:
         return len(self.day)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTrade:
-    """A trade that is still open, at its last mark known by the instant asked."""
-
-    id: str
-    symbol: str
-    direction: Direction | None
-    context: ContextVector
-    outcome: Outcome | None
-    """None where no mark is known: it is named and counts in no mean."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOutcome:
-    """How much the trades of a level brought, in one unit: closed ones, and open ones at their last mark."""
-
-    unit: OutcomeUnit
-    n: int
-    open: int
-    mean: float
-    interval: tuple[float, float] | None
-    """Holds the true mean with 90 %; None where all of it is of one day."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """The trades that match all categories up to one, and what became of them."""
-
-    name: LevelName
-    value: str | None
-    """What was asked for in the category; None for the strategy."""
-    n: int
-    days: int
-    """UTC days on which trades of any weight were closed."""
-    effective_n: float
-    """How many independent trades would say as much."""
-    win_rate: float | None
-    win_rate_interval: tuple[float, float] | None
-    """Holds the true win rate with 90 %."""
-    outcomes: tuple[MeanOutcome, ...]
-    open: int
-    open_ids: tuple[str, ...]
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaseRate:
-    """What usually happens here, from broad to narrow, and the level that says it best."""
-
-    levels: tuple[Level, ...]
-    headline: Level
-    """The narrowest level with an effective n of 20, else the broadest."""
-    too_little: bool
-    """Whether even the headline has an effective n under 5."""
-    sentence: str
 
 
 def base_rate(trades: Trades, query: Query, *, now: datetime, open_trades: Sequence[OpenTrade] = ()) -> BaseRate:

@@ -1,7 +1,7 @@
 """Ranking: the few memories that come to mind, each with its reasons."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,16 +22,52 @@ class RecalledMemory:
     episode: Episode
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """What comes to mind three ways: by outcome, blind to it, and the losses."""
+
+    memories: tuple[RecalledMemory, ...]
+    """By Score: selected by outcome, so they flatter."""
+    nearest: tuple[RecalledMemory, ...]
+    """By Sim · Rec, whatever the outcome."""
+    warnings: tuple[RecalledMemory, ...]
+    """Losses by how bad, how alike, how fresh and how sure."""
+
+
+WARNINGS = 3
+
+
 def rank(
     episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
 ) -> tuple[RecalledMemory, ...]:
-    """The episodes with the highest Score, ties by id; every one of them is scored, not the newest few."""
+    """The episodes with the highest Score, ties by id."""
+    return remind(episodes, query, now=now, limit=limit, temper=temper).memories
+
+
+def remind(
+    episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
+) -> Ranked:
+    """The episodes that come to mind, ties by id; every one of them is scored, not the newest few.
+
+    Warnings are losses by sigmoid(−2x/σ) · Sim · Rec · Conf, which is 1 − Q in place of Q and no Aff.
+    """
     sigma = sigmas(e.outcome for e in episodes if e.outcome is not None)
     mood = temper or Temper()
-    scored = ((factors(e, query, now=now, sigma=sigma, temper=mood), e) for e in episodes)
-    best = heapq.nsmallest(limit, scored, key=lambda pair: (-pair[0].score, pair[1].id))
+    scored = [(factors(e, query, now=now, sigma=sigma, temper=mood), e) for e in episodes]
+    losses = [(f, e) for f, e in scored if e.outcome is not None and e.outcome.value < 0]
+    return Ranked(
+        memories=_best(scored, lambda f: f.score, now=now, limit=limit),
+        nearest=_best(scored, lambda f: f.Sim * f.Rec, now=now, limit=limit),
+        warnings=_best(losses, lambda f: (1.0 - f.Q) * f.Sim * f.Rec * f.Conf, now=now, limit=WARNINGS),
+    )
+
+
+def _best(
+    scored: Iterable[tuple[Factors, Episode]], by: Callable[[Factors], float], *, now: datetime, limit: int
+) -> tuple[RecalledMemory, ...]:
+    best = heapq.nsmallest(limit, scored, key=lambda pair: (-by(pair[0]), pair[1].id))
     return tuple(
-        RecalledMemory(id=e.id, score=f.score, factors=f, sentence=sentence(e, sim=f.Sim, now=now), episode=e)
+        RecalledMemory(id=e.id, score=by(f), factors=f, sentence=sentence(e, sim=f.Sim, now=now), episode=e)
         for f, e in best
     )
 

@@ -1,0 +1,83 @@
+"""Words: what a text says, as a set of stems; no statistics of other texts, so nothing looks ahead or across owners."""
+
+import re
+from collections.abc import Collection, Set
+from functools import lru_cache
+
+TEXT_WEIGHT = 0.10
+"""What the text counts in Sim, beside the fields of the context."""
+
+WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+SAYING_NOTHING = """
+    a about after again all also am an and any are as at be because been before being both but by can could did do does
+    doing during each few for from further had has have having he her here hers him his how i if in into is it its
+    itself just me more most my myself of on once only or other our ours own same she should so some such than that
+    the their theirs them then there these they this those through to too until very was we were what when where which
+    while who whom why will with would you your yours
+"""
+STOPS = frozenset(SAYING_NOTHING.split())
+"""Up, down, above, below, out, over, under and no are not among them: they say where a market goes."""
+VOWELS = frozenset("aeiouy")
+KEPT_ENDINGS = ("ss", "us", "is", "ias")
+"""Words ending so are no plurals."""
+DOUBLES_KEPT = frozenset("lsz")
+
+
+def stems(text: str | None) -> frozenset[str]:
+    """The distinct stems of a text without its stop words; letters and digits of any script make words.
+
+    >>> sorted(stems("London opened; the range broke out on rising volumes, it's the trader's 2nd try"))
+    ['2nd', 'brok', 'london', 'open', 'out', 'rang', 'ris', 'trader', 'try', 'volum']
+    >>> stems("it was what it is"), stems(None)
+    (frozenset(), frozenset())
+    """
+    said = set(WORD.findall((text or "").lower().replace("’", "'")))
+    shortened = {word for word in said if "'" in word}
+    heads = {word.partition("'")[0] for word in shortened if not word.endswith("n't")}
+    return frozenset(map(stem, (said - shortened | heads) - STOPS))
+
+
+def text_likeness(query_words: Set[str], episode_words: Collection[str]) -> float:
+    """The share of the query's words that the episode has.
+
+    >>> asked = stems("breaking the London range")
+    >>> text_likeness(asked, stems("London ranges")), text_likeness(asked, stems("nothing")), text_likeness(asked, ())
+    (0.6666666666666666, 0.0, 0.0)
+    """
+    return sum(word in episode_words for word in query_words) / len(query_words) if query_words else 0.0
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """An English word without its ending: plural, -ed, -ing, -ly, and the silent e; other words as they are.
+
+    >>> [stem(word) for word in ("ranges", "ranged", "ranging", "range")]
+    ['rang', 'rang', 'rang', 'rang']
+    >>> [stem(word) for word in ("rallies", "rallied", "rallying", "stopped", "losses", "speed", "sharply", "über")]
+    ['rally', 'rally', 'rally', 'stop', 'loss', 'speed', 'sharp', 'über']
+    """
+    if len(word) < 4 or not (word.isascii() and word.isalpha()):
+        return word
+    word = _without_tense(_without_plural(word))
+    if len(word) > 5 and word.endswith("ly"):
+        word = word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word if not word.endswith("s") or word.endswith(KEPT_ENDINGS) else word[:-1]
+
+
+def _without_tense(word: str) -> str:
+    if word.endswith("ied") and len(word) > 4:
+        return word[:-3] + "y"
+    ending = next((end for end in ("ing", "ed") if word.endswith(end) and not word.endswith("eed")), "")
+    root = word.removesuffix(ending)
+    if not ending or len(root) < 3 or VOWELS.isdisjoint(root):
+        return word
+    doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] not in DOUBLES_KEPT and root[-1] not in VOWELS
+    return root[:-1] if doubled else root
