@@ -30,7 +30,7 @@ def test_the_seeds_recall_works(memory: Memory) -> None:
         limit=10,
     )
     assert [memory.episode.symbol for memory in answer.memories] == ["XAUUSD"]
-    assert answer.memories[0].factors.Sim > 0.9
+    assert answer.memories[0].factors.Sim > 0.75
 
 
 def test_nothing_remembered_is_said_plainly(memory: Memory) -> None:
@@ -181,3 +181,15 @@ def test_in_a_losing_streak_the_mood_colours_what_comes_to_mind(memory: Memory, 
     (first, *_) = memory.recall_memories(symbol="XAUUSD", deployment="VolBreakout@main").memories
     assert first.factors.Aff == 0.94
     assert memory.recall_memories(symbol="XAUUSD").memories[0].factors.Aff == 1.0
+
+
+def test_words_count_as_one_more_field_of_the_likeness(memory: Memory) -> None:
+    memory.remember_trade(**days_ago(1, market_context="Asian range broken at the London open"))
+    asked: dict[str, Any] = {"symbol": "XAUUSD", "context_regime": "trending_up"}
+    sims = [
+        memory.recall_memories(**asked, market_context=words).nearest[0].factors.Sim
+        for words in (None, "the London opening breaks ranges", "a quiet afternoon")
+    ]
+    assert sims[0] == 1.0
+    assert sims[1] == pytest.approx((0.25 + 0.1 * 0.75) / 0.35)
+    assert sims[2] == pytest.approx(0.25 / 0.35)

@@ -18,6 +18,7 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.rank import RecalledMemory, remind
 from backsight.core.recall.rates import BaseRate
 from backsight.core.recall.score import Query, Temper
+from backsight.core.recall.words import stems
 from backsight.core.regime import Regime
 from backsight.core.sized import Asked, PositionSize, SizedTrade
 from backsight.core.strategies import Deployment
@@ -133,11 +134,8 @@ def recall_memories(
             beliefs = beliefs_about(connection, ctx.owner, one_mode, horizon, about)
         mood = None if home is None else mood_then(connection, home, horizon)
         plans = () if home is None else _plans(connection, home, about, mood, horizon)
-    query = Query(symbol=symbol, direction=direction, context=asked)
-    temper = (
-        None if mood is None else Temper(drawdown_state=mood.drawdown_state, consecutive_losses=mood.consecutive_losses)
-    )
-    found = remind(episodes, query, now=horizon.as_of, limit=limit, temper=temper)
+    query = Query(symbol=symbol, direction=direction, context=asked, words=stems(market_context))
+    found = remind(episodes, query, now=horizon.as_of, limit=limit, temper=_temper(mood))
     return Recall(
         base_rate=_base_rate(usual, query, horizon) if usual else None,
         nearest=found.nearest,

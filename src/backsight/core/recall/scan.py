@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from backsight.core.context import ContextVector
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall import score as plain
 from backsight.core.recall.columns import NUMBERS as HELD_NUMBERS
@@ -634,10 +633,9 @@ class Judge:
 
     def _sim(self, row: int) -> float:
         group, context, query = self.columns.group_of(row), self.columns.context(row), self.asked.query
-        if not self.asked.words:
-            return similarity(query, symbol=group.symbol, direction=group.direction, context=context)
-        share = text_likeness(self.asked.words, self.columns.words_of(row))
-        return similarity_with_text(query, share, symbol=group.symbol, direction=group.direction, context=context)
+        words = self.asked.words
+        share = text_likeness(words, self.columns.words_of(row)) if words else None
+        return similarity(query, symbol=group.symbol, direction=group.direction, context=context, text=share)
 
     def _alike(self, rows: Whole) -> Whole:
         """For each row one that scores the same, so that of a thousand equal ones a single one is scored."""
@@ -649,37 +647,3 @@ class Judge:
         keys = np.stack(profile, axis=1).view(f"V{8 * len(profile)}").ravel()
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         return rows[first[inverse]]
-
-
-def similarity_with_text(
-    query: Query, share: float, *, symbol: str, direction: Direction | None, context: ContextVector
-) -> float:
-    """`score.similarity` with one more field, the share of the query's words that the episode has.
-
-    It stands here until `score` knows of texts, and then goes.
-
-    >>> calm = ContextVector(regime="ranging")
-    >>> round(similarity_with_text(Query(context=calm), 0.5, symbol="XAUUSD", direction="long", context=calm), 3)
-    0.857
-    """
-    asked = query.context
-    total = score = 0.0
-    for name, weight in plain.CATEGORIES.items():
-        wanted = getattr(asked, name)
-        if wanted is not None:
-            total += weight
-            score += weight * (getattr(context, name) == wanted)
-    for name, (weight, bandwidth) in plain.NUMBERS.items():
-        if getattr(asked, name) is None or (name == "price" and query.symbol != symbol):
-            continue
-        total += weight
-        score += weight * plain._closeness_of(name, asked, context, bandwidth)
-    if asked.drawdown_pct is not None:
-        total += plain.DRAWDOWN_WEIGHT
-        if context.drawdown_pct is not None:
-            near = plain.closeness(asked.drawdown_pct, context.drawdown_pct, width=plain.DRAWDOWN_WIDTH)
-            score += plain.DRAWDOWN_WEIGHT * near
-    if query.direction is not None:
-        total += plain.DIRECTION_WEIGHT
-        score += plain.DIRECTION_WEIGHT * (direction == query.direction)
-    return min(1.0, (score + TEXT_WEIGHT * share) / (total + TEXT_WEIGHT))

@@ -13,6 +13,7 @@ from backsight.core.instants import days_between
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import sigmoid
 from backsight.core.portfolio import Direction
+from backsight.core.recall.words import TEXT_WEIGHT, stems, text_likeness
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 CATEGORIES = {"regime": 0.25, "volatility_regime": 0.15, "session": 0.10}
@@ -36,6 +37,8 @@ class Query:
     symbol: str | None = None
     direction: Direction | None = None
     context: ContextVector = field(default_factory=ContextVector)
+    words: frozenset[str] = frozenset()
+    """The stems of the market in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,7 @@ def sigmas(outcomes: Iterable[Outcome]) -> dict[OutcomeUnit, float]:
 
 def _root_mean_square(values: list[float]) -> float:
     largest = max(map(abs, values))  # scaled by it, so that no square overflows
-    return largest * math.sqrt(sum((x / largest) ** 2 for x in values) / len(values)) if largest else 0.0
+    return largest * math.sqrt(math.fsum((x / largest) ** 2 for x in values) / len(values)) if largest else 0.0
 
 
 def quality(outcome: Outcome | None, *, sigma: Mapping[OutcomeUnit, float]) -> float:
@@ -118,8 +121,12 @@ def closeness(x: float, y: float, *, width: float) -> float:
     return math.exp(-0.5 * z * z) if abs(z) < 40 else 0.0
 
 
-def similarity(query: Query, *, symbol: str, direction: Direction | None, context: ContextVector) -> float:
+def similarity(
+    query: Query, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None = None
+) -> float:
     """Sim: weighted mean closeness over the fields the query gives; a field the memory lacks scores 0.
+
+    `text` is the share of the query's words that the memory has, one more field; None where no words were asked.
 
     A context is like itself, drawdown or not, and likeness is mutual where both give the same fields:
 
@@ -156,6 +163,9 @@ def similarity(query: Query, *, symbol: str, direction: Direction | None, contex
     if query.direction is not None:
         total += DIRECTION_WEIGHT
         score += DIRECTION_WEIGHT * (direction == query.direction)
+    if text is not None:
+        total += TEXT_WEIGHT
+        score += TEXT_WEIGHT * text
     return min(1.0, score / total) if total else NO_CONTEXT
 
 
@@ -219,9 +229,10 @@ def factors(
     temper: Temper,
 ) -> Factors:
     """All factors of one episode for one query at one instant."""
+    told = text_likeness(query.words, stems(episode.market_context)) if query.words else None
     return Factors(
         Q=quality(episode.outcome, sigma=sigma),
-        Sim=similarity(query, symbol=episode.symbol, direction=episode.direction, context=episode.context),
+        Sim=similarity(query, symbol=episode.symbol, direction=episode.direction, context=episode.context, text=told),
         Rec=recency(episode.ended_at, now=now),
         Conf=conviction(episode.confidence),
         Aff=affect(episode.outcome, temper),
