@@ -131,15 +131,20 @@ LIKELY = JSON | st.sampled_from(["XAUUSD", "long", "live", 1.0, 0, [], {}, "2026
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_input_is_a_traceback(name: str, data: st.DataObject) -> None:
-    fields = OPERATIONS[name].arguments.model_fields
-    arguments = {field: data.draw(LIKELY) for field in fields if data.draw(st.booleans())}
+    operation = OPERATIONS[name]
+    told = {field: data.draw(LIKELY) for field in operation.arguments.model_fields if data.draw(st.booleans())}
+    base = a_trade_call() if name == "remember_trade" else {}
+    try:
+        checked = operation.check(base | told)
+    except BacksightError as error:
+        assert "\n" not in error.message  # noqa: PT017
+        return
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
-        base = a_trade_call() if name == "remember_trade" else {}
         try:
-            json.dumps(OPERATIONS[name].as_json(memory.run(OPERATIONS[name], base | arguments)), allow_nan=False)
+            json.dumps(operation.as_json(memory.carry_out(operation, checked)), allow_nan=False)
         except BacksightError as error:
             assert "\n" not in error.message  # noqa: PT017
             assert memory.verify_audit().rows == 0

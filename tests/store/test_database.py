@@ -64,14 +64,15 @@ def test_upsert_writes_a_row_once(memory: Memory) -> None:
     assert found["currency"] == "EUR"
 
 
-def test_put_notes_only_what_changed(memory: Memory) -> None:
+def test_put_notes_the_row_where_it_changed(memory: Memory) -> None:
     with memory.writing() as transaction:
         transaction.put(ACCOUNTS, memory_account(memory))
     with memory.writing() as transaction:
         transaction.put(ACCOUNTS, memory_account(memory))
         assert transaction.changes == []
         transaction.put(ACCOUNTS, memory_account(memory, currency="EUR"))
-        assert [change.as_json()["set"] for change in transaction.changes] == [{"currency": "EUR"}]
+        (change,) = transaction.changes
+        assert change.as_json()["set"] == ACCOUNTS.cells(ACCOUNTS.to_row(memory_account(memory, currency="EUR")))
     assert memory.verify_audit().intact
 
 

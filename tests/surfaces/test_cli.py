@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from backsight.memory import OPERATIONS, open_memory
 from backsight.ops import NOUNS
 from backsight.surfaces.cli import command_name
+from backsight.surfaces.main import program
 from backsight.testing import a_trade_call
 from parity.surfaces import spelt
 
@@ -135,7 +137,7 @@ def test_help_names_every_noun_command_and_option() -> None:
     for noun in [*NOUNS, "serve", "mcp", "demo"]:
         assert f"  {noun} " in top
     for operation in OPERATIONS.values():
-        told = run(operation.noun, command_name(operation), "--help").stdout
+        told = CliRunner().invoke(program, [operation.noun, command_name(operation), "--help"]).output
         for name in operation.arguments.model_fields:
             assert f"--{name.replace('_', '-')}" in told
 
