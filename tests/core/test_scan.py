@@ -16,7 +16,7 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import sigmoid
 from backsight.core.recall import score as plain
 from backsight.core.recall.columns import Columns, appended, columns_of, micros
-from backsight.core.recall.rank import rank
+from backsight.core.recall.rank import remind
 from backsight.core.recall.scan import Filters, Hit, scan
 from backsight.core.recall.score import Factors, Query, Temper, affect, conviction, quality, recency, sigmas, similarity
 from backsight.core.recall.words import stems, text_likeness
@@ -385,7 +385,8 @@ def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime) -> 
     agree(found.memories, first(expected, lambda t: t.factors.score, 10))
     agree(found.nearest, first(expected, lambda t: t.factors.Sim * t.factors.Rec, 10))
     agree(found.warnings, first([t for t in expected if t.loses], lambda t: t.dread, 3))
-    assert [hit.id for hit in found.memories] == [m.id for m in rank(candidates, query, now=now, limit=10)]
+    reminded = remind(candidates, query, now=now, limit=10).memories
+    assert [hit.id for hit in found.memories] == [memory.id for memory in reminded]
 
 
 def test_instants_are_kept_to_the_microsecond() -> None:

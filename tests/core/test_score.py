@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.recall.rank import rank, sentence
+from backsight.core.recall.rank import remind, sentence
 from backsight.core.recall.score import Query, Temper, factors, quality, recency, sigmas, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import Outcome
@@ -105,18 +105,18 @@ def test_ranking_scores_every_candidate_not_the_newest() -> None:
     here = ContextVector(regime="ranging", atr_d1=50.0)
     old = an_episode(0, pnl_r=2.0, context=here, known_at=T0 - timedelta(days=400))
     newer = [an_episode(n, pnl_r=2.0, context=ContextVector(regime="volatile")) for n in range(1, 500)]
-    best = rank([*newer, old], Query(symbol="XAUUSD", context=here), now=T0, limit=1)
+    best = remind([*newer, old], Query(symbol="XAUUSD", context=here), now=T0, limit=1).memories
     assert best[0].id == old.id
 
 
 def test_ties_break_by_id() -> None:
     same = [an_episode(n) for n in (5, 3, 9, 1)]
-    ranked = rank(same, Query(symbol="XAUUSD"), now=T0, limit=3)
+    ranked = remind(same, Query(symbol="XAUUSD"), now=T0, limit=3).memories
     assert [memory.id for memory in ranked] == ["episode-000001", "episode-000003", "episode-000005"]
 
 
 def test_the_score_is_the_product_of_the_factors_shown() -> None:
-    memory = rank([an_episode()], Query(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1)[0]
+    (memory,) = remind([an_episode()], Query(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
     f = memory.factors
     assert memory.score == f.Q * f.Sim * f.Rec * f.Conf * f.Aff
     assert (f.Sim, f.Rec, f.Conf, f.Aff) == (0.5, 0.5, 0.75, 1.0)

@@ -93,6 +93,16 @@ def test_it_is_what_it_was_at_any_instant(memory: Memory, clock: FakeClock) -> N
     assert advised(memory, as_of=then).size.n == answer.size.n + 1
 
 
+def test_a_deployment_that_came_later_does_not_change_whose_appetite_it_was(quick: Memory, clock: FakeClock) -> None:
+    traded(quick, clock, *[1.0] * 12)
+    then, answer = clock.now(), advised(quick)
+    clock.advance(days=1)
+    quick.open_account(venue="v", name="second")
+    quick.deploy(strategy_name="VolBreakout", account="second")
+    assert advised(quick).deployment is None
+    assert advised(quick, as_of=then) == answer
+
+
 def test_while_results_fall_only_what_came_since_counts(quick: Memory, clock: FakeClock) -> None:
     traded(quick, clock, *[1.0, -0.5] * 60)
     before = advised(quick)

@@ -1,7 +1,7 @@
 """The audit chain: proof of what was written when, and that nothing was changed since."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from backsight.core.audit import AuditRow, Finding, parse_head
@@ -10,6 +10,7 @@ from backsight.ops.context import Context
 from backsight.ops.experience import differences, remake
 from backsight.ops.operation import command, query
 from backsight.store import audit as stored
+from backsight.store.database import Connection
 from backsight.store.experience import DERIVED, count
 from backsight.store.verify import verify
 
@@ -76,19 +77,24 @@ def doctor(
     Beliefs, evidence, habits and moods follow from trades, decisions and equity alone: a difference means that somebody
     changed them, or a defect.
     """
-    with ctx.reading() as connection:
-        findings = differences(connection, ctx.owner)
-        counted = {noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED}
-        remarks = tuple(ctx.database.remarks)
-    if repair and findings:
+    if repair:
         with ctx.writing() as transaction:
-            remake(transaction, ctx.owner)
+            found = _diagnosis(ctx, transaction.connection)
+            if not found.healthy:
+                remake(transaction, ctx.owner)
+        return replace(found, repaired=not found.healthy)
+    with ctx.reading() as connection:
+        return _diagnosis(ctx, connection)
+
+
+def _diagnosis(ctx: Context, connection: Connection) -> Diagnosis:
+    findings = differences(connection, ctx.owner)
     return Diagnosis(
         healthy=not findings,
-        rows=counted,
+        rows={noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED},
         findings=tuple(findings),
-        repaired=bool(repair and findings),
-        remarks=remarks,
+        repaired=False,
+        remarks=tuple(ctx.database.remarks),
     )
 
 

@@ -461,13 +461,13 @@ def close_versions(connection: Connection, home: Deployment, *, seen_at: datetim
             close=closed_of(each.episode),
             id=each.episode.id,
             sequence=each.episode.sequence,
-            from_=each.episode.known_at,
+            known_at=each.episode.known_at,
             first=each.episode.known_at == each.episode.first_known_at,
         )
         for each in found
     ]
     return told + [
-        CloseVersion(close=None, id=each.episode.id, sequence=each.episode.sequence, from_=each.until, first=False)
+        CloseVersion(close=None, id=each.episode.id, sequence=each.episode.sequence, known_at=each.until, first=False)
         for each in found
         if each.until is not None and (each.episode.id, each.until) not in begun
     ]

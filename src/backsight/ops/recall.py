@@ -37,7 +37,7 @@ from backsight.ops.arguments import (
 )
 from backsight.ops.beliefs import About, BeliefSeen, beliefs_about
 from backsight.ops.context import Context
-from backsight.ops.experience import EVERYTHING, mode_asked
+from backsight.ops.experience import mode_asked
 from backsight.ops.operation import query
 from backsight.ops.planning import open_plans
 from backsight.ops.state import falling_since, habits_at, mood_then
@@ -223,7 +223,7 @@ def position_size(
     asked = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
         named, within = mode_asked(connection, ctx.owner, deployment, mode)
-        home = named or _only_home(connection, ctx.owner, strategy_name, within)
+        home = named or _only_home(connection, ctx.owner, strategy_name, within, horizon)
         trades = stored.trades_taught(connection, ctx.owner, horizon, mode=within, strategy_name=strategy_name)
         rows = habits_at(connection, ctx.owner, within, horizon, strategy=strategy_name, symbol=symbol)
         appetite = 1.0 if home is None else mood_then(connection, home, horizon).risk_appetite
@@ -251,9 +251,11 @@ def position_size(
     )
 
 
-def _only_home(connection: Connection, owner: str, strategy_name: str, mode: Mode) -> Deployment | None:
-    """The one deployment of a strategy in a mode, if there is one and no other."""
-    there = stored_strategies.deployments(connection, owner, EVERYTHING)
+def _only_home(
+    connection: Connection, owner: str, strategy_name: str, mode: Mode, horizon: Horizon
+) -> Deployment | None:
+    """The one deployment of a strategy in a mode that was known then, if there was no other."""
+    there = stored_strategies.deployments(connection, owner, horizon)
     own = [each for each in there if (each.strategy_name, each.mode) == (strategy_name, mode)]
     return own[0] if len(own) == 1 else None
 

@@ -129,11 +129,6 @@ def retirements(connection: Connection, owner: str, horizon: Horizon) -> dict[st
     return {each.belief_id: each.known_at for each in found}
 
 
-def retirement(connection: Connection, owner: str, belief_id: str) -> Retirement | None:
-    """That the owner retired a belief, if so."""
-    return fetch_one(connection, RETIREMENTS, owned(RETIREMENTS, owner, RETIREMENTS.table.c.belief_id == belief_id))
-
-
 def beliefs(connection: Connection, owner: str, mode: Mode) -> list[KeptBelief]:
     """The beliefs of one mode as they stand, oldest first."""
     c = BELIEFS.table.c
@@ -278,16 +273,6 @@ def was_above_water(connection: Connection, owner: str, account_id: str, *, sinc
     c = MOODS.table.c
     looks = owned(MOODS, owner, c.account_id == account_id, c.strategy_name == "", c.known_at > since)
     return connection.execute(looks.where(c.drawdown_state < below).limit(1)).first() is not None
-
-
-def mood_rows(
-    connection: Connection, owner: str, account_id: str, strategy: str, *, since: datetime, until: datetime
-) -> list[MoodRow]:
-    """The rows of a series between two instants, both included, oldest first."""
-    c = MOODS.table.c
-    told = owned(MOODS, owner, c.account_id == account_id, c.strategy_name == strategy)
-    between = told.where(c.known_at >= since, c.known_at <= until)
-    return fetch(connection, MOODS, between.order_by(c.known_at, c.sequence, c.id))
 
 
 def known_after(connection: Connection, owner: str, at: datetime) -> bool:

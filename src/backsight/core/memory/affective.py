@@ -143,10 +143,9 @@ MoodFact = Closed | EquitySeen | Transferred
 
 def worth_at(name: str, at: datetime, sequence: int, equity: float, moved: float) -> EquitySeen | Transferred:
     """What a tick tells of an account: what it was worth, and what was paid in or out by then."""
-    named = {"id": name, "at": at, "known_at": at, "sequence": sequence}
     if moved:
-        return Transferred(**named, amount=moved, equity_after=equity)  # type: ignore[arg-type]
-    return EquitySeen(**named, equity=equity)  # type: ignore[arg-type]
+        return Transferred(id=name, at=at, known_at=at, sequence=sequence, amount=moved, equity_after=equity)
+    return EquitySeen(id=name, at=at, known_at=at, sequence=sequence, equity=equity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,13 +428,13 @@ def strategy_row(last: MoodRow | None, close: Closed, *, owner_id: str, account_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseVersion:
-    """A close as it stood for a while: from when on, and until when."""
+    """A close as it stood from an instant on."""
 
     close: Closed | None
     """None where it was taken back."""
     id: str
     sequence: int
-    from_: datetime
+    known_at: datetime
     first: bool
     """Whether it is the first that was known of this close."""
 
@@ -451,7 +450,7 @@ def strategy_rows(
     named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
     standing: dict[str, Closed] = {}
     rows: list[MoodRow] = []
-    for version in sorted(versions, key=lambda each: (each.from_, each.sequence, each.id)):
+    for version in sorted(versions, key=lambda each: (each.known_at, each.sequence, each.id)):
         if standing.get(version.id) == version.close:
             continue  # a correction of something else
         standing.pop(version.id, None)
@@ -464,14 +463,25 @@ def strategy_rows(
     return rows
 
 
-def _corrected(closes: Iterable[Closed], version: CloseVersion, **named: str) -> MoodRow:
+def _corrected(
+    closes: Iterable[Closed], version: CloseVersion, *, owner_id: str, account_id: str, strategy_name: str
+) -> MoodRow:
+    """The row of a correction: what all closes come to, as they stand from then on."""
     row: MoodRow | None = None
     for close in sorted(closes, key=_order):
-        row = strategy_row(row, close, **named)
-    told = {"known_at": version.from_, "sequence": version.sequence, "id": version.id, "cause": "correction"}
-    if row is None:
-        return MoodRow(**named, **told, at=version.from_, n=0, strategy=StrategyMood())  # type: ignore[arg-type]
-    return replace(row, **told)  # type: ignore[arg-type]
+        row = strategy_row(row, close, owner_id=owner_id, account_id=account_id, strategy_name=strategy_name)
+    return MoodRow(
+        owner_id=owner_id,
+        account_id=account_id,
+        strategy_name=strategy_name,
+        known_at=version.known_at,
+        sequence=version.sequence,
+        id=version.id,
+        at=version.known_at if row is None else row.at,
+        cause="correction",
+        n=0 if row is None else row.n,
+        strategy=StrategyMood() if row is None else row.strategy,
+    )
 
 
 def mood_from(account: MoodRow | None, strategy: MoodRow | None, *, max_drawdown: float = MAX_DRAWDOWN) -> Mood:

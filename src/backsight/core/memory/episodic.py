@@ -78,8 +78,15 @@ class Episode:
     @property
     def teaching(self) -> "Episode":
         """The episode without what no memory but itself is made of: two that are equal so teach the same."""
-        untold = {"market_context": None, "reflection": None, "tags": (), "archived_at": None}
-        return replace(self, **untold, known_at=self.first_known_at, recorded_at=self.first_known_at)  # type: ignore[arg-type]
+        return replace(
+            self,
+            market_context=None,
+            reflection=None,
+            tags=(),
+            archived_at=None,
+            known_at=self.first_known_at,
+            recorded_at=self.first_known_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

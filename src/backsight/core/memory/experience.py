@@ -290,7 +290,7 @@ def learn_beliefs(
     for each in stated:
         knowledge = semantic.with_belief(knowledge, belief_of(each, retired_at=gone.get(each.id)))
     learned = semantic.learn_all(given, knowledge=knowledge, holds=holds, retirements=gone)
-    held, told = learned.knowledge, {"owner_id": owner_id, "mode": mode}
+    held = learned.knowledge
     founding = [
         evidence
         for standing in held.standings.values()
@@ -302,7 +302,7 @@ def learn_beliefs(
         evidence=tuple(KeptEvidence(owner_id=owner_id, evidence=each) for each in (*founding, *learned.evidence)),
         cells=tuple(kept_cell(domain, cell, owner_id=owner_id, mode=mode) for domain, cell in held.cells.items()),
         days=tuple(
-            KeptDay(**told, domain=domain.text(), day=day.isoformat(), count=count)  # type: ignore[arg-type]
+            KeptDay(owner_id=owner_id, mode=mode, domain=domain.text(), day=day.isoformat(), count=count)
             for domain, cell in held.cells.items()
             for day, count in cell.days.items()
         ),

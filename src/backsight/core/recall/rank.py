@@ -37,13 +37,6 @@ class Ranked:
 WARNINGS = 3
 
 
-def rank(
-    episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
-) -> tuple[RecalledMemory, ...]:
-    """The episodes with the highest Score, ties by id."""
-    return remind(episodes, query, now=now, limit=limit, temper=temper).memories
-
-
 def remind(
     episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
 ) -> Ranked:
