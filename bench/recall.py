@@ -1,36 +1,45 @@
-"""What a recall costs: the scan over columns beside the plain scorer, over the same episodes in the same run.
+"""What a recall costs: columns beside the plain scorer, over the same episodes in the same run, and the operation.
 
-Episodes are spread over three years, of eight symbols, with a whole context and a text of a dozen words. A scan finds
-memories, nearest and warnings. It is asked with all symbols as candidates (the plain scorer too), with one, with a
-text, and a century later, when all are about equally old and no block can be passed over.
+Episodes are spread over three years, of one strategy and eight symbols, with a whole context and a text of a dozen
+words. A scan finds memories, nearest and warnings; the whole answer adds the base rate, with all of its levels. Asked
+are: all symbols as candidates (the plain scorer too), the whole answer, the same with a text, and a scan a century
+later, when all are about equally old and no block can be passed over.
 """
 
 import argparse
-import heapq
 import platform
 import random
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from backsight.core.context import ContextVector
 from backsight.core.ids import derive_id
 from backsight.core.memory.episodic import Episode
-from backsight.core.numbers import sigmoid
+from backsight.core.recall.base_rate import Among, base_rate
 from backsight.core.recall.columns import Columns, appended, columns_of
-from backsight.core.recall.scan import Filters, scan
-from backsight.core.recall.score import Query, Temper, factors, sigmas
+from backsight.core.recall.rank import remind
+from backsight.core.recall.scan import scan
+from backsight.core.recall.score import Query
+from backsight.core.recall.words import stems
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
-from backsight.core.trades.trade import Outcome
-from backsight.testing import T0, an_episode
+from backsight.memory import Memory, open_memory
+from backsight.store import memories as stored
+from backsight.testing import T0, FakeClock, an_episode
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SYMBOLS = ("BTC", "ETH", "SOL", "XAUUSD", "EURUSD", "GBPUSD", "USDJPY", "US500")
 SPAN = timedelta(days=1095)
 CENTURY = timedelta(days=36_500)
 LIMIT = 10
+OURS = Among(strategy_name="VolBreakout", mode="live")
 HEADS = ("break", "fade", "hold", "test", "sweep", "reject", "reclaim", "lose", "push", "stall", "grind", "squeeze")
 TAILS = (
     "the range",
@@ -72,6 +81,7 @@ def episodes_of(rng: random.Random, count: int) -> list[Episode]:
         an_episode(
             number,
             id=derive_id("bench", number),
+            trade_id=None,
             pnl_r=rng.gauss(0.1, 1.5),
             symbol=rng.choice(SYMBOLS),
             direction=rng.choice(("long", "short")),
@@ -84,18 +94,8 @@ def episodes_of(rng: random.Random, count: int) -> list[Episode]:
     ]
 
 
-def plainly(episodes: Sequence[Episode], query: Query, now: datetime) -> None:
-    """The whole answer by the plain scorer, without text."""
-    sigma, temper = sigmas(e.outcome for e in episodes if e.outcome is not None), Temper()
-    scored = [(e, factors(e, query, now=now, sigma=sigma, temper=temper)) for e in episodes]
-
-    def dread(outcome: Outcome) -> float:
-        return sigmoid(-2.0 * outcome.value / sigma[outcome.unit])
-
-    lost = ((e, f, dread(e.outcome)) for e, f in scored if e.outcome is not None and e.outcome.value < 0)
-    heapq.nsmallest(LIMIT, scored, key=lambda pair: (-pair[1].score, pair[0].id))
-    heapq.nsmallest(LIMIT, scored, key=lambda pair: (-pair[1].Sim * pair[1].Rec, pair[0].id))
-    heapq.nsmallest(3, lost, key=lambda t: (-t[2] * t[1].Sim * t[1].Rec * t[1].Conf, t[0].id))
+def a_query(rng: random.Random) -> Query:
+    return Query(symbol=rng.choice(SYMBOLS), direction="long", context=a_context(rng))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -108,16 +108,23 @@ def median_ms(runs: int, work: Callable[[], object]) -> float:
     return 1e3 * statistics.median(seconds(work) for _ in range(runs))
 
 
-def scans(columns: Columns, runs: int, rng: random.Random) -> dict[str, float]:
-    """Median milliseconds of each kind of scan, taken in turn with ever new queries."""
-    times: dict[str, list[float]] = {"all": [], "one symbol": [], "text": [], "century": []}
+def whole(columns: Columns, query: Query, at: datetime) -> None:
+    """Memories, nearest, warnings and the base rate."""
+    scan(columns, query, as_of=at, limit=LIMIT)
+    base_rate(columns, query, among=OURS, as_of=at)
+
+
+def answers(columns: Columns, runs: int, rng: random.Random) -> dict[str, float]:
+    """Median milliseconds of each kind of answer, taken in turn with ever new queries."""
+    times: dict[str, list[float]] = {"scan": [], "base rate": [], "whole": [], "with text": [], "century": []}
     for _ in range(runs):
-        query = Query(symbol=rng.choice(SYMBOLS), direction="long", context=a_context(rng))
-        ask = partial(scan, columns, query, limit=LIMIT)
-        times["all"].append(seconds(partial(ask, as_of=T0)))
-        times["one symbol"].append(seconds(partial(ask, Filters(symbol=query.symbol), as_of=T0)))
-        times["text"].append(seconds(partial(ask, as_of=T0, text=a_text(rng))))
-        times["century"].append(seconds(partial(ask, as_of=T0 + CENTURY)))
+        query = a_query(rng)
+        told = replace(query, words=stems(a_text(rng)))
+        times["scan"].append(seconds(partial(scan, columns, query, as_of=T0, limit=LIMIT)))
+        times["base rate"].append(seconds(partial(base_rate, columns, query, among=OURS, as_of=T0)))
+        times["whole"].append(seconds(partial(whole, columns, query, T0)))
+        times["with text"].append(seconds(partial(whole, columns, told, T0)))
+        times["century"].append(seconds(partial(scan, columns, query, as_of=T0 + CENTURY, limit=LIMIT)))
     return {kind: 1e3 * statistics.median(taken) for kind, taken in times.items()}
 
 
@@ -141,29 +148,104 @@ def timed(columns: Columns, episode: Episode) -> tuple[float, Columns]:
     return 1e3 * (time.perf_counter() - started), grown
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sizes", type=int, nargs="*", default=SIZES, help="how many episodes")
-    parser.add_argument("--runs", type=int, default=50)
-    asked = parser.parse_args()
-    print(f"{platform.python_implementation()} {platform.python_version()}, medians of {asked.runs} scans\n")
-    heads = ["rows", "scan", "of one symbol", "with text", "a century later", "plain Python", "times"]
-    heads += ["columns", "build", "add the newest", "correct one", "merge a late one"]
-    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for size in asked.sizes:
+def in_columns(sizes: Iterable[int], runs: int) -> None:
+    kinds = ("scan", "base rate", "whole", "with text", "century")
+    table(
+        "rows", *kinds, "plain Python", "times", "columns", "build", "add the newest", "correct one", "merge a late one"
+    )
+    for size in sizes:
         rng = random.Random(7)
         episodes = episodes_of(rng, size)
         started = time.perf_counter()
         columns = columns_of(episodes)
         built = time.perf_counter() - started
-        query = Query(symbol="BTC", direction="long", context=a_context(rng))
-        plain = median_ms(max(1, min(9, 100_000 // size)), partial(plainly, episodes, query, T0))
-        taken = scans(columns, asked.runs, rng)
-        size_mb = columns.nbytes / 1e6
-        cells = [f"{taken[kind]:.2f} ms" for kind in ("all", "one symbol", "text", "century")]
-        cells += [f"{plain:.0f} ms", f"{plain / taken['all']:.0f}", f"{size_mb:.1f} MB", f"{built:.2f} s"]
+        query = a_query(rng)
+        plain = median_ms(max(1, min(9, 100_000 // size)), partial(remind, episodes, query, now=T0, limit=LIMIT))
+        taken = answers(columns, runs, rng)
+        cells = [f"{taken[kind]:.2f} ms" for kind in kinds]
+        cells += [f"{plain:,.0f} ms", f"{plain / taken['whole']:.0f}"]
+        cells += [f"{columns.nbytes / 1e6:.1f} MB", f"{built:.2f} s"]
         cells += [f"{added:.2f} ms" for added in growth(columns)]
-        print(f"| {size:,} | {' | '.join(cells)} |", flush=True)
+        row(f"{size:,}", *cells)
+
+
+FRESH = """
+import sys, time
+from datetime import datetime
+started = time.perf_counter()
+from backsight.memory import open_memory
+memory = open_memory(sys.argv[1])
+memory.recall_memories(symbol="BTC", context_regime="ranging", as_of=datetime.fromisoformat(sys.argv[2]))
+print(time.perf_counter() - started)
+"""
+
+
+def in_the_store(sizes: Iterable[int], runs: int) -> None:
+    """The operations on a SQLite file, and the first answer of a process, without the file of columns and with it."""
+    table("stored", "recall_memories", "position_size", "first answer, ever", "first answer of a process", "file")
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            url = f"sqlite:///{folder}/store.db"
+            fill(url, size)
+            first, second = (fresh(url) for _ in range(2))
+            with open_memory(url, clock=FakeClock(T0)) as memory:
+                taken = operations(memory, runs, random.Random(11))
+            files = [file.stat().st_size / 1e6 for file in Path(folder).glob("*.columns")]
+            told = f"{files[0]:.0f} MB" if files else "none"
+            row(f"{size:,}", *(f"{each:.1f} ms" for each in taken), f"{first:.2f} s", f"{second:.2f} s", told)
+
+
+def fill(url: str, size: int, *, at_once: int = 20_000) -> None:
+    """Episodes alone: what a recall reads is what it is measured on."""
+    rng = random.Random(7)
+    with open_memory(url, clock=FakeClock(T0)) as memory:
+        memory.open_account(venue="venue", name="main")
+        memory.save_strategy(name="VolBreakout")
+        home = memory.deploy(strategy_name="VolBreakout", account="main").deployment.id
+        episodes = episodes_of(rng, size)
+        for start in range(0, size, at_once):
+            part = episodes[start : start + at_once]
+            with memory.writing() as transaction:
+                rows = [replace(each, owner_id=memory.owner, deployment_id=home) for each in part]
+                transaction.add_all(stored.EPISODES, rows)
+
+
+def fresh(url: str) -> float:
+    """Seconds from the first import to the first answer."""
+    command = [sys.executable, "-c", FRESH, url, T0.isoformat()]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def operations(memory: Memory, runs: int, rng: random.Random) -> list[float]:
+    """Median milliseconds of the operations, with ever new queries."""
+    recalled, sized = [], []
+    for _ in range(runs):
+        context, symbol = a_context(rng), rng.choice(SYMBOLS)
+        ask = partial(memory.recall_memories, symbol=symbol, direction="long", context=context)
+        recalled.append(seconds(partial(ask, strategy_name="VolBreakout")))
+        size = partial(memory.position_size, symbol=symbol, direction="long", strategy_name="VolBreakout")
+        sized.append(seconds(partial(size, context=context)))
+    return [1e3 * statistics.median(times) for times in (recalled, sized)]
+
+
+def table(*heads: str) -> None:
+    print(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+
+
+def row(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sizes", type=int, nargs="*", default=SIZES, help="how many episodes")
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--columns-only", action="store_true", help="leave the store out")
+    asked = parser.parse_args(arguments)
+    print(f"{platform.python_implementation()} {platform.python_version()}, medians of {asked.runs} answers")
+    in_columns(asked.sizes, asked.runs)
+    if not asked.columns_only:
+        in_the_store(asked.sizes, asked.runs)
 
 
 if __name__ == "__main__":

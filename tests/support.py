@@ -113,6 +113,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         reasoning="stretched",
         benchmark="BTC",
         recalled=["episode"],
+        recalls=[memory.recall_memories(symbol="XAUUSD").recall],
     )
 
 

@@ -16,8 +16,8 @@ def test_defaults_need_no_environment() -> None:
 
 
 def test_values_come_from_the_mapping_and_empty_ones_do_not_count() -> None:
-    given = {"BACKSIGHT_URL": "sqlite:///x.db", "BACKSIGHT_OWNER": "ana", "BACKSIGHT_ACTOR": ""}
-    assert settings_from(given) == Settings(url="sqlite:///x.db", owner="ana", actor="python")
+    given = {"BACKSIGHT_URL": "sqlite:///x.db", "BACKSIGHT_OWNER": "ana", "BACKSIGHT_ACTOR": "", "BACKSIGHT_CACHE": "c"}
+    assert settings_from(given) == Settings(url="sqlite:///x.db", owner="ana", actor="python", cache="c")
 
 
 @pytest.mark.parametrize("owner", [" ", "a\nb", "x" * 101, "a\0"])

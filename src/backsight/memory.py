@@ -78,6 +78,8 @@ class Memory(Context):
     archive_episode = trades.archive_episode
     record_decision = decisions.record_decision
     recall_memories = recall.recall_memories
+    explain_recall = recall.explain_recall
+    list_recalls = recall.list_recalls
     position_size = recall.position_size
     get_agent_state = state.get_agent_state
     get_behavioral_analysis = state.get_behavioral_analysis
@@ -136,9 +138,8 @@ def open_memory(
 ) -> Memory:
     """Open the memory at a URL; by default at `BACKSIGHT_URL`, or in a file in the user's data folder."""
     chosen = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
-    return Memory(
-        database=open_database(chosen.url), clock=clock or SystemClock(), owner=chosen.owner, actor=chosen.actor
-    )
+    database = open_database(chosen.url, cache=None if chosen.cache is None else Path(chosen.cache))
+    return Memory(database=database, clock=clock or SystemClock(), owner=chosen.owner, actor=chosen.actor)
 
 
 def open_simulation(clock: Clock, *, owner: str = "me", actor: str = "simulation") -> Memory:

@@ -23,6 +23,9 @@ class Settings:
     actor: str = "python"
     """Who acts, for the audit log."""
 
+    cache: str | None = None
+    """A folder for files that only spare time; None: there are none, but beside a store that is a file."""
+
     def with_values(self, **values: str | None) -> "Settings":
         """These settings with the given values in place; None leaves a value as it is.
 
@@ -57,7 +60,8 @@ def settings_from(values: Mapping[str, str]) -> Settings:
         if name not in known:
             raise Invalid(f"unknown setting; {did_you_mean(name, known)}", field=name)
     fields = {known[name]: value for name, value in given.items()}
-    settings = Settings(**({"url": f"sqlite:///{data_folder(values) / 'backsight.db'}"} | fields))
+    folders = {"url": f"sqlite:///{data_folder(values) / 'backsight.db'}", "cache": str(cache_folder(values))}
+    settings = Settings(**(folders | fields))
     settings.check()
     return settings
 
@@ -75,3 +79,13 @@ def data_folder(values: Mapping[str, str]) -> Path:
     if sys.platform == "darwin":
         return home / "Library" / "Application Support" / "backsight"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "backsight"
+
+
+def cache_folder(values: Mapping[str, str]) -> Path:
+    """Where this user's programs keep what they can make again, by the custom of the platform."""
+    home = Path(values.get("HOME") or Path.home())
+    if sys.platform == "win32":
+        return data_folder(values) / "cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "backsight"
+    return Path(values.get("XDG_CACHE_HOME") or home / ".cache") / "backsight"

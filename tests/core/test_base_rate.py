@@ -1,9 +1,10 @@
 """The base rate: against a plain reference, by hand at the edges, and how often its intervals hold the truth."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,22 @@ from numpy.typing import NDArray
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
-from backsight.core.recall.base_rate import (
+from backsight.core.recall import tally
+from backsight.core.recall.base_rate import Among, base_rate
+from backsight.core.recall.columns import (
     EPOCH,
-    ROUNDING,
-    Trades,
-    base_rate,
-    beta_05,
-    jeffreys,
-    t_95,
-    trades_of,
-    weights,
+    FIELDS,
+    Columns,
+    Room,
+    Vocabulary,
+    appended,
+    columns_of,
+    image_of,
+    micros,
+    setting_of,
 )
-from backsight.core.recall.rates import BaseRate, Level, MeanOutcome, OpenTrade
+from backsight.core.recall.intervals import jeffreys
+from backsight.core.recall.rates import ROUNDING, BaseRate, Level, MeanOutcome, OpenTrade
 from backsight.core.recall.score import Query, recency, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import beta_quantile, t_quantile
@@ -33,9 +38,11 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 from backsight.testing import T0, an_episode
 
 DAY = timedelta(days=1)
+MICROSECOND = timedelta(microseconds=1)
 NOON = datetime(2026, 6, 4, 12, tzinfo=T0.tzinfo)
 UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
 NUMBERS = ("price", "atr_d1", "atr_h1", "spread_as_atr_pct", "drawdown_pct")
+EVERYBODY = Among()
 EVERYTHING = Query(
     direction="long",
     symbol="XAUUSD",
@@ -47,7 +54,8 @@ def a_trade(number: int = 1, *, r: float = 1.0, days_ago: float = 0.0, **changes
     """A closed trade that won or lost so many R so many days ago."""
     fields = ("regime", "volatility_regime", "session", *NUMBERS)
     context = ContextVector(**{name: changes.pop(name) for name in fields if name in changes})
-    return an_episode(number, pnl_r=r, context=context, **({"ended_at": NOON - days_ago * DAY} | changes))
+    made = {"ended_at": NOON - days_ago * DAY, "known_at": NOON, "recorded_at": NOON}
+    return an_episode(number, pnl_r=r, context=context, **(made | changes))
 
 
 def an_open_trade(number: int = 1, *, r: float | None = -2.0, **changes: Any) -> OpenTrade:
@@ -56,11 +64,12 @@ def an_open_trade(number: int = 1, *, r: float | None = -2.0, **changes: Any) ->
     return OpenTrade(id=f"open-{number}", **(made | {"outcome": outcome} | changes))
 
 
-def asked(trades: Sequence[Episode], query: Query = Query(), **how: Any) -> BaseRate:  # noqa: B008
-    return base_rate(trades_of(trades), query, now=NOON, **how)
+def asked(trades: Iterable[Episode], query: Query = Query(), **how: Any) -> BaseRate:  # noqa: B008
+    made: dict[str, Any] = {"among": EVERYBODY, "as_of": NOON}
+    return base_rate(columns_of(trades), query, **(made | how))
 
 
-def strategy_of(trades: Sequence[Episode], **how: Any) -> Level:
+def strategy_of(trades: Iterable[Episode], **how: Any) -> Level:
     return asked(trades, **how).levels[0]
 
 
@@ -68,15 +77,9 @@ def one_a_day(*results: float) -> list[Episode]:
     return [a_trade(n, r=r, days_ago=n) for n, r in enumerate(results)]
 
 
-def at_once(*results: float) -> list[Episode]:
-    """Trades of one instant, so that all weigh the same, each said to be of a day of its own by `day_by_day`."""
-    return [a_trade(n, r=r) for n, r in enumerate(results)]
-
-
-def day_by_day(trades: Sequence[Episode], days: Sequence[int] | None = None) -> Trades:
-    """Trades of equal weight whose days are told apart."""
-    columns = trades_of(trades)
-    return replace(columns, day=np.array(range(len(trades)) if days is None else days, dtype=np.intp))
+def alike(*results: float, days: Sequence[int] | None = None) -> list[Episode]:
+    """Trades of equal weight, of a day each or of these days: what ends after the instant asked is not any fresher."""
+    return [a_trade(n, r=r, days_ago=-(n if days is None else days[n])) for n, r in enumerate(results)]
 
 
 # By hand
@@ -84,7 +87,7 @@ def day_by_day(trades: Sequence[Episode], days: Sequence[int] | None = None) -> 
 
 def test_four_of_ten_on_ten_days() -> None:
     """Equal weights: Kish says 10; days say .24 / V with V = 10/9 · .24/10, and t at 9 of 1.833."""
-    found = base_rate(day_by_day(at_once(*[2.0] * 4, *[-1.0] * 6)), Query(), now=NOON).headline
+    found = asked(alike(*[2.0] * 4, *[-1.0] * 6)).headline
     widened = 1.833113 / 1.644854
     assert (found.n, found.days) == (10, 10)
     assert found.win_rate == pytest.approx(0.4)
@@ -106,22 +109,22 @@ def test_what_is_old_weighs_less() -> None:
 def test_days_that_end_alike_are_one_draw_each() -> None:
     """Eight days of five trades, all won or all lost: V is that of eight, and never mind the forty."""
     results = [1.0 if day % 2 else -1.0 for day in range(8) for _ in range(5)]
-    found = base_rate(day_by_day(at_once(*results), [n // 5 for n in range(40)]), Query(), now=NOON).headline
+    found = asked(alike(*results, days=[n // 5 for n in range(40)])).headline
     assert found.effective_n == pytest.approx(7 / (t_quantile(0.95, freedom=7) / 1.644854) ** 2, rel=1e-5)
     assert found.sentence.startswith("50 % of 40 trades were won (90 %: 2")
 
 
 def test_more_of_the_same_day_is_no_more_evidence() -> None:
-    once = at_once(1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0)
-    first = base_rate(day_by_day(once), Query(), now=NOON).headline
-    thrice = base_rate(day_by_day([*once, *once, *once], [*range(8)] * 3), Query(), now=NOON).headline
+    once = (1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0)
+    first = asked(alike(*once)).headline
+    thrice = asked(alike(*once, *once, *once, days=[*range(8)] * 3)).headline
     assert first.effective_n == pytest.approx(thrice.effective_n)
     assert first.win_rate_interval == pytest.approx(thrice.win_rate_interval)
     assert first.outcomes[0].interval == pytest.approx(thrice.outcomes[0].interval)
 
 
 def test_a_day_like_every_other_leaves_kish() -> None:
-    found = base_rate(day_by_day(at_once(*[1.0, -1.0] * 6), [n // 2 for n in range(12)]), Query(), now=NOON).headline
+    found = asked(alike(*[1.0, -1.0] * 6, days=[n // 2 for n in range(12)])).headline
     assert found.effective_n == pytest.approx(12.0)
 
 
@@ -156,8 +159,7 @@ def test_one_day_is_one_draw_however_many_trades_it_had() -> None:
 
 @pytest.mark.parametrize(("r", "rate"), [(1.0, 1.0), (-1.0, 0.0), (0.0, 0.0)])
 def test_where_all_end_alike_each_day_is_one_draw(r: float, rate: float) -> None:
-    days = [n // 5 for n in range(100)]
-    found = base_rate(day_by_day(at_once(*[r] * 100), days), Query(), now=NOON).headline
+    found = asked(alike(*[r] * 100, days=[n // 5 for n in range(100)])).headline
     assert found.win_rate == rate
     assert found.effective_n == pytest.approx(20.0)
     low, high = found.win_rate_interval or (0.5, 0.5)
@@ -179,7 +181,7 @@ def test_a_trade_whose_outcome_has_no_unit_counts_as_won_or_lost() -> None:
 
 def test_only_trades_with_a_result_count() -> None:
     others = [a_trade(1, kind="call"), a_trade(2, kind="inaction", pnl=None, outcome=None)]
-    assert len(trades_of([*others, a_trade(3), a_trade(4, pnl=None, outcome=None)])) == 1
+    assert strategy_of([*others, a_trade(3), a_trade(4, pnl=None, outcome=None)]).n == 1
 
 
 def test_units_are_never_mixed() -> None:
@@ -295,45 +297,68 @@ def test_an_open_trade_is_weighed_by_its_numbers() -> None:
     assert means[0] > 0.99 > means[1]
 
 
-# Weights
-
-VALUES = st.none() | st.just(0.0) | st.floats(1e-3, 1e6)
-CONTEXTS = st.builds(
-    ContextVector,
-    price=VALUES,
-    atr_d1=VALUES,
-    atr_h1=VALUES,
-    spread_as_atr_pct=VALUES,
-    drawdown_pct=st.none() | st.just(0.0) | st.floats(0, 1),
-)
+# Which trades
 
 
-@given(CONTEXTS, st.lists(st.tuples(CONTEXTS, st.sampled_from(["BTC", "ETH"]), st.floats(-5, 3000)), max_size=8))
-def test_weights_are_those_of_the_score(context: ContextVector, held: list[Any]) -> None:
+def test_only_trades_of_the_strategy_and_mode_asked_for_count() -> None:
     trades = [
-        an_episode(n, context=each, symbol=symbol, ended_at=NOON - days_ago * DAY)
-        for n, (each, symbol, days_ago) in enumerate(held)
+        a_trade(n, strategy_name=name, mode=mode)
+        for n, (name, mode) in enumerate([("IM", "live"), ("IM", "paper"), ("IM", "live"), ("VB", "live")])
     ]
-    query = Query(symbol="BTC", context=context)
-    expected = [likeness(query, each.symbol, each.context) * recency(each.ended_at, now=NOON) for each in trades]
-    assert weights(trades_of(trades), query, now=NOON) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    counts = {
+        among: asked(trades, among=Among(strategy_name=among[0], mode=among[1])).levels[0].n  # type: ignore[arg-type]
+        for among in [(None, None), ("IM", None), ("IM", "live"), (None, "live"), ("VB", "paper")]
+    }
+    assert counts == {(None, None): 4, ("IM", None): 3, ("IM", "live"): 2, (None, "live"): 3, ("VB", "paper"): 0}
 
 
-def test_atrs_are_compared_as_a_share_of_price() -> None:
-    then = trades_of([a_trade(price=2000.0, atr_d1=20.0, symbol="ETH"), a_trade(2, atr_d1=50.0)])
-    assert weights(then, Query(context=ContextVector(price=5000.0, atr_d1=50.0)), now=NOON).tolist() == [1.0, 1.0]
+def test_a_trade_counts_from_the_microsecond_in_which_it_is_known() -> None:
+    trades = [a_trade(1, known_at=NOON - DAY), a_trade(2)]
+    assert [strategy_of(trades, as_of=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
+    assert [strategy_of(trades, as_of=NOON - DAY + k * MICROSECOND).n for k in (-1, 0)] == [0, 1]
 
 
-@given(st.floats(1e-3, 1e6), st.floats(0, 1))
-@settings(max_examples=60)
-def test_quick_quantiles_are_the_slow_ones(n: float, p: float) -> None:
-    alpha, beta = 0.5 + p * n, 0.5 + (1 - p) * n
-    assert beta_05(alpha, beta) == pytest.approx(beta_quantile(0.05, alpha=alpha, beta=beta), abs=1e-10, rel=1e-7)
+def test_what_was_recorded_later_was_not_seen() -> None:
+    trades = [a_trade(1, recorded_at=NOON - DAY), a_trade(2), a_trade(3, recorded_at=NOON + DAY)]
+    assert [strategy_of(trades, seen_at=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
+    assert strategy_of(trades).n == 3
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 50, 99, 100, 101, 1000, 100_000])
-def test_quick_t_quantiles_are_the_slow_ones(freedom: int) -> None:
-    assert t_95(freedom) == pytest.approx(t_quantile(0.95, freedom=freedom), abs=1e-10)
+def test_what_the_owner_put_away_still_counts() -> None:
+    assert strategy_of([a_trade(1), a_trade(2, archived_at=NOON)]).n == 2
+
+
+def test_a_correction_takes_the_place_of_what_it_corrects() -> None:
+    before = columns_of([a_trade(1, r=1.0), *(a_trade(n, r=-1.0) for n in range(2, 20))])
+    after = appended(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
+    rates = [
+        base_rate(columns, Query(), among=EVERYBODY, as_of=NOON + k * DAY).headline
+        for columns, k in ((before, 0), (after, 0), (after, 1))
+    ]
+    assert [(rate.n, rate.win_rate) for rate in rates] == [(19, pytest.approx(1 / 19)), (18, 0.0), (19, 0.0)]
+
+
+def test_trades_from_before_results_began_to_fall_are_left_out_and_counted() -> None:
+    trades = [
+        *(a_trade(n, days_ago=n) for n in range(10)),
+        *(a_trade(10 + n, days_ago=n, symbol="BTC") for n in range(10)),
+        *(a_trade(20 + n, days_ago=n, strategy_name="another") for n in range(10)),
+    ]
+    since = {("VolBreakout", "XAUUSD"): NOON - 4 * DAY, ("VolBreakout", "never traded"): NOON}
+    mine = asked(trades, EVERYTHING, among=Among(strategy_name="VolBreakout", fallen=since))
+    assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (15, 5, 5)
+    everybody = asked(trades, among=Among(fallen=since))
+    assert (everybody.levels[0].n, everybody.left_out) == (25, 5)
+    assert asked(trades, among=Among(strategy_name="another", fallen=since)).left_out == 0
+
+
+def test_days_may_be_thousands_of_years_apart() -> None:
+    trades, waiting = one_a_day(*[-1.0] * 9, 1.0), [an_open_trade(r=5.0)]
+    far = a_trade(10, r=-1.0, ended_at=datetime(1, 1, 1, tzinfo=NOON.tzinfo))
+    near, found = strategy_of(trades, open_trades=waiting), strategy_of([*trades, far], open_trades=waiting)
+    assert (found.n, found.days, found.outcomes[0].open) == (11, 11, 1)
+    assert found.win_rate == pytest.approx(near.win_rate, rel=0.01)
+    assert found.outcomes[0].mean == pytest.approx(near.outcomes[0].mean, abs=0.03)
 
 
 # Against the formulas in plain Python
@@ -350,7 +375,7 @@ def likeness(query: Query, symbol: str, context: ContextVector) -> float:
 
 @dataclass
 class Plain:
-    """A weighted mean by days, one trade at a time."""
+    """A weighted mean by days, one trade at a time: weight, value, day."""
 
     weighted: list[tuple[float, float, int]]
 
@@ -388,64 +413,98 @@ class Plain:
         return self.mean - reach, self.mean + reach
 
 
-def plain_rate(trades: Sequence[Episode], query: Query) -> Plain | None:
-    weighted = [
-        (
-            likeness(query, each.symbol, each.context) * recency(each.ended_at, now=NOON),
-            float((each.pnl or 0) > 0),
-            (each.ended_at - EPOCH).days,
-        )
-        for each in trades
+@dataclass
+class PlainLevel:
+    """The trades of a level, closed and open, at an instant."""
+
+    trades: Sequence[Episode]
+    waiting: Sequence[OpenTrade]
+    query: Query
+    as_of: datetime
+
+    def narrowed(self, name: str) -> "PlainLevel":
+        def has(each: Any) -> bool:
+            sides = (self.query, each) if name in ("direction", "symbol") else (self.query.context, each.context)
+            return bool(getattr(sides[0], name) == getattr(sides[1], name))
+
+        held = [each for each in self.trades if has(each)]
+        return PlainLevel(held, [each for each in self.waiting if has(each)], self.query, self.as_of)
+
+    def _weighed(self, each: Episode, x: float) -> tuple[float, float, int]:
+        weight = likeness(self.query, each.symbol, each.context) * recency(each.ended_at, now=self.as_of)
+        return weight, x, (each.ended_at - EPOCH).days
+
+    @property
+    def rate(self) -> Plain | None:
+        weighted = [self._weighed(each, float(_won(each) or 0.0)) for each in self.trades]
+        return Plain(weighted) if any(w for w, _, _ in weighted) else None
+
+    def mean(self, unit: OutcomeUnit) -> Plain | None:
+        closed = [self._weighed(e, e.outcome.value) for e in self.trades if e.outcome and e.outcome.unit == unit]
+        today = (self.as_of - EPOCH).days
+        still = [
+            (likeness(self.query, each.symbol, each.context), each.outcome.value, today)
+            for each in self.waiting
+            if each.outcome and each.outcome.unit == unit
+        ]
+        return Plain([*closed, *still]) if any(w for w, _, _ in [*closed, *still]) else None
+
+
+def _won(each: Episode) -> bool | None:
+    if each.kind != "trade":
+        return None
+    result = each.pnl if each.pnl is not None else None if each.outcome is None else each.outcome.value
+    return None if result is None else result > 0
+
+
+def counted(
+    episodes: Iterable[Episode], among: Among, *, as_of: datetime, seen_at: datetime | None
+) -> tuple[list[Episode], int]:
+    """The trades that count, and how many are left out for having ended before results began to fall."""
+    known = [
+        each
+        for each in episodes
+        if _won(each) is not None
+        and each.known_at <= as_of
+        and (seen_at is None or each.recorded_at <= seen_at)
+        and among.strategy_name in (None, each.strategy_name)
+        and among.mode in (None, each.mode)
     ]
-    return Plain(weighted) if any(w for w, _, _ in weighted) else None
+    kept = [e for e in known if e.ended_at >= among.fallen.get((e.strategy_name, e.symbol), e.ended_at)]
+    return kept, len(known) - len(kept)
 
 
-def plain_mean(
-    trades: Sequence[Episode], waiting: Sequence[OpenTrade], query: Query, unit: OutcomeUnit
-) -> Plain | None:
-    weighted = [
-        (
-            likeness(query, each.symbol, each.context) * recency(each.ended_at, now=NOON),
-            each.outcome.value,
-            (each.ended_at - EPOCH).days,
-        )
-        for each in trades
-        if each.outcome is not None and each.outcome.unit == unit
-    ] + [
-        (likeness(query, each.symbol, each.context), each.outcome.value, (NOON - EPOCH).days)
-        for each in waiting
-        if each.outcome is not None and each.outcome.unit == unit
-    ]
-    return Plain(weighted) if any(w for w, _, _ in weighted) else None
-
-
-def matching(held: Sequence[Any], query: Query, names: Sequence[str]) -> list[Any]:
-    def lies_in(each: Any, name: str) -> bool:
-        sides = (query, each) if name in ("direction", "symbol") else (query.context, each.context)
-        return bool(getattr(sides[0], name) == getattr(sides[1], name))
-
-    return [each for each in held if all(lies_in(each, name) for name in names)]
-
-
-def check(level: Level, trades: Sequence[Episode], waiting: Sequence[OpenTrade], query: Query) -> None:
-    rate = plain_rate(trades, query)
-    assert (level.n, level.open_ids) == (len(trades), tuple(each.id for each in waiting))
+def check(level: Level, plain: PlainLevel, *, rel: float) -> None:
+    rate = plain.rate
+    assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.waiting))
     assert level.days == (len(rate.days) if rate else 0)
-    assert level.win_rate == (pytest.approx(rate.mean, abs=1e-9) if rate else None)
-    assert level.effective_n == pytest.approx(rate.effective_n if rate else 0.0, rel=1e-9)
+    assert level.win_rate == (pytest.approx(rate.mean, rel=rel) if rate else None)
+    assert level.effective_n == pytest.approx(rate.effective_n if rate else 0.0, rel=10 * rel)
     if rate and level.win_rate_interval:
         alpha, beta = 0.5 + rate.mean * rate.effective_n, 0.5 + (1 - rate.mean) * rate.effective_n
         low, high = (beta_quantile(p, alpha=alpha, beta=beta) for p in (0.05, 0.95))
-        assert level.win_rate_interval == pytest.approx((min(low, rate.mean), max(high, rate.mean)), abs=1e-9)
-    means = {unit: plain for unit in UNITS if (plain := plain_mean(trades, waiting, query, unit))}
+        assert level.win_rate_interval == pytest.approx((min(low, rate.mean), max(high, rate.mean)), abs=10 * rel)
+    means = {unit: expected for unit in UNITS if (expected := plain.mean(unit)) is not None}
     assert [mean.unit for mean in level.outcomes] == list(means)
     for mean in level.outcomes:
-        assert mean.mean == pytest.approx(means[mean.unit].mean, abs=1e-9)
-        assert mean.interval == pytest.approx(means[mean.unit].interval, abs=1e-9 if mean.interval else None)
+        same = means[mean.unit]
+        off = rel * max(abs(x) for _, x, _ in same.weighted)
+        assert mean.mean == pytest.approx(same.mean, rel=rel, abs=off)
+        assert mean.interval == (same.interval and pytest.approx(same.interval, rel=rel, abs=off))
 
 
-LIKE = st.none() | st.floats(1.0, 3.0)
-PLACES = st.fixed_dictionaries(
+def check_all(found: BaseRate, plain: PlainLevel, *, rel: float) -> None:
+    for level in found.levels:
+        plain = plain if level.name == "strategy" else plain.narrowed(level.name)
+        check(level, plain, rel=rel)
+    telling = [level for level in found.levels if level.effective_n >= 20 * (1 - ROUNDING)]
+    assert found.headline == (telling[-1] if telling else found.levels[0])
+    assert found.too_little == (found.headline.effective_n < 5 * (1 - ROUNDING))
+
+
+ODD = (0.0, -2.0, 5000.0, 1e-9, 1.0000001e-9, -1e9, 1e12, 1e-12)
+LIKE = st.none() | st.floats(1.0, 3.0) | st.sampled_from(ODD)
+PLACES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "regime": st.sampled_from([None, *REGIMES[:2]]),
         "volatility_regime": st.sampled_from([None, *VOLATILITY_REGIMES[:2]]),
@@ -454,14 +513,34 @@ PLACES = st.fixed_dictionaries(
         "atr_d1": LIKE,
         "atr_h1": LIKE,
         "spread_as_atr_pct": LIKE,
-        "drawdown_pct": st.none() | st.floats(0, 0.1),
+        "drawdown_pct": st.none() | st.sampled_from([0.0, 1.0, 9.0]) | st.floats(0, 0.1),
     }
 )
 SYMBOLS = st.sampled_from(["BTC", "ETH"])
 SIDES = st.sampled_from(["long", "short", None])
-RESULTS = st.none() | st.builds(Outcome, value=st.floats(-3, 3), unit=st.sampled_from(UNITS))
-ROWS = st.tuples(PLACES, SYMBOLS, SIDES, RESULTS, st.booleans(), st.integers(0, 60))
-HELD = st.lists(ROWS, max_size=30)
+RESULTS = st.none() | st.builds(
+    Outcome, value=st.floats(-3, 3) | st.sampled_from([1e100, -1e100]), unit=st.sampled_from(UNITS)
+)
+STRATEGIES, MODES = st.sampled_from(["IM", "VB"]), st.sampled_from(["live", "paper"])
+HOURS = st.integers(0, 12)
+ROWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "number": st.integers(0, 30),
+        "context": PLACES.map(lambda place: ContextVector(**place)),
+        "symbol": SYMBOLS,
+        "direction": SIDES,
+        "outcome": RESULTS,
+        "pnl": st.sampled_from([None, 1.0, 0.0, -1.0]),
+        "strategy_name": STRATEGIES,
+        "mode": MODES,
+        "kind": st.sampled_from(["trade", "trade", "trade", "call", "inaction"]),
+        "archived_at": st.sampled_from([None, NOON]),
+        "ended_at": st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4),
+        "known_at": HOURS.map(lambda hours: NOON - timedelta(hours=hours)),
+        "recorded_at": HOURS.map(lambda hours: NOON - timedelta(hours=hours)),
+    }
+)
+HELD = st.lists(ROWS.map(lambda row: an_episode(**row)), max_size=30)
 WAITING = st.lists(st.tuples(PLACES, SYMBOLS, SIDES, RESULTS), max_size=4)
 QUERIES = st.builds(
     lambda place, symbol, side: Query(symbol=symbol, direction=side, context=ContextVector(**place)),
@@ -469,36 +548,48 @@ QUERIES = st.builds(
     st.none() | SYMBOLS,
     SIDES,
 )
+SINCE = st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4)
+AMONGS = st.builds(
+    Among,
+    strategy_name=st.none() | STRATEGIES,
+    mode=st.none() | MODES,
+    fallen=st.just({}) | st.dictionaries(st.tuples(STRATEGIES, SYMBOLS), SINCE, max_size=2),
+)
+INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROSECOND, HOURS, st.integers(-1, 1))
 
 
-def told(rows: Sequence[Any]) -> list[Episode]:
-    return [
-        a_trade(n, days_ago=hours / 4, symbol=symbol, direction=side, pnl=1.0 if win else -1.0, outcome=result, **place)
-        for n, (place, symbol, side, result, win, hours) in enumerate(rows)
-    ]
-
-
-@given(HELD, WAITING, QUERIES)
-@settings(deadline=None)
-def test_the_columns_say_what_the_formulas_say(rows: list[Any], marks: list[Any], query: Query) -> None:
-    trades = told(rows)
+@given(st.lists(HELD, max_size=3), WAITING, QUERIES, AMONGS, INSTANTS, st.none() | INSTANTS, st.booleans())
+@settings(deadline=None, max_examples=300)
+def test_the_columns_say_what_the_formulas_say(
+    batches: list[list[Episode]],
+    marks: list[Any],
+    query: Query,
+    among: Among,
+    as_of: datetime,
+    seen_at: datetime | None,
+    single: bool,
+) -> None:
     waiting = [
         an_open_trade(n, symbol=symbol, direction=side, outcome=result, context=ContextVector(**place))
         for n, (place, symbol, side, result) in enumerate(marks)
     ]
-    found = asked(trades, query, open_trades=waiting)
-    names = [level.name for level in found.levels if level.name != "strategy"]
-    for depth, level in enumerate(found.levels):
-        check(level, matching(trades, query, names[:depth]), matching(waiting, query, names[:depth]), query)
-    telling = [level for level in found.levels if level.effective_n >= 20 * (1 - ROUNDING)]
-    assert found.headline == (telling[-1] if telling else found.levels[0])
-    assert found.too_little == (found.headline.effective_n < 5 * (1 - ROUNDING))
+    columns = columns_of([], block=4)
+    for batch in batches:
+        columns = appended(columns, batch)
+    last = {each.id: each for batch in batches for each in batch}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally, "STEP", 8)
+        patch.setattr(tally, "EXACT", -1 if single else tally.EXACT)
+        found = base_rate(columns, query, among=among, as_of=as_of, seen_at=seen_at, open_trades=waiting)
+    trades, left_out = counted(last.values(), among, as_of=as_of, seen_at=seen_at)
+    assert found.left_out == left_out
+    check_all(found, PlainLevel(trades, waiting, query, as_of), rel=3e-5 if single else 1e-9)
 
 
 @given(HELD, QUERIES, st.randoms())
 @settings(deadline=None, max_examples=50)
-def test_order_does_not_matter(rows: list[Any], query: Query, random: Any) -> None:
-    trades = told(rows)
+def test_order_does_not_matter(trades: list[Episode], query: Query, random: Any) -> None:
+    trades = list({each.id: each for each in trades}.values())
     shuffled = random.sample(trades, len(trades))
     for one, other in zip(asked(trades, query).levels, asked(shuffled, query).levels, strict=True):
         assert (one.n, one.days) == (other.n, other.days)
@@ -509,9 +600,9 @@ def test_order_does_not_matter(rows: list[Any], query: Query, random: Any) -> No
 @given(HELD, QUERIES)
 @settings(deadline=None, max_examples=50)
 def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_trades(
-    rows: list[Any], query: Query
+    trades: list[Episode], query: Query
 ) -> None:
-    levels = asked(told(rows), query).levels
+    levels = asked(trades, query).levels
     assert [level.n for level in levels] == sorted((level.n for level in levels), reverse=True)
     assert all(level.days <= level.n and level.effective_n <= level.n * (1 + 1e-9) for level in levels)
     for level in levels:
@@ -519,31 +610,65 @@ def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_tr
             assert 0.0 <= level.win_rate_interval[0] <= level.win_rate <= level.win_rate_interval[1] <= 1.0
 
 
-def test_more_trades_than_fit_into_a_block_are_summed_alike() -> None:
-    rng = np.random.default_rng(1)
-    trades = a_year(rng, here=60_000, elsewhere=60_000)
-    backwards: dict[str, Any] = {
-        name: value[::-1]
-        for name in Trades.__dataclass_fields__
-        if isinstance(value := getattr(trades, name), np.ndarray)
-    }
+# Many trades
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_many_trades_are_summed_as_a_few_are(in_order: bool) -> None:
+    trades = a_year(np.random.default_rng(1), here=60_000, elsewhere=60_000, in_order=in_order)
     query = Query(context=ContextVector(regime="ranging"))
-    one = base_rate(trades, query, now=NOON)
-    other = base_rate(replace(trades, **backwards), query, now=NOON)
-    weight = weights(trades, query, now=NOON)
-    assert [level.n for level in one.levels] == [120_000, 60_000]
-    assert one.levels[0].win_rate == pytest.approx(weight[trades.won].sum() / weight.sum())
-    for level, same in zip(one.levels, other.levels, strict=True):
-        assert level.effective_n == pytest.approx(same.effective_n)
-        assert level.outcomes[0].interval == pytest.approx(same.outcomes[0].interval)
+    found = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    weight = 1.0 / np.sqrt(1.0 + (micros(NOON) - trades.ended_at) / 86_400e6 / 30.0)
+    assert [level.n for level in found.levels] == [120_000, 60_000]
+    assert found.levels[0].win_rate == pytest.approx(weight[trades.outcome > 0].sum() / weight.sum(), rel=1e-6)
+    here = trades.setting == setting_of("ranging")
+    assert found.levels[1].outcomes[0].mean == pytest.approx(np.average(trades.outcome[here], weights=weight[here]))
+
+
+def test_single_precision_says_what_double_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    trades = a_year(rng, here=10_000, elsewhere=10_000)
+    for name in NUMBERS:
+        getattr(trades, name)[:] = np.where(rng.random(20_000) < 0.1, np.nan, rng.uniform(0.01, 0.2, 20_000))
+    numbers: dict[str, Any] = dict.fromkeys(NUMBERS, 0.1)
+    query = Query(context=ContextVector(regime="ranging", **numbers), symbol="XAUUSD")
+    single = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    monkeypatch.setattr(tally, "EXACT", 20_000)
+    double = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    for one, other in zip(single.levels, double.levels, strict=True):
+        assert (one.n, one.days) == (other.n, other.days)
+        assert one.win_rate == pytest.approx(other.win_rate, rel=1e-6)
+        assert one.effective_n == pytest.approx(other.effective_n, rel=1e-6)
+        assert one.outcomes[0].interval == pytest.approx(other.outcomes[0].interval, rel=1e-5)
+
+
+@pytest.mark.parametrize(("drawdown", "days_alike"), [(0.02, 60), (0.75, 1)])
+def test_where_nothing_is_alike_the_nearest_count_however_far(
+    monkeypatch: pytest.MonkeyPatch, drawdown: float, days_alike: int
+) -> None:
+    """At 15 widths the nearest weighs e^20 times what one a tenth nearer to the rest does."""
+    trades = [a_trade(n, r=(-1.0) ** n, days_ago=n, drawdown_pct=0.04 if n == 7 else 0.0) for n in range(60)]
+    query = Query(context=ContextVector(drawdown_pct=drawdown))
+    double = strategy_of(trades, query=query)
+    monkeypatch.setattr(tally, "EXACT", -1)
+    single = strategy_of(trades, query=query)
+    assert double.effective_n == pytest.approx(days_alike, rel=0.3)
+    assert single.effective_n == pytest.approx(double.effective_n, rel=1e-5)
 
 
 # Coverage
 
 
 def a_year(
-    rng: np.random.Generator, *, here: int, elsewhere: int, rate: float = 0.5, a_day: int = 1, alike: float = 0.0
-) -> Trades:
+    rng: np.random.Generator,
+    *,
+    here: int,
+    elsewhere: int,
+    rate: float = 0.5,
+    a_day: int = 1,
+    alike: float = 0.0,
+    in_order: bool = False,
+) -> Columns:
     """Trades spread over a year, some in ranging markets at a rate of their own, the rest elsewhere at a half.
 
     `alike` is the correlation of wins within a day: each day has its own rate, from a Beta.
@@ -554,25 +679,31 @@ def a_year(
         size = 1.0 / alike - 1.0
         rates = rng.beta(rate * size, (1.0 - rate) * size, len(days))
     days, rates = np.repeat(days, here // len(days)), np.repeat(rates, here // len(days))
-    day = np.concatenate((days, rng.integers(0, 365, elsewhere))).astype(np.intp)
-    n, first_day = len(day), (NOON - EPOCH).days - 365
-    won = rng.random(n) < np.concatenate((rates, np.full(elsewhere, 0.5)))
-    none, unknown = np.full(n, np.nan), np.full(n, -1, dtype=np.int8)
-    return Trades(
-        closed_at=first_day + day + rng.random(n),
-        day=day,
-        first_day=first_day,
-        won=won,
-        outcome=np.where(won, 1.0, -1.0),
-        unit=np.zeros(n, dtype=np.int8),
-        direction=unknown,
-        symbol=unknown,
-        symbols={},
-        regime=np.where(np.arange(n) < len(days), REGIMES.index("ranging"), REGIMES.index("volatile")),
-        volatility_regime=unknown,
-        session=unknown,
-        **dict.fromkeys(NUMBERS, none),
-    )
+    ended = np.concatenate((days, rng.integers(0, 365, elsewhere))) - 365 + rng.random(len(days) + elsewhere)
+    won = rng.random(len(ended)) < np.concatenate((rates, np.full(elsewhere, 0.5)))
+    ranging = np.arange(len(ended)) < len(days)
+    order = np.argsort(ended) if in_order else slice(None)
+    return an_image(ended[order], won[order], ranging[order])
+
+
+def an_image(days: NDArray[np.float64], won: NDArray[np.bool_], ranging: NDArray[np.bool_]) -> Columns:
+    """Trades that ended so many days from the midnight before noon, without an episode for each."""
+    count, (vocabulary, lost_or_won) = len(days), both_ends()
+    arrays = {name: np.zeros(count, kind) for name, kind in FIELDS.items()}
+    arrays |= {name: np.full(count, np.nan) for name in NUMBERS}
+    arrays["ended_at"] += micros(NOON.replace(hour=0)) + (days * (DAY / MICROSECOND)).astype(np.int64)
+    arrays["outcome"] += np.where(won, 1.0, -1.0)
+    arrays["group"] += lost_or_won[won.astype(np.intp)]
+    arrays["setting"] += np.where(ranging, setting_of("ranging"), setting_of("volatile")).astype(np.uint8)
+    room = Room(arrays, np.empty(0, np.uint16), rows=count, word_count=0)
+    return image_of(room, vocabulary, block=8_192, gone=0)
+
+
+@cache
+def both_ends() -> tuple[Vocabulary, NDArray[np.uint16]]:
+    """The group of a trade that was lost, and of one that was won."""
+    columns = columns_of([a_trade(0, r=-1.0), a_trade(1, r=1.0)])
+    return columns.vocabulary, columns.group.astype(np.uint16)
 
 
 def held_by(intervals: Sequence[tuple[float, float] | None], truth: float) -> int:
@@ -582,7 +713,8 @@ def held_by(intervals: Sequence[tuple[float, float] | None], truth: float) -> in
 def cells(runs: int, **how: Any) -> list[Level]:
     """The narrow level in so many worlds."""
     query = Query(context=ContextVector(regime="ranging"))
-    return [base_rate(a_year(np.random.default_rng(seed), **how), query, now=NOON).levels[-1] for seed in range(runs)]
+    worlds = (a_year(np.random.default_rng(seed), **how) for seed in range(runs))
+    return [base_rate(world, query, among=EVERYBODY, as_of=NOON).levels[-1] for world in worlds]
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """The scan over columns and the plain scorer say the same."""
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
-from backsight.core.numbers import sigmoid
-from backsight.core.recall import score as plain
 from backsight.core.recall.columns import Columns, appended, columns_of, micros
-from backsight.core.recall.rank import remind
+from backsight.core.recall.rank import RecalledMemory, remind
 from backsight.core.recall.scan import Filters, Hit, scan
-from backsight.core.recall.score import Factors, Query, Temper, affect, conviction, quality, recency, sigmas, similarity
-from backsight.core.recall.words import stems, text_likeness
+from backsight.core.recall.score import Query, Temper, sigmas
+from backsight.core.recall.words import stems
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
@@ -52,6 +50,8 @@ TEXTS = st.none() | st.lists(
 TAGS = st.lists(st.sampled_from(["news", "late"]), unique=True, max_size=2).map(tuple)
 TEMPERS = st.sampled_from([Temper(), Temper(drawdown_state=0.6), Temper(consecutive_losses=3)])
 BLOCKS = st.sampled_from([2, 5, 8_192])
+DAYS = st.integers(-600, 0) | st.sampled_from([-3, -2, -1, -42, -41, -40])
+"""Some of them in one month."""
 
 
 @st.composite
@@ -80,7 +80,11 @@ def an_episode_of_any_kind(draw: st.DrawFn) -> Episode:
 
 EPISODES = st.lists(an_episode_of_any_kind(), max_size=25)
 QUERIES = st.builds(
-    Query, symbol=st.none() | SYMBOLS, direction=st.sampled_from([None, "long", "short"]), context=CONTEXTS
+    Query,
+    symbol=st.none() | SYMBOLS,
+    direction=st.sampled_from([None, "long", "short"]),
+    context=CONTEXTS,
+    words=TEXTS.map(stems),
 )
 FILTERS = st.builds(
     Filters,
@@ -95,23 +99,15 @@ FILTERS = st.builds(
 )
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the plain scorer says of one episode."""
-
-    id: str
-    factors: Factors
-    dread: float
-    loses: bool
+def is_known(e: Episode, as_of: datetime, seen_at: datetime | None) -> bool:
+    return e.known_at <= as_of and (seen_at is None or e.recorded_at <= seen_at)
 
 
-def passes(e: Episode, filters: Filters, as_of: datetime, seen_at: datetime | None) -> bool:
+def passes(e: Episode, filters: Filters) -> bool:
     equal = ("symbol", "strategy_name", "direction", "deployment_id", "mode")
     return (
         (e.pnl is not None or e.outcome is not None)
         and e.archived_at is None
-        and e.known_at <= as_of
-        and (seen_at is None or e.recorded_at <= seen_at)
         and all(getattr(filters, name) in (None, getattr(e, name)) for name in equal)
         and set(filters.tags) <= set(e.tags)
         and (filters.since is None or e.ended_at >= filters.since)
@@ -119,59 +115,13 @@ def passes(e: Episode, filters: Filters, as_of: datetime, seen_at: datetime | No
     )
 
 
-def likeness(query: Query, words: frozenset[str], e: Episode) -> float:
-    """Sim with text: the plain definition, written out once more."""
-    if not words:
-        return similarity(query, symbol=e.symbol, direction=e.direction, context=e.context)
-    asked, held = query.context, e.context
-    fields: list[tuple[float, float]] = []
-    for name, weight in plain.CATEGORIES.items():
-        if getattr(asked, name) is not None:
-            fields.append((weight, float(getattr(asked, name) == getattr(held, name))))
-    for name, (weight, bandwidth) in plain.NUMBERS.items():
-        x, y = getattr(asked, name), getattr(held, name)
-        if x is None or (name == "price" and query.symbol != e.symbol):
-            continue
-        if name in plain.PRICED and y is not None and asked.price and held.price:
-            x, y = x / asked.price, y / held.price
-        near = 0.0 if y is None else plain.closeness(x, y, width=bandwidth * (x + y) / 2)
-        fields.append((weight, near))
-    if asked.drawdown_pct is not None:
-        y = held.drawdown_pct
-        near = 0.0 if y is None else plain.closeness(asked.drawdown_pct, y, width=plain.DRAWDOWN_WIDTH)
-        fields.append((plain.DRAWDOWN_WEIGHT, near))
-    if query.direction is not None:
-        fields.append((plain.DIRECTION_WEIGHT, float(query.direction == e.direction)))
-    fields.append((0.10, text_likeness(words, stems(e.market_context))))
-    return min(1.0, sum(weight * near for weight, near in fields) / sum(weight for weight, _ in fields))
-
-
-def told(candidates: Sequence[Episode], query: Query, text: str | None, temper: Temper, now: datetime) -> list[Told]:
-    sigma = sigmas(e.outcome for e in candidates if e.outcome is not None)
-    found = []
-    for e in candidates:
-        factors = Factors(
-            Q=quality(e.outcome, sigma=sigma),
-            Sim=likeness(query, stems(text), e),
-            Rec=recency(e.ended_at, now=now),
-            Conf=conviction(e.confidence),
-            Aff=affect(e.outcome, temper),
-        )
-        loses = e.outcome is not None and e.outcome.value < 0
-        dread = sigmoid(-2.0 * e.outcome.value / sigma[e.outcome.unit]) if e.outcome is not None and loses else 0.0
-        found.append(Told(e.id, factors, dread * factors.Sim * factors.Rec * factors.Conf, loses))
-    return found
-
-
-def first(found: Sequence[Told], value: Callable[[Told], float], limit: int) -> list[Told]:
-    return sorted(found, key=lambda t: (-value(t), t.id))[:limit]
-
-
-def agree(hits: Sequence[Hit], expected: Sequence[Told]) -> None:
-    assert [hit.id for hit in hits] == [t.id for t in expected]
+def agree(hits: Sequence[Hit], expected: Sequence[RecalledMemory]) -> None:
+    assert [hit.id for hit in hits] == [memory.id for memory in expected]
     for hit, wanted in zip(hits, expected, strict=True):
-        for name in ("Q", "Sim", "Rec", "Conf", "Aff", "score"):
-            assert getattr(hit.factors, name) == pytest.approx(getattr(wanted.factors, name), rel=1e-12, abs=1e-300)
+        assert hit.value == pytest.approx(wanted.score, rel=1e-12, abs=1e-300)
+        assert replace(hit.factors, Q=wanted.factors.Q) == wanted.factors
+        q = hit.factors.Q
+        assert q == pytest.approx(wanted.factors.Q, rel=1e-12, abs=1e-300)
 
 
 def by_last(episodes: Sequence[Episode]) -> list[Episode]:
@@ -204,8 +154,8 @@ def rows(columns: Columns) -> list[tuple[Any, ...]]:
     INSTANTS,
     st.none() | INSTANTS,
     st.integers(0, 40),
-    TEXTS,
     TEMPERS,
+    st.booleans(),
     BLOCKS,
 )
 def test_the_scan_says_what_the_plain_scorer_says(
@@ -215,29 +165,33 @@ def test_the_scan_says_what_the_plain_scorer_says(
     as_of: datetime,
     seen_at: datetime | None,
     limit: int,
-    text: str | None,
     temper: Temper,
+    weighted: bool,
     block: int,
 ) -> None:
-    candidates = [e for e in by_last(episodes) if passes(e, filters, as_of, seen_at)]
-    expected = told(candidates, query, text, temper, as_of)
+    company = [e for e in by_last(episodes) if is_known(e, as_of, seen_at)]
+    candidates = [e for e in company if passes(e, filters)]
+    expected = remind(candidates, query, now=as_of, limit=limit, temper=temper, period_weight=weighted, company=company)
     columns = columns_of(episodes, block=block)
-    found = scan(columns, query, filters, as_of=as_of, seen_at=seen_at, limit=limit, text=text, temper=temper)
-    agree(found.memories, first(expected, lambda t: t.factors.score, limit))
-    agree(found.nearest, first(expected, lambda t: t.factors.Sim * t.factors.Rec, limit))
-    agree(found.warnings, first([t for t in expected if t.loses], lambda t: t.dread, 3))
+    found = scan(
+        columns, query, filters, as_of=as_of, seen_at=seen_at, limit=limit, temper=temper, period_weight=weighted
+    )
+    agree(found.memories, expected.memories)
+    agree(found.nearest, expected.nearest)
+    agree(found.warnings, expected.warnings)
     assert found.candidates == len(candidates)
     assert found.sigma == pytest.approx(sigmas(e.outcome for e in candidates if e.outcome is not None), rel=1e-12)
 
 
 @given(
-    st.lists(st.tuples(st.floats(-4, 4), st.floats(0, 1), st.integers(-600, 0)), max_size=30),
+    st.lists(st.tuples(st.floats(-4, 4), st.floats(0, 1), DAYS), max_size=30),
     st.integers(1, 3),
     TEMPERS,
+    st.booleans(),
     st.sampled_from([1, 2, 5]),
 )
 def test_no_block_is_passed_over_that_holds_one_of_the_best(
-    made: list[tuple[float, float, int]], limit: int, temper: Temper, block: int
+    made: list[tuple[float, float, int]], limit: int, temper: Temper, weighted: bool, block: int
 ) -> None:
     here = ContextVector(regime="ranging", price=100.0, atr_d1=2.0)
     episodes = [
@@ -245,11 +199,24 @@ def test_no_block_is_passed_over_that_holds_one_of_the_best(
         for n, (r, sure, ended) in enumerate((r, sure, T0 + timedelta(days=days)) for r, sure, days in made)
     ]
     query, now = Query(symbol="XAUUSD", context=here), T0 + timedelta(days=9)
-    expected = told(episodes, query, None, temper, now)
-    found = scan(columns_of(episodes, block=block), query, as_of=now, limit=limit, temper=temper)
-    agree(found.memories, first(expected, lambda t: t.factors.score, limit))
-    agree(found.nearest, first(expected, lambda t: t.factors.Sim * t.factors.Rec, limit))
-    agree(found.warnings, first([t for t in expected if t.loses], lambda t: t.dread, 3))
+    expected = remind(episodes, query, now=now, limit=limit, temper=temper, period_weight=weighted)
+    columns = columns_of(episodes, block=block)
+    found = scan(columns, query, as_of=now, limit=limit, temper=temper, period_weight=weighted)
+    agree(found.memories, expected.memories)
+    agree(found.nearest, expected.nearest)
+    agree(found.warnings, expected.warnings)
+
+
+def test_an_old_block_of_a_good_month_is_not_passed_over() -> None:
+    here, long_ago = ContextVector(regime="ranging"), T0 - timedelta(days=60)
+    won, lately = (2.0, 1.0, 2.0, 1.0, 2.0), (2.0, -2.0, -2.0, -2.0)
+    old = [an_episode(n, pnl_r=r, context=here, known_at=long_ago) for n, r in enumerate(won)]
+    new = [an_episode(n, pnl_r=r, context=here, strategy_name="Carry") for n, r in enumerate(lately, 5)]
+    columns, query = columns_of([*old, *new], block=5), Query(context=here)
+    (best,) = scan(columns, query, as_of=T0, limit=1, period_weight=True).memories
+    assert (best.id, best.factors.Period) == ("episode-000000", 2.0)
+    (blunt,) = scan(columns, query, as_of=T0, limit=1).memories
+    assert blunt.id == "episode-000005"
 
 
 @pytest.mark.parametrize("block", [1, 8_192])
@@ -263,20 +230,40 @@ def test_since_and_seen_at_let_in_their_instant_and_until_does_not(block: int) -
     assert scan(unseen, Query(), as_of=T0, seen_at=T0).candidates == 1
 
 
-@given(EPISODES, QUERIES, TEXTS, st.integers(1, 4), BLOCKS)
-def test_pages_follow_one_another(
-    episodes: list[Episode], query: Query, text: str | None, limit: int, block: int
+@st.composite
+def many_alike(draw: st.DrawFn) -> list[Episode]:
+    """Many episodes of a few kinds, some of them like nothing that is asked with."""
+    here = ContextVector(regime="ranging")
+    kinds = ((1.0, here, 0), (1.0, here, 9), (-1.0, here, 9), (2.0, ContextVector(), 1))
+    made = draw(st.lists(st.tuples(st.integers(0, 200), st.sampled_from(kinds)), max_size=40))
+    return [
+        an_episode(number, pnl_r=r, context=context, ended_at=T0 - timedelta(days=days))
+        for number, (r, context, days) in made
+    ]
+
+
+@given(
+    EPISODES | many_alike(),
+    QUERIES | st.just(Query(context=ContextVector(regime="ranging"))),
+    st.integers(1, 7),
+    st.booleans(),
+    BLOCKS,
+)
+def test_pages_put_together_are_the_whole_ranking(
+    episodes: list[Episode], query: Query, limit: int, weighted: bool, block: int
 ) -> None:
+    company = [e for e in by_last(episodes) if is_known(e, T0, None)]
+    candidates = [e for e in company if passes(e, Filters())]
     columns = columns_of(episodes, block=block)
-    whole = scan(columns, query, as_of=T0, limit=99, text=text).memories
     paged: list[Hit] = []
     while True:
         after = (paged[-1].value, paged[-1].id) if paged else None
-        page = scan(columns, query, as_of=T0, limit=limit, text=text, after=after).memories
+        page = scan(columns, query, as_of=T0, limit=limit, period_weight=weighted, after=after).memories
         paged += page
         if len(page) < limit:
             break
-    assert paged == list(whole)
+    whole = remind(candidates, query, now=T0, limit=99, period_weight=weighted, company=company)
+    agree(paged, whole.memories)
 
 
 @given(EPISODES, st.lists(EPISODES, max_size=4), QUERIES, st.integers(1, 5), BLOCKS)
@@ -340,12 +327,14 @@ def test_codes_and_ids_widen() -> None:
     columns = appended(columns, [long])
     assert {columns.group.dtype, columns.tagged.dtype, columns.words.dtype} == {np.dtype("u4")}
     assert (columns.id(70_000), columns.id(5), columns.tags(69_999)) == (long.id, many[5].id, ("tag 69999",))
-    found = scan(columns, Query(symbol="S69999"), Filters(symbol="S69999"), as_of=T0, text="word69999")
+    query = Query(symbol="S69999", words=stems("word69999"))
+    found = scan(columns, query, Filters(symbol="S69999"), as_of=T0)
     assert [(hit.id, hit.factors.Sim) for hit in found.memories] == [("episode-069999", 1.0)]
 
 
 def test_nothing_remembered_is_no_error() -> None:
-    found = scan(columns_of([]), Query(context=ContextVector(atr_d1=1.0)), as_of=T0, text="anything")
+    query = Query(context=ContextVector(atr_d1=1.0), words=stems("anything"))
+    found = scan(columns_of([]), query, as_of=T0, period_weight=True)
     assert (found.memories, found.nearest, found.warnings, found.candidates) == ((), (), (), 0)
 
 
@@ -369,24 +358,36 @@ def test_thousands_of_ties_break_by_id() -> None:
 def test_words_of_a_text_count_as_a_tenth() -> None:
     calm = ContextVector(regime="ranging")
     columns = columns_of([an_episode(1, context=calm, market_context="London broke"), an_episode(2, context=calm)])
-    found = scan(columns, Query(context=calm), as_of=T0, text="the London range")
+    found = scan(columns, Query(context=calm, words=stems("the London range")), as_of=T0)
     assert [round(hit.factors.Sim, 6) for hit in found.nearest] == [round(0.3 / 0.35, 6), round(0.25 / 0.35, 6)]
 
 
+def test_thousands_like_nothing_asked_with_are_not_scored_one_by_one() -> None:
+    rng = random.Random(3)
+    episodes = [replace(an_episode_of_chance(rng, number), context=ContextVector()) for number in range(3_000)]
+    rng.shuffle(episodes)
+    columns, query = columns_of(episodes, block=500), Query(context=ContextVector(regime="ranging", atr_d1=2.0))
+    found = scan(columns, query, as_of=T0, limit=3)
+    assert [(hit.id, hit.value) for hit in found.memories] == [(f"episode-{n:06d}", 0.0) for n in range(3)]
+    losses = sorted(e.id for e in episodes if e.outcome is not None and e.outcome.value < 0)
+    assert [hit.id for hit in found.warnings] == losses[:3]
+    after = scan(columns, query, as_of=T0, limit=2, after=(0.0, "episode-000002"))
+    assert [hit.id for hit in after.memories] == ["episode-000003", "episode-000004"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("symbol", [None, "BTC"])
 @pytest.mark.parametrize("now", [T0, T0 + timedelta(days=36_500)])
-def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime) -> None:
+def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime, weighted: bool) -> None:
     rng = random.Random(7)
-    episodes = [an_episode_of_chance(rng, number) for number in range(8_000)]
+    episodes = [an_episode_of_chance(rng, number) for number in range(4_000)]
     columns, query = columns_of(episodes, block=256), Query(symbol="BTC", context=a_context(rng))
-    candidates = [e for e in by_last(episodes) if symbol in (None, e.symbol)]
-    expected = told(candidates, query, None, Temper(), now)
-    found = scan(columns, query, Filters(symbol=symbol), as_of=now, limit=10)
-    agree(found.memories, first(expected, lambda t: t.factors.score, 10))
-    agree(found.nearest, first(expected, lambda t: t.factors.Sim * t.factors.Rec, 10))
-    agree(found.warnings, first([t for t in expected if t.loses], lambda t: t.dread, 3))
-    reminded = remind(candidates, query, now=now, limit=10).memories
-    assert [hit.id for hit in found.memories] == [memory.id for memory in reminded]
+    candidates = [e for e in episodes if symbol in (None, e.symbol)]
+    expected = remind(candidates, query, now=now, limit=10, period_weight=weighted, company=episodes)
+    found = scan(columns, query, Filters(symbol=symbol), as_of=now, limit=10, period_weight=weighted)
+    agree(found.memories, expected.memories)
+    agree(found.nearest, expected.nearest)
+    agree(found.warnings, expected.warnings)
 
 
 def test_instants_are_kept_to_the_microsecond() -> None:
@@ -413,6 +414,7 @@ def an_episode_of_chance(rng: random.Random, number: int) -> Episode:
         symbol=rng.choice(["BTC", "ETH", "XAUUSD"]),
         context=a_context(rng),
         confidence=rng.random(),
-        known_at=T0 - timedelta(minutes=20 * number),
+        strategy_name=rng.choice(["VolBreakout", "MeanReversion", "Carry"]),
+        known_at=T0 - timedelta(minutes=200 * number),
     )
     return replace(made, direction=rng.choice(["long", "short"]))

@@ -118,8 +118,8 @@ def test_ties_break_by_id() -> None:
 def test_the_score_is_the_product_of_the_factors_shown() -> None:
     (memory,) = remind([an_episode()], Query(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
     f = memory.factors
-    assert memory.score == f.Q * f.Sim * f.Rec * f.Conf * f.Aff
-    assert (f.Sim, f.Rec, f.Conf, f.Aff) == (0.5, 0.5, 0.75, 1.0)
+    assert memory.score == f.Q * f.Sim * f.Rec * f.Conf * f.Aff * f.Period
+    assert (f.Sim, f.Rec, f.Conf, f.Aff, f.Period) == (0.5, 0.5, 0.75, 1.0, 1.0)
 
 
 def test_the_mood_colours_recall() -> None:

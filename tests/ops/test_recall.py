@@ -1,16 +1,16 @@
 """Recall through the operation: what is asked, filtered, seen and said."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from backsight.core.errors import Invalid
+from backsight.core.decision import Verdict
+from backsight.core.errors import BacksightError, Invalid
+from backsight.core.orders import Order
+from backsight.core.recall.rates import BaseRate, Level
 from backsight.memory import Memory, open_memory
-from backsight.ops.recall import Recall
-from backsight.testing import T0, FakeClock, a_trade_call
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 from support import deployed
 
 
@@ -91,40 +91,6 @@ def test_a_period_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
         memory.recall_memories(symbol="XAUUSD", since=T0, until=T0)
 
 
-CALLS = st.fixed_dictionaries(
-    {"pnl_r": st.floats(-5, 5).map(lambda x: round(x, 2)), "known": st.integers(0, 40), "late": st.integers(0, 40)}
-)
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(calls=st.lists(CALLS, min_size=1, max_size=8), at=st.integers(0, 50), seen=st.none() | st.integers(0, 50))
-def test_nothing_looks_ahead(calls: list[dict[str, Any]], at: int, seen: int | None) -> None:
-    """The answer as of an instant is that of a store which never held what came later."""
-
-    def ask(kept: list[tuple[int, dict[str, Any]]]) -> Recall:
-        with open_memory("sqlite://", clock=clock) as memory:
-            for number, call in kept:
-                known = T0 + timedelta(days=call["known"])
-                clock.at = known + timedelta(days=call["late"])
-                told = a_trade_call(pnl=call["pnl_r"] * 100, pnl_r=call["pnl_r"], closed_at=known)
-                memory.remember_trade(**told, idempotency_key=str(number))
-            return memory.recall_memories(
-                symbol="XAUUSD",
-                context_regime="trending_up",
-                as_of=T0 + timedelta(days=at),
-                seen_at=None if seen is None else T0 + timedelta(days=seen),
-            )
-
-    clock = FakeClock(T0)
-    everything = list(enumerate(calls))
-    visible = [
-        (number, call)
-        for number, call in everything
-        if call["known"] <= at and (seen is None or call["known"] + call["late"] <= seen)
-    ]
-    assert ask(everything) == ask(visible)
-
-
 def test_a_loss_in_the_same_context_is_among_the_warnings_whatever_the_winners(memory: Memory) -> None:
     for number in range(12):
         memory.remember_trade(**days_ago(1 + number / 10))
@@ -193,3 +159,118 @@ def test_words_count_as_one_more_field_of_the_likeness(memory: Memory) -> None:
     assert sims[0] == 1.0
     assert sims[1] == pytest.approx((0.25 + 0.1 * 0.75) / 0.35)
     assert sims[2] == pytest.approx(0.25 / 0.35)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"limit": 0}, "limit: 0 is out of range; give 1 or more"),
+        ({"limit": 10_000}, "limit: 10000 is out of range; give 100 or less"),
+        ({"memory_types": ["episodical"]}, "memory_types.0: 'episodical' is not known; did you mean 'episodic'?"),
+        ({"memory_types": []}, "memory_types:"),
+        ({"context": {"sesion": "london"}}, "context.sesion: unknown argument; did you mean 'session'?"),
+        ({"context": {"atr_d1": "50"}}, "context.atr_d1: '50' is text; give a number"),
+        ({"as_of": "2026-06-04T10:00:00"}, "as_of: 2026-06-04T10:00:00 has no time zone; add one"),
+        ({"cursor": "nonsense"}, "cursor: not a cursor; give the next_cursor of the page before"),
+        ({"period_weight": "yes"}, "period_weight: 'yes' is text"),
+        ({"deployment": "nowhere"}, "deployment: "),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_name(memory: Memory, asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(BacksightError) as refused:
+        memory.recall_memories(symbol="XAUUSD", **asked)
+    assert str(refused.value).startswith(told)
+
+
+# Pages
+
+
+def pages(memory: Memory, clock: FakeClock, *, limit: int, **asked: Any) -> list[str]:
+    """All memories, page by page, while time goes on and more is remembered."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        answer = memory.recall_memories(symbol="XAUUSD", limit=limit, cursor=cursor, **asked)
+        found += [each.id for each in answer.memories]
+        assert len(answer.memories) <= limit
+        cursor = answer.next_cursor
+        if cursor is None:
+            return found
+        clock.at += timedelta(hours=1)
+        memory.remember_trade(**a_trade_call(closed_at=T0 - timedelta(days=2), pnl=9000.0, pnl_r=90.0))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 100])
+@pytest.mark.parametrize("asked", [{}, {"period_weight": True, "context_regime": "ranging"}])
+def test_pages_put_together_are_the_whole(memory: Memory, clock: FakeClock, limit: int, asked: dict[str, Any]) -> None:
+    for number in range(7):
+        r = (2.0, -1.0, 2.0)[number % 3]
+        memory.remember_trade(**days_ago(1 + number // 2, pnl=r * 100, pnl_r=r, idempotency_key=str(number)))
+    whole = [each.id for each in memory.recall_memories(symbol="XAUUSD", limit=100, **asked).memories]
+    assert len(whole) == 7
+    assert pages(memory, clock, limit=limit, **asked) == whole
+
+
+def test_a_cursor_of_another_query_is_refused(memory: Memory) -> None:
+    for number in range(3):
+        memory.remember_trade(**days_ago(1 + number))
+    cursor = memory.recall_memories(symbol="XAUUSD", limit=1).next_cursor
+    assert cursor is not None
+    others: list[dict[str, Any]] = [{"symbol": "EURUSD"}, {"symbol": "XAUUSD", "direction": "long"}]
+    for other in others:
+        with pytest.raises(Invalid, match="cursor: belongs to another query"):
+            memory.recall_memories(**other, cursor=cursor)
+    trades = memory.list_trades(limit=1).next_cursor
+    with pytest.raises(Invalid, match="cursor: belongs to another query"):
+        memory.recall_memories(symbol="XAUUSD", cursor=trades)
+
+
+# Open trades, and falls
+
+
+def test_open_trades_count_at_their_last_mark_and_are_named(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    told: dict[str, Any] = {"deployment": "VolBreakout@main", "verdict": Verdict(kind="executed")}
+    order = Order(symbol="BTC", quantity=2.0, stop_price=95.0, reason="break of the range")
+    clock.advance(hours=1)
+    first = clock.now()
+    after = a_snapshot(a_position(2.0, stop_price=95.0), at=first)
+    opened = memory.close_tick(**told, at=first, before=a_snapshot(at=first), after=after, proposal=order).opened
+    clock.advance(hours=1)
+    later = a_snapshot(a_position(2.0, stop_price=95.0, mark=97.0), at=clock.now())
+    memory.close_tick(**told | {"verdict": Verdict(kind="noop")}, at=clock.now(), before=later)
+
+    def usual(at: datetime) -> Level | None:
+        answer = memory.recall_memories(symbol="BTC", strategy_name="VolBreakout", direction="long", as_of=at)
+        return None if answer.base_rate is None else answer.base_rate.levels[-1]
+
+    assert usual(first - timedelta(microseconds=1)) is None
+    marked = [usual(first), usual(clock.now())]
+    assert [level and (level.n, level.open_ids) for level in marked] == [(0, (opened[0].id,))] * 2
+    assert [level and level.outcomes[0].mean for level in marked] == [0.0, pytest.approx(-0.6)]
+    assert [level and (level.outcomes[0].unit, level.outcomes[0].open) for level in marked] == [("R", 1)] * 2
+
+
+def test_while_results_fall_the_base_rate_rests_on_what_came_since(clock: FakeClock) -> None:
+    with open_memory("sqlite://", clock=clock) as memory:
+
+        def traded(*outcomes: float) -> None:
+            for r in outcomes:
+                clock.advance(days=1)
+                memory.remember_trade(**a_trade_call(pnl=100.0 * r, pnl_r=r))
+
+        def usual(**asked: Any) -> BaseRate | None:
+            return memory.recall_memories(symbol="XAUUSD", strategy_name="VolBreakout", **asked).base_rate
+
+        traded(*[1.0, -0.5] * 60)
+        risen = clock.now()
+        before = usual()
+        traded(*[-1.0] * 25)
+        fallen = usual()
+        assert before is not None
+        assert fallen is not None
+        assert (before.left_out, before.headline.n) == (0, 120)
+        assert fallen.left_out >= 115
+        assert fallen.headline.n + fallen.left_out == 145
+        assert fallen.headline.win_rate == pytest.approx(0.0, abs=0.1)
+        assert usual(as_of=risen) == before

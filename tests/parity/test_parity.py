@@ -118,6 +118,9 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("recall_memories", {"symbol": "EURUSD"}),
     ("recall_memories", {"symbol": "XAUUSD", "limit": 0}),
     ("recall_memories", {"symbol": "XAUUSD", "memory_types": ["episodical"]}),
+    ("recall_memories", {"symbol": "XAUUSD", "cursor": "nonsense", "period_weight": True}),
+    ("explain_recall", {"memory_id": "nothing", "recall": "nonsense"}),
+    ("list_recalls", {"decision_id": "nothing"}),
     ("list_trades", {"limit": 1}),
     ("list_trades", {"symbol": "XAUUSD", "since": LATER}),
     ("list_trades", {"cursor": "nonsense"}),
@@ -233,8 +236,13 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                 "plan_id": said[[name for name, _ in SCENARIO].index("create_trading_plan")]["plan"]["id"],
                 "belief_id": said[SCENARIO.index(BELIEF)]["belief"]["belief"]["id"],
                 "path": str(legacy),
+                "memory_id": first["episode_id"],
+                "recall": said[[name for name, _ in SCENARIO].index("recall_memories")]["recall"],
+                "decision_id": said[SCENARIO.index(("record_decision", CALL))]["episode"]["id"],
             }
-            answers[surface] = said + [call(name, {key: named[key], **more}) for name, key, more in FOLLOWING]
+            for name, keys, more in FOLLOWING:
+                said.append(call(name, {**{key: named[key] for key in keys.split()}, **more}))
+            answers[surface] = said
     return answers
 
 
@@ -242,6 +250,8 @@ FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
     ("get_trade", "trade_id", {}),
     ("annotate_trade", "trade_id", {"reflection": "too early", "tags": ["early"], "confidence": 0.6}),
     ("annotate_trade", "trade_id", {}),
+    ("explain_recall", "memory_id recall", {}),
+    ("list_recalls", "decision_id", {}),
     ("archive_episode", "episode_id", {}),
     ("get_trade_reflection", "trade_id", {}),
     ("retire_belief", "belief_id", {"reason": "no longer so"}),
@@ -250,7 +260,7 @@ FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
     ("migrate_legacy", "path", {}),
     ("migrate_legacy", "path", {"timezone": "nowhere"}),
 ]
-"""What is asked of things that the scenario made, by the argument that names them."""
+"""What is asked of things that the scenario made, by the arguments that name them."""
 
 
 @pytest.mark.parametrize("surface", [name for name in SURFACES if name != "python"])

@@ -94,6 +94,8 @@ class Decided:
     output_tokens: int | None = None
     cost: float | None = None
     citations: tuple[str, ...] = ()
+    recalls: tuple[str, ...] = ()
+    """What stands for the recalls that it was decided on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ one loss not seen yet. The same E[R²] divides μ.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 
 from backsight.core.errors import Invalid
 from backsight.core.numbers import signed
+from backsight.core.portfolio import Mode
+from backsight.core.recall.columns import Columns, micros
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.sized import CATEGORIES, NOTHING_ASKED, Asked, Category, Level, PositionSize, SizedTrade
 from backsight.core.statistics import t_quantile
 
@@ -33,6 +37,7 @@ CAP = 0.05
 LEAST_UNSEEN_LOSS_R = 3.0
 UNSEEN_LOSS = 1.5
 """The loss not seen yet, in worst losses seen."""
+DAY_MICROS = 86_400_000_000
 LARGEST_R = 1e100
 ROUNDING = 1e-12
 """A variance that is a smaller share of E[R²] is none."""
@@ -83,6 +88,75 @@ def columns_of(trades: Iterable[SizedTrade]) -> TradeColumns:
         day=np.array([trade.day.toordinal() for trade in held], dtype=np.int64),
         categories={name: _coded([getattr(trade, name) for trade in held]) for name in CATEGORIES},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Closed:
+    """The closed trades of a strategy in one mode, those with an outcome in R as columns."""
+
+    in_r: TradeColumns
+    n: int
+    """How many there are, with or without R."""
+    left_out: int
+    """How many more there are from before a fall."""
+
+
+def trades_in(
+    columns: Columns,
+    *,
+    strategy_name: str,
+    mode: Mode,
+    as_of: datetime,
+    seen_at: datetime | None = None,
+    fallen: tuple[str, datetime] | None = None,
+) -> Closed:
+    """The closed trades among episodes, as far as they were known; archived ones count.
+
+    `fallen` is a symbol and the instant since which its results are falling: its trades that ended before are left out.
+
+    >>> from backsight.core.recall import columns as episodes
+    >>> from backsight.testing import T0, an_episode
+    >>> held = episodes.columns_of([an_episode(1, symbol="BTC"), an_episode(2, pnl_r=-1.0)])
+    >>> closed = trades_in(held, strategy_name="VolBreakout", mode="live", as_of=T0)
+    >>> closed.in_r.outcome_r.tolist(), closed.in_r.categories["symbol"].values, closed.n
+    ([1.0, -1.0], ('BTC', 'XAUUSD'), 2)
+    """
+    groups = columns.vocabulary.groups.values
+    wanted = ("trade", strategy_name, mode)
+    own = np.array([(g.kind, g.strategy_name, g.mode) == wanted and g.won is not None for g in groups])
+    stop = int(np.searchsorted(columns.known_at, micros(as_of), "right"))
+    rows = np.flatnonzero(own[columns.group[:stop]])
+    if seen_at is not None:
+        rows = rows[columns.recorded_at[rows] <= micros(seen_at)]
+    there = len(rows)
+    if fallen is not None:
+        symbol, since = fallen
+        falling = np.array([group.symbol == symbol for group in groups])
+        rows = rows[~falling[columns.group[rows]] | (columns.ended_at[rows] >= micros(since))]
+    n = len(rows)
+    rows = rows[np.array([group.unit == "R" for group in groups])[columns.group[rows]]]
+    settings = columns.setting[rows].astype(np.int64)
+    by_row = columns.group[rows].astype(np.int64)
+    in_r = TradeColumns(
+        outcome_r=columns.outcome[rows],
+        day=columns.ended_at[rows] // DAY_MICROS,
+        categories={
+            "direction": _coded_by(by_row, [group.direction for group in groups]),
+            "symbol": _coded_by(by_row, [group.symbol for group in groups]),
+            "regime": _coded_by(settings // 25, (None, *REGIMES)),
+            "volatility_regime": _coded_by(settings // 5 % 5, (None, *VOLATILITY_REGIMES)),
+            "session": _coded_by(settings % 5, (None, *SESSIONS)),
+        },
+    )
+    return Closed(in_r=in_r, n=n, left_out=there - n)
+
+
+def _coded_by(codes: Codes, values: Sequence[str | None]) -> Coded:
+    """Codes into values, of which many are the same and some occur in no row."""
+    present = sorted({values[code] for code in np.unique(codes)}, key=lambda value: value or "")
+    place = {value: number for number, value in enumerate(present)}
+    renamed = np.array([place.get(value, 0) for value in values], np.int64)
+    return Coded(codes=renamed[codes], values=tuple(present))
 
 
 def position_size(

@@ -76,6 +76,8 @@ Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterVali
 Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_plain)]
 Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_worded)]
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]
+Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
+Handles = Annotated[list[Handle], Field(max_length=20)]
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
 Lines = Annotated[list[Prose], Field(max_length=100)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]

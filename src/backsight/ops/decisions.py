@@ -8,12 +8,13 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import Bar
-from backsight.core.memory.episodic import Episode, Retrieval, resolved
+from backsight.core.memory.episodic import Episode, resolved
 from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.ops.arguments import (
     ContextArgument,
+    Handles,
     Key,
     Keys,
     Name,
@@ -28,6 +29,7 @@ from backsight.ops.arguments import (
 from backsight.ops.context import Context
 from backsight.ops.operation import command
 from backsight.ops.planning import note_outcomes
+from backsight.ops.recalling import keep_recalls, made_for
 from backsight.ops.trades import home_of, merged_context
 from backsight.store import bars as stored_bars
 from backsight.store import memories as stored
@@ -80,6 +82,7 @@ def record_decision(
     context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
     deployment: Annotated[Key | None, "The deployment it belongs to, by name or id."] = None,
     recalled: Annotated[Keys, "The episodes that were recalled for it."] = [],  # noqa: B006
+    recalls: Annotated[Handles, "The `recall` of each answer that it was made on; kept with it."] = [],  # noqa: B006
     tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same decision."] = None,
 ) -> RecordedDecision:
@@ -90,6 +93,7 @@ def record_decision(
     """
     given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     due_at = _due(ctx.now, horizon_hours)
+    remembered = made_for(ctx, recalls, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
         home = home_of(transaction, ctx, deployment, strategy_name)
         named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
@@ -127,7 +131,7 @@ def record_decision(
             told = "Already recorded: this call is a replay and changed nothing."
             return RecordedDecision(episode=former, replayed=True, message=told)
         transaction.add(stored.EPISODES, call)
-        keep_retrievals(transaction, ctx.owner, call_id, recalled, known_at=ctx.now, recorded_at=ctx.now)
+        keep_recalls(transaction, ctx.owner, call_id, remembered, recalled, known_at=ctx.now, recorded_at=ctx.now)
     return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
 
 
@@ -137,23 +141,6 @@ def _says_the_same(former: Episode, told: Episode) -> bool:
         return False
     horizons = [each.ended_at - (each.opened_at or each.ended_at) for each in (former, told)]
     return horizons[0] == horizons[1] and told.entry_price in (None, former.entry_price)
-
-
-def keep_retrievals(
-    transaction: Transaction,
-    owner: str,
-    decision_id: str,
-    recalled: list[str],
-    *,
-    known_at: datetime,
-    recorded_at: datetime,
-) -> None:
-    """Keep that episodes were recalled for a decision."""
-    rows = [
-        Retrieval(owner_id=owner, episode_id=each, decision_id=decision_id, known_at=known_at, recorded_at=recorded_at)
-        for each in dict.fromkeys(recalled)
-    ]
-    transaction.add_all(stored.RETRIEVALS, rows)
 
 
 def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorded_at: datetime) -> None:

@@ -1,30 +1,33 @@
 """Recall: which memories matter here and now, and why."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from backsight.core.conditions import values_of
-from backsight.core.errors import Invalid
-from backsight.core.instants import Horizon
+from backsight.core.errors import Invalid, NotFound
+from backsight.core.instants import Horizon, format_instant, parse_instant
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.episodic import Episode
+from backsight.core.memory.episodic import Episode, retrieval_strength
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.prospective import KeptPlan, check, kept
-from backsight.core.memory.semantic import day_of
 from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.rank import RecalledMemory, remind
+from backsight.core.recall.explained import Explanation
+from backsight.core.recall.kept import ModeAsked, RecallAsked, RecallMade
+from backsight.core.recall.rank import RecalledMemory, sentence
 from backsight.core.recall.rates import BaseRate
-from backsight.core.recall.score import Query, Temper
-from backsight.core.recall.words import stems
 from backsight.core.regime import Regime
-from backsight.core.sized import Asked, PositionSize, SizedTrade
+from backsight.core.sized import Asked, PositionSize
 from backsight.core.strategies import Deployment
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
+    Cursor,
+    Flag,
+    Handle,
     Instant,
     Key,
     Limit,
@@ -39,15 +42,20 @@ from backsight.ops.beliefs import About, BeliefSeen, beliefs_about
 from backsight.ops.context import Context
 from backsight.ops.experience import mode_asked
 from backsight.ops.operation import query
+from backsight.ops.paging import opened, sealed
 from backsight.ops.planning import open_plans
-from backsight.ops.state import falling_since, habits_at, mood_then
+from backsight.ops.recalling import MADE, Looked, episodes_of, handle_of, look, read_handle, usual
+from backsight.ops.state import falling_since, mood_then
 from backsight.ops.strategies import deployment_named
 from backsight.ops.trades import merged_context
+from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
 
-ModeAsked = Literal["live", "paper", "sim", "all"]
+if TYPE_CHECKING:
+    from backsight.core.recall.scan import Hit
+
 Kinds = Annotated[list[MemoryKind], Field(min_length=1, max_length=5)]
 
 
@@ -63,6 +71,8 @@ class Recall:
     """Losses in contexts like this one."""
     memories: tuple[RecalledMemory, ...]
     """Selected by outcome, each with the factors of its score."""
+    next_cursor: str | None
+    """Where the next memories are; None: there are no more."""
     beliefs: tuple[BeliefSeen, ...]
     """Beliefs that speak of this, the most credible first."""
     plans: tuple[KeptPlan, ...]
@@ -72,6 +82,8 @@ class Recall:
     candidates: int
     """How many episodes were scored."""
     message: str
+    recall: str
+    """Stands for this recall: give it to explain_recall, or with the decision that was made on it."""
     mode: ModeAsked
     as_of: datetime
     seen_at: datetime | None
@@ -95,6 +107,8 @@ def recall_memories(
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only what ended at or after this instant."] = None,
     until: Annotated[Instant | None, "Only what ended before this instant."] = None,
+    period_weight: Annotated[Flag, "Weigh memories by how well the 30 days up to each went."] = False,
+    cursor: Annotated[Cursor | None, "The next_cursor of the answer before, for the memories after it."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> Recall:
@@ -105,63 +119,203 @@ def recall_memories(
     """
     if since is not None and until is not None and until <= since:
         raise Invalid("is not after since; give a later instant", field="until")
-    horizon = ctx.horizon(as_of, seen_at)
-    asked = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    repeated = ctx.asked(without=("cursor", "limit"))
+    horizon, after = ctx.horizon(as_of, seen_at), None
+    if cursor is not None:
+        horizon, after = _continued(cursor, repeated)
     with ctx.reading() as connection:
         home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        within: ModeAsked = mode or (home.mode if home is not None else "live")
-        one_mode = None if within == "all" else within
-        usual: list[Episode] = []
-        episodes: list[Episode] = []
-        if "episodic" in memory_types:
-            strategy = strategy_name or (None if home is None else home.strategy_name)
-            usual = stored.trades_taught(connection, ctx.owner, horizon, mode=one_mode, strategy_name=strategy)
-            episodes = stored.episodes_with_outcome(
-                connection,
-                ctx.owner,
-                horizon,
-                tags=tags,
-                since=since,
-                until=until,
-                symbol=symbol,
-                strategy_name=strategy_name,
-                deployment_id=None if home is None else home.id,
-                mode=one_mode,
-            )
-        about = About(symbol=symbol, direction=direction, strategy_name=strategy_name, context=asked)
+        asked = RecallAsked(
+            symbol=symbol,
+            context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
+            market_context=market_context,
+            direction=direction,
+            strategy_name=strategy_name,
+            deployment_id=None if home is None else home.id,
+            mode=mode or (home.mode if home is not None else "live"),
+            memory_types=tuple(memory_types),
+            tags=tuple(tags),
+            since=since,
+            until=until,
+            limit=limit,
+            period_weight=period_weight,
+            as_of=horizon.as_of,
+            seen_at=horizon.seen_at,
+        )
+        looked = look(ctx, connection, asked)
+        about = About(symbol=symbol, direction=direction, strategy_name=strategy_name, context=asked.context)
         beliefs: tuple[BeliefSeen, ...] = ()
-        if "semantic" in memory_types and one_mode is not None:
-            beliefs = beliefs_about(connection, ctx.owner, one_mode, horizon, about)
-        mood = None if home is None else mood_then(connection, home, horizon)
-        plans = () if home is None else _plans(connection, home, about, mood, horizon)
-    query = Query(symbol=symbol, direction=direction, context=asked, words=stems(market_context))
-    found = remind(episodes, query, now=horizon.as_of, limit=limit, temper=_temper(mood))
+        if "semantic" in memory_types and asked.one_mode is not None:
+            beliefs = beliefs_about(connection, ctx.owner, asked.one_mode, horizon, about)
+        plans = () if home is None else _plans(connection, home, about, looked.mood, horizon)
+        found = _episodic(ctx, connection, looked, after) if "episodic" in memory_types else NOTHING
+    last = found.memories[-1] if len(found.memories) == limit and found.candidates > limit else None
     return Recall(
-        base_rate=_base_rate(usual, query, horizon) if usual else None,
+        base_rate=found.base_rate,
         nearest=found.nearest,
         warnings=found.warnings,
         memories=found.memories,
+        next_cursor=None if last is None else _after(last, asked, repeated, now=ctx.now),
         beliefs=beliefs,
         plans=plans,
-        mood=mood,
-        candidates=len(episodes),
-        message=_message(len(found.memories), len(episodes), symbol, within),
-        mode=within,
-        as_of=horizon.as_of,
-        seen_at=horizon.seen_at,
+        mood=looked.mood,
+        candidates=found.candidates,
+        message=_message(len(found.memories), found.candidates, symbol, asked.mode),
+        recall=handle_of(asked, now=ctx.now),
+        mode=asked.mode,
+        as_of=asked.as_of,
+        seen_at=asked.seen_at,
     )
 
 
-def _temper(mood: Mood | None) -> Temper:
-    if mood is None:
-        return Temper()
-    return Temper(drawdown_state=mood.drawdown_state, consecutive_losses=mood.consecutive_losses)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What episodes have to say."""
+
+    base_rate: BaseRate | None = None
+    nearest: tuple[RecalledMemory, ...] = ()
+    warnings: tuple[RecalledMemory, ...] = ()
+    memories: tuple[RecalledMemory, ...] = ()
+    candidates: int = 0
 
 
-def _base_rate(trades: list[Episode], query: Query, horizon: Horizon) -> BaseRate:
-    from backsight.core.recall.base_rate import base_rate, trades_of
+NOTHING = _Found()
 
-    return base_rate(trades_of(trades), query, now=horizon.as_of)
+
+def _episodic(ctx: Context, connection: Connection, looked: Looked, after: tuple[float, str] | None) -> _Found:
+    found, rate = looked.scan(after=after), usual(connection, ctx.owner, looked)
+    shown = [*found.nearest, *found.warnings, *found.memories]
+    episodes = episodes_of(connection, ctx.owner, looked.asked.horizon, shown)
+    retrieved = stored.retrieved(connection, ctx.owner, episodes, looked.asked.horizon)
+
+    def told(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
+        return tuple(_recalled(hit, episodes[hit.id], retrieved[hit.id], now=looked.asked.as_of) for hit in hits)
+
+    return _Found(
+        base_rate=rate if rate.levels[0].n or rate.levels[0].open else None,
+        nearest=told(found.nearest),
+        warnings=told(found.warnings),
+        memories=told(found.memories),
+        candidates=found.candidates,
+    )
+
+
+def _recalled(hit: "Hit", episode: Episode, times: int, *, now: datetime) -> RecalledMemory:
+    return RecalledMemory(
+        id=hit.id,
+        score=hit.value,
+        factors=hit.factors,
+        sentence=sentence(episode, sim=hit.factors.Sim, now=now),
+        episode=episode,
+        strength=retrieval_strength(episode.ended_at, now=now, retrieved=times),
+    )
+
+
+def _after(last: RecalledMemory, asked: RecallAsked, repeated: dict[str, object], *, now: datetime) -> str:
+    """The cursor after a memory; what is recorded from now on does not move what comes next."""
+    instants = [format_instant(asked.as_of), format_instant(asked.seen_at or now)]
+    return sealed([last.score, last.id, *instants], query=repeated)
+
+
+def _continued(cursor: str, repeated: dict[str, object]) -> tuple[Horizon, tuple[float, str]]:
+    """The horizon of the first page, and the score and id with which the page before ended."""
+    position = opened(cursor, query=repeated)
+    try:
+        score, last, as_of, seen_at = position
+        horizon = Horizon(as_of=parse_instant(as_of, field="cursor"), seen_at=parse_instant(seen_at, field="cursor"))
+        return horizon, (float(score), str(last))
+    except (ValueError, TypeError, AttributeError, Invalid):
+        raise Invalid("not a cursor of a recall; give the next_cursor of the page before", field="cursor") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallExplained:
+    """Why a memory ranked where it did, or was no candidate."""
+
+    explanation: Explanation
+    asked: RecallAsked
+
+
+@query(audience=("trader", "coach"))
+def explain_recall(
+    ctx: Context,
+    *,
+    memory_id: Annotated[Key, "The id of a memory, among those recalled or not."],
+    recall: Annotated[Handle, "The `recall` of the answer that is to be explained."],
+) -> RecallExplained:
+    """Explain why a memory ranked where it did in a recall, and what would have ranked it higher."""
+    from backsight.core.recall.explain import explain
+
+    asked = read_handle(recall, field="recall")
+    with ctx.reading() as connection:
+        looked = look(ctx, connection, asked)
+        found = explain(
+            looked.columns,
+            memory_id,
+            looked.query,
+            looked.filters,
+            as_of=asked.as_of,
+            seen_at=asked.seen_at,
+            limit=asked.limit,
+            temper=looked.temper,
+            period_weight=asked.period_weight,
+        )
+        if found is None:
+            episode = stored.episode(connection, ctx.owner, memory_id)
+            if episode is None:
+                raise NotFound(f"no memory {memory_id[:40]!r}; give the id of an episode", field="memory_id")
+            told, others = "it has no outcome", looked.scan().candidates
+            found = Explanation(id=memory_id, sentence=f"Not a candidate: {told}", candidates=others, excluded=told)
+    return RecallExplained(explanation=found, asked=asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallKept:
+    """A recall that was made for a decision."""
+
+    made: RecallMade
+    recall: str
+    """Stands for it: give it to explain_recall."""
+    known_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRecalls:
+    """What was recalled for a decision, as it came to mind."""
+
+    decision_id: str
+    recalls: tuple[RecallKept, ...]
+
+
+@query(audience=("trader", "coach"))
+def list_recalls(
+    ctx: Context,
+    *,
+    decision_id: Annotated[Key, "The id of a decision, or of a call."],
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> DecisionRecalls:
+    """List what was recalled for a decision: each query with its instants, and the ids and factors it found."""
+    horizon = ctx.horizon(as_of, seen_at)
+    with ctx.reading() as connection:
+        kept = stored.recalls(connection, ctx.owner, decision_id, horizon)
+        if not kept and not _is_decision(connection, ctx.owner, decision_id):
+            raise NotFound(f"no decision {decision_id[:40]!r}; list_decisions names them", field="decision_id")
+    made = [(MADE.validate_json(each.made), each.known_at) for each in kept]
+    return DecisionRecalls(
+        decision_id=decision_id,
+        recalls=tuple(
+            RecallKept(made=each, recall=handle_of(each.asked, now=each.asked.as_of), known_at=known_at)
+            for each, known_at in made
+        ),
+    )
+
+
+def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
+    if stored_decisions.decision(connection, owner, decision_id) is not None:
+        return True
+    call = stored.episode(connection, owner, decision_id)
+    return call is not None and call.kind == "call"
 
 
 def _plans(
@@ -218,20 +372,26 @@ def position_size(
     what a loss at the stop costs: divide it by the distance to the stop to get the size.
     """
     from backsight.core.sizing import position_size as sized
+    from backsight.core.sizing import trades_in
 
     horizon = ctx.horizon(as_of, seen_at)
     asked = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
         named, within = mode_asked(connection, ctx.owner, deployment, mode)
         home = named or _only_home(connection, ctx.owner, strategy_name, within, horizon)
-        trades = stored.trades_taught(connection, ctx.owner, horizon, mode=within, strategy_name=strategy_name)
-        rows = habits_at(connection, ctx.owner, within, horizon, strategy=strategy_name, symbol=symbol)
+        columns = ctx.database.images.at(connection, ctx.owner, horizon)
+        since = falling_since(connection, ctx.owner, within, horizon, strategy_name=strategy_name, symbol=symbol)
         appetite = 1.0 if home is None else mood_then(connection, home, horizon).risk_appetite
-    since = falling_since(rows, now=horizon.as_of)
-    counted = [each for each in trades if since is None or each.symbol != symbol or each.first_known_at >= since]
-    in_r = [each for each in counted if each.outcome is not None and each.outcome.unit == "R"]
-    if counted and not in_r:
-        told = f"none of the {len(counted)} closed trades of {strategy_name!r} has a result in R"
+    closed = trades_in(
+        columns,
+        strategy_name=strategy_name,
+        mode=within,
+        as_of=horizon.as_of,
+        seen_at=seen_at,
+        fallen=None if since is None else (symbol, since),
+    )
+    if closed.n and not len(closed.in_r.day):
+        told = f"none of the {closed.n} closed trades of {strategy_name!r} has a result in R"
         raise Invalid(f"{told}; tell risk, stop_price and size, or pnl_r with trades", field="strategy_name")
     wanted = Asked(
         direction=direction,
@@ -241,10 +401,10 @@ def position_size(
         session=asked.session,
     )
     return SizeAdvice(
-        size=sized([_sized(each) for each in in_r], wanted, risk_appetite=appetite),
+        size=sized(closed.in_r, wanted, risk_appetite=appetite),
         deployment=None if home is None else home.name,
         since=since,
-        left_out=len(trades) - len(counted),
+        left_out=closed.left_out,
         mode=within,
         as_of=horizon.as_of,
         seen_at=horizon.seen_at,
@@ -258,19 +418,6 @@ def _only_home(
     there = stored_strategies.deployments(connection, owner, horizon)
     own = [each for each in there if (each.strategy_name, each.mode) == (strategy_name, mode)]
     return own[0] if len(own) == 1 else None
-
-
-def _sized(episode: Episode) -> SizedTrade:
-    context = episode.context
-    return SizedTrade(
-        outcome_r=0.0 if episode.outcome is None else episode.outcome.value,
-        day=day_of(episode),
-        direction=episode.direction,
-        symbol=episode.symbol,
-        regime=context.regime,
-        volatility_regime=context.volatility_regime,
-        session=context.session,
-    )
 
 
 def _message(shown: int, scored: int, symbol: str, mode: ModeAsked) -> str:

@@ -1,6 +1,6 @@
 """The agent's state: its mood, what it does again and again, and whether that has changed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -253,9 +253,17 @@ def habits_at(
     return sorted(wanted, key=lambda row: (row.strategy_name, row.symbol))
 
 
-def falling_since(rows: Iterable[KeptHabits], *, now: datetime) -> datetime | None:
-    """Since when outcomes in R have been falling, where a fall stands."""
-    settled = [settle(row.drift["R"], now=now).detector for row in rows if "R" in row.drift]
+def falling_since(
+    connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy_name: str, symbol: str
+) -> datetime | None:
+    """Since when the outcomes in R of a strategy in a symbol have been falling, where a fall stood then."""
+    if is_current(connection, owner, horizon):
+        rows = stored_experience.habits(connection, owner, mode, strategy_name=strategy_name, symbol=symbol)
+    else:
+        named = {"mode": mode, "strategy_name": strategy_name, "symbol": symbol}
+        episodes = stored_memories.trades_taught(connection, owner, horizon, **named)
+        rows = list(learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy_name).habits)
+    settled = [settle(row.drift["R"], now=horizon.as_of).detector for row in rows if "R" in row.drift]
     falls = [each.latest.since for each in settled if each.degrading and each.latest is not None]
     return max(falls, default=None)
 

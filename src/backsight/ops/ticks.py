@@ -33,6 +33,7 @@ from backsight.ops.arguments import (
     BarsArgument,
     Cursor,
     Flag,
+    Handles,
     Instant,
     Key,
     Keys,
@@ -51,13 +52,14 @@ from backsight.ops.arguments import (
     Whole,
 )
 from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.decisions import keep_retrievals, resolve_calls
+from backsight.ops.decisions import resolve_calls
 from backsight.ops.experience import Learned
 from backsight.ops.ledger import Tick, post
 from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.plans import look_at_tick
+from backsight.ops.recalling import keep_recalls, made_for
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -189,6 +191,7 @@ def close_tick(
     bars: Annotated[BarsArgument, "Bars that closed since the last tick; they are kept."] = [],  # noqa: B006
     shown: Annotated[Segments | None, "What the agent was shown, as open_tick gave it; none: no memory."] = None,
     recalled: Annotated[Keys, "Ids of the memories in what was shown."] = [],  # noqa: B006
+    recalls: Annotated[Handles, "The `recall` of each answer that it was decided on; kept with it."] = [],  # noqa: B006
     lessons_hash: Annotated[Key | None, "Of the lessons that were shown."] = None,
     seen_at: Annotated[Instant | None, "When the store was asked for what was shown."] = None,
     usd_rate: Annotated[Positive | None, "What a unit of the account's currency is worth in dollars."] = None,
@@ -208,6 +211,7 @@ def close_tick(
     _check_instant(ctx, at)
     _check_verdict(verdict, proposal)
     closed_bars = sorted_bars(bars, until=at)
+    remembered = made_for(ctx, recalls, at=at, field="recalls")
     with ctx.writing() as transaction:
         connection = transaction.connection
         home = deployment_named(connection, ctx.owner, deployment)
@@ -275,7 +279,7 @@ def close_tick(
         )
         looked = look_at_tick(transaction, home, decision, proposal, before, last_here)
         posted = post(transaction, _tick(home, account, decision, before, last_look, last))
-        keep_retrievals(transaction, ctx.owner, decision.id, recalled, known_at=at, recorded_at=ctx.now)
+        keep_recalls(transaction, ctx.owner, decision.id, remembered, recalled, known_at=at, recorded_at=ctx.now)
         kept = replace(
             decision,
             opened=tuple(trade.id for trade in posted.opened),

@@ -406,7 +406,7 @@ def get_trade_reflection(
         episode = stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon)
         retrieved = 0
         if episode is not None:
-            retrieved = stored_memories.retrieved(connection, ctx.owner, episode.id, horizon)
+            retrieved = stored_memories.retrieved(connection, ctx.owner, [episode.id], horizon)[episode.id]
         named = trade.entry.snapshot_id
         decision = None if named is None else stored_decisions.decision(connection, ctx.owner, named)
         fed = beliefs_fed(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)

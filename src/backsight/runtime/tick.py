@@ -47,6 +47,7 @@ def run_tick(
         bars=list(new_bars),
         shown=list(opened.segments),
         recalled=list(opened.recalled),
+        recalls=list(decided.recalls),
         lessons_hash=opened.lessons_hash,
         seen_at=opened.seen_at,
         usd_rate=usd_rate,

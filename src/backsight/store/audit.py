@@ -26,6 +26,24 @@ def head(connection: Connection, owner: str) -> Head:
     return EMPTY if last is None else Head(sequence=last.sequence, hash=last.hash)
 
 
+def holds(connection: Connection, owner: str, head: Head) -> bool:
+    """Whether an owner's chain has this link."""
+    c = AUDIT.table.c
+    found = connection.execute(select(c.hash).where(c.owner_id == owner, c.sequence == head.sequence)).scalar()
+    return found == head.hash
+
+
+def changes_of(
+    connection: Connection, owner: str, table: str, *, after: Head, until: Head
+) -> Iterator[tuple[datetime, str]]:
+    """The instant and the changes, as JSON, of every link between two heads that speaks of a table."""
+    c = AUDIT.table.c
+    spoken = c.changes.contains(f'"table":"{table}"', autoescape=True)
+    between = (c.sequence > after.sequence, c.sequence <= until.sequence)
+    for row in connection.execute(select(c.at, c.changes).where(c.owner_id == owner, *between, spoken)):
+        yield row.at, row.changes
+
+
 def append(
     connection: Connection, changes: Sequence[Change | Batch], *, owner: str, at: datetime, actor: str, operation: str
 ) -> None:

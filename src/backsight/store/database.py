@@ -3,10 +3,11 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache as made_once
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import URL, Engine, Executable, StaticPool, Table, create_engine, event, inspect, text
 from sqlalchemy import Connection as Connection
@@ -15,8 +16,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from backsight.core.errors import Conflict, Invalid, Refused, Unavailable
+from backsight.core.ids import digest
 from backsight.store import schema
 from backsight.store.reading import PRIVATE, remembered
+
+if TYPE_CHECKING:
+    from backsight.store.columns import Images
 
 BUSY_SECONDS = 60
 SOUND_SQLITE = (3, 51, 3)
@@ -29,8 +34,9 @@ WRITING = "backsight_writing"
 class Database:
     """A store that is open: reads see one moment of it, writes are whole or not at all."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, cache: Path | None = None) -> None:
         self._engine = engine
+        self._cache = cache
         self._alone: AbstractContextManager[Any] = Lock() if isinstance(engine.pool, StaticPool) else nullcontext()
 
     @property
@@ -63,6 +69,17 @@ class Database:
         with self.reading() as connection:
             counted = text("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
             return int(connection.execute(counted).scalar_one())
+
+    @cached_property
+    def images(self) -> "Images":
+        """The episodes of its owners in columns."""
+        from backsight.store.columns import Images  # takes a while, and not everybody recalls
+
+        url = self._engine.url
+        if self._engine.dialect.name != "sqlite":
+            return Images(self._cache, prefix=f"{digest(self.name)[:16]}-")
+        file = None if _is_in_memory(url) else Path(url.database or "").absolute()
+        return Images() if file is None else Images(file.parent, prefix=f"{file.name}-")
 
     @property
     def remarks(self) -> list[str]:
@@ -100,10 +117,13 @@ class Database:
                 raise
 
 
-def open_database(url: str) -> Database:
-    """The store at this URL, made if there is none yet, refused if newer code wrote it."""
+def open_database(url: str, *, cache: Path | None = None) -> Database:
+    """The store at this URL, made if there is none yet, refused if newer code wrote it.
+
+    `cache` is where files go that only spare time, unless the store is a file and has them beside it.
+    """
     parsed = _parse(url)
-    database = Database(_engine(parsed))
+    database = Database(_engine(parsed), cache=cache)
     try:
         _prepare(database)
     except BaseException:
@@ -126,7 +146,7 @@ def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str,
         connection.execute(_upsert(table, connection.dialect.name), rows)
 
 
-@cache
+@made_once
 def _upsert(table: Table, dialect: str) -> Executable:
     """The statement that does so; made once, since making it takes longer than running it."""
     key = [column.name for column in table.primary_key]
@@ -148,13 +168,12 @@ def _parse(url: str) -> URL:
 
 
 def _engine(url: URL) -> Engine:
-    in_memory = url.database in (None, "", ":memory:")
     if url.get_backend_name() == "postgresql":
         try:
             return create_engine(url, pool_pre_ping=True)
         except (ModuleNotFoundError, NoSuchModuleError):
             raise Unavailable("PostgreSQL needs its driver; pip install 'backsight[postgres]'", field="url") from None
-    if in_memory:
+    if _is_in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
         event.listen(engine, "connect", _mark_private)
     else:
@@ -166,6 +185,10 @@ def _engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _is_in_memory(url: URL) -> bool:
+    return url.database in (None, "", ":memory:")
 
 
 def _mark_private(_connection: Any, record: Any) -> None:

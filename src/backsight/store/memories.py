@@ -1,16 +1,18 @@
 """The five memories at rest."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, or_, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
+from backsight.core.recall.kept import KeptRecall
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
-from backsight.store.reading import OWNED, Columns, asked, fetch, fetch_one, has_tags, known, matching, owned, within
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, known, matching, owned, within
 
 EPISODES = noun(
     Episode,
@@ -25,14 +27,23 @@ EPISODES = noun(
     ],
     revised=True,
 )
+RECALLS = noun(KeptRecall, "recalls", indexes=[("decision_id",), ("known_at", "id")])
 RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
 
 
-def retrieved(connection: Connection, owner: str, episode_id: str, horizon: Horizon) -> int:
-    """How often an episode was recalled for a decision, as far as the horizon goes."""
+def retrieved(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> Counter[str]:
+    """How often episodes were recalled for a decision, as far as the horizon goes."""
     c = RETRIEVALS.table.c
-    mine = (c.owner_id == owner, c.episode_id == episode_id, *within(RETRIEVALS, horizon))
-    return connection.execute(select(func.count()).select_from(RETRIEVALS.table).where(*mine)).scalar_one()
+    mine = (c.owner_id == owner, c.episode_id.in_(ids), *within(RETRIEVALS, horizon))
+    counted = select(c.episode_id, func.count()).where(*mine).group_by(c.episode_id)
+    return Counter({row[0]: row[1] for row in connection.execute(counted)})
+
+
+def recalls(connection: Connection, owner: str, decision_id: str, horizon: Horizon) -> list[KeptRecall]:
+    """The recalls that were made for a decision."""
+    c = RECALLS.table.c
+    mine = owned(RECALLS, owner, c.decision_id == decision_id, *within(RECALLS, horizon))
+    return fetch(connection, RECALLS, mine.order_by(c.as_of, c.id))
 
 
 _DUE = (
@@ -49,33 +60,10 @@ def calls_due(connection: Connection, owner: str, *, since: datetime, by: dateti
     return fetch(connection, EPISODES, _DUE, asked(owner, since=since, by=by))
 
 
-def episodes_with_outcome(
-    connection: Connection,
-    owner: str,
-    horizon: Horizon,
-    *,
-    tags: Sequence[str] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
-    **equal: str | None,
-) -> list[Episode]:
-    """All episodes that ended, as far as the horizon goes; inactions without an outcome are no memories to act on.
-
-    Those that the owner put away are left out.
-    """
-
-    def where(c: Columns) -> Iterator[ColumnElement[bool]]:
-        yield from matching(c, **equal)
-        yield or_(c.pnl.is_not(None), c.outcome_value.is_not(None))
-        yield c.archived_at.is_(None)
-        if since is not None:
-            yield c.ended_at >= since
-        if until is not None:
-            yield c.ended_at < until
-
-    statement = known(EPISODES, owner, horizon, where)
-    found = fetch(connection, EPISODES, statement.order_by("ended_at", "id"))
-    return [episode for episode in found if has_tags(episode.tags, tags)]
+def episodes(connection: Connection, owner: str, horizon: Horizon, **equal: str | None) -> list[Episode]:
+    """All episodes as they stood at a horizon, by when they ended."""
+    statement = known(EPISODES, owner, horizon, lambda c: matching(c, **equal))
+    return fetch(connection, EPISODES, statement.order_by("ended_at", "id"))
 
 
 _ONE = select(EPISODES.table).where(EPISODES.table.c.owner_id == OWNED, EPISODES.table.c.id == bindparam("id"))
@@ -86,6 +74,12 @@ def episode(connection: Connection, owner: str, episode_id: str, horizon: Horizo
     if horizon is None:
         return fetch_one(connection, EPISODES, _ONE, asked(owner, id=episode_id))
     return fetch_one(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.id == episode_id]))
+
+
+def episodes_by_id(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> dict[str, Episode]:
+    """Those of these episodes that there are, by id, as they stood then."""
+    found = fetch(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.id.in_(ids)]))
+    return {episode.id: episode for episode in found}
 
 
 def latest_episode(connection: Connection, owner: str, deployment_id: str, symbol: str) -> Episode | None:

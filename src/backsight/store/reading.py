@@ -133,8 +133,3 @@ def fetch_one(
     limited = statement if values else statement.limit(1)
     row = connection.execute(limited, values).first()
     return None if row is None else noun.from_row(row)
-
-
-def has_tags(values: Iterable[str], wanted: Iterable[str]) -> bool:
-    """Whether all wanted tags are among the values."""
-    return set(wanted) <= set(values)

@@ -9,7 +9,7 @@ from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.mapping import METADATA, Noun
-from backsight.store.memories import EPISODES, RETRIEVALS
+from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
 from backsight.store.plans import PLAN_EVENTS, PLANS
 from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
@@ -28,6 +28,7 @@ KEPT: tuple[Noun[Any], ...] = (
     TRADES,
     MARKS,
     EPISODES,
+    RECALLS,
     RETRIEVALS,
     BARS,
     EQUITY,

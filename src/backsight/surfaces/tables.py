@@ -14,6 +14,7 @@ BAR = 6
 WIDE = 140
 WHY = 80
 DIRT_SHOWN = 10
+WORTH_TELLING = 3
 
 
 def console() -> Console:
@@ -27,6 +28,7 @@ def show(to: Console, operation: str, answer: Json) -> None:
     view = {
         "remember_trade": show_remembered,
         "recall_memories": show_recall,
+        "explain_recall": show_explanation,
         "list_trades": show_trades,
         "position_size": show_size,
         "list_beliefs": show_beliefs,
@@ -63,15 +65,17 @@ def show_recall(to: Console, answer: Json) -> None:
         return
     wide = to.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for name in ("score", "", *FACTORS, "outcome", "closed", "way", "regime", *(["why"] if wide else [])):
-        table.add_column(name, justify="right" if name in ("score", "outcome", *FACTORS) else "left", no_wrap=True)
+    weighed = any(memory["factors"]["Period"] != 1.0 for memory in answer["memories"])
+    shown = (*FACTORS, "Period") if weighed else FACTORS
+    for name in ("score", "", *shown, "outcome", "closed", "way", "regime", *(["why"] if wide else [])):
+        table.add_column(name, justify="right" if name in ("score", "outcome", *shown) else "left", no_wrap=True)
     best = max(memory["score"] for memory in answer["memories"]) or 1.0
     for memory in answer["memories"]:
         episode, factors = memory["episode"], memory["factors"]
         table.add_row(
             f"{memory['score']:.3f}",
             Text("█" * max(1, round(BAR * memory["score"] / best)), style="cyan"),
-            *(f"{factors[name]:.2f}" for name in FACTORS),
+            *(f"{factors[name]:.2f}" for name in shown),
             money(outcome_of(episode), episode["pnl"]),
             day(episode["ended_at"]),
             episode["direction"] or "",
@@ -81,6 +85,33 @@ def show_recall(to: Console, answer: Json) -> None:
     to.print(table)
     if not wide:
         to.print(Text(f"First: {answer['memories'][0]['sentence']}."))
+
+
+def show_explanation(to: Console, answer: Json) -> None:
+    """Where a memory ranked, its likeness field by field, and what would have lifted it."""
+    told = answer["explanation"]
+    to.print(Text(f"{told['sentence']}."), soft_wrap=True)
+    if told["factors"] is None:
+        return
+    to.print(Text("  ".join(f"{name} {value:.2f}" for name, value in told["factors"].items()), style="dim"))
+    fields = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("likeness", "asked", "held", "closeness", "adds"):
+        fields.add_column(name, justify="right" if name in ("closeness", "adds") else "left")
+    for field in told["fields"]:
+        values = (_said(field["asked"]), _said(field["held"]))
+        fields.add_row(field["name"], *map(Text, values), f"{field['closeness']:.2f}", f"{field['contribution']:.2f}")
+    if told["fields"]:
+        to.print(fields)
+    for each in told["higher"][:WORTH_TELLING]:
+        what = each["factor"] if each["field"] is None else f"{each['factor']} ({each['field']})"
+        to.print(f"With {what} at its best it would rank {each['rank']}, score {each['score']:.3f}.")
+
+
+def _said(value: Any) -> str:
+    """A value of a field in a word."""
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def show_remembered(to: Console, answer: Json) -> None:

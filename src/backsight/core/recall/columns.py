@@ -7,7 +7,7 @@ that shares what it can. It holds the last version of each episode; former versi
 
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -21,7 +21,7 @@ from backsight.core.memory.episodic import Episode, EpisodeKind
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.score import OUTCOME_CLIP_R, conviction
 from backsight.core.recall.words import stems
-from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES, Regime, Session, VolatilityRegime
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 T = TypeVar("T")
@@ -97,17 +97,100 @@ class GroupTable:
     unit: NDArray[np.int8]
     """Place in `UNITS`; −1 without an outcome."""
     remembered: Truths
+    closed: Truths
+    """Trades with a result, put away or not."""
+    won: Truths
 
     def __len__(self) -> int:
         return len(self.unit)
 
     def having(self, **wanted: str | None) -> Truths:
         """Which groups are remembered and have these values; None asks for nothing."""
-        found = self.remembered.copy()
+        return self._having(self.remembered, wanted)
+
+    def trades(self, **wanted: str | None) -> Truths:
+        """Which groups are closed trades and have these values; None asks for nothing."""
+        return self._having(self.closed, wanted)
+
+    def _having(self, among: Truths, wanted: Mapping[str, str | None]) -> Truths:
+        found = among.copy()
         for name, value in wanted.items():
             if value is not None:
                 found &= self.fields[name] == value
         return found
+
+
+class Rows(NamedTuple):
+    """Episodes column by column, by the names that the store has for them."""
+
+    id: Sequence[str]
+    known_at: Sequence[datetime]
+    recorded_at: Sequence[datetime]
+    ended_at: Sequence[datetime]
+    archived_at: Sequence[datetime | None]
+    symbol: Sequence[str]
+    strategy_name: Sequence[str]
+    deployment_id: Sequence[str]
+    mode: Sequence[Mode]
+    kind: Sequence[EpisodeKind]
+    direction: Sequence[Direction | None]
+    pnl: Sequence[float | None]
+    outcome_value: Sequence[float | None]
+    outcome_unit: Sequence[OutcomeUnit | None]
+    confidence: Sequence[float | None]
+    tags: Sequence[tuple[str, ...]]
+    market_context: Sequence[str | None]
+    context_regime: Sequence[Regime | None]
+    context_volatility_regime: Sequence[VolatilityRegime | None]
+    context_session: Sequence[Session | None]
+    context_atr_d1: Sequence[float | None]
+    context_atr_h1: Sequence[float | None]
+    context_spread_as_atr_pct: Sequence[float | None]
+    context_drawdown_pct: Sequence[float | None]
+    context_price: Sequence[float | None]
+
+
+NO_ROWS = Rows(*[()] * len(Rows._fields))
+
+
+def rows_of(episodes: Iterable[Episode]) -> Rows:
+    """These episodes column by column.
+
+    >>> from backsight.testing import an_episode
+    >>> rows_of([an_episode(1), an_episode(2)]).symbol
+    ('XAUUSD', 'XAUUSD')
+    """
+    told = [
+        (
+            e.id,
+            e.known_at,
+            e.recorded_at,
+            e.ended_at,
+            e.archived_at,
+            e.symbol,
+            e.strategy_name,
+            e.deployment_id,
+            e.mode,
+            e.kind,
+            e.direction,
+            e.pnl,
+            None if e.outcome is None else e.outcome.value,
+            None if e.outcome is None else e.outcome.unit,
+            e.confidence,
+            e.tags,
+            e.market_context,
+            e.context.regime,
+            e.context.volatility_regime,
+            e.context.session,
+            e.context.atr_d1,
+            e.context.atr_h1,
+            e.context.spread_as_atr_pct,
+            e.context.drawdown_pct,
+            e.context.price,
+        )
+        for e in episodes
+    ]
+    return Rows(*zip(*told, strict=True)) if told else NO_ROWS
 
 
 NOWHERE = Group("", "", "", "live", "trade", None, None, None, remembered=False)
@@ -136,7 +219,13 @@ def _table(groups: Sequence[Group]) -> GroupTable:
         for name in ("symbol", "strategy_name", "deployment_id", "mode", "kind", "direction")
     }
     unit = np.array([-1 if group.unit is None else UNITS.index(group.unit) for group in groups], np.int8)
-    return GroupTable(fields, unit, np.array([group.remembered for group in groups]))
+    return GroupTable(
+        fields,
+        unit,
+        remembered=np.array([group.remembered for group in groups]),
+        closed=np.array([group.kind == "trade" and group.won is not None for group in groups]),
+        won=np.array([bool(group.won) for group in groups]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,18 +378,22 @@ def micros(at: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def setting_of(context: ContextVector) -> int:
+def setting_of(
+    regime: Regime | None = None, volatility_regime: VolatilityRegime | None = None, session: Session | None = None
+) -> int:
     """One number for regime, volatility regime and session, each known or not.
 
-    >>> setting_of(ContextVector()), setting_of(ContextVector(regime="volatile", session="asia"))
+    >>> setting_of(), setting_of(regime="volatile", session="asia")
     (0, 101)
     """
-    return (_REGIME[context.regime] * 5 + _VOLATILITY[context.volatility_regime]) * 5 + _SESSION[context.session]
+    return (_REGIME[regime] * 5 + _VOLATILITY[volatility_regime]) * 5 + _SESSION[session]
 
 
-_REGIME = {value: code for code, value in enumerate((None, *REGIMES))}
-_VOLATILITY = {value: code for code, value in enumerate((None, *VOLATILITY_REGIMES))}
-_SESSION = {value: code for code, value in enumerate((None, *SESSIONS))}
+_REGIME: dict[Regime | None, int] = {value: code for code, value in enumerate((None, *REGIMES))}
+_VOLATILITY: dict[VolatilityRegime | None, int] = {
+    value: code for code, value in enumerate((None, *VOLATILITY_REGIMES))
+}
+_SESSION: dict[Session | None, int] = {value: code for code, value in enumerate((None, *SESSIONS))}
 
 
 def columns_of(episodes: Iterable[Episode], *, block: int = BLOCK) -> Columns:
@@ -311,14 +404,17 @@ def columns_of(episodes: Iterable[Episode], *, block: int = BLOCK) -> Columns:
     >>> len(columns), columns.id(0), columns.outcome.tolist()
     (3, 'episode-000001', [1.0, 2.0, 3.0])
     """
+    return changed(no_columns(block=block), rows_of(episodes))
+
+
+def no_columns(*, block: int = BLOCK) -> Columns:
+    """The image of nothing."""
     room = Room({name: np.empty(0, kind) for name, kind in FIELDS.items()}, np.empty(0, "u2"), rows=0, word_count=0)
-    return appended(_image(room, Vocabulary(), Blocks(block), gone=0), episodes)
+    return _image(room, Vocabulary(), Blocks(block), gone=0)
 
 
 def appended(columns: Columns, episodes: Iterable[Episode]) -> Columns:
     """The image with these episodes too; one whose id is there takes that one's place.
-
-    The newest are written into the room at the end of the arrays; late ones cost a copy of all rows.
 
     >>> from backsight.testing import an_episode
     >>> first = columns_of([an_episode(1), an_episode(2)])
@@ -326,16 +422,34 @@ def appended(columns: Columns, episodes: Iterable[Episode]) -> Columns:
     >>> len(first), len(second), first.outcome_of(1), second.outcome_of(1)
     (2, 3, Outcome(value=1.0, unit='R'), Outcome(value=-1.0, unit='R'))
     """
-    added = sorted({e.id: e for e in episodes}.values(), key=lambda e: (e.known_at, e.id))
-    if not added:
+    return changed(columns, rows_of(episodes))
+
+
+def changed(columns: Columns, rows: Rows = NO_ROWS, *, without: Collection[str] = ()) -> Columns:
+    """The image with these rows too, in place of those with their ids, and without some that no longer stand.
+
+    The newest are written into the room at the end of the arrays; late ones cost a copy of all rows.
+
+    >>> from backsight.testing import an_episode
+    >>> columns = columns_of(an_episode(n) for n in range(3))
+    >>> left = changed(columns, without=["episode-000001", "another"])
+    >>> len(columns), len(left), [left.id(row) for row in range(2)]
+    (3, 2, ['episode-000000', 'episode-000002'])
+    """
+    if not rows.id and not without:
         return columns
     with columns.vocabulary.lock:
-        batch, words = _encoded(added, columns.vocabulary)
-        replaced = _rows_of(columns, batch)
+        batch, words = _encoded(rows, columns.vocabulary)
+        replaced = _rows_of(columns, {*batch["ids"].tolist(), *(name.encode() for name in without)})
         gone = columns.gone + len(replaced)
-        if _are_newest(columns, batch) and gone * MOST_GONE <= len(columns.known_at) + len(added):
+        if _are_newest(columns, batch) and gone * MOST_GONE <= len(columns.known_at) + len(rows.id):
             return _extended(columns, batch, words, replaced)
         return _merged(columns, batch, words, replaced)
+
+
+def image_of(room: Room, vocabulary: Vocabulary, *, block: int, gone: int) -> Columns:
+    """The image that these arrays are, with the figures of its blocks."""
+    return _summarised(_image(room, vocabulary, Blocks(block), gone=gone), set(), first=0)
 
 
 def _image(room: Room, vocabulary: Vocabulary, blocks: Blocks, *, gone: int) -> Columns:
@@ -347,30 +461,34 @@ def _image(room: Room, vocabulary: Vocabulary, blocks: Blocks, *, gone: int) -> 
 # Encoding
 
 
-def _encoded(episodes: Sequence[Episode], vocabulary: Vocabulary) -> tuple[dict[str, Array], Array]:
-    """The rows of some episodes; `word_ends` counts from the first of their words."""
-    names = [e.id.encode() for e in episodes]
-    words, ends = _words((e.market_context for e in episodes), vocabulary)
+def _encoded(rows: Rows, vocabulary: Vocabulary) -> tuple[dict[str, Array], Array]:
+    """The rows in their order, of those with one id the last; `word_ends` counts from the first of their words."""
+    last = {name: row for row, name in enumerate(rows.id)}
+    order = sorted(last.values(), key=lambda row: (rows.known_at[row], rows.id[row]))
+    if order != list(range(len(rows.id))):
+        held: Iterable[Sequence[Any]] = rows
+        rows = Rows(*([column[row] for row in order] for column in held))
+    names = [name.encode() for name in rows.id]
+    words, ends = _words(rows.market_context, vocabulary)
+    settings = zip(rows.context_regime, rows.context_volatility_regime, rows.context_session, strict=True)
     batch: dict[str, Array] = {
-        "known_at": _gathered(episodes, lambda e: micros(e.known_at), "i8"),
-        "recorded_at": _gathered(episodes, lambda e: micros(e.recorded_at), "i8"),
-        "ended_at": _gathered(episodes, lambda e: micros(e.ended_at), "i8"),
-        "outcome": _gathered(episodes, lambda e: np.nan if e.outcome is None else e.outcome.value, "f8"),
-        "conviction": _gathered(episodes, lambda e: conviction(e.confidence), "f8"),
-        "group": _gathered(episodes, lambda e: vocabulary.groups.code(_group(e)), "u4"),
-        "setting": _gathered(episodes, lambda e: setting_of(e.context), "u1"),
-        "tagged": _gathered(episodes, lambda e: vocabulary.tags.code(e.tags), "u4"),
-        "ids": np.array(names),
-        "marks": np.fromiter(map(zlib.crc32, names), "u4", len(names)),
+        "known_at": _gathered(map(micros, rows.known_at), "i8", len(order)),
+        "recorded_at": _gathered(map(micros, rows.recorded_at), "i8", len(order)),
+        "ended_at": _gathered(map(micros, rows.ended_at), "i8", len(order)),
+        "outcome": np.array(rows.outcome_value, "f8"),
+        "conviction": _gathered(map(conviction, rows.confidence), "f8", len(order)),
+        "group": _gathered(map(vocabulary.groups.code, _groups(rows)), "u4", len(order)),
+        "setting": _gathered((setting_of(*labels) for labels in settings), "u1", len(order)),
+        "tagged": _gathered(map(vocabulary.tags.code, rows.tags), "u4", len(order)),
+        "ids": np.array(names, "S" if names else "S1"),
+        "marks": _gathered(map(zlib.crc32, names), "u4", len(order)),
         "word_ends": ends,
     }
-    for name in NUMBERS:
-        batch[name] = np.array([getattr(e.context, name) for e in episodes], "f8")
-    return batch, words
+    return batch | {name: np.array(getattr(rows, f"context_{name}"), "f8") for name in NUMBERS}, words
 
 
-def _gathered(episodes: Sequence[Episode], value: Callable[[Episode], float], kind: str) -> Array:
-    return np.fromiter(map(value, episodes), kind, len(episodes))
+def _gathered(values: Iterable[float], kind: str, count: int) -> Array:
+    return np.fromiter(values, kind, count)
 
 
 def _words(texts: Iterable[str | None], vocabulary: Vocabulary) -> tuple[Array, Array]:
@@ -382,39 +500,33 @@ def _words(texts: Iterable[str | None], vocabulary: Vocabulary) -> tuple[Array, 
     return np.array(codes, "u4"), np.array(ends, "i8")
 
 
-def _group(episode: Episode) -> Group:
-    x = episode.pnl if episode.pnl is not None else None if episode.outcome is None else episode.outcome.value
-    return Group(
-        episode.symbol,
-        episode.strategy_name,
-        episode.deployment_id,
-        episode.mode,
-        episode.kind,
-        episode.direction,
-        None if episode.outcome is None else episode.outcome.unit,
-        None if x is None else x > 0,
-        remembered=x is not None and episode.archived_at is None,
-    )
+def _groups(rows: Rows) -> Iterator[Group]:
+    labels = zip(rows.symbol, rows.strategy_name, rows.deployment_id, rows.mode, rows.kind, rows.direction, strict=True)
+    results = zip(rows.outcome_unit, rows.pnl, rows.outcome_value, rows.archived_at, strict=True)
+    for (symbol, strategy, deployment, mode, kind, direction), (unit, pnl, value, archived_at) in zip(
+        labels, results, strict=True
+    ):
+        x = pnl if pnl is not None else value
+        won, remembered = (None, False) if x is None else (x > 0, archived_at is None)
+        yield Group(symbol, strategy, deployment, mode, kind, direction, unit, won, remembered)
 
 
 # Growing
 
 
-def _rows_of(columns: Columns, batch: Mapping[str, Array]) -> Whole:
-    """The rows that hold an id of the batch."""
-    marks = batch["marks"]
+def _rows_of(columns: Columns, names: Collection[bytes]) -> Whole:
+    """The rows that hold one of these ids."""
+    marks = np.fromiter(map(zlib.crc32, names), "u4", len(names))
     if len(marks) <= FEW:
-        alike = [np.flatnonzero(columns.marks == mark) for mark in marks]
-        rows = np.concatenate(alike)
+        rows = np.concatenate([np.flatnonzero(columns.marks == mark) for mark in marks])
     else:
         rows = np.flatnonzero(np.isin(columns.marks, marks))
-    coming = set(batch["ids"].tolist())
-    held = (row for row in rows.tolist() if columns.group[row] != GONE and bytes(columns.ids[row]) in coming)
+    held = {row for row in rows.tolist() if columns.group[row] != GONE and bytes(columns.ids[row]) in names}
     return np.array(sorted(held), np.int64)
 
 
 def _are_newest(columns: Columns, batch: Mapping[str, Array]) -> bool:
-    if not len(columns.known_at):
+    if not len(columns.known_at) or not len(batch["known_at"]):
         return True
     last = (int(columns.known_at[-1]), bytes(columns.ids[-1]))
     return last <= (int(batch["known_at"][0]), bytes(batch["ids"][0]))

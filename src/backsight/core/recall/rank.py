@@ -8,7 +8,9 @@ from datetime import datetime
 from backsight.core.instants import days_between
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import short, signed
+from backsight.core.recall.period import period_weights
 from backsight.core.recall.score import Factors, Query, Temper, factors, sigmas
+from backsight.core.trades.trade import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,8 @@ class RecalledMemory:
     factors: Factors
     sentence: str
     episode: Episode
+    strength: float | None = None
+    """How fresh it is, and how often it was recalled for a decision; it ranks nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +42,32 @@ WARNINGS = 3
 
 
 def remind(
-    episodes: Sequence[Episode], query: Query, *, now: datetime, limit: int, temper: Temper | None = None
+    episodes: Sequence[Episode],
+    query: Query,
+    *,
+    now: datetime,
+    limit: int,
+    temper: Temper | None = None,
+    period_weight: bool = False,
+    company: Sequence[Episode] | None = None,
 ) -> Ranked:
     """The episodes that come to mind, ties by id; every one of them is scored, not the newest few.
 
-    Warnings are losses by sigmoid(−2x/σ) · Sim · Rec · Conf, which is 1 − Q in place of Q and no Aff.
+    Warnings are losses by sigmoid(−2x/σ) · Sim · Rec · Conf, which is 1 − Q in place of Q and no Aff. With
+    `period_weight` scores are weighted by how the strategy fared at the time, told by `company`: all that was known
+    by now, whatever is asked for; the episodes themselves where it is not given.
     """
     sigma = sigmas(e.outcome for e in episodes if e.outcome is not None)
     mood = temper or Temper()
-    scored = [(factors(e, query, now=now, sigma=sigma, temper=mood), e) for e in episodes]
+    periods = period_weights(episodes, episodes if company is None else company) if period_weight else {}
+    scored = [
+        (factors(e, query, now=now, sigma=sigma, temper=mood, period=periods.get(e.id, 1.0)), e) for e in episodes
+    ]
     losses = [(f, e) for f, e in scored if e.outcome is not None and e.outcome.value < 0]
     return Ranked(
         memories=_best(scored, lambda f: f.score, now=now, limit=limit),
-        nearest=_best(scored, lambda f: f.Sim * f.Rec, now=now, limit=limit),
-        warnings=_best(losses, lambda f: (1.0 - f.Q) * f.Sim * f.Rec * f.Conf, now=now, limit=WARNINGS),
+        nearest=_best(scored, lambda f: f.nearness, now=now, limit=limit),
+        warnings=_best(losses, lambda f: f.dread, now=now, limit=WARNINGS),
     )
 
 
@@ -72,9 +88,17 @@ def sentence(episode: Episode, *, sim: float, now: datetime) -> str:
 
 def ended(episode: Episode) -> str:
     """The outcome in the trader's words."""
-    outcome = episode.outcome
-    if outcome is None:
-        return "no outcome" if episode.pnl is None else f"{signed(episode.pnl, 2)} at a risk not known"
+    if episode.outcome is not None:
+        return in_words(episode.outcome)
+    return "no outcome" if episode.pnl is None else f"{signed(episode.pnl, 2)} at a risk not known"
+
+
+def in_words(outcome: Outcome) -> str:
+    """An outcome with its unit.
+
+    >>> [in_words(Outcome(value=0.0123, unit=unit)) for unit in ("R", "vol", "pct")]
+    ['0.0R', '+0.01 daily ATR', '+1.23%']
+    """
     match outcome.unit:
         case "R":
             return f"{signed(outcome.value)}R"

@@ -2,14 +2,15 @@
 
 Blocks are looked at newest first, and one is passed over only if the best it can hold would not be among the best
 found so far. Arrays select, a hair too many; the few that are left are scored by `score` itself, which has the last
-word on factors and order.
+word on factors and order. What is like nothing asked with is no matter of a hair: its score is 0 in both.
 """
 
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,9 @@ from backsight.core.recall.columns import (
     micros,
     parts,
 )
+from backsight.core.recall.period import BEST_SHARPE, KINDS, LEAST_COMPANY, PERIOD, UNWEIGHTED, YEARLY, sharpe_weight
 from backsight.core.recall.score import Factors, Query, Temper, affect, quality, recency, similarity
-from backsight.core.recall.words import TEXT_WEIGHT, stems, text_likeness
+from backsight.core.recall.words import TEXT_WEIGHT, text_likeness
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
@@ -37,11 +39,14 @@ Rows = slice | Whole
 WARNINGS = 3
 HAIR = 1e-9
 """Share by which array arithmetic may differ from the plain one, with much to spare."""
-LEAST = 1e-290
-"""Below this a share of a value is no longer exact."""
+LEAST = 1e-190
+"""Below this arrays may differ from the plain arithmetic by more: it takes what is farther than `FARTHEST` for 0."""
 SAFE_SQUARES = (1e-280, 1e300)
 """Sums of squares beyond these may have lost or overflown something."""
 DAY = timedelta(days=1) / timedelta(microseconds=1)
+MONTH = PERIOD // timedelta(microseconds=1)
+FEW = 128
+"""Up to so many rows are judged one by one, without a look for equal ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +95,6 @@ class Asked:
     """A query at an instant."""
 
     query: Query
-    words: frozenset[str]
     temper: Temper
     now: datetime
 
@@ -103,14 +107,14 @@ def scan(
     as_of: datetime,
     seen_at: datetime | None = None,
     limit: int = 10,
-    text: str | None = None,
     temper: Temper | None = None,
+    period_weight: bool = False,
     after: tuple[float, str] | None = None,
 ) -> Scan:
     """The best memories, the nearest and the warnings among all that was known; ties by id.
 
     `after` is score and id of the last memory of the page before. Episodes without an end, or put away, are no
-    candidates.
+    candidates. With `period_weight` scores are weighted by how the strategy fared at the time.
 
     >>> from backsight.core.recall.columns import columns_of
     >>> from backsight.testing import T0, an_episode
@@ -121,19 +125,33 @@ def scan(
     >>> [hit.id for hit in found.nearest], [hit.id for hit in found.warnings], found.candidates
     (['episode-000000', 'episode-000001'], ['episode-000001'], 3)
     """
-    asked = Asked(query=query, words=stems(text), temper=temper or Temper(), now=as_of)
+    asked = Asked(query=query, temper=temper or Temper(), now=as_of)
     with np.errstate(all="ignore"):
-        among = _candidates(columns, filters or Filters(), as_of=as_of, seen_at=seen_at)
-        lists = Lists(Best(limit, after=after), Best(limit), Best(WARNINGS), _most_affect(asked.temper))
+        among = candidates_of(columns, filters or Filters(), as_of=as_of, seen_at=seen_at)
+        if period_weight:
+            among = with_periods(among, as_of=as_of, seen_at=seen_at)
+        lists = Lists.empty(among, asked, limit=limit, after=after)
         _sweep(among, asked, lists)
-    judge = Judge(columns, asked, among.sigma)
+    judge = Judge(among, asked)
     return Scan(
-        memories=judge.ranked(lists.memories, lambda f, _: f.score),
-        nearest=judge.ranked(lists.nearest, lambda f, _: f.Sim * f.Rec),
-        warnings=judge.ranked(lists.warnings, lambda f, dread: dread * f.Sim * f.Rec * f.Conf),
+        memories=judge.ranked(lists.memories, by_score),
+        nearest=judge.ranked(lists.nearest, by_nearness),
+        warnings=judge.ranked(lists.warnings, by_dread),
         candidates=int(among.counts.sum()),
         sigma=among.sigma,
     )
+
+
+def by_score(factors: Factors) -> float:
+    return factors.score
+
+
+def by_nearness(factors: Factors) -> float:
+    return factors.nearness
+
+
+def by_dread(factors: Factors) -> float:
+    return factors.dread
 
 
 # Candidates
@@ -152,13 +170,15 @@ class Candidates:
     counts: Whole
     """How many candidates each block has."""
     sigma: Mapping[OutcomeUnit, float]
+    periods: "Periods | None" = None
+    """None where scores are not weighted by them."""
 
     def rows(self, block: int) -> Rows:
         """The candidates of a block: all of it, or these."""
         return _rows(self.columns, block, self.allowed, self.some, int(self.counts[block]))
 
 
-def _candidates(columns: Columns, filters: Filters, *, as_of: datetime, seen_at: datetime | None) -> Candidates:
+def candidates_of(columns: Columns, filters: Filters, *, as_of: datetime, seen_at: datetime | None) -> Candidates:
     stop = int(np.searchsorted(columns.known_at, micros(as_of), "right"))
     table, blocks = columns.vocabulary.table(), columns.blocks
     allowed = table.having(
@@ -266,6 +286,131 @@ def _scaled(blocks: list[Array]) -> float:
     return largest * math.sqrt(float(((x / largest) ** 2).sum()) / len(x)) if largest else 0.0
 
 
+# Periods
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Team:
+    """The outcomes in R of a strategy in a mode, oldest end first, with what makes sums over 30 days quick.
+
+    Sums run within months counted from the first end, forth and back, so that a window is the last part of one month
+    and the first of the next: nothing is subtracted, and no outcome spoils the sums of windows it is not in.
+    """
+
+    ends: Whole
+    x: Floats
+    months: Whole
+    forth: tuple[Floats, Floats]
+    """Sums of the outcomes, and of their squares, from the start of the month."""
+    back: tuple[Floats, Floats]
+    """From the end of the month."""
+    turns: Whole
+    """How often the outcome has changed from one to the next."""
+
+    def window(self, until: Whole) -> tuple[Whole, Whole]:
+        """Where what ended in the 30 days up to and with each instant begins and stops."""
+        return np.searchsorted(self.ends, until - MONTH, "right"), np.searchsorted(self.ends, until, "right")
+
+    def exactly(self, until: int) -> float:
+        """The plain weight of the 30 days up to an instant."""
+        first, stop = self.window(np.array(until))
+        return sharpe_weight(self.x[first:stop].tolist())
+
+    def weights(self, until: Whole) -> Floats:
+        """The weight of the 30 days up to each instant, to a hair.
+
+        Where the variance is small beside the mean, and so not exact, the weight is cut anyway.
+        """
+        first, stop = self.window(until)
+        places = np.flatnonzero(stop - first >= LEAST_COMPANY)
+        weights = np.full(len(until), UNWEIGHTED)
+        if not len(places):
+            return weights
+        first, last, count = first[places], stop[places] - 1, (stop - first)[places]
+        month = (until[places] - self.ends[0]) // MONTH
+        early, late = self.months.take(first) < month, self.months.take(last) == month
+        mean, square = (
+            (back.take(first) * early + forth.take(last) * late) / count
+            for forth, back in zip(self.forth, self.back, strict=True)
+        )
+        sharpe = mean / np.sqrt(np.maximum(square - mean * mean, 0.0)) * YEARLY
+        found = 0.5 + 0.5 * np.clip(sharpe, 0.0, BEST_SHARPE)
+        found[self.turns.take(first) == self.turns.take(last)] = UNWEIGHTED
+        for place in np.flatnonzero(~((square > SAFE_SQUARES[0]) & (square < SAFE_SQUARES[1]))):
+            found[place] = sharpe_weight(self.x[first[place] : last[place] + 1].tolist())
+        weights[places] = found
+        return weights
+
+
+def _team(ends: Whole, x: Floats) -> Team:
+    months = (ends - ends[0]) // MONTH
+    bounds = [0, *(np.flatnonzero(np.diff(months)) + 1).tolist(), len(months)]
+    sums = [(values, np.empty_like(x), np.empty_like(x)) for values in (x, x * x)]
+    for start, stop in pairwise(bounds):
+        for values, forth, back in sums:
+            np.cumsum(values[start:stop], out=forth[start:stop])
+            np.cumsum(values[start:stop][::-1], out=back[start:stop][::-1])
+    (_, forth, back), (_, forth_squared, back_squared) = sums
+    turns = np.cumsum(np.append(False, x[1:] != x[:-1]))
+    return Team(ends, x, months, (forth, forth_squared), (back, back_squared), turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """Period weights, and what they are made of."""
+
+    teams: Mapping[int, Team]
+    team: Array
+    """The team of each group."""
+    weights: Floats
+    """The weight of each candidate, to a hair."""
+    best: Floats
+    """The highest of each block."""
+
+    def exactly(self, columns: Columns, row: int) -> float:
+        """The plain weight of a row."""
+        team = self.teams.get(int(self.team[columns.group[row]]))
+        return UNWEIGHTED if team is None else team.exactly(int(columns.ended_at[row]))
+
+
+def with_periods(among: Candidates, *, as_of: datetime, seen_at: datetime | None) -> Candidates:
+    """The candidates with their period weights, from all that was known then, whatever the filters."""
+    columns, table, size = among.columns, among.table, among.columns.blocks.size
+    known = slice(0, int(np.searchsorted(columns.known_at, micros(as_of), "right")))
+    _, strategies = np.unique(table.fields["strategy_name"], return_inverse=True)
+    modes, mode = np.unique(table.fields["mode"], return_inverse=True)
+    team = strategies * len(modes) + mode
+    team = team.astype(np.min_scalar_type(int(team.max())))  # the smaller, the faster it is to sort by
+    tells = (table.unit == 0) & np.isin(table.fields["kind"], KINDS) & np.isin(team, team[among.allowed])
+    told = tells.take(columns.group[known])
+    if seen_at is not None:
+        told &= columns.recorded_at[known] <= micros(seen_at)
+    company = np.flatnonzero(told)
+    company = company[np.argsort(columns.ended_at[company], kind="stable")]
+    teams = {
+        number: _team(columns.ended_at[rows], columns.outcome[rows])
+        for number, rows in _by_team(columns, team, company)
+    }
+    weights = np.full(len(columns.known_at), UNWEIGHTED)
+    for number, rows in _by_team(columns, team, np.flatnonzero(among.allowed.take(columns.group[known]))):
+        if number in teams:
+            for start in range(0, len(rows), size):
+                some = rows[start : start + size]
+                weights[some] = teams[number].weights(columns.ended_at[some])
+    starts = np.arange(len(columns.blocks.each)) * size
+    best = np.maximum.reduceat(weights, starts) if len(starts) else weights
+    return replace(among, periods=Periods(teams, team, weights, best))
+
+
+def _by_team(columns: Columns, team: Array, rows: Whole) -> Iterator[tuple[int, Whole]]:
+    """The rows of each team, in their order."""
+    teams = team.take(columns.group[rows])
+    order = np.argsort(teams, kind="stable")
+    present, first = np.unique(teams[order], return_index=True)
+    for number, (start, stop) in zip(present.tolist(), pairwise([*first.tolist(), len(rows)]), strict=True):
+        yield number, rows[order[start:stop]]
+
+
 # Likeness
 
 
@@ -315,7 +460,7 @@ class Likeness:
             held = columns.drawdown_pct[rows]
             found += plain.DRAWDOWN_WEIGHT * _closeness(held, context.drawdown_pct, width=plain.DRAWDOWN_WIDTH)
         if self.texts is not None:
-            found += (TEXT_WEIGHT / len(self.asked.words)) * self._said(self.texts, rows)
+            found += (TEXT_WEIGHT / len(self.asked.query.words)) * self._said(self.texts, rows)
         if self.priced is not None and context.price is not None:
             weight = self.priced.take(groups)
             bandwidth = plain.NUMBERS["price"][1]
@@ -358,20 +503,20 @@ class Likeness:
         return upto
 
 
-def _likeness(among: Candidates, asked: Asked) -> Likeness:
+def likeness_of(among: Candidates, asked: Asked) -> Likeness:
     columns, context, direction = among.columns, asked.query.context, asked.query.direction
     labels = sum(weight for name, weight in plain.CATEGORIES.items() if getattr(context, name) is not None)
     numbers = sum(w for name, (w, _) in plain.NUMBERS.items() if name != "price" and getattr(context, name) is not None)
-    numbers += plain.DRAWDOWN_WEIGHT * (context.drawdown_pct is not None) + TEXT_WEIGHT * bool(asked.words)
+    numbers += plain.DRAWDOWN_WEIGHT * (context.drawdown_pct is not None) + TEXT_WEIGHT * bool(asked.query.words)
     groups = priced = texts = None
     if direction is not None:
         labels += plain.DIRECTION_WEIGHT
         groups = plain.DIRECTION_WEIGHT * (among.table.fields["direction"] == direction)
     if context.price is not None:
         priced = plain.NUMBERS["price"][0] * (among.table.fields["symbol"] == (asked.query.symbol or ""))
-    if asked.words:
+    if asked.query.words:
         texts = np.zeros(len(columns.vocabulary.words.values), np.uint8)
-        codes = map(columns.vocabulary.words.codes.get, asked.words)
+        codes = map(columns.vocabulary.words.codes.get, asked.query.words)
         texts[[code for code in codes if code is not None]] = 1
     return Likeness(columns, asked, _settings(asked), groups, labels + numbers, numbers, priced, texts)
 
@@ -430,31 +575,46 @@ def _share(found: Floats, total: float | Floats) -> Floats:
 class Best:
     """Rows that may be among the k with the highest values: those, and what is within a hair of the last."""
 
-    def __init__(self, k: int, *, after: tuple[float, str] | None = None) -> None:
+    def __init__(self, k: int, *, ids: Array, after: tuple[float, str] | None = None) -> None:
         self.k = k
+        self.ids = ids
         self.after = after
         self.floor = 0.0 if k else math.inf
         """What a value must have; nothing is below 0 but what does not count."""
         self.values: Floats = np.empty(0)
         self.rows: Whole = np.empty(0, np.int64)
+        self.unlike: Whole = np.empty(0, np.int64)
+        """Of the rows that are like nothing asked with, whose value is 0, those with the first ids."""
 
     def may_take(self, bound: float) -> bool:
         """Whether rows with values up to a bound can matter."""
         return bound * (1.0 + HAIR) >= self.floor
 
-    def offer(self, values: Floats, rows: Rows, *, only: Truths | None = None) -> None:
+    def offer(self, values: Floats, rows: Rows, *, unlike: Truths | None, only: Truths | None = None) -> None:
+        """Take of these rows what may matter; of those that are like nothing asked with, few do."""
         kept = values >= self.floor
         if only is not None:
             kept &= only
+        if unlike is not None:
+            self._take_unlike(_at(rows, np.flatnonzero(kept & unlike)))
+            kept &= ~unlike
         if self.after is not None:
             kept &= values <= self.after[0] * (1.0 + HAIR) + LEAST
         places = np.flatnonzero(kept)
-        if not len(places):
-            return
-        found = places + rows.start if isinstance(rows, slice) else rows[places]
-        self.values = np.concatenate([self.values, values[places]])
-        self.rows = np.concatenate([self.rows, found])
-        self._raise_floor()
+        if len(places):
+            self.values = np.concatenate([self.values, values[places]])
+            self.rows = np.concatenate([self.rows, _at(rows, places)])
+            self._raise_floor()
+
+    def _take_unlike(self, rows: Whole) -> None:
+        """Keep the first ids: of equals they are the best."""
+        if self.after is not None and self.after[0] == 0:
+            rows = rows[self.ids[rows] > self.after[1].encode()]
+        if len(rows) and len(self.unlike) == self.k:
+            rows = rows[self.ids[rows] < self.ids[self.unlike[-1]]]
+        if len(rows):
+            rows = np.concatenate([self.unlike, rows])
+            self.unlike = rows[np.argsort(self.ids[rows], kind="stable")[: self.k]]
 
     def _raise_floor(self) -> None:
         sure = self.values
@@ -468,6 +628,10 @@ class Best:
         self.values, self.rows = self.values[kept], self.rows[kept]
 
 
+def _at(rows: Rows, places: Whole) -> Whole:
+    return places + rows.start if isinstance(rows, slice) else rows[places]
+
+
 @dataclass(frozen=True, slots=True)
 class Lists:
     """The three parts of an answer."""
@@ -475,18 +639,25 @@ class Lists:
     memories: Best
     nearest: Best
     warnings: Best
-    affect: float
-    """The most that Aff can be."""
+    most: float
+    """The most that Aff and Period can be together."""
+
+    @classmethod
+    def empty(cls, among: Candidates, asked: Asked, *, limit: int, after: tuple[float, str] | None) -> "Lists":
+        ids, most = among.columns.ids, most_affect(asked.temper)
+        if among.periods is not None:
+            most *= float(among.periods.best.max(initial=UNWEIGHTED))
+        return cls(Best(limit, ids=ids, after=after), Best(limit, ids=ids), Best(WARNINGS, ids=ids), most)
 
     @property
     def floor(self) -> float:
         """What Sim · Rec must have for a row to matter to any of them; 0 as long as everything does."""
-        return (1.0 - HAIR) * min(self.memories.floor / self.affect, self.nearest.floor, self.warnings.floor)
+        return (1.0 - HAIR) * min(self.memories.floor / self.most, self.nearest.floor, self.warnings.floor)
 
 
 def _sweep(among: Candidates, asked: Asked, lists: Lists) -> None:
     """Offer what every block has, newest first, but for what cannot be good enough."""
-    likeness, now = _likeness(among, asked), micros(asked.now)
+    likeness, now = likeness_of(among, asked), micros(asked.now)
     best, near, worst = (bound.tolist() for bound in _bounds(among, asked))
     for block in np.flatnonzero(among.counts)[::-1].tolist():
         remembers, warns = lists.memories.may_take(best[block]), lists.warnings.may_take(worst[block])
@@ -498,46 +669,51 @@ def _sweep(among: Candidates, asked: Asked, lists: Lists) -> None:
             if not len(rows):
                 continue
         values = likeness.of(rows)
-        _fade(values, among.columns.ended_at[rows], now)
-        lists.nearest.offer(values, rows)
+        fade(values, among.columns.ended_at[rows], now)
+        unlike = None if lists.floor > 0 or values.all() else values == 0
+        lists.nearest.offer(values, rows, unlike=unlike)
         if remembers or warns:
-            _weigh(among, asked, lists, rows, values)
+            scores, dread, lost = products(among, asked, rows, values)
+            lists.warnings.offer(dread, rows, unlike=unlike, only=lost)
+            lists.memories.offer(scores, rows, unlike=unlike)
 
 
 def _hopeful(among: Candidates, likeness: Likeness, lists: Lists, rows: Rows, now: int) -> Whole:
     """The rows that some list would take if their numbers were as alike as can be."""
     columns = among.columns
     bound = likeness.at_most(rows)
-    _fade(bound, columns.ended_at[rows], now)
+    fade(bound, columns.ended_at[rows], now)
     places = np.flatnonzero(bound >= lists.floor)
-    rows = places + rows.start if isinstance(rows, slice) else rows[places]
+    rows = _at(rows, places)
     bound = bound[places] * (1.0 + HAIR)
     x = columns.outcome[rows]
     good = _quality(x, among.table.unit.take(columns.group[rows]), among.sigma)
     sure = bound * columns.conviction[rows]
     kept = bound >= lists.nearest.floor
-    kept |= sure * good * lists.affect >= lists.memories.floor
+    kept |= sure * good * lists.most >= lists.memories.floor
     kept |= (sure * (1.0 - good) >= lists.warnings.floor) & (x < 0)
     return rows[kept]
 
 
-def _weigh(among: Candidates, asked: Asked, lists: Lists, rows: Rows, values: Floats) -> None:
-    """Offer rows, with their Sim · Rec, as memories and as warnings."""
+def products(among: Candidates, asked: Asked, rows: Rows, values: Floats) -> tuple[Floats, Floats, Truths]:
+    """Of rows with their Sim · Rec, which is used up: scores, what they rank by as warnings, and which of them lost."""
     columns = among.columns
     x, units = columns.outcome[rows], among.table.unit.take(columns.group[rows])
     good = _quality(x, units, among.sigma)
     values *= columns.conviction[rows]
-    lists.warnings.offer((1.0 - good) * values, rows, only=x < 0)
+    dread = (1.0 - good) * values
     good *= values
     if asked.temper.drawdown_state > 0.5:
         in_r = units == 0
         good *= np.where(in_r & (x < -1.5), 1.15, np.where(in_r & (x > 2.0), 1.09, 1.0))
     elif asked.temper.consecutive_losses >= 3:
         good *= np.where(units < 0, 1.0, np.where(x > 0, 1.09, 0.94))
-    lists.memories.offer(good, rows)
+    if among.periods is not None:
+        good *= among.periods.weights[rows]
+    return good, dread, x < 0
 
 
-def _fade(values: Floats, ended: Whole, now: int) -> None:
+def fade(values: Floats, ended: Whole, now: int) -> None:
     """Multiply values by Rec, 1 / √(1 + age/τ)."""
     age = (now - ended) * (1.0 / (DAY * 30.0))
     np.maximum(age, 0.0, out=age)
@@ -563,7 +739,7 @@ def _bounds(among: Candidates, asked: Asked) -> tuple[Floats, Floats, Floats]:
     """What Score, Sim · Rec and the rank of a warning can be at most in each block, were all as alike as can be."""
     blocks = among.columns.blocks
     rec = np.ones(len(blocks.each))
-    _fade(rec, blocks.ended[:, 1], micros(asked.now))
+    fade(rec, blocks.ended[:, 1], micros(asked.now))
     good = np.full(len(rec), 0.5)
     dread = np.full(len(rec), -1.0)
     for number, unit in enumerate(UNITS):
@@ -572,15 +748,17 @@ def _bounds(among: Candidates, asked: Asked) -> tuple[Floats, Floats, Floats]:
             good = np.fmax(good, 1.0 / (1.0 + np.exp(-2.0 * highest / among.sigma[unit])))
             losing = 1.0 / (1.0 + np.exp(2.0 * lowest / among.sigma[unit]))
             dread = np.where(lowest < 0, np.fmax(dread, losing), dread)
-    good *= _most_affect(asked.temper)
+    good *= most_affect(asked.temper)
+    if among.periods is not None:
+        good *= among.periods.best
     alone = rec * blocks.conviction
     return good * alone, rec, dread * alone
 
 
-def _most_affect(temper: Temper) -> float:
+def most_affect(temper: Temper) -> float:
     """The most that Aff can be in a mood.
 
-    >>> [_most_affect(Temper(drawdown_state=d, consecutive_losses=3 * n)) for d, n in ((0, 0), (0, 1), (1, 0))]
+    >>> [most_affect(Temper(drawdown_state=d, consecutive_losses=3 * n)) for d, n in ((0, 0), (0, 1), (1, 0))]
     [1.0, 1.09, 1.15]
     """
     return max(affect(Outcome(value=x, unit="R"), temper) for x in (-2.0, 0.5, 3.0))
@@ -593,57 +771,59 @@ def _most_affect(temper: Temper) -> float:
 class Judge:
     """The plain score of the few rows that are left."""
 
-    columns: Columns
+    among: Candidates
     asked: Asked
-    sigma: Mapping[OutcomeUnit, float]
-    known: dict[int, tuple[Factors, float]] = field(default_factory=dict)
+    known: dict[int, Factors] = field(default_factory=dict)
 
-    def ranked(self, best: Best, value: Callable[[Factors, float], float]) -> tuple[Hit, ...]:
+    def ranked(self, best: Best, by: Callable[[Factors], float]) -> tuple[Hit, ...]:
         """The k best in order, ties by id."""
-        rows = best.rows.tolist()
-        alike = rows if len(rows) <= 4 * best.k + 64 else self._alike(best.rows).tolist()
-        values = {row: value(*self.factors(row)) for row in set(alike)}
-        ranked = [(-values[like], self.columns.id(row), row, like) for row, like in zip(rows, alike, strict=True)]
+        rows = np.concatenate([best.rows, best.unlike])
+        alike = self.alike(rows)
+        values = {row: by(self.factors(row)) for row in set(alike)}
+        names = map(self.among.columns.id, rows.tolist())
+        ranked = [(-values[like], name, row, like) for name, row, like in zip(names, rows.tolist(), alike, strict=True)]
         if best.after is not None:
             start = (-best.after[0], best.after[1])
             ranked = [each for each in ranked if each[:2] > start]
-        return tuple(self._hit(row, like, -value) for value, _, row, like in heapq.nsmallest(best.k, ranked))
+        return tuple(
+            Hit(id=name, row=row, value=-value, factors=self.factors(like))
+            for value, name, row, like in heapq.nsmallest(best.k, ranked)
+        )
 
-    def factors(self, row: int) -> tuple[Factors, float]:
-        """The factors of a row, and sigmoid(−2x/σ)."""
+    def factors(self, row: int) -> Factors:
+        """The factors of a row."""
         if row not in self.known:
             self.known[row] = self._judged(row)
         return self.known[row]
 
-    def _hit(self, row: int, alike: int, value: float) -> Hit:
-        return Hit(id=self.columns.id(row), row=row, value=value, factors=self.factors(alike)[0])
-
-    def _judged(self, row: int) -> tuple[Factors, float]:
-        columns, asked = self.columns, self.asked
+    def _judged(self, row: int) -> Factors:
+        columns, asked, periods = self.among.columns, self.asked, self.among.periods
         outcome = columns.outcome_of(row)
-        factors = Factors(
-            Q=quality(outcome, sigma=self.sigma),
+        return Factors(
+            Q=quality(outcome, sigma=self.among.sigma),
             Sim=self._sim(row),
             Rec=recency(columns.ended(row), now=asked.now),
             Conf=float(columns.conviction[row]),
             Aff=affect(outcome, asked.temper),
+            Period=UNWEIGHTED if periods is None else periods.exactly(columns, row),
         )
-        mirrored = None if outcome is None else Outcome(value=-outcome.value, unit=outcome.unit)
-        return factors, quality(mirrored, sigma=self.sigma)
 
     def _sim(self, row: int) -> float:
-        group, context, query = self.columns.group_of(row), self.columns.context(row), self.asked.query
-        words = self.asked.words
-        share = text_likeness(words, self.columns.words_of(row)) if words else None
+        columns, query = self.among.columns, self.asked.query
+        group, context = columns.group_of(row), columns.context(row)
+        share = text_likeness(query.words, columns.words_of(row)) if query.words else None
         return similarity(query, symbol=group.symbol, direction=group.direction, context=context, text=share)
 
-    def _alike(self, rows: Whole) -> Whole:
+    def alike(self, rows: Whole) -> list[int]:
         """For each row one that scores the same, so that of a thousand equal ones a single one is scored."""
+        if len(rows) <= FEW:
+            return [int(row) for row in rows]
+        columns, words = self.among.columns, self.asked.query.words
         names = ("ended_at", "outcome", "conviction", *HELD_NUMBERS)
-        profile = [getattr(self.columns, name)[rows].view(np.int64) for name in names]
-        profile += [getattr(self.columns, name)[rows].astype(np.int64) for name in ("group", "setting")]
-        if self.asked.words:
-            profile.append(np.array([len(self.asked.words.intersection(self.columns.words_of(int(r)))) for r in rows]))
+        profile = [getattr(columns, name)[rows].view(np.int64) for name in names]
+        profile += [getattr(columns, name)[rows].astype(np.int64) for name in ("group", "setting")]
+        if words:
+            profile.append(np.array([len(words.intersection(columns.words_of(int(row)))) for row in rows]))
         keys = np.stack(profile, axis=1).view(f"V{8 * len(profile)}").ravel()
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        return rows[first[inverse]]
+        return [int(row) for row in rows[first[inverse]]]

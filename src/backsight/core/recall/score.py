@@ -1,10 +1,10 @@
-"""The recall score, one factor a function: Score = Q · Sim · Rec · Conf · Aff.
+"""The recall score, one factor a function: Score = Q · Sim · Rec · Conf · Aff, × Period where it is asked for.
 
 This is the plain definition. Whatever scans faster must agree with it.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,6 +22,8 @@ NUMBERS = {"atr_d1": (0.15, 0.3), "atr_h1": (0.10, 0.3), "spread_as_atr_pct": (0
 DRAWDOWN_WEIGHT, DRAWDOWN_WIDTH = 0.10, 0.05
 DIRECTION_WEIGHT = 0.10
 NO_CONTEXT = 0.5
+FARTHEST = 30.0
+"""Widths beyond which a value is not close at all: e^−450, long before doubles run out of small numbers."""
 PRICED = ("atr_d1", "atr_h1")
 """Fields in price units, compared as a share of price where both prices are known."""
 
@@ -58,6 +60,7 @@ class Factors:
     Rec: float
     Conf: float
     Aff: float
+    Period: float = 1.0
 
     @property
     def score(self) -> float:
@@ -66,7 +69,25 @@ class Factors:
         >>> Factors(Q=0.5, Sim=1.0, Rec=1.0, Conf=0.75, Aff=1.0).score
         0.375
         """
-        return self.Q * self.Sim * self.Rec * self.Conf * self.Aff
+        return self.Q * self.Sim * self.Rec * self.Conf * self.Aff * self.Period
+
+    @property
+    def nearness(self) -> float:
+        """How alike and how fresh, blind to the outcome.
+
+        >>> Factors(Q=0.1, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.0, Period=2.0).nearness
+        0.4
+        """
+        return self.Sim * self.Rec
+
+    @property
+    def dread(self) -> float:
+        """What a loss ranks by as a warning: sigmoid(−2x/σ), which is 1 − Q, in place of Q; no Aff and no Period.
+
+        >>> Factors(Q=0.0, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.15).dread
+        0.30000000000000004
+        """
+        return (1.0 - self.Q) * self.Sim * self.Rec * self.Conf
 
 
 def sigmas(outcomes: Iterable[Outcome]) -> dict[OutcomeUnit, float]:
@@ -118,7 +139,7 @@ def closeness(x: float, y: float, *, width: float) -> float:
     if width == 0:
         return 0.0
     z = (x - y) / width
-    return math.exp(-0.5 * z * z) if abs(z) < 40 else 0.0
+    return math.exp(-0.5 * z * z) if abs(z) < FARTHEST else 0.0
 
 
 def similarity(
@@ -144,28 +165,41 @@ def similarity(
     >>> similarity(Query(symbol="XAUUSD"), symbol="XAUUSD", direction="long", context=calm)
     0.5
     """
+    return mean_closeness(compared(query, symbol=symbol, direction=direction, context=context, text=text))
+
+
+def compared(
+    query: Query, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None
+) -> Iterator[tuple[str, float, float]]:
+    """Each field the query gives: its name, its weight, and how close the memory comes to it, 0 to 1."""
     asked = query.context
-    total = score = 0.0
     for name, weight in CATEGORIES.items():
         wanted = getattr(asked, name)
         if wanted is not None:
-            total += weight
-            score += weight * (getattr(context, name) == wanted)
+            yield name, weight, float(getattr(context, name) == wanted)
     for name, (weight, bandwidth) in NUMBERS.items():
-        if getattr(asked, name) is None or (name == "price" and query.symbol != symbol):
-            continue
-        total += weight
-        score += weight * _closeness_of(name, asked, context, bandwidth)
+        if getattr(asked, name) is not None and (name != "price" or query.symbol == symbol):
+            yield name, weight, _closeness_of(name, asked, context, bandwidth)
     if asked.drawdown_pct is not None:
-        total += DRAWDOWN_WEIGHT
-        if context.drawdown_pct is not None:
-            score += DRAWDOWN_WEIGHT * closeness(asked.drawdown_pct, context.drawdown_pct, width=DRAWDOWN_WIDTH)
+        held = context.drawdown_pct
+        near = 0.0 if held is None else closeness(asked.drawdown_pct, held, width=DRAWDOWN_WIDTH)
+        yield "drawdown_pct", DRAWDOWN_WEIGHT, near
     if query.direction is not None:
-        total += DIRECTION_WEIGHT
-        score += DIRECTION_WEIGHT * (direction == query.direction)
+        yield "direction", DIRECTION_WEIGHT, float(direction == query.direction)
     if text is not None:
-        total += TEXT_WEIGHT
-        score += TEXT_WEIGHT * text
+        yield "text", TEXT_WEIGHT, text
+
+
+def mean_closeness(fields: Iterable[tuple[str, float, float]]) -> float:
+    """The weighted mean of how close fields are, each with its name and weight; .5 of none.
+
+    >>> mean_closeness([("regime", 0.25, 1.0), ("other", 0.75, 0.0)]), mean_closeness([])
+    (0.25, 0.5)
+    """
+    total = score = 0.0
+    for _, weight, near in fields:
+        total += weight
+        score += weight * near
     return min(1.0, score / total) if total else NO_CONTEXT
 
 
@@ -227,6 +261,7 @@ def factors(
     now: datetime,
     sigma: Mapping[OutcomeUnit, float],
     temper: Temper,
+    period: float = 1.0,
 ) -> Factors:
     """All factors of one episode for one query at one instant."""
     told = text_likeness(query.words, stems(episode.market_context)) if query.words else None
@@ -236,4 +271,5 @@ def factors(
         Rec=recency(episode.ended_at, now=now),
         Conf=conviction(episode.confidence),
         Aff=affect(episode.outcome, temper),
+        Period=period,
     )

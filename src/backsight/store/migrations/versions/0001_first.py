@@ -328,6 +328,21 @@ def upgrade() -> None:
     )
     op.create_index("prospective_memory_by_known_at_id", "prospective_memory", ["owner_id", "known_at", "id"])
     op.create_table(
+        "recalls",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("decision_id", TEXT, nullable=False),
+        sa.Column("symbol", TEXT, nullable=False),
+        sa.Column("as_of", INSTANT, nullable=False),
+        sa.Column("seen_at", INSTANT, nullable=True),
+        sa.Column("made", TEXT, nullable=False),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("recalls_by_decision_id", "recalls", ["owner_id", "decision_id"])
+    op.create_index("recalls_by_known_at_id", "recalls", ["owner_id", "known_at", "id"])
+    op.create_table(
         "retrievals",
         sa.Column("owner_id", TEXT, nullable=False),
         sa.Column("episode_id", TEXT, nullable=False),
