@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.instants import Horizon
-from backsight.core.recall.columns import GONE, Columns, columns_of, micros
+from backsight.core.recall.columns import GONE, Columns, appended, columns_of, micros
+from backsight.core.recall.packed import LABELLED, label_of, packed
 from backsight.memory import Memory, open_memory
 from backsight.ops.trades import RememberedTrade
 from backsight.store import columns as stored_columns
 from backsight.store import memories as stored
 from backsight.store.columns import Images
-from backsight.testing import T0, FakeClock, a_trade_call
+from backsight.testing import T0, FakeClock, a_trade_call, an_episode
 
 COUNT = itertools.count()
 FOREVER = Horizon(as_of=T0 + timedelta(days=36_500))
@@ -229,6 +230,26 @@ def test_a_file_that_is_not_this_stores_is_not_used(
     file.write_bytes(changes.get(spoil, content))
     assert is_built(memory, tmp_path, monkeypatch) == 3
     assert is_built(memory, tmp_path, monkeypatch) == 0
+
+
+def test_a_liar_is_found_by_the_doctor(
+    memory: Memory, filed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One who can write beside the store, and knows the checksum, can change what recall reads: until then."""
+    for number in range(4):
+        remember(memory, number)
+    monkeypatch.setitem(vars(memory.database), "images", Images(tmp_path / "files"))
+    honest = image(memory)
+    [file] = (tmp_path / "files").iterdir()
+    lying = appended(honest, [an_episode(id="forged", known_at=T0, pnl_r=9.0)])
+    label = label_of(file.read_bytes()[:LABELLED])
+    file.write_bytes(b"".join(packed(lying, label=label)))
+    monkeypatch.setitem(vars(memory.database), "images", Images(tmp_path / "files"))
+    assert "forged" in told(image(memory))
+    first, second = memory.doctor(), memory.doctor()
+    assert [(found.table, found.key) for found in first.findings] == [("columns", "forged")]
+    assert (first.healthy, second.healthy) == (False, True)
+    assert told(image(memory)) == truth(memory)
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_hindrance(memory: Memory, filed: None, tmp_path: Path) -> None:

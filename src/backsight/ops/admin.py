@@ -75,20 +75,29 @@ def doctor(
     """Derive every memory again from the episodes and compare it with what is kept.
 
     Beliefs, evidence, habits and moods follow from trades, decisions and equity alone: a difference means that somebody
-    changed them, or a defect.
+    changed them, or a defect. The columns that recall scans are compared too; where they differ they are made anew.
     """
     if repair:
+        with ctx.reading() as connection:
+            spoilt = _spoilt_columns(ctx, connection)
         with ctx.writing() as transaction:
-            found = _diagnosis(ctx, transaction.connection)
+            found = _diagnosis(ctx, transaction.connection, spoilt)
             if not found.healthy:
                 remake(transaction, ctx.owner)
         return replace(found, repaired=not found.healthy)
     with ctx.reading() as connection:
-        return _diagnosis(ctx, connection)
+        return _diagnosis(ctx, connection, _spoilt_columns(ctx, connection))
 
 
-def _diagnosis(ctx: Context, connection: Connection) -> Diagnosis:
-    findings = differences(connection, ctx.owner)
+def _spoilt_columns(ctx: Context, connection: Connection) -> list[Finding]:
+    """Episodes of which the columns do not say what the store does; they are forgotten then, and made anew."""
+    spoilt = ctx.database.images.spoilt(connection, ctx.owner)
+    detail = "not what the episode says; made anew"
+    return [Finding(kind="changed", table="columns", key=each, detail=detail) for each in spoilt]
+
+
+def _diagnosis(ctx: Context, connection: Connection, spoilt: list[Finding]) -> Diagnosis:
+    findings = [*differences(connection, ctx.owner), *spoilt]
     return Diagnosis(
         healthy=not findings,
         rows={noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED},

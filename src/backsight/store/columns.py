@@ -21,7 +21,7 @@ from backsight.core.audit import EMPTY, Head, parse_head
 from backsight.core.errors import Invalid
 from backsight.core.ids import digest
 from backsight.core.instants import Horizon
-from backsight.core.recall.columns import NO_ROWS, Columns, Rows, changed, no_columns
+from backsight.core.recall.columns import NO_ROWS, Columns, Rows, changed, differing, no_columns
 from backsight.core.recall.packed import LABELLED, label_of, packed, unpacked
 from backsight.store import audit
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED
@@ -104,6 +104,13 @@ class Images:
             with suppress(OSError):
                 file.unlink()
 
+    def spoilt(self, connection: Connection, owner: str) -> list[str]:
+        """The ids of the episodes of which the image does not say what the store does; it is forgotten then."""
+        found = differing(self._current(connection, owner), _built(connection, owner))
+        if found:
+            self.forget(owner)
+        return found
+
     @property
     def nbytes(self) -> int:
         """What the images take."""
@@ -129,8 +136,7 @@ class Images:
         images.clear()
         image = self._from_file(connection, owner, head) or Image(EMPTY, no_columns())
         if image.head == EMPTY:
-            rows = _rows(connection, select(*_wanted(EPISODES.table.c)).where(*_of(EPISODES.table.c, owner)))
-            return self._filed(owner, Image(head, changed(no_columns(), rows)))
+            return self._filed(owner, Image(head, _built(connection, owner)))
         return self._filed(owner, _followed(connection, owner, image, head))
 
     def _make_room(self) -> None:
@@ -182,6 +188,12 @@ class Images:
 def _is_of(connection: Connection, owner: str, head: Head, last: Head) -> bool:
     """Whether a chain that ends with `last` holds `head`."""
     return head == last or (head.sequence < last.sequence and audit.holds(connection, owner, head))
+
+
+def _built(connection: Connection, owner: str) -> Columns:
+    """The image from every row of the store."""
+    c = EPISODES.table.c
+    return changed(no_columns(), _rows(connection, select(*_wanted(c)).where(*_of(c, owner))))
 
 
 def _followed(connection: Connection, owner: str, image: Image, head: Head) -> Image:

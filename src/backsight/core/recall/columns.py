@@ -458,6 +458,37 @@ def _image(room: Room, vocabulary: Vocabulary, blocks: Blocks, *, gone: int) -> 
     return Columns(**arrays, words=words, vocabulary=vocabulary, blocks=blocks, room=room, gone=gone)
 
 
+# Comparing
+
+
+def differing(one: Columns, other: Columns) -> list[str]:
+    """The ids of which two images do not say the same.
+
+    >>> from backsight.testing import an_episode
+    >>> first = columns_of(an_episode(n, market_context="London broke") for n in range(4))
+    >>> alike = [an_episode(n, market_context="London broke") for n in (2, 1)]
+    >>> other = columns_of([*alike, an_episode(3), an_episode(9)])
+    >>> differing(first, first), differing(first, other)
+    ([], ['episode-000000', 'episode-000003', 'episode-000009'])
+    """
+    said, told = _said(one), _said(other)
+    return sorted(each.decode() for each in said.keys() | told.keys() if said.get(each) != told.get(each))
+
+
+def _said(columns: Columns) -> dict[bytes, bytes]:
+    """What an image says of each episode, whatever the codes."""
+    standing = np.flatnonzero(columns.group != GONE)
+    fixed = [name for name in FIELDS if name not in ("group", "tagged", "ids", "marks", "word_ends")]
+    packed = np.rec.fromarrays([getattr(columns, name)[standing] for name in fixed]).tolist()
+    rows: Iterable[tuple[int, tuple[Any, ...]]] = zip(standing.tolist(), packed, strict=True)
+    return {
+        bytes(columns.ids[row]): repr(
+            (values, columns.group_of(row), columns.tags(row), columns.words_of(row))
+        ).encode()
+        for row, values in rows
+    }
+
+
 # Encoding
 
 
