@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backsight.core.errors import BacksightError
 from backsight.core.ids import canonical_json, plain
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock, a_trade_call
@@ -149,7 +150,7 @@ def answers(events: list[Event], others: list[Event], **when: Any) -> list[str]:
 def sized(memory: Memory, **asked: Any) -> Any:
     try:
         return memory.position_size(**asked)
-    except ValueError as error:
+    except BacksightError as error:
         return str(error)
 
 

@@ -10,6 +10,7 @@ from backsight.core.errors import BacksightError, Invalid
 from backsight.core.orders import Order
 from backsight.core.recall.rates import BaseRate, Level
 from backsight.memory import Memory, open_memory
+from backsight.store.memories import EPISODES
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 from support import deployed
 
@@ -274,3 +275,13 @@ def test_while_results_fall_the_base_rate_rests_on_what_came_since(clock: FakeCl
         assert fallen.headline.n + fallen.left_out == 145
         assert fallen.headline.win_rate == pytest.approx(0.0, abs=0.1)
         assert usual(as_of=risen) == before
+
+
+def test_rows_that_somebody_removed_are_not_recalled(memory: Memory) -> None:
+    for number in range(3):
+        memory.remember_trade(**days_ago(1 + number))
+    gone = memory.recall_memories(symbol="XAUUSD").nearest[0].id
+    with memory.database.writing(memory.owner) as connection:
+        connection.execute(EPISODES.table.delete().where(EPISODES.table.c.id == gone))
+    assert len(memory.recall_memories(symbol="XAUUSD").nearest) == 2
+    assert not memory.verify_audit().intact

@@ -44,7 +44,7 @@ from backsight.ops.experience import mode_asked
 from backsight.ops.operation import query
 from backsight.ops.paging import opened, sealed
 from backsight.ops.planning import open_plans
-from backsight.ops.recalling import MADE, Looked, episodes_of, handle_of, look, read_handle, usual
+from backsight.ops.recalling import MADE, Looked, handle_of, look, read_handle, usual
 from backsight.ops.state import falling_since, mood_then
 from backsight.ops.strategies import deployment_named
 from backsight.ops.trades import merged_context
@@ -184,8 +184,11 @@ NOTHING = _Found()
 
 def _episodic(ctx: Context, connection: Connection, looked: Looked, after: tuple[float, str] | None) -> _Found:
     found, rate = looked.scan(after=after), usual(connection, ctx.owner, looked)
-    shown = [*found.nearest, *found.warnings, *found.memories]
-    episodes = episodes_of(connection, ctx.owner, looked.asked.horizon, shown)
+    shown = {hit.id for hit in (*found.nearest, *found.warnings, *found.memories)}
+    episodes = stored.episodes_by_id(connection, ctx.owner, shown, looked.asked.horizon)
+    if len(episodes) < len(shown):  # somebody removed rows behind our back, as verify_audit will tell
+        ctx.database.images.forget(ctx.owner)
+        return _episodic(ctx, connection, look(ctx, connection, looked.asked), after)
     retrieved = stored.retrieved(connection, ctx.owner, episodes, looked.asked.horizon)
 
     def told(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:

@@ -14,7 +14,7 @@ from backsight.core.errors import Invalid
 from backsight.core.ids import canonical_json, derive_id, digest, plain
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.episodic import Episode, Retrieval
+from backsight.core.memory.episodic import Retrieval
 from backsight.core.portfolio import Mode
 from backsight.core.recall.kept import KeptRecall, Part, RankedId, RecallAsked, RecallMade
 from backsight.core.recall.rates import BaseRate, OpenTrade
@@ -168,11 +168,6 @@ def _marked(connection: Connection, trade: Trade, horizon: Horizon) -> Outcome |
         notional=None if trade.size is None else trade.size * trade.entry_price,
         atr_share=abs(atr / trade.entry_price) if atr and trade.entry_price else None,
     )
-
-
-def episodes_of(connection: Connection, owner: str, horizon: Horizon, hits: Sequence["Hit"]) -> dict[str, Episode]:
-    """The episodes that came to mind, whole."""
-    return stored.episodes_by_id(connection, owner, {hit.id for hit in hits}, horizon)
 
 
 # Handles: a recall in a word
