@@ -388,10 +388,10 @@ class Plain:
         return {day for w, _, day in self.weighted if w > 0}
 
     @property
-    def variance(self) -> float:
+    def error(self) -> float:
         total, mean, g = math.fsum(w for w, _, _ in self.weighted), self.mean, len(self.days)
         by_day = [math.fsum(w * (x - mean) for w, x, at in self.weighted if at == day) for day in self.days]
-        return g / (g - 1) * math.fsum((each / total) ** 2 for each in by_day)
+        return math.sqrt(g / (g - 1)) * math.hypot(*(each / total for each in by_day))
 
     @property
     def effective_n(self) -> float:
@@ -402,14 +402,14 @@ class Plain:
             by_day = [math.fsum(w for w, _, at in self.weighted if at == day) for day in self.days]
             return total**2 / math.fsum(each**2 for each in by_day)
         kish = total**2 / math.fsum(w * w for w, _, _ in self.weighted)
-        widened = (t_quantile(0.95, freedom=len(self.days) - 1) / 1.6448536269514722) ** 2
-        return min(kish, p * (1 - p) / (self.variance * widened)) if self.variance > 1e-20 else kish
+        widened = t_quantile(0.95, freedom=len(self.days) - 1) / 1.6448536269514722
+        return min(kish, p * (1 - p) / (self.error * widened) ** 2) if self.error > 1e-10 else kish
 
     @property
     def interval(self) -> tuple[float, float] | None:
         if len(self.days) == 1:
             return None
-        reach = t_quantile(0.95, freedom=len(self.days) - 1) * math.sqrt(self.variance)
+        reach = t_quantile(0.95, freedom=len(self.days) - 1) * self.error
         return self.mean - reach, self.mean + reach
 
 
@@ -519,7 +519,7 @@ PLACES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 SYMBOLS = st.sampled_from(["BTC", "ETH"])
 SIDES = st.sampled_from(["long", "short", None])
 RESULTS = st.none() | st.builds(
-    Outcome, value=st.floats(-3, 3) | st.sampled_from([1e100, -1e100]), unit=st.sampled_from(UNITS)
+    Outcome, value=st.floats(-3, 3) | st.sampled_from([1e300, -1e300]), unit=st.sampled_from(UNITS)
 )
 STRATEGIES, MODES = st.sampled_from(["IM", "VB"]), st.sampled_from(["live", "paper"])
 HOURS = st.integers(0, 12)

@@ -34,6 +34,9 @@ from backsight.core.trades.trade import OutcomeUnit
 
 NO_WEIGHT = 1e-150
 """Where all weights together are less than this, nothing alike is remembered, and their squares vanish."""
+SAFE_SQUARES = (1e-250, 1e250)
+"""Sums of squares beyond these may have lost or overflown something."""
+SMALLEST = 1e-300
 
 
 def base_rate(
@@ -165,13 +168,15 @@ def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_Mean | None]]:
     """
     weight, product = (np.stack(each) for each in zip(*sums, strict=True))
     with np.errstate(all="ignore"):
-        total, days = weight.sum(axis=2), np.count_nonzero(weight, axis=2)
+        total, days = weight.sum(axis=2), (weight > 0.0).sum(axis=2)
         value = product.sum(axis=2) / total
         off = np.subtract(product, np.multiply(value[:, :, None], weight, out=weight), out=product)
-        largest = np.maximum(off.max(axis=2), -off.min(axis=2))
-        largest[largest == 0.0] = 1.0
-        off /= largest[:, :, None]  # so that no square overflows
-        error = largest / total * np.sqrt(np.square(off, out=off).sum(axis=2) * days / (days - 1))
+        largest = np.ones_like(total)
+        squares = np.einsum("ijk,ijk->ij", off, off)
+        if not np.all((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])):
+            largest = np.maximum(np.abs(off).max(axis=2), SMALLEST)
+            squares = np.square(off / largest[:, :, None]).sum(axis=2)
+        error = largest / total * np.sqrt(squares * days / (days - 1))
     figures = np.stack((total, value, error, days), axis=2).tolist()
     return [
         [None if w < NO_WEIGHT else _Mean(m, e if g > 1 else None, int(g)) for w, m, e, g in each] for each in figures

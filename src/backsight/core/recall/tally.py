@@ -146,19 +146,21 @@ def _trades(columns: Columns, among: Among, *, as_of: datetime, seen_at: datetim
     last = np.minimum(first + blocks.size, len(columns.known_at))
     present = groups[blocks.groups]
     counts = np.bincount(blocks.block[present], blocks.counts[present], minlength=len(first))
-    whole = (counts == last - first) & (last <= stop) & (blocks.recorded[:, 1] <= seen)
-    whole &= blocks.ended[:, 0] >= since.max()
-    some, left_out = [], 0
-    for start in first[(counts > 0) & (first < stop) & ~whole].tolist():
-        rows = slice(start, min(start + blocks.size, stop))
-        kept = groups.take(columns.group[rows]) & (columns.recorded_at[rows] <= seen)
-        fallen = kept & (columns.ended_at[rows] < since.take(columns.group[rows]))
-        some.append(np.flatnonzero(kept & ~fallen) + start)
-        left_out += int(np.count_nonzero(fallen))
-    known = present & whole[blocks.block]
+    timely = (last <= stop) & (blocks.recorded[:, 1] <= seen) & (blocks.ended[:, 0] >= since.max())
+    whole = timely & (counts == last - first)
+    known = present & timely[blocks.block]
     by_group = np.bincount(blocks.groups[known], blocks.counts[known], minlength=len(table)).astype(np.int64)
-    for rows in some:
-        by_group += np.bincount(columns.group[rows], minlength=len(table))
+    some, left_out = [], 0
+    for block in np.flatnonzero((counts > 0) & (first < stop) & ~whole).tolist():
+        rows = slice(first[block], min(last[block], stop))
+        kept = groups.take(columns.group[rows])
+        if not timely[block]:
+            kept &= columns.recorded_at[rows] <= seen
+            fallen = kept & (columns.ended_at[rows] < since.take(columns.group[rows]))
+            kept &= ~fallen
+            left_out += int(np.count_nonzero(fallen))
+            by_group += np.bincount(columns.group[rows][kept], minlength=len(table))
+        some.append(np.flatnonzero(kept) + rows.start)
     parts: list[Rows] = [*_runs(first[whole], last[whole]), *_gathered(some)]
     return _Trades(columns=columns, table=table, parts=parts, by_group=by_group, left_out=left_out)
 

@@ -179,6 +179,8 @@ def measure(y: Numbers, x: float, *, width: float) -> bool:
     limit = math.sqrt(HARDLY_ALIKE)
     if -limit <= y.min() and y.max() <= limit:
         return True
+    if -limit <= np.fmin.reduce(y) and np.fmax.reduce(y) <= limit:
+        return False
     beyond = np.abs(y) >= FARTHEST / math.sqrt(2.0)
     if y.dtype == np.float32:
         y.clip(-limit, limit, out=y)
