@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
+from backsight.core.recall.candidates import Filters
 from backsight.core.recall.columns import appended, columns_of
 from backsight.core.recall.explain import explain
 from backsight.core.recall.explained import Explanation, Placed
 from backsight.core.recall.period import period_weights
-from backsight.core.recall.scan import Filters, by_dread, by_nearness, by_score, scan
+from backsight.core.recall.scan import by_dread, by_nearness, by_score, scan
 from backsight.core.recall.score import Factors, Query, Temper, factors, sigmas
 from backsight.core.recall.words import stems
 from backsight.core.trades.trade import Outcome

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.memory.episodic import Episode
+from backsight.core.recall.candidates import Filters, candidates_of, with_periods
 from backsight.core.recall.columns import columns_of
 from backsight.core.recall.period import period_weights, sharpe_weight
 from backsight.core.recall.rank import remind
-from backsight.core.recall.scan import Filters, candidates_of, scan, with_periods
+from backsight.core.recall.scan import scan
 from backsight.core.recall.score import Query
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
+from backsight.core.recall.candidates import Filters
 from backsight.core.recall.columns import Columns, appended, columns_of, micros
 from backsight.core.recall.rank import RecalledMemory, remind
-from backsight.core.recall.scan import Filters, Hit, scan
+from backsight.core.recall.scan import Hit, scan
 from backsight.core.recall.score import Query, Temper, sigmas
 from backsight.core.recall.words import stems
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES

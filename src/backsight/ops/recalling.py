@@ -31,8 +31,9 @@ from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
 if TYPE_CHECKING:
+    from backsight.core.recall.candidates import Filters
     from backsight.core.recall.columns import Columns
-    from backsight.core.recall.scan import Filters, Hit, Scan
+    from backsight.core.recall.scan import Hit, Scan
 
 MOST_SHOWN = 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -64,7 +65,7 @@ class Looked:
 
     @property
     def filters(self) -> "Filters":
-        from backsight.core.recall.scan import Filters
+        from backsight.core.recall.candidates import Filters
 
         asked = self.asked
         return Filters(

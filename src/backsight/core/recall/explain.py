@@ -13,27 +13,13 @@ import numpy as np
 
 from backsight.core.instants import format_instant
 from backsight.core.numbers import short
+from backsight.core.recall.candidates import Candidates, Filters, candidates_of, with_periods
 from backsight.core.recall.columns import EPOCH, GONE, UNITS, Columns, Floats, Truths, Whole, micros
 from backsight.core.recall.explained import ComparedField, Explanation, FactorName, Higher, Placed, Value
+from backsight.core.recall.likeness import LEAST, Asked, likeness_of
 from backsight.core.recall.period import BEST_WEIGHT
 from backsight.core.recall.rank import age, in_words, likeness
-from backsight.core.recall.scan import (
-    HAIR,
-    LEAST,
-    Asked,
-    Candidates,
-    Filters,
-    Judge,
-    by_dread,
-    by_nearness,
-    by_score,
-    candidates_of,
-    fade,
-    likeness_of,
-    most_affect,
-    products,
-    with_periods,
-)
+from backsight.core.recall.scan import HAIR, Judge, by_dread, by_nearness, by_score, fade, most_affect, products
 from backsight.core.recall.score import Factors, Query, Temper, compared, mean_closeness, quality
 from backsight.core.recall.words import text_likeness
 from backsight.core.trades.trade import Outcome
