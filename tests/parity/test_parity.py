@@ -218,7 +218,10 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(f"parity {name}")) for name in ("sqlite", "postgresql")],
+)
 def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What each surface said in the whole scenario, each on a store of its own."""
     answers = {}
