@@ -1,0 +1,1 @@
+"""What an agent is shown: sections and segments, each a pure function of rows and an instant."""

@@ -1,0 +1,133 @@
+"""Money, prices, shares and times as an agent reads them: short, of any size, the same bytes for the same number."""
+
+import math
+from datetime import datetime
+
+from backsight.core.numbers import signed
+from backsight.core.prompts.plain import name
+
+UNKNOWN = "?"
+DIGITS = 6
+"""Of a price below 100,000 or an amount below a cent, those that count."""
+HUGE = 1e15
+"""From here on powers of ten say more than digits."""
+MOST_PERCENT = 9_999.0
+DAY, TEN_DAYS = 1_440, 14_400
+MOST_DAYS = 99_999
+
+
+def price(value: float | None) -> str:
+    """A price in the digits that count.
+
+    >>> [price(value) for value in (65_200.0, 3438.25, 1.08456, 0.000000001234, 1e9, 2.5e18, None)]
+    ['65,200', '3,438.25', '1.08456', '0.000000001234', '1,000,000,000', '2.5e+18', '?']
+    """
+    return UNKNOWN if value is None else _number(value, places=_places(value, DIGITS))
+
+
+def money(value: float | None, currency: str | None) -> str:
+    """An amount, in whole units from 100 on.
+
+    >>> money(2500.4, "USD"), money(8.5, "USD"), money(2500, "EUR"), money(0.00012, "BTC"), money(7, None)
+    ('$2,500', '$8.50', '2,500 EUR', '0.00012 BTC', '7')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return _in_currency(_amount(abs(value)), currency, sign="-" if value < 0 else "")
+
+
+def gain(value: float | None, currency: str | None, *, cents: bool = False) -> str:
+    """An amount won or lost, its sign always shown; with cents below 10,000 where they are asked for.
+
+    >>> gain(28.37, "USD", cents=True), gain(-9.7, "USD", cents=True), gain(22, "USD"), gain(-8, "EUR"), gain(0, "USD")
+    ('+$28.37', '-$9.70', '+$22', '-8 EUR', '$0')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    size = abs(value)
+    text = f"{size:,.2f}" if cents and 0.01 <= size < 10_000 else _amount(size)
+    return _in_currency(text, currency, sign="" if value == 0 else "+" if value > 0 else "-")
+
+
+def percent(share: float | None) -> str:
+    """A share as a signed percentage.
+
+    >>> percent(0.01135), percent(-0.0004), percent(0.0), percent(1e9), percent(None)
+    ('+1.1%', '-0.04%', '0.0%', '>+9999%', '?')
+    """
+    if share is None or not math.isfinite(share):
+        return UNKNOWN
+    value = share * 100
+    if abs(value) > MOST_PERCENT:
+        return f"{'>+' if value > 0 else '<-'}{MOST_PERCENT:.0f}%"
+    return f"{signed(value, 1 if abs(value) >= 0.1 or abs(value) < 0.005 else 2)}%"
+
+
+def span(minutes: float | None) -> str:
+    """A duration in minutes, from a day on in hours, from ten days on in days.
+
+    >>> span(150), span(0.4), span(2_000), span(50_000), span(1e30)
+    ('150m', '0m', '33h', '34d', '>99999d')
+    """
+    if minutes is None or not math.isfinite(minutes):
+        return UNKNOWN
+    if minutes < DAY:
+        return f"{int(max(0.0, minutes))}m"
+    if minutes < TEN_DAYS:
+        return f"{int(minutes // 60)}h"
+    return f"{int(minutes // DAY)}d" if minutes <= MOST_DAYS * DAY else f">{MOST_DAYS}d"
+
+
+def instant(at: datetime | None) -> str:
+    """An instant to the minute, as all of them are UTC."""
+    return UNKNOWN if at is None else at.strftime("%Y-%m-%dT%H:%M")
+
+
+def stretch(start: datetime | None, end: datetime | None) -> str:
+    """From when to when; the day is not said twice.
+
+    >>> from datetime import timedelta
+    >>> start = datetime(2026, 6, 4, 10)
+    >>> stretch(start, start + timedelta(minutes=150)), stretch(None, start)
+    ('2026-06-04T10:00 → 12:30', '? → 2026-06-04T10:00')
+    >>> stretch(start, start + timedelta(days=1))
+    '2026-06-04T10:00 → 2026-06-05T10:00'
+    """
+    same_day = start is not None and end is not None and start.date() == end.date()
+    return f"{instant(start)} → {instant(end)[11:] if same_day else instant(end)}"
+
+
+def _amount(size: float) -> str:
+    if size == 0 or (size >= 1 and size == int(size)):
+        return _number(size, places=0)
+    if size >= 100:
+        return _number(size, places=0)
+    return f"{size:.2f}" if size >= 0.01 else _number(size, places=_places(size, 2))
+
+
+def _number(value: float, *, places: int) -> str:
+    """A number with thousands apart and without zeros at its end."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    if abs(value) >= HUGE or 0 < abs(value) < 1 / HUGE:
+        return f"{value:.{DIGITS - 1}g}"
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _places(value: float, digits: int) -> int:
+    """Decimal places that show so many digits, and two at least below 100,000.
+
+    >>> _places(65_200.0, 6), _places(1.08456, 6), _places(0.00001234, 6)
+    (2, 5, 10)
+    """
+    if value == 0 or not math.isfinite(value):
+        return 0
+    before = math.floor(math.log10(abs(value))) + 1
+    return max(2 if before <= DIGITS - 1 else 0, digits - before)
+
+
+def _in_currency(text: str, currency: str | None, *, sign: str) -> str:
+    if currency == "USD":
+        return f"{sign}${text}"
+    return f"{sign}{text}" if currency is None else f"{sign}{text} {name(currency, most=8)}"

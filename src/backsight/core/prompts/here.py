@@ -1,0 +1,86 @@
+"""What usually happens here: the base rate first, then what lies nearest whatever became of it, then warnings."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from backsight.core.portfolio import Direction
+from backsight.core.prompts.plain import name, quote, shorten
+from backsight.core.prompts.sections import Row, Section, section_of
+from backsight.core.recall.rank import Ranked, RecalledMemory
+from backsight.core.recall.rates import BaseRate
+
+HEADING = "## What usually happens here"
+NOTHING = "nothing remembered"
+NEAREST, WARNINGS = 3, 3
+SAID = 60
+"""Characters of what was said of a memory."""
+HEADLINE = 240
+"""Characters of the base rate's sentence; ours, but for the symbol in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledLine:
+    """One recalled episode: what it was, why it comes to mind, and what was said of it."""
+
+    id: str
+    symbol: str
+    direction: Direction | None
+    sentence: str
+    said: str | None
+
+    @property
+    def text(self) -> str:
+        said = quote(self.said, most=SAID) if self.said and self.said.strip() else ""
+        sentence = shorten(self.sentence, most=HEADLINE)
+        return " ".join(part for part in (name(self.symbol), self.direction, sentence, said) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """What memory says of one symbol now."""
+
+    symbol: str
+    base_rate: str | None
+    """The headline's sentence; None where nothing is remembered."""
+    nearest: tuple[RecalledLine, ...] = ()
+    """By likeness and freshness, blind to the outcome."""
+    warnings: tuple[RecalledLine, ...] = ()
+
+
+def here_of(symbol: str, base_rate: BaseRate | None, ranked: Ranked | None) -> Here:
+    """What a recall has to say of a symbol; warnings that are among the nearest are not said twice."""
+    nearest = ranked.nearest[:NEAREST] if ranked else ()
+    near = {memory.id for memory in nearest}
+    warnings = [memory for memory in (ranked.warnings if ranked else ()) if memory.id not in near]
+    return Here(
+        symbol=symbol,
+        base_rate=base_rate.sentence if base_rate and base_rate.headline.n + base_rate.headline.open else None,
+        nearest=tuple(map(recalled_line, nearest)),
+        warnings=tuple(map(recalled_line, warnings[:WARNINGS])),
+    )
+
+
+def recalled_line(memory: RecalledMemory) -> RecalledLine:
+    """The line of a recalled episode; what it taught goes before why it was made."""
+    episode = memory.episode
+    return RecalledLine(
+        id=memory.id,
+        symbol=episode.symbol,
+        direction=episode.direction,
+        sentence=memory.sentence,
+        said=episode.reflection or episode.reason or episode.market_context,
+    )
+
+
+def what_usually_happens(places: Sequence[Here]) -> Section:
+    """Base rate, nearest and warnings of each symbol; where there is no place for all, base rates go first."""
+    return section_of("what_usually_happens", HEADING, (row for here in places for row in _rows(here)))
+
+
+def _rows(here: Here) -> Iterable[Row]:
+    rate = NOTHING if here.base_rate is None else shorten(here.base_rate, most=HEADLINE, tokens=120)
+    yield Row(f"- {name(here.symbol)}: {rate}", 0)
+    for rank, line in enumerate(here.nearest, start=1):
+        yield Row(f"- nearest: {line.text}", rank)
+    for rank, line in enumerate(here.warnings, start=1):
+        yield Row(f"- warning: {line.text}", rank)

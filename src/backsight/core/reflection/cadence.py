@@ -1,0 +1,61 @@
+"""When a reflection is due. Attempts count, not successes: a provider that is away is not asked at every tick."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, assert_never
+
+from backsight.core.errors import Invalid
+
+CadenceKind = Literal["off", "per_n_trades", "daily"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cadence:
+    """How often to reflect."""
+
+    kind: CadenceKind = "off"
+    trades: int = 10
+    """How many must have closed, for `per_n_trades`."""
+
+    def __post_init__(self) -> None:
+        if self.trades < 1:
+            raise Invalid(f"{self.trades} is too few trades; give 1 or more", field="trades")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """What happened since the last reflection, as of a tick."""
+
+    closed_in_tick: int = 0
+    closed_since_attempt: int = 0
+    """Trades closed since the last attempt, those of this tick included; since the beginning, where there was none."""
+    closed_since_note: int = 0
+    """Trades closed since the last note that was written."""
+    last_attempt_at: datetime | None = None
+
+
+def is_due(cadence: Cadence, since: Since, *, now: datetime) -> bool:
+    """Whether to reflect after this tick.
+
+    >>> from datetime import timedelta
+    >>> noon = datetime(2026, 6, 4, 12, tzinfo=UTC)
+    >>> ten = Cadence(kind="per_n_trades", trades=10)
+    >>> is_due(ten, Since(closed_in_tick=1, closed_since_attempt=10), now=noon)
+    True
+    >>> is_due(ten, Since(closed_in_tick=0, closed_since_attempt=12), now=noon)
+    False
+    >>> is_due(Cadence(kind="daily"), Since(closed_since_note=1, last_attempt_at=noon - timedelta(hours=1)), now=noon)
+    False
+    """
+    match cadence.kind:
+        case "off":
+            return False
+        case "per_n_trades":
+            return since.closed_in_tick > 0 and since.closed_since_attempt >= cadence.trades
+        case "daily":
+            return since.closed_since_note > 0 and not _same_day(since.last_attempt_at, now)
+    assert_never(cadence.kind)
+
+
+def _same_day(earlier: datetime | None, now: datetime) -> bool:
+    return earlier is not None and earlier.astimezone(UTC).date() >= now.astimezone(UTC).date()

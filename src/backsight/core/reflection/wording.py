@@ -1,0 +1,89 @@
+"""Evidence in words: the one spelling of its numbers, in lessons and for models."""
+
+from typing import assert_never
+
+from backsight.core.numbers import signed
+from backsight.core.reflection.patterns import Pattern
+from backsight.core.trades.trade import OutcomeUnit
+
+PERCENT = 100.0
+
+
+def bullet_text(pattern: Pattern) -> str:
+    """A pattern as a lesson says it: how far it differs, with its numbers."""
+    return f"{pattern.label}: {_headline(pattern)}"
+
+
+def facts(pattern: Pattern) -> str:
+    """All that a model is told of a pattern, its key first; the numbers in it are those it may use."""
+    parts = [f"[{pattern.key}] {bullet_text(pattern)}", _difference(pattern)]
+    if pattern.measure == "outcome" and pattern.captured is not None and pattern.rest_captured is not None:
+        parts.append(f"{_percent(pattern.captured)} of the best price kept against {_percent(pattern.rest_captured)}")
+    if pattern.hold_seconds is not None and pattern.rest_hold_seconds is not None:
+        parts.append(f"held {duration(pattern.hold_seconds)} against {duration(pattern.rest_hold_seconds)}")
+    return "; ".join(parts)
+
+
+def amount(value: float, unit: OutcomeUnit) -> str:
+    """An outcome with its sign and unit.
+
+    >>> amount(-0.7, "R"), amount(0.0123, "pct"), amount(0.25, "vol")
+    ('-0.70R', '+1.23%', '+0.25 daily ATR')
+    """
+    return f"{_number(value, unit)}{_suffix(unit)}"
+
+
+def duration(seconds: float) -> str:
+    """How long a trade was held, in the unit that reads best.
+
+    >>> duration(2100.0), duration(9000.0), duration(259_200.0)
+    ('35 min', '2.5 h', '3.0 days')
+    """
+    if seconds < 7_200.0:
+        return f"{seconds / 60.0:.0f} min"
+    return f"{seconds / 3_600.0:.1f} h" if seconds < 172_800.0 else f"{seconds / 86_400.0:.1f} days"
+
+
+def _headline(pattern: Pattern) -> str:
+    sample = f"over {pattern.n} trades on {pattern.days} days"
+    if pattern.unit is None:
+        half = "" if pattern.half is None else f" ± {PERCENT * pattern.half:.0f}"
+        kept = f"{PERCENT * pattern.mean:.0f}{half} % of the best price kept {sample}"
+        return f"{kept}, against {_percent(pattern.rest_mean)} elsewhere"
+    half = "" if pattern.half is None else f" ± {_scale(pattern.unit) * pattern.half:.2f}"
+    mean = f"{_number(pattern.mean, pattern.unit)}{half}{_suffix(pattern.unit)}"
+    text = f"{mean} {sample}, against {amount(pattern.rest_mean, pattern.unit)} elsewhere"
+    if pattern.win_rate is None or pattern.rest_win_rate is None:
+        return text
+    return f"{text}; {_percent(pattern.win_rate)} won against {_percent(pattern.rest_win_rate)}"
+
+
+def _difference(pattern: Pattern) -> str:
+    ends = pattern.difference_interval
+    scale = PERCENT if pattern.unit is None else _scale(pattern.unit)
+    digits, suffix = (0, " %") if pattern.unit is None else (2, _suffix(pattern.unit))
+    half = "" if ends is None else f" ± {scale * (ends[1] - ends[0]) / 2.0:.{digits}f}"
+    return f"difference {signed(scale * pattern.difference, digits)}{half}{suffix}"
+
+
+def _number(value: float, unit: OutcomeUnit) -> str:
+    return signed(_scale(unit) * value, 2)
+
+
+def _percent(share: float) -> str:
+    return f"{PERCENT * share:.0f} %"
+
+
+def _scale(unit: OutcomeUnit) -> float:
+    return PERCENT if unit == "pct" else 1.0
+
+
+def _suffix(unit: OutcomeUnit) -> str:
+    match unit:
+        case "R":
+            return "R"
+        case "vol":
+            return " daily ATR"
+        case "pct":
+            return "%"
+    assert_never(unit)
