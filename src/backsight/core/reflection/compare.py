@@ -7,7 +7,7 @@ from datetime import date
 
 import numpy as np
 
-from backsight.core.ids import digest
+from backsight.core.ids import digest, plain
 from backsight.core.reflection.clusters import Floats
 from backsight.core.reflection.patterns import usual_unit
 from backsight.core.reflection.revisions import Comparison, Revision, TaughtTrade
@@ -30,7 +30,7 @@ def compare_lessons(trades: Iterable[TaughtTrade]) -> Comparison:
 
 
 def _order(trade: TaughtTrade) -> tuple[date, str, str]:
-    return trade.day, trade.lessons_hash or "", digest(trade)
+    return trade.day, trade.lessons_hash or "", digest(plain(trade))
 
 
 def _revision(
@@ -82,7 +82,7 @@ def _interval(values: _Dated, base: _Dated) -> tuple[float, float] | None:
     if min(len({day for day, _ in each}) for each in (values, base)) < FEWEST_DAYS:
         return None
     days = _by_day(values, base)
-    drawn = _draws(len(days.counts), seed=int(digest([values, base])[:16], 16))
+    drawn = _draws(len(days.counts), seed=int(digest(plain([values, base]))[:16], 16))
     with np.errstate(all="ignore"):
         means = (drawn @ days.totals) / (drawn @ days.counts)
     apart = means[:, 0] - means[:, 1]
