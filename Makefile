@@ -41,6 +41,7 @@ slow: setup  ## The long statistical tests and soaks
 bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/tick.py
+	$(BIN)/python bench/write.py
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
 

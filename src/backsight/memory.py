@@ -71,6 +71,7 @@ class Memory(Context):
     get_my_deployments = performance.get_my_deployments
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
+    import_trades = trades.import_trades
     list_trades = trades.list_trades
     get_trade = trades.get_trade
     get_trade_reflection = trades.get_trade_reflection

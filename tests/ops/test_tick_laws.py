@@ -596,3 +596,4 @@ def test_backfill_of_an_account_that_never_traded_is_done_once(memory: Memory, c
     Desk(memory, clock).tick(0)
     memory.backfill(deployment=HOME)
     assert memory.backfill(deployment=HOME).replayed
+    assert memory.doctor().healthy

@@ -15,6 +15,7 @@ CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdo
 BARS = str(Path(__file__).with_name("bars.csv"))
 POSITIONS = {"path": str(Path(__file__).with_name("positions.jsonl")), "timezone": "UTC"}
 TRADED = {**POSITIONS, "bars": str(Path(__file__).with_name("positions_bars.jsonl")), "name": "agent é", "mode": "live"}
+TRADES = str(Path(__file__).with_name("trades.csv"))
 LATER = "2026-06-04T09:30:00+00:00"
 
 BAR = {
@@ -147,6 +148,13 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("import_positions", {**POSITIONS, "path": BARS}),
     ("list_trades", {"deployment": "agent é@agent é", "as_of": "2026-06-04T06:00:00Z"}),
     ("recall_memories", {"symbol": "BTC/USDT", "as_of": "2026-06-04T06:00:00Z"}),
+    ("import_trades", {"path": TRADES, "strategy_name": "Fade"}),
+    ("import_trades", {"path": TRADES, "strategy_name": "Fade"}),
+    ("import_trades", {"path": TRADES, "strategy_name": "Fade", "timezone": "Europe/Berlin"}),
+    ("import_trades", {"path": TRADES}),
+    ("import_trades", {"path": TRADES, "strategy_name": "Fade", "deployment": "nothing"}),
+    ("import_trades", {"path": BARS, "strategy_name": "Fade"}),
+    ("import_trades", {"path": "nowhere.csv"}),
     ("open_tick", {**TICK, "symbols": ["XAUUSD", "BTC/USDT:PERP"], "bars": [BAR]}),
     ("open_tick", {**TICK, "at": "2026-06-05T10:00:00Z"}),
     ("close_tick", ENTRY),

@@ -13,8 +13,10 @@ from sqlalchemy import Connection, insert, select
 
 from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
+from backsight.store.experience import DERIVED
 from backsight.store.mapping import METADATA, OWNER, Noun
 from backsight.store.schema import KEPT, NOUNS
+from backsight.store.transaction import insert_all
 from support import raw
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -51,6 +53,20 @@ def test_what_is_written_is_what_is_read(connection: Connection, noun: Noun[Any]
     assert again == value
     assert {n: bits(v) for n, v in noun.to_row(again).items()} == {n: bits(v) for n, v in row.items()}
     assert noun.cells(found._mapping) == noun.cells(row)
+
+
+@pytest.mark.parametrize("noun", [*KEPT, *DERIVED, AUDIT], ids=lambda noun: noun.table.name)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_what_is_written_at_once_is_what_is_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
+    value = data.draw(st.from_type(noun.type))
+    row = noun.to_row(value)
+    with connection.begin_nested() as nested:
+        insert_all(connection, noun.table, [noun.told(value)])
+        found = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
+        nested.rollback()
+    assert noun.from_row(found) == value
+    assert noun.told_cells(noun.told(value)) == noun.cells(row)
 
 
 @pytest.mark.parametrize("table", METADATA.tables.values(), ids=lambda table: table.name)

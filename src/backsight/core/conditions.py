@@ -18,10 +18,12 @@ also has: those are `mood.confidence` and `mood.consecutive_losses`. `hour` and 
 (0 is Monday) are UTC.
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, assert_never, get_args
 
 from backsight.core.context import ContextVector
@@ -226,6 +228,16 @@ def as_json(condition: Condition) -> dict[str, Any]:
 def as_text(condition: Condition) -> str:
     """The condition as canonical JSON text: equal conditions have equal texts."""
     return canonical_json(as_json(condition))
+
+
+@lru_cache(maxsize=1024)
+def from_text(text: str) -> Condition:
+    """The condition that a text spells: `from_text(as_text(condition)) == condition`; read once, as it is asked often.
+
+    >>> from_text('{"regime":"ranging"}')
+    Comparison(field='regime', op='==', value='ranging')
+    """
+    return parse(json.loads(text))
 
 
 def comparisons(condition: Condition) -> tuple[Comparison, ...]:

@@ -5,7 +5,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
-from uuid import UUID, uuid5
+from functools import cache
+from typing import Any
+from uuid import UUID
 
 from backsight.core.instants import format_instant
 
@@ -13,12 +15,14 @@ NAMESPACE = UUID("b5a3c1f0-5e0b-5c1d-9a53-626163736967")
 
 
 def canonical_json(value: object) -> str:
-    """One spelling of a JSON value: sorted keys, no spaces, shortest floats, no NaN.
+    """One spelling of a value as JSON has it: sorted keys, no spaces, shortest floats, no NaN.
+
+    Instants and dataclasses are spelt as `plain` makes them: `canonical_json(value) == canonical_json(plain(value))`.
 
     >>> canonical_json({"b": 1.0, "a": ["é", None]})
     '{"a":["é",null],"b":1.0}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _canonical(value)
 
 
 def plain(value: object) -> object:
@@ -28,17 +32,49 @@ def plain(value: object) -> object:
     >>> plain({"at": datetime(2026, 6, 4, tzinfo=UTC), "tags": ("a",)})
     {'at': '2026-06-04T00:00:00.000000Z', 'tags': ['a']}
     """
-    if isinstance(value, datetime):
-        return format_instant(value)
-    if isinstance(value, date):
-        return value.isoformat()
+    if value is None or isinstance(value, _KNOWN):
+        return value
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
+    opened = _opened(value)
+    return {name: plain(each) for name, each in opened.items()} if isinstance(opened, dict) else opened
+
+
+_KNOWN = (str, int, float)
+"""What JSON has itself, beside nothing."""
+
+
+def _opened(value: object) -> object:
+    """A value without a place in JSON as one that has one: the outermost of it, its parts as they are."""
+    if isinstance(value, datetime):
+        return format_instant(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    return value
+        return {name: getattr(value, name) for name in _names(type(value))}
+    if isinstance(value, date):
+        return value.isoformat()
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+@cache
+def _names(of: type[Any]) -> list[str]:
+    return sorted(field.name for field in fields(of))
+
+
+def _placed(value: object) -> object:
+    opened = _opened(value)
+    if opened is value:
+        raise TypeError(f"{type(value).__name__} has no place in JSON")
+    return opened
+
+
+_canonical = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,  # what is written here has no cycles: it is made of frozen parts
+    default=_placed,
+).encode
 
 
 def digest(value: object) -> str:
@@ -58,4 +94,6 @@ def derive_id(kind: str, *parts: str | int | None) -> str:
     >>> derive_id("x", "a", "bc") == derive_id("x", "ab", "c")
     False
     """
-    return str(uuid5(NAMESPACE, canonical_json([kind, *parts])))
+    named = hashlib.sha1(NAMESPACE.bytes + canonical_json([kind, *parts]).encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(named[16], 16) & 3]  # as `uuid.uuid5` does, without an object on the way
+    return f"{named[:8]}-{named[8:12]}-5{named[13:16]}-{variant}{named[17:20]}-{named[20:32]}"

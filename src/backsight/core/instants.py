@@ -58,7 +58,8 @@ def format_instant(at: datetime) -> str:
     >>> format_instant(datetime(2026, 6, 4, 10, tzinfo=UTC))
     '2026-06-04T10:00:00.000000Z'
     """
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    utc = at if at.tzinfo is UTC else at.astimezone(UTC)
+    return utc.isoformat("T", "microseconds")[:26] + "Z"
 
 
 def days_between(earlier: datetime, later: datetime) -> float:

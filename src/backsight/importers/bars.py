@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from backsight.core.errors import Invalid, NotFound, Refused, Unavailable, did_you_mean, nearest
+from backsight.core.errors import (
+    BacksightError,
+    Invalid,
+    NotFound,
+    Refused,
+    Unavailable,
+    did_you_mean,
+    nearest,
+)
 from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
 
@@ -57,6 +65,7 @@ YEARS = (1700, 9000)
 """Years that are taken for times; far enough from the ends of the calendar that no zone or interval leads out of it."""
 LONGEST_INTERVAL = 366 * 86_400
 LONGEST_SYMBOL = 64
+NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 EPOCH_SMALLEST = 1e8
 """Smaller numbers (before March 1973, as seconds) are years or compact dates, not instants."""
 TRADER_NAMES: Mapping[str, Price | Literal["volume"]] = {
@@ -129,7 +138,7 @@ class BarsRead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """A file being read, so that every refusal names it and the place."""
 
     path: Path
@@ -137,6 +146,11 @@ class _Source:
 
     def wrong(self, number: int, message: str, *, field: str) -> Invalid:
         return Invalid(f"{self.path} {self.unit} {number}: {message}", field=field)
+
+    def placed(self, number: int, error: BacksightError) -> BacksightError:
+        """The same refusal, with the place that it is of."""
+        said = error.message.removeprefix(f"{error.field}: ")
+        return type(error)(f"{self.path} {self.unit} {number}: {said}", field=error.field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +184,11 @@ def read_bars(
     given is the most common distance between bars. Of bars of a day or longer, distances are on the zone's wall clock,
     so that the days of 23 and 25 hours are no gaps.
     """
-    source, zone = _Source(Path(path)), zone_named(timezone)
+    zone = zone_named(timezone)
     if interval_seconds is not None and not 1 <= interval_seconds <= LONGEST_INTERVAL:
         remedy = "give whole seconds, from 1 to those of a year"
         raise Invalid(f"{interval_seconds} is no length of a bar; {remedy}", field="interval_seconds")
-    content = read_bytes(source.path)
-    if content.startswith(b"PAR1") or source.path.suffix.casefold() in (".parquet", ".pq"):
-        source = _Source(source.path, "row")
-        header, cells = _parquet_cells(content, source)
-    else:
-        header, cells = _csv_cells(decode(content, path=source.path), source)
+    source, header, cells = read_table(Path(path))
     columns = _columns(header, source)
     if symbol is None and "symbol" not in columns:
         raise Invalid(f"{source.path} has no column for it; give the symbol of its bars", field="symbol")
@@ -194,7 +203,7 @@ def read_trader_bars(path: str | Path, *, timezone: str | None = None, otherwise
     price the close. Times are in the zone given, else in the one that the file names, `otherwise` where it names none.
     The last bar of a line has an open only: it had not ended, and is among `openings`.
     """
-    source = _Source(Path(path))
+    source = Source(Path(path))
     lines: dict[str, _TraderLine] = {}
     for number, line in json_lines(source.path):
         read = _trader_line(line, timezone=timezone, otherwise=otherwise, number=number, source=source)
@@ -273,10 +282,20 @@ def decode(content: bytes, *, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise _Source(path).wrong(line, message, field="path") from None
+        raise Source(path).wrong(line, message, field="path") from None
     if not text.strip():
         raise _empty(path)
     return text
+
+
+def read_table(path: Path) -> tuple[Source, Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+    """The header of a CSV or Parquet file, and its rows with their numbers; cells of a CSV file are texts."""
+    content = read_bytes(path)
+    if content.startswith(b"PAR1") or path.suffix.casefold() in (".parquet", ".pq"):
+        source = Source(path, "row")
+        return source, *_parquet_cells(content, source)
+    source = Source(path)
+    return source, *_csv_cells(decode(content, path=path), source)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -284,12 +303,12 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
     A key that an object has twice is refused, and so is NaN: JSON has neither.
     """
-    source = _Source(path)
+    source = Source(path)
     for number, text in enumerate(decode(read_bytes(path), path=path).split("\n"), start=1):
         if not text.strip():
             continue
         try:
-            line = json.loads(text, object_pairs_hook=_unrepeated, parse_constant=_no_constant)
+            line = _STRICT.decode(text)
         except (ValueError, RecursionError) as error:
             raise source.wrong(number, f"not JSON ({error}); write one object a line", field="path") from None
         if not isinstance(line, dict):
@@ -332,6 +351,9 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number")
 
 
+_STRICT = json.JSONDecoder(object_pairs_hook=_unrepeated, parse_constant=_no_constant)
+
+
 def _shown(value: object) -> str:
     text = str(value)
     return repr(text if len(text) <= 40 else text[:40] + "…")
@@ -353,7 +375,7 @@ def _read_time(value: object) -> datetime:
 
 def _read_time_text(text: str) -> datetime:
     compact_date = len(text) == 8
-    if re.fullmatch(r"-?[0-9]{1,40}(\.[0-9]{1,40})?", text) and not compact_date:
+    if NUMBER.fullmatch(text) and not compact_date:
         return _from_epoch(Decimal(text))
     try:
         return datetime.fromisoformat(text)
@@ -370,7 +392,7 @@ def _from_epoch(number: Decimal) -> datetime:
     raise ValueError(f"{_shown(number)} is too large for a time since 1970; give one like 2026-06-04T10:00:00Z")
 
 
-def _csv_cells(text: str, source: _Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+def _csv_cells(text: str, source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
     first = next(line for line in text.split("\n") if line.strip())
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
     lines = _csv_lines(reader, source)
@@ -378,7 +400,7 @@ def _csv_cells(text: str, source: _Source) -> tuple[Sequence[str], Iterator[tupl
     return header, _same_length(lines, len(header), source)
 
 
-def _csv_lines(reader: Any, source: _Source) -> Iterator[tuple[int, list[str]]]:
+def _csv_lines(reader: Any, source: Source) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
@@ -388,7 +410,7 @@ def _csv_lines(reader: Any, source: _Source) -> Iterator[tuple[int, list[str]]]:
 
 
 def _same_length(
-    lines: Iterator[tuple[int, list[str]]], length: int, source: _Source
+    lines: Iterator[tuple[int, list[str]]], length: int, source: Source
 ) -> Iterator[tuple[int, Sequence[object]]]:
     for number, cells in lines:
         if len(cells) != length:
@@ -397,7 +419,7 @@ def _same_length(
         yield number, cells
 
 
-def _parquet_cells(content: bytes, source: _Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+def _parquet_cells(content: bytes, source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
@@ -419,7 +441,7 @@ def _python_values(arrow: Any, column: Any) -> list[object]:
     return values
 
 
-def _columns(header: Sequence[str], source: _Source) -> dict[Column, int]:
+def _columns(header: Sequence[str], source: Source) -> dict[Column, int]:
     """Where each column is that bars are made of."""
     names = [re.sub(r"[\s-]+", "_", name.strip().casefold()) for name in header]
     found: dict[Column, int] = {}
@@ -442,7 +464,7 @@ def _rows(
     columns: Mapping[Column, int],
     symbol: str | None,
     zone: tzinfo,
-    source: _Source,
+    source: Source,
 ) -> tuple[list[_Row], int]:
     """The rows of the symbol asked for, or of all; and how many others there were."""
     rows: list[_Row] = []
@@ -462,7 +484,7 @@ def _rows(
     return rows, others.total()
 
 
-def _symbol(named: Mapping[Column, object], *, number: int, source: _Source) -> str:
+def _symbol(named: Mapping[Column, object], *, number: int, source: Source) -> str:
     symbol = named["symbol"]
     if not isinstance(symbol, str) or not symbol.strip():
         raise source.wrong(number, "no symbol; name the symbol in every row", field="symbol")
@@ -472,14 +494,14 @@ def _symbol(named: Mapping[Column, object], *, number: int, source: _Source) -> 
     return symbol.strip()
 
 
-def _time(value: object, *, zone: tzinfo, number: int, source: _Source) -> datetime:
+def _time(value: object, *, zone: tzinfo, number: int, source: Source) -> datetime:
     try:
         return instant_of(value, zone=zone)
     except ValueError as error:
         raise source.wrong(number, str(error), field="time") from None
 
 
-def _row(named: Mapping[Any, object], *, symbol: str, at: datetime, number: int, source: _Source) -> _Row:
+def _row(named: Mapping[Any, object], *, symbol: str, at: datetime, number: int, source: Source) -> _Row:
     open_, high, low, close = (_price(named.get(name), field=name, number=number, source=source) for name in PRICES)
     if high < low:
         raise source.wrong(number, f"{high} is below the low {low}; swap or correct them", field="high")
@@ -490,7 +512,7 @@ def _row(named: Mapping[Any, object], *, symbol: str, at: datetime, number: int,
     return _Row(number, symbol, at, (open_, high, low, close), volume)
 
 
-def _price(value: object, *, field: Price, number: int, source: _Source) -> float:
+def _price(value: object, *, field: Price, number: int, source: Source) -> float:
     price = number_of(value)
     if price is not None and math.isfinite(price):
         return price
@@ -501,7 +523,7 @@ def _price(value: object, *, field: Price, number: int, source: _Source) -> floa
     raise source.wrong(number, f"{_shown(value)} is not a price; correct or leave out the row", field=field)
 
 
-def _volume(value: object, *, number: int, source: _Source) -> float | None:
+def _volume(value: object, *, number: int, source: Source) -> float | None:
     """The volume; None where the cell is empty or NaN, as programs write what they do not know."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -519,7 +541,7 @@ def _assemble(
     *,
     interval_seconds: int | None,
     zone: tzinfo,
-    source: _Source,
+    source: Source,
     other_symbols: int = 0,
     openings: Sequence[Opening] = (),
 ) -> BarsRead:
@@ -560,7 +582,7 @@ def _bar(row: _Row, seconds: int) -> Bar:
     )
 
 
-def _sorted_once(rows: Sequence[_Row], source: _Source) -> list[_Row]:
+def _sorted_once(rows: Sequence[_Row], source: Source) -> list[_Row]:
     kept: list[_Row] = []
     for row in sorted(rows, key=lambda row: row.at):
         if not kept or kept[-1].at != row.at:
@@ -586,7 +608,7 @@ def _distances(instants: Sequence[datetime], zone: tzinfo) -> list[timedelta]:
     return [later - earlier for earlier, later in pairwise(local)]
 
 
-def _infer_interval(instants: Iterable[Sequence[datetime]], *, zone: tzinfo, source: _Source) -> int:
+def _infer_interval(instants: Iterable[Sequence[datetime]], *, zone: tzinfo, source: Source) -> int:
     """The most common distance of neighbours, in seconds; of several equally common ones the shortest."""
     series = list(instants)
     elapsed = [distance for each in series for distance in _distances(each, UTC)]
@@ -617,7 +639,7 @@ def _gaps(instants: Mapping[str, Sequence[datetime]], *, interval: timedelta, zo
 
 
 def _trader_line(
-    line: Mapping[str, Any], *, timezone: str | None, otherwise: str | None, number: int, source: _Source
+    line: Mapping[str, Any], *, timezone: str | None, otherwise: str | None, number: int, source: Source
 ) -> _TraderLine:
     meta = _mapping(line, "Meta Data", number=number, source=source)
     label, series = _series(line, number=number, source=source)
@@ -638,19 +660,19 @@ def _trader_line(
     return _TraderLine(symbol, name, seconds, rows, openings)
 
 
-def _mapping(line: Mapping[str, Any], key: str, *, number: int, source: _Source) -> dict[str, Any]:
+def _mapping(line: Mapping[str, Any], key: str, *, number: int, source: Source) -> dict[str, Any]:
     value = line.get(key)
     if not isinstance(value, dict):
         raise source.wrong(number, f"no object {key!r}; give lines of Meta Data and Time Series", field="path")
     return value
 
 
-def _series(line: Mapping[str, Any], *, number: int, source: _Source) -> tuple[str, dict[str, Any]]:
+def _series(line: Mapping[str, Any], *, number: int, source: Source) -> tuple[str, dict[str, Any]]:
     key = next((key for key in line if key.startswith("Time Series")), "Time Series")
     return key, _mapping(line, key, number=number, source=source)
 
 
-def _meta(meta: Mapping[str, Any], name: str, *, number: int, source: _Source, otherwise: str | None = None) -> str:
+def _meta(meta: Mapping[str, Any], name: str, *, number: int, source: Source, otherwise: str | None = None) -> str:
     value = next((value for key, value in meta.items() if key.endswith(f". {name}")), otherwise)
     if not isinstance(value, str) or not value.strip():
         remedy = "give timezone" if name == "Time Zone" else "name it in every line"
@@ -658,7 +680,7 @@ def _meta(meta: Mapping[str, Any], name: str, *, number: int, source: _Source, o
     return value.strip()
 
 
-def _interval_of(label: str, *, number: int, source: _Source) -> int:
+def _interval_of(label: str, *, number: int, source: Source) -> int:
     minutes = re.fullmatch(r"Time Series \(([1-9][0-9]{0,4})min\)", label)
     if minutes:
         return int(minutes[1]) * 60
@@ -668,7 +690,7 @@ def _interval_of(label: str, *, number: int, source: _Source) -> int:
     raise source.wrong(number, message, field="interval_seconds")
 
 
-def _trader_prices(prices: object, *, stamp: str, number: int, source: _Source) -> dict[str, object]:
+def _trader_prices(prices: object, *, stamp: str, number: int, source: Source) -> dict[str, object]:
     if not isinstance(prices, dict):
         raise source.wrong(number, f"{stamp} has no prices; give an object with buy price, high, low", field="path")
     named: dict[str, object] = {}

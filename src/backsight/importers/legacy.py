@@ -81,6 +81,11 @@ class LegacyTrade:
     reflection: str | None
     tags: tuple[str, ...]
 
+    @property
+    def idempotency_key(self) -> str:
+        """What names it, however often the file is read."""
+        return f"legacy:{self.id}"
+
     def arguments(self) -> dict[str, Any]:
         """What `remember_trade` takes for it; told again, it is the same trade."""
         return {
@@ -98,7 +103,7 @@ class LegacyTrade:
             "confidence": self.confidence,
             "reflection": self.reflection,
             "tags": list(self.tags),
-            "idempotency_key": f"legacy:{self.id}",
+            "idempotency_key": self.idempotency_key,
         }
 
 

@@ -4,14 +4,14 @@ One more trade at the end of the order is learned from what is kept. A trade tha
 that was corrected or taken back: what it concerns is learned again from all episodes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backsight.core.audit import Finding
 from backsight.core.instants import Horizon
-from backsight.core.memory import procedural, semantic
+from backsight.core.memory import semantic
 from backsight.core.memory.affective import (
     CloseVersion,
     EquitySeen,
@@ -22,33 +22,31 @@ from backsight.core.memory.affective import (
     account_rows,
     closed_of,
     mood_from,
-    strategy_row,
+    next_strategy_rows,
     strategy_rows,
 )
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
     Beliefs,
     KeptBelief,
-    KeptDay,
+    KeptCell,
     KeptEvidence,
-    PractisedTrade,
+    Practices,
     cell_of,
-    figures_of,
+    changed_cells,
     holds,
     in_place,
     kept_belief,
-    kept_cell,
-    kept_habits,
     learn_beliefs,
     learn_habits,
     practice_of,
 )
-from backsight.core.memory.procedural import Drifted, Practice, Skill, window_of
+from backsight.core.memory.procedural import Drifted, Kept, Practice, Skill, window_of
 from backsight.core.memory.prospective import MOOD_BEGINS
 from backsight.core.memory.semantic import Belief, Domain, Evidence, Knowledge
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
-from backsight.ops.planning import drop_plans, note_outcomes, plan_for
+from backsight.ops.planning import drop_plans, note_many_outcomes, note_outcomes, plan_for
 from backsight.ops.strategies import deployment_named
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -62,6 +60,9 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 EVERYTHING = Horizon(as_of=FOREVER)
 HISTORY = timedelta(days=1)
 """What is told later than this is history: it teaches, and makes no plans."""
+
+_Skill = tuple[str, Mode, str]
+"""An owner, a mode and a strategy: what habits are of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,36 @@ class Learned:
     """Affective: as it is now."""
     plans: tuple[str, ...]
     """Prospective: the plans that were made of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedMany:
+    """What many closed trades changed in each memory."""
+
+    episodes: int
+    """Episodic: those that they left behind."""
+    evidence: int
+    """Semantic: how often one of them is evidence for or against a belief."""
+    induced: tuple[Belief, ...]
+    retired: tuple[Belief, ...]
+    habits: int
+    """Procedural: how many strategies and symbols they are of, whose habits changed."""
+    moods: int
+    """Affective: how many strategies on accounts they are of, whose moods changed."""
+    plans: tuple[str, ...]
+    """Prospective: the plans that were made of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taught:
+    """What episodes changed in beliefs and habits."""
+
+    evidence: tuple[Evidence, ...]
+    """Those of these episodes."""
+    induced: tuple[Belief, ...]
+    retired: tuple[Belief, ...]
+    practices: Mapping[_Skill, Practices]
+    """Of all trades that were learned on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,30 +162,61 @@ def learn_trades(
     return _learn_again(transaction, taught)
 
 
-def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> None:
-    """Keep the episodes of many closed trades that are not there yet, and learn once from all of them."""
-    placed = _placed(transaction.connection, episodes)
+def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> LearnedMany:
+    """Keep the episodes of many closed trades that are not there yet, and learn from all of them at once.
+
+    Beliefs, habits and moods are then what they would be had the episodes come one by one, in the order in which they
+    became known, those of one instant as they are given. Plans are made once, of what all of them lead to.
+    """
+    connection = transaction.connection
+    lasts = {each: stored_memories.last_place(connection, *each) for each in _modes(episodes)}
+    placed = _placed(connection, episodes, lasts)
     transaction.add_all(stored_memories.EPISODES, placed)
-    _remake(transaction, [_Change(episode=episode) for episode in placed])
+    follow = all(last is None or last < _of_mode(placed, mode)[0].place for (_, mode), last in lasts.items())
+    taught = _learn_next(transaction, placed) if follow else _learn_past(transaction, placed)
+    homes = _homes(connection, placed)
+    return LearnedMany(
+        episodes=len(placed),
+        evidence=len(taught.evidence),
+        induced=taught.induced,
+        retired=taught.retired,
+        habits=len({(episode.mode, episode.strategy_name, episode.symbol) for episode in placed}),
+        moods=len(_series(homes.values())),
+        plans=_told_to_plans(transaction, homes, placed, taught),
+    )
 
 
-def _placed(connection: Connection, episodes: Sequence[Episode]) -> list[Episode]:
-    """New episodes, each numbered among those of its instant."""
-    lasts = {mode: stored_memories.last_place(connection, owner, mode) for owner, mode in _modes(episodes)}
+def _placed(
+    connection: Connection,
+    episodes: Iterable[Episode],
+    lasts: Mapping[tuple[str, Mode], tuple[datetime, int, str] | None],
+) -> list[Episode]:
+    """New episodes in the order in which they teach, each numbered among those of its instant."""
     numbers: dict[tuple[Mode, datetime], int] = {}
     placed: list[Episode] = []
-    for episode in sorted(episodes, key=lambda each: (each.known_at, each.ended_at, each.id)):
-        instant, last = (episode.mode, episode.known_at), lasts[episode.mode]
+    for episode in sorted(episodes, key=lambda each: each.known_at):
+        instant, last = (episode.mode, episode.known_at), lasts[episode.owner_id, episode.mode]
         if instant not in numbers:
             met = last is not None and last[0] >= episode.known_at
             numbers[instant] = stored_memories.next_sequence(connection, episode.owner_id, *instant) if met else 0
-        placed.append(replace(episode, first_known_at=episode.known_at, sequence=numbers[instant]))
+        placed.append(_numbered(episode, numbers[instant]))
         numbers[instant] += 1
     return placed
 
 
+def _numbered(episode: Episode, number: int) -> Episode:
+    """A new episode at its place among those of its instant."""
+    if (episode.first_known_at, episode.sequence) == (episode.known_at, number):
+        return episode
+    return replace(episode, first_known_at=episode.known_at, sequence=number)
+
+
 def _modes(episodes: Iterable[Episode]) -> set[tuple[str, Mode]]:
     return {(episode.owner_id, episode.mode) for episode in episodes}
+
+
+def _of_mode(episodes: Iterable[Episode], mode: Mode) -> list[Episode]:
+    return [episode for episode in episodes if episode.mode == mode]
 
 
 def _kept(transaction: Transaction, episode: Episode) -> tuple[_Change, bool]:
@@ -171,155 +233,228 @@ def _kept(transaction: Transaction, episode: Episode) -> tuple[_Change, bool]:
         transaction.revise(stored_memories.EPISODES, placed)
         return _Change(episode=placed, former=former), False
     last = stored_memories.last_place(connection, owner, episode.mode)
-    number = 0
-    if last is not None and last[0] >= episode.known_at:
-        number = stored_memories.next_sequence(connection, owner, episode.mode, episode.known_at)
-    placed = replace(episode, first_known_at=episode.known_at, sequence=number)
+    (placed,) = _placed(connection, [episode], {(owner, episode.mode): last})
     transaction.add(stored_memories.EPISODES, placed)
     return _Change(episode=placed), last is None or last < placed.place
 
 
 def _learn_one(transaction: Transaction, episode: Episode) -> Learned:
     """Learn one episode that follows all others of its mode."""
-    connection = transaction.connection
-    home = _home(connection, episode)
-    taught = episode.teaching
-    learned = _learn_beliefs(transaction, taught)
-    habits, drifted = _learn_habits(transaction, taught)
-    _learn_mood(transaction, taught, home)
-    return _told(
-        transaction,
-        episode,
-        home,
-        fed=bool(learned.evidence or learned.induced),
-        habits=habits,
-        induced=learned.induced,
-        retired=learned.retired,
-        drifted=drifted,
+    taught = _learn_next(transaction, [episode])
+    return _told(transaction, episode, taught, drifted=taught.practices[_skill(episode)].alarms)
+
+
+def _learn_next(transaction: Transaction, episodes: Sequence[Episode]) -> _Taught:
+    """Learn episodes that follow all others of their modes."""
+    evidence, induced, retired = list[Evidence](), list[Belief](), list[Belief]()
+    for owner, mode in _modes(episodes):
+        learned = _learn_beliefs(transaction, owner, mode, _of_mode(episodes, mode))
+        evidence += learned.evidence
+        induced += learned.induced
+        retired += learned.retired
+    practices = {skill: _learn_habits(transaction, skill, own) for skill, own in _by_skill(episodes).items()}
+    homes = _homes(transaction.connection, episodes)
+    series: dict[tuple[str, str], list[Episode]] = {}
+    for episode in episodes:
+        home = homes[episode.deployment_id]
+        series.setdefault((home.account_id, home.strategy_name), []).append(episode)
+    for own in series.values():
+        _learn_moods(transaction, homes[own[0].deployment_id], own)
+    return _Taught(
+        evidence=_evidence_of(episodes, evidence),
+        induced=tuple(induced),
+        retired=tuple(retired),
+        practices=practices,
     )
 
 
-def _told(
-    transaction: Transaction,
-    episode: Episode,
-    home: Deployment,
-    *,
-    fed: bool,
-    habits: int,
-    induced: tuple[Belief, ...],
-    retired: tuple[Belief, ...],
-    drifted: tuple[Drifted, ...],
-) -> Learned:
-    """What was learned from an episode, with the plans that follow from it; `fed` where it may be evidence."""
+def _learn_past(transaction: Transaction, episodes: Sequence[Episode]) -> _Taught:
+    """Learn all again that some episodes concern, whose place is before others or which were corrected."""
+    connection, evidence = transaction.connection, list[KeptEvidence]()
+    modes = _modes(episodes)
+    before = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
+    for owner, mode in modes:
+        evidence += remake_beliefs(transaction, owner, mode).evidence
+    after = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
+    practices = {skill: remake_habits(transaction, *skill) for skill in _by_skill(episodes)}
+    for home in _series(_homes(connection, episodes).values()):
+        remake_strategy_moods(transaction, home)
+    return _Taught(
+        evidence=_evidence_of(episodes, (each.evidence for each in evidence)),
+        induced=tuple(each.standing.belief for name, each in after.items() if name not in before),
+        retired=tuple(each.standing.belief for each in after.values() if _newly_retired(each, before)),
+        practices=practices,
+    )
+
+
+def _evidence_of(episodes: Iterable[Episode], evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence that some episodes are."""
+    named = {episode.id for episode in episodes}
+    return tuple(each for each in evidence if each.episode_id in named)
+
+
+def _homes(connection: Connection, episodes: Iterable[Episode]) -> dict[str, Deployment]:
+    """The deployments of episodes, by id."""
+    one_each = {episode.deployment_id: episode for episode in episodes}
+    return {name: _home(connection, episode) for name, episode in one_each.items()}
+
+
+def _series(homes: Iterable[Deployment]) -> list[Deployment]:
+    """One deployment of each strategy on an account: deployments of both share a series of moods."""
+    return list({(home.account_id, home.strategy_name): home for home in homes}.values())
+
+
+def _told(transaction: Transaction, episode: Episode, taught: _Taught, *, drifted: tuple[Drifted, ...]) -> Learned:
+    """What was learned from an episode, with the plans that follow from it."""
     connection = transaction.connection
-    told = stored.fed_by(connection, episode.owner_id, episode.id) if fed else []
+    home = _home(connection, episode)
+    is_evidence = any(each.episode_id == episode.id for each in taught.evidence)
+    fed = stored.fed_by(connection, episode.owner_id, episode.id) if is_evidence else []
     now = max(episode.known_at, episode.recorded_at)
     mood = mood_at(connection, home, now)
     note_outcomes(transaction, home, episode, recorded_at=episode.recorded_at)
-    drop_plans(transaction, home.owner_id, [belief.id for belief in retired], now=now)
+    drop_plans(transaction, home.owner_id, [belief.id for belief in taught.retired], now=now)
     plans: tuple[str, ...] = ()
     if now - episode.known_at <= HISTORY:
-        plans = plan_for(transaction, home, [held for _, held in told], mood, now=now)
+        plans = plan_for(transaction, home, [held for _, held in fed], mood, now=now)
+    habits = taught.practices[_skill(episode)].habits
     return Learned(
         episode_id=episode.id,
-        evidence=tuple(_change(each.evidence, held) for each, held in told),
-        induced=induced,
-        retired=retired,
-        habits=habits,
+        evidence=tuple(_change(each.evidence, held) for each, held in fed),
+        induced=taught.induced,
+        retired=taught.retired,
+        habits=next((each.habits.n for each in habits if each.symbol == episode.symbol), 0),
         drifted=drifted,
         mood=mood,
         plans=plans,
     )
 
 
-def _learn_beliefs(transaction: Transaction, episode: Episode) -> semantic.Learned:
-    """Bring cells, evidence and beliefs to where one more episode leads."""
+def _told_to_plans(
+    transaction: Transaction, homes: Mapping[str, Deployment], episodes: Sequence[Episode], taught: _Taught
+) -> tuple[str, ...]:
+    """Tell plans what many episodes bring, and make those that follow from what is no history; which are new."""
+    if not episodes:
+        return ()
+    connection, owner = transaction.connection, episodes[0].owner_id
+    now = max(max(episode.known_at, episode.recorded_at) for episode in episodes)
+    note_many_outcomes(transaction, homes, episodes)
+    drop_plans(transaction, owner, [belief.id for belief in taught.retired], now=now)
+    recent = {episode.id: episode.deployment_id for episode in episodes if now - episode.known_at <= HISTORY}
+    fed: dict[str, set[str]] = {deployment_id: set() for deployment_id in recent.values()}
+    for each in taught.evidence:
+        if each.episode_id in recent:
+            fed[recent[each.episode_id]].add(each.belief_id)
+    made: list[str] = []
+    for deployment_id, beliefs in fed.items():
+        home = homes[deployment_id]
+        held = (stored.belief(connection, owner, belief_id) for belief_id in sorted(beliefs))
+        mood = mood_at(connection, home, now)
+        made += plan_for(transaction, home, [each for each in held if each is not None], mood, now=now)
+    return tuple(made)
+
+
+def _learn_beliefs(transaction: Transaction, owner: str, mode: Mode, episodes: Sequence[Episode]) -> semantic.Learned:
+    """Bring cells, evidence and beliefs to where more episodes lead; the founding evidence is among what is said."""
     connection = transaction.connection
-    owner, mode, domains = episode.owner_id, episode.mode, semantic.cells_of(episode)
-    before = _knowledge(connection, episode, domains)
-    retired = stored.retirements(connection, owner, Horizon(as_of=episode.known_at)) if before.standings else {}
-    learned = semantic.learn_all((episode,), knowledge=before, holds=holds, retirements=retired)
-    after, day = learned.knowledge, semantic.day_of(episode)
-    transaction.derive(stored.CELLS, [kept_cell(d, after.cells[d], owner_id=owner, mode=mode) for d in domains])
-    transaction.derive(
-        stored.DAYS,
-        [
-            KeptDay(owner_id=owner, mode=mode, domain=d.text(), day=day.isoformat(), count=after.cells[d].days[day])
-            for d in domains
-        ],
-    )
-    changed = [standing for name, standing in after.standings.items() if standing is not before.standings.get(name)]
-    transaction.derive(stored.BELIEFS, map(kept_belief, changed))
+    before = _knowledge(connection, owner, mode, episodes)
+    retired = stored.retirements(connection, owner, EVERYTHING)
+    learned = semantic.learn_all(in_place(episodes), knowledge=before, holds=holds, retirements=retired)
+    after = learned.knowledge
+    changed = changed_cells(before, after)
+    transaction.derive(stored.CELLS, changed.cells)
+    transaction.derive(stored.DAYS, changed.days)
+    transaction.derive_new(stored.DAYS, changed.new_days)
+    fed = [standing for name, standing in after.standings.items() if standing is not before.standings.get(name)]
+    transaction.derive(stored.BELIEFS, map(kept_belief, fed))
     evidence = list(learned.evidence)
     for belief in learned.induced:
-        of_strategy = stored_memories.trades_taught(connection, owner, mode=mode, strategy_name=belief.domain.strategy)
-        evidence += semantic.founding_evidence(after.standings[belief.id], in_place(of_strategy))
-    transaction.derive(stored.EVIDENCE, [KeptEvidence(owner_id=owner, evidence=each) for each in evidence])
-    return learned
+        standing = after.standings[belief.id]
+        evidence += semantic.founding_evidence(standing, in_place(stored.founders(connection, standing)))
+    transaction.derive_new(stored.EVIDENCE, [KeptEvidence(owner_id=owner, evidence=each) for each in evidence])
+    return replace(learned, evidence=tuple(evidence))
 
 
-def _knowledge(connection: Connection, episode: Episode, domains: Sequence[Domain]) -> Knowledge:
-    """What is known, as far as one more episode needs it."""
-    owner, mode = episode.owner_id, episode.mode
-    texts = {domain.text(): domain for domain in domains}
-    rows = stored.cells(connection, owner, mode, list(texts))
-    days = stored.days(connection, owner, mode, list(texts), day=semantic.day_of(episode).isoformat())
-    looked_at = [text for text, row in rows.items() if texts[text].width and semantic.is_look(row.tally.n + 1)]
-    seen: dict[int, int] = {}
+def _knowledge(connection: Connection, owner: str, mode: Mode, episodes: Sequence[Episode]) -> Knowledge:
+    """What is known, as far as more episodes need it."""
+    met = {domain.text(): (domain, n) for domain, n in semantic.cells_met(episodes).items()}
+    rows = stored.cells(connection, owner, mode, list(met))
+    on = sorted({semantic.day_of(episode).isoformat() for episode in episodes})
+    days = stored.days(connection, owner, mode, list(rows), between=(on[0], on[-1]))
+    looked_at = [text for text, (domain, n) in met.items() if domain.width and _is_looked_at(rows.get(text), n)]
     if looked_at:
-        seen = stored.cells_seen(connection, owner, mode)
-        whole = [domains[0].text(), *looked_at]
-        days |= stored.days(connection, owner, mode, whole)
-    held = stored.beliefs_about(connection, owner, mode, episode.strategy_name)
+        strategies = {Domain(strategy=met[text][0].strategy).text() for text in looked_at}
+        days |= stored.days(connection, owner, mode, [text for text in (*strategies, *looked_at) if text in rows])
+    spoken = _spoken_of(connection, owner, mode, episodes)
     return Knowledge(
         owner_id=owner,
         mode=mode,
-        cells={texts[text]: cell_of(row, days[text]) for text, row in rows.items()},
-        seen=seen,
-        standings={each.standing.belief.id: each.standing for each in held},
+        cells={met[text][0]: cell_of(row, days[text]) for text, row in rows.items()},
+        seen=stored.cells_seen(connection, owner, mode) if looked_at else {},
+        standings={each.standing.belief.id: each.standing for each in spoken},
     )
 
 
-def _learn_habits(transaction: Transaction, episode: Episode) -> tuple[int, tuple[Drifted, ...]]:
-    """Bring habits to where one more episode leads; how many trades they rest on, and the alarms."""
-    connection = transaction.connection
-    owner, mode, trade = episode.owner_id, episode.mode, figures_of(episode)
-    strategy, symbol = trade.strategy_name, trade.symbol
-    record = stored.record_of(connection, owner, mode, strategy)
-    practice = _practice(connection, owner, mode, strategy, symbol)
-    symbols = {} if practice is None else {symbol: practice}
-    learned = procedural.learn(Skill(strategy_name=strategy, record=record, symbols=symbols), trade)
-    kept = kept_habits(learned.skill.symbols[symbol], trade, owner_id=owner, mode=mode)
-    practised = PractisedTrade(owner_id=owner, mode=mode, sequence=episode.sequence, trade=trade, earlier=record)
-    transaction.derive(stored.PRACTISED, [practised])
-    transaction.derive(stored.HABITS, [kept])
-    return kept.habits.n, learned.alarms
+def _spoken_of(connection: Connection, owner: str, mode: Mode, episodes: Sequence[Episode]) -> list[KeptBelief]:
+    """The beliefs that may speak of some episodes."""
+    if len(episodes) == 1:
+        return stored.beliefs_about_one(connection, episodes[0])
+    strategies = sorted({episode.strategy_name for episode in episodes})
+    return [each for strategy in strategies for each in stored.beliefs_about(connection, owner, mode, strategy)]
 
 
-def _practice(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> Practice | None:
-    """How a strategy is traded in a symbol, as far as one more trade needs it."""
-    held = stored.habits_of(connection, owner, mode, strategy, symbol)
+def _is_looked_at(row: KeptCell | None, more: int) -> bool:
+    return semantic.is_looked_at(0 if row is None else row.tally.n, more=more)
+
+
+def _learn_habits(transaction: Transaction, named: _Skill, episodes: Sequence[Episode]) -> Practices:
+    """Bring the habits of a strategy to where more of its episodes lead."""
+    connection, (owner, mode, strategy) = transaction.connection, named
+    read = _practice if len(episodes) == 1 else _whole_practice
+    symbols = {symbol: read(connection, named, symbol) for symbol in sorted({each.symbol for each in episodes})}
+    skill = Skill(
+        strategy_name=strategy,
+        record=stored.record_of(connection, owner, mode, strategy),
+        symbols={symbol: practice for symbol, practice in symbols.items() if practice is not None},
+    )
+    made = learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy, skill=skill)
+    transaction.derive_new(stored.PRACTISED, made.trades)
+    transaction.derive(stored.HABITS, made.habits)
+    return made
+
+
+def _practice(connection: Connection, named: _Skill, symbol: str) -> Practice | None:
+    """How a strategy is traded in a symbol, as far as one more trade needs it: its window, and the record before."""
+    held = stored.habits_of(connection, *named, symbol)
     if held is None:
         return None
-    recent = stored.practised(connection, owner, mode, strategy, symbol)
-    back = min(len(recent), window_of(held.habits.stability) - 1) - 1
-    earlier = stored.earlier(connection, owner, mode, strategy, symbol, back=max(0, back))
-    return practice_of(held, recent, earlier)
+    recent = stored.practised(connection, *named, symbol, most=window_of(held.habits.stability) - 1)
+    earlier = stored.earlier(connection, *named, symbol, back=len(recent) - 1)
+    return practice_of(held, [Kept(trade=each, earlier=earlier) for each in recent])
 
 
-def _learn_mood(transaction: Transaction, episode: Episode, home: Deployment) -> None:
-    """Add the row that one more close makes; where later ones are there already, make all of them again."""
-    close = closed_of(episode)
-    if close is None:
+def _whole_practice(connection: Connection, named: _Skill, symbol: str) -> Practice | None:
+    """How a strategy is traded in a symbol, with all that is kept of it."""
+    held = stored.habits_of(connection, *named, symbol)
+    if held is None:
+        return None
+    recent = stored.practised_with_records(connection, *named, symbol)
+    return practice_of(held, [Kept(trade=each.trade, earlier=each.earlier) for each in recent])
+
+
+def _learn_moods(transaction: Transaction, home: Deployment, episodes: Iterable[Episode]) -> None:
+    """Add the rows that more closes make; where later ones are there already, make all of them again."""
+    closes = [close for episode in in_place(episodes) if (close := closed_of(episode)) is not None]
+    if not closes:
         return
+    named = {"owner_id": home.owner_id, "account_id": home.account_id, "strategy_name": home.strategy_name}
     last = stored.mood_row(transaction.connection, home.owner_id, home.account_id, home.strategy_name, FOREVER)
-    if last is not None and last.order > (close.known_at, close.sequence, close.id):
+    if last is not None and last.order > (closes[0].known_at, closes[0].sequence, closes[0].id):
         remake_strategy_moods(transaction, home)
         return
-    row = strategy_row(
-        last, close, owner_id=home.owner_id, account_id=home.account_id, strategy_name=home.strategy_name
-    )
-    transaction.derive(stored.MOODS, [row])
+    rows = next_strategy_rows(last, closes, **named)
+    transaction.derive(stored.MOODS, rows[: -len(closes)])
+    transaction.derive_new(stored.MOODS, rows[-len(closes) :])
 
 
 def see_equity(
@@ -327,14 +462,14 @@ def see_equity(
 ) -> None:
     """Add the row that one more look at an account makes, and the plans that a deep drawdown calls for.
 
-    Where later rows are there already, all of them are made again.
+    Where it was seen before, or later rows are there already, all of them are made again.
     """
     last = stored.mood_row(transaction.connection, owner, account_id, "", FOREVER)
-    if last is not None and last.order > (fact.known_at, fact.sequence, fact.id):
+    if last is not None and last.order >= (fact.known_at, fact.sequence, fact.id):
         remake_account_moods(transaction, owner, account_id)
         return
     row = account_row(last, fact, owner_id=owner, account_id=account_id)
-    transaction.derive(stored.MOODS, [row])
+    transaction.derive_new(stored.MOODS, [row])
     now = max(fact.known_at, recorded_at)
     if (row.drawdown_state or 0.0) >= MOOD_BEGINS and now - fact.known_at <= HISTORY:
         for home in stored_strategies.deployments_of(transaction.connection, owner, account_id):
@@ -346,50 +481,23 @@ def remake_account_moods(transaction: Transaction, owner: str, account_id: str) 
     connection = transaction.connection
     facts = stored_state.worth_of(connection, owner, EVERYTHING, account_id)
     stored.clear(connection, stored.MOODS, owner, account_id=account_id, strategy_name="")
-    transaction.derive(stored.MOODS, account_rows(facts, owner_id=owner, account_id=account_id))
+    transaction.derive_new(stored.MOODS, account_rows(facts, owner_id=owner, account_id=account_id))
 
 
 def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[Learned, ...]:
-    """Learn all again that some episodes concern."""
-    connection = transaction.connection
-    modes = _modes(change.episode for change in changes)
-    before = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
-    drifted = _remake(transaction, changes)
-    after = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
-    homes = {change.episode.id: _home(connection, change.episode) for change in changes}
-    induced = tuple(each.standing.belief for name, each in after.items() if name not in before)
-    retired = tuple(each.standing.belief for each in after.values() if _newly_retired(each, before))
+    """Learn all again that some changes concern."""
+    taught = _learn_past(transaction, [change.episode for change in changes])
     return tuple(
-        _told(
-            transaction,
-            change.episode,
-            homes[change.episode.id],
-            fed=True,
-            habits=_practised(connection, change.episode),
-            induced=induced,
-            retired=retired,
-            drifted=tuple(
-                each
-                for each in drifted[change.episode.strategy_name]
-                if each.symbol == change.episode.symbol and each.alarm.at == change.episode.first_known_at
-            ),
-        )
+        _told(transaction, change.episode, taught, drifted=_drifted_at(change.episode, taught))
         for change in changes
         if not change.gone
     )
 
 
-def _remake(transaction: Transaction, changes: Sequence[_Change]) -> dict[str, tuple[Drifted, ...]]:
-    """Make beliefs, habits and moods again that some episodes concern; the alarms of each strategy."""
-    for owner, mode in _modes(change.episode for change in changes):
-        remake_beliefs(transaction, owner, mode)
-    skills = {_skill(change.episode) for change in changes}
-    drifted = {strategy: remake_habits(transaction, owner, mode, strategy) for owner, mode, strategy in skills}
-    deployments = {change.episode.deployment_id: change.episode for change in changes}
-    homes = [_home(transaction.connection, episode) for episode in deployments.values()]
-    for home in {(each.account_id, each.strategy_name): each for each in homes}.values():
-        remake_strategy_moods(transaction, home)
-    return drifted
+def _drifted_at(episode: Episode, taught: _Taught) -> tuple[Drifted, ...]:
+    """The alarms of an episode's symbol that are of the instant at which it became known."""
+    alarms = taught.practices[_skill(episode)].alarms
+    return tuple(each for each in alarms if each.symbol == episode.symbol and each.alarm.at == episode.first_known_at)
 
 
 def beliefs_at(
@@ -411,29 +519,30 @@ def beliefs_at(
     )
 
 
-def remake_beliefs(transaction: Transaction, owner: str, mode: Mode) -> None:
+def remake_beliefs(transaction: Transaction, owner: str, mode: Mode) -> Beliefs:
     """Learn the beliefs of a mode again from all episodes."""
     connection = transaction.connection
     made = beliefs_at(connection, owner, mode, EVERYTHING)
     stored.clear_evidence(connection, owner, mode)
     for noun in (stored.BELIEFS, stored.CELLS, stored.DAYS):
         stored.clear(connection, noun, owner, mode=mode)
-    transaction.derive(stored.BELIEFS, made.beliefs)
-    transaction.derive(stored.EVIDENCE, made.evidence)
-    transaction.derive(stored.CELLS, made.cells)
-    transaction.derive(stored.DAYS, made.days)
+    transaction.derive_new(stored.BELIEFS, made.beliefs)
+    transaction.derive_new(stored.EVIDENCE, made.evidence)
+    transaction.derive_new(stored.CELLS, made.cells)
+    transaction.derive_new(stored.DAYS, made.days)
+    return made
 
 
-def remake_habits(transaction: Transaction, owner: str, mode: Mode, strategy: str) -> tuple[Drifted, ...]:
-    """Learn the habits of a strategy again from all episodes; the alarms there ever were."""
+def remake_habits(transaction: Transaction, owner: str, mode: Mode, strategy: str) -> Practices:
+    """Learn the habits of a strategy again from all episodes, with all alarms there ever were."""
     connection = transaction.connection
     episodes = stored_memories.trades_taught(connection, owner, mode=mode, strategy_name=strategy)
     made = learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy)
     for noun in (stored.PRACTISED, stored.HABITS):
         stored.clear(connection, noun, owner, mode=mode, strategy_name=strategy)
-    transaction.derive(stored.PRACTISED, made.trades)
-    transaction.derive(stored.HABITS, made.habits)
-    return made.alarms
+    transaction.derive_new(stored.PRACTISED, made.trades)
+    transaction.derive_new(stored.HABITS, made.habits)
+    return made
 
 
 def remake_strategy_moods(transaction: Transaction, home: Deployment) -> None:
@@ -441,7 +550,7 @@ def remake_strategy_moods(transaction: Transaction, home: Deployment) -> None:
     connection = transaction.connection
     rows = strategy_moods(connection, home)
     stored.clear(connection, stored.MOODS, home.owner_id, account_id=home.account_id, strategy_name=home.strategy_name)
-    transaction.derive(stored.MOODS, rows)
+    transaction.derive_new(stored.MOODS, rows)
 
 
 def strategy_moods(connection: Connection, home: Deployment, *, seen_at: datetime | None = None) -> list[MoodRow]:
@@ -544,7 +653,7 @@ def remake(transaction: Transaction, owner: str) -> None:
     """Make every derived row of an owner again from facts."""
     for noun, values in derived(transaction.connection, owner).items():
         stored.clear(transaction.connection, noun, owner)
-        transaction.derive(noun, values)
+        transaction.derive_new(noun, values)
 
 
 def _home(connection: Connection, episode: Episode) -> Deployment:
@@ -565,13 +674,15 @@ def _change(evidence: Evidence, held: KeptBelief) -> BeliefChange:
     )
 
 
-def _practised(connection: Connection, episode: Episode) -> int:
-    held = stored.habits_of(connection, episode.owner_id, episode.mode, episode.strategy_name, episode.symbol)
-    return 0 if held is None else held.habits.n
-
-
-def _skill(episode: Episode) -> tuple[str, Mode, str]:
+def _skill(episode: Episode) -> _Skill:
     return episode.owner_id, episode.mode, episode.strategy_name
+
+
+def _by_skill(episodes: Iterable[Episode]) -> dict[_Skill, list[Episode]]:
+    found: dict[_Skill, list[Episode]] = {}
+    for episode in episodes:
+        found.setdefault(_skill(episode), []).append(episode)
+    return found
 
 
 def _by_id(beliefs: Iterable[KeptBelief]) -> dict[str, KeptBelief]:

@@ -1,13 +1,12 @@
 """Older memories: what a database of the three-layer scheme tells, brought over."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from backsight.core.errors import Invalid
-from backsight.core.ids import derive_id
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.semantic import Belief, Domain, seed_belief
-from backsight.core.trades.trade import Trade
 from backsight.importers.legacy import PATTERNS, TRADES, LegacyBelief, LegacyReport, LegacyTrade, Remark, read_legacy
 from backsight.ops.arguments import Key, Name
 from backsight.ops.beliefs import state_belief
@@ -15,7 +14,7 @@ from backsight.ops.context import Context
 from backsight.ops.experience import learn_many
 from backsight.ops.operation import command
 from backsight.ops.strategies import manual_deployment
-from backsight.ops.trades import Note, TradeTold
+from backsight.ops.trades import TradeTold, keyed_trade_id, trade_told
 from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
 
@@ -45,35 +44,54 @@ def migrate_legacy(
     in the report with the reason.
     """
     read = read_legacy(path, timezone=timezone)
-    left_out = list(read.report.left_out)
+    left_out, request_digest = list(read.report.left_out), ctx.request_digest
     with ctx.writing() as transaction:
-        found = [_trade(transaction, ctx, trade, left_out) for trade in read.trades]
-        trades = list({trade.id: trade for trade in found if trade is not None}.values())
+        told = _unknown(transaction, ctx, read.trades)
+        sound = [(trade, made) for trade in told if (made := _sound(ctx, trade, left_out)) is not None]
+        homes = {name: manual_deployment(transaction, ctx, name) for name in _strategies(trade for trade, _ in sound)}
+        trades = [
+            made.trade(
+                homes[trade.strategy_name],
+                _trade_id(ctx, trade),
+                equity=None,
+                request_digest=request_digest,
+                now=ctx.now,
+            )
+            for trade, made in sound
+        ]
         transaction.add_all(stored.TRADES, trades)
         learn_many(transaction, [episode_of_trade(trade) for trade in trades])
         named: dict[str, str] = {}
         stated = [_belief(transaction, ctx, belief, left_out, named) for belief in read.beliefs]
     unfit = len(left_out) - len(read.report.left_out)
-    refused = sum(remark.table == TRADES for remark in left_out[len(read.report.left_out) :])
     return Migrated(
         trades=len(trades),
         beliefs=stated.count(False),
-        known_trades=len(found) - len(trades) - refused,
+        known_trades=len(read.trades) - len(told),
         known_beliefs=stated.count(True),
         report=replace(read.report, left_out=tuple(left_out)) if unfit else read.report,
     )
 
 
-def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: list[Remark]) -> Trade | None:
-    """A trade that is not there yet, if it makes sense."""
-    trade_id = derive_id("trade", ctx.owner, "key", told.arguments()["idempotency_key"])
-    if stored.trade(transaction.connection, ctx.owner, trade_id) is not None:
-        return None
-    note = Note(
-        market_context=told.market_context, confidence=told.confidence, reflection=told.reflection, tags=told.tags
-    )
+def _unknown(transaction: Transaction, ctx: Context, told: Sequence[LegacyTrade]) -> list[LegacyTrade]:
+    """The trades that no earlier migration brought."""
+    known = stored.digests(transaction.connection, ctx.owner, [_trade_id(ctx, trade) for trade in told])
+    return [trade for trade in told if _trade_id(ctx, trade) not in known]
+
+
+def _trade_id(ctx: Context, told: LegacyTrade) -> str:
+    return keyed_trade_id(ctx.owner, told.idempotency_key)
+
+
+def _strategies(trades: Iterable[LegacyTrade]) -> list[str]:
+    """The strategies of trades, in the order of their first ones."""
+    return list(dict.fromkeys(trade.strategy_name for trade in trades))
+
+
+def _sound(ctx: Context, told: LegacyTrade, left_out: list[Remark]) -> TradeTold | None:
+    """The trade, if it makes sense; else why it is left out."""
     try:
-        sound = TradeTold(
+        return trade_told(
             symbol=told.symbol,
             direction=told.direction,
             entry_price=told.entry_price,
@@ -83,12 +101,15 @@ def _trade(transaction: Transaction, ctx: Context, told: LegacyTrade, left_out: 
             context=told.context,
             opened_at=told.opened_at,
             closed_at=told.closed_at,
-            note=note,
-        ).checked(now=ctx.now)
+            market_context=told.market_context,
+            confidence=told.confidence,
+            reflection=told.reflection,
+            tags=told.tags,
+            now=ctx.now,
+        )
     except Invalid as unfit:
         left_out.append(Remark(table=TRADES, row=told.id, reason=str(unfit)))
         return None
-    return sound.trade(ctx, manual_deployment(transaction, ctx, told.strategy_name), trade_id)
 
 
 def _belief(

@@ -22,12 +22,14 @@ from backsight.core.memory.prospective import (
     event_of,
     holding_of,
     in_scope,
+    is_of_mood,
     joined,
     kept,
     numbered,
     plan_at,
     plan_from_belief,
     plan_from_mood,
+    plans_at,
     read_plan,
 )
 from backsight.core.strategies import Deployment
@@ -52,17 +54,15 @@ class Looked:
 def open_plans(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[list[Plan], list[PlanEvent]]:
     """The plans that bear on a deployment and are not over, with what became of them so far."""
     rows = stored.unended(connection, home.owner_id, horizon)
-    plans = [read_plan(row) for row in rows]
-    here = [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
-    events = stored.events_of(connection, home.owner_id, horizon, [plan.id for plan in here])
-    return [plan_at(plan, events) for plan in here], events
+    here = [row for row in rows if in_scope(row, deployment_id=home.id, strategy_name=home.strategy_name)]
+    events = stored.events_of(connection, home.owner_id, horizon, [row.id for row in here])
+    return plans_at(here, events), events
 
 
 def every_open_plan(connection: Connection, owner: str, horizon: Horizon) -> list[Plan]:
     """All plans of an owner that are not over."""
     rows = stored.unended(connection, owner, horizon)
-    events = stored.events_of(connection, owner, horizon, [row.id for row in rows])
-    return [plan_at(read_plan(row), events) for row in rows]
+    return plans_at(rows, stored.events_of(connection, owner, horizon, [row.id for row in rows]))
 
 
 def plans_held(
@@ -127,13 +127,12 @@ def plan_for(
     """Make the plans that beliefs and the mood of a deployment call for, where none bars them."""
     connection = transaction.connection
     credible = [each for each in beliefs if each.posterior.credibility >= BELIEF_CREDIBILITY]
-    if not credible and mood.drawdown_state < MOOD_BEGINS:
+    low = mood.drawdown_state >= MOOD_BEGINS
+    if not credible and not low:
         return ()
-    ever = _ever(connection, home, now)
-    bars = [plan for plan in ever if plan.status != "expired" and (plan.expires_at is None or now < plan.expires_at)]
-    made: list[Plan] = []
-    for each in credible:
-        plan = plan_from_belief(
+    bars = _with_sources(connection, home, now)
+    made: list[Plan | None] = [
+        plan_from_belief(
             each.standing.belief,
             credibility=each.posterior.credibility,
             n=each.posterior.n,
@@ -141,23 +140,31 @@ def plan_for(
             deployment_id=home.id,
             existing=bars,
         )
-        made += [] if plan is None else [plan]
-    felt = [plan for plan in bars if plan.status == "active" or not _recovered(connection, home, plan)]
-    of_mood = plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=felt)
-    made += [] if of_mood is None else [of_mood]
-    new = [plan for plan in made if stored.plan(connection, home.owner_id, plan.id) is None]
+        for each in credible
+    ]
+    if low:
+        felt = _felt(connection, home, bars, now)
+        made.append(plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=felt))
+    new = [each for each in made if each is not None and stored.plan(connection, home.owner_id, each.id) is None]
     for plan in new:
         transaction.add(stored.PLANS, kept(plan))
     return tuple(plan.id for plan in new)
 
 
-def _ever(connection: Connection, home: Deployment, now: datetime) -> list[Plan]:
-    """All plans that ever bore on a deployment, as they stand."""
-    horizon = Horizon(as_of=now)
-    rows = stored.plans(connection, home.owner_id, horizon)
-    events = stored.events_of(connection, home.owner_id, horizon, [row.id for row in rows])
-    plans = (plan_at(read_plan(row), events) for row in rows)
-    return [plan for plan in plans if in_scope(plan, deployment_id=home.id, strategy_name=home.strategy_name)]
+def _with_sources(connection: Connection, home: Deployment, now: datetime) -> list[Plan]:
+    """The plans of a deployment that were made of a memory and have not expired: they may bar others of the same."""
+    found = stored.unexpired(
+        connection, home.owner_id, deployment_id=home.id, strategy_name=home.strategy_name, now=now
+    )
+    return [read_plan(row) for row in found if row.sources]
+
+
+def _felt(connection: Connection, home: Deployment, plans: Iterable[Plan], now: datetime) -> list[Plan]:
+    """The plans from a deployment's mood that are still at work, or were put away before the account recovered."""
+    own = [plan for plan in plans if is_of_mood(plan, home.id)]
+    events = stored.events_of(connection, home.owner_id, Horizon(as_of=now), [plan.id for plan in own])
+    standing = [plan_at(plan, events) for plan in own]
+    return [plan for plan in standing if plan.status == "active" or not _recovered(connection, home, plan)]
 
 
 def _recovered(connection: Connection, home: Deployment, plan: Plan) -> bool:
@@ -202,3 +209,13 @@ def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, 
             followed=episode.kind == "call" if skipped else None,
         )
         transaction.add(stored.PLAN_EVENTS, numbered(event, sequence=len(told), deployment_id=home.id))
+
+
+def note_many_outcomes(transaction: Transaction, homes: Mapping[str, Deployment], episodes: Sequence[Episode]) -> None:
+    """Tell plans how many trades ended; `homes` are their deployments, by id."""
+    if not episodes:
+        return
+    first = stored.first_known(transaction.connection, episodes[0].owner_id)
+    for episode in episodes:
+        if first is not None and episode.opened_at is not None and episode.opened_at >= first:
+            note_outcomes(transaction, homes[episode.deployment_id], episode, recorded_at=episode.recorded_at)

@@ -1,13 +1,18 @@
 """Trades and inactions: what was done, what was deliberately not done, and how it ended."""
 
+import gc
 import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Annotated, TypeVar
 
 from backsight.core.context import ContextVector
-from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.core.ids import derive_id
+from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
+from backsight.core.ids import derive_id, digest
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.episodic import (
     Episode,
@@ -22,7 +27,18 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark
-from backsight.core.trades.trade import Outcome, Trade, TradeStatus, minutes_between, outcome_of, risk_to_stop
+from backsight.core.trades.trade import (
+    TOLD,
+    Entry,
+    Outcome,
+    Trade,
+    TradeStatus,
+    minutes_between,
+    outcome_of,
+    risk_to_stop,
+)
+from backsight.importers.bars import Source
+from backsight.importers.trades import TradeRow, read_trades
 from backsight.ops.arguments import (
     AsOf,
     ContextArgument,
@@ -43,8 +59,16 @@ from backsight.ops.arguments import (
     Tags,
 )
 from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.experience import BeliefChange, Learned, beliefs_fed, learn_trades, mood_at
-from backsight.ops.operation import command, query
+from backsight.ops.experience import (
+    BeliefChange,
+    Learned,
+    LearnedMany,
+    beliefs_fed,
+    learn_many,
+    learn_trades,
+    mood_at,
+)
+from backsight.ops.operation import Operation, command, operation_of, query
 from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.planning import plans_held
 from backsight.ops.strategies import deployment_named, manual_deployment
@@ -52,6 +76,7 @@ from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
 from backsight.store.database import Connection
+from backsight.store.experience import equities
 from backsight.store.transaction import Transaction
 
 REPLAY_WINDOW = timedelta(seconds=60)
@@ -71,6 +96,21 @@ class RememberedTrade:
     learned: Learned | None
     """What it changed in each memory; None where it changed none."""
     replayed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTrades:
+    """What a file of trades brought, and what that changed in each memory."""
+
+    rows: int
+    added: int
+    replayed: int
+    """Rows that were known, or that an earlier row of the file tells."""
+    first_closed_at: datetime
+    last_closed_at: datetime
+    learned: LearnedMany | None
+    """None where nothing was added."""
     message: str
 
 
@@ -181,24 +221,30 @@ def remember_trade(
     changes nothing and says so. On a deployment that runs by ticks the broker's fills are the ledger: there it adds
     your words, confidence and tags to the trade it names.
     """
-    told = TradeTold(
+    told = trade_told(
         symbol=symbol,
         direction=direction,
         entry_price=entry_price,
         exit_price=exit_price,
         pnl=pnl,
         pnl_r=pnl_r,
-        context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
+        market_context=market_context,
+        context_regime=context_regime,
+        context_atr_d1=context_atr_d1,
+        confidence=confidence,
+        reflection=reflection,
+        max_adverse_excursion=max_adverse_excursion,
         opened_at=opened_at,
         closed_at=closed_at,
         size=size,
         risk=risk,
         stop_price=stop_price,
         fees=fees,
-        mae=None if max_adverse_excursion is None else positive_zero(-abs(max_adverse_excursion)),
+        context=context,
         position_key=position_key,
-        note=Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags)),
-    ).checked(now=ctx.now)
+        tags=tags,
+        now=ctx.now,
+    )
     with ctx.writing() as transaction:
         home = home_of(transaction, ctx, deployment, strategy_name)
         if deployment is not None and _runs_by_ticks(transaction, ctx, home):
@@ -206,13 +252,50 @@ def remember_trade(
         trade_id, former = _named(transaction, ctx, idempotency_key, closed_at)
         if former is not None:
             return _replayed(former, ctx.request_digest)
-        trade = told.trade(ctx, home, trade_id)
-        entry = replace(trade.entry, equity=mood_at(transaction.connection, home, opened_at or trade.known_at).equity)
-        trade = replace(trade, entry=entry)
+        equity = mood_at(transaction.connection, home, opened_at or closed_at or ctx.now).equity
+        trade = told.trade(home, trade_id, equity=equity, request_digest=ctx.request_digest, now=ctx.now)
         transaction.add(stored.TRADES, trade)
         learned = learn_trades(transaction, [episode_of_trade(trade)])[0]
     return RememberedTrade(
         trade=trade, episode_id=episode_id_of(trade.id), learned=learned, replayed=False, message="Remembered."
+    )
+
+
+@command()
+def import_trades(
+    ctx: Context,
+    *,
+    path: Annotated[
+        Key, "The CSV, Parquet or JSON Lines file, where this runs; its names are the arguments of remember_trade."
+    ],
+    strategy_name: Annotated[Name | None, "The strategy of trades that name none."] = None,
+    deployment: Annotated[Key | None, "The deployment of trades that name none, by name or id."] = None,
+    timezone: Annotated[Name, "The zone of times that name none, like 'America/New_York'."] = "UTC",
+) -> ImportedTrades:
+    """Import closed trades from a file: every memory is then as if each had been remembered when it closed.
+
+    All rows go in or none: the first that is wrong is named with its place and its field. Each needs closed_at. A row
+    that is known, by its idempotency_key or its content, changes nothing; one key for two contents is refused.
+    """
+    given = {"strategy_name": strategy_name, "deployment": deployment}
+    otherwise = {name: value for name, value in given.items() if value is not None}
+    with _lasting():
+        read = read_trades(path, timezone=timezone)
+        rows = [_checked_row(ctx, read.source, row, otherwise) for row in read.rows]
+        with ctx.writing() as transaction:
+            new = _unknown(transaction.connection, ctx, read.source, rows)
+            trades = _trades_of(transaction, ctx, read.source, new)
+            transaction.add_all(stored.TRADES, trades)
+            learned = learn_many(transaction, [episode_of_trade(trade) for trade in trades]) if trades else None
+    closed = [row.closed_at for row in rows]
+    return ImportedTrades(
+        rows=len(rows),
+        added=len(trades),
+        replayed=len(rows) - len(trades),
+        first_closed_at=min(closed),
+        last_closed_at=max(closed),
+        learned=learned,
+        message="Imported." if trades else "Already known: this import is a replay and changed nothing.",
     )
 
 
@@ -450,7 +533,127 @@ def merged_context(
         if value is not None and inner is not None and value != inner:
             outer = "symbol" if name == "symbol" else f"context_{name}"
             raise Invalid(f"{value!r} contradicts context.{name} {inner!r}; give one of them", field=outer)
-    return replace(held, **{name: value for name, value in beside.items() if value is not None and name != "symbol"})  # type: ignore[arg-type]
+    added = {name: value for name, value in beside.items() if value is not None and name != "symbol"}
+    return replace(held, **added) if added else held  # type: ignore[arg-type]
+
+
+@contextmanager
+def _lasting() -> Iterator[None]:
+    """Meanwhile, no cyclic garbage is looked for: what a file becomes lasts to its end, and looking takes a fifth."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A row of a file, checked as `remember_trade` checks its arguments."""
+
+    number: int
+    told: "TradeTold"
+    closed_at: datetime
+    strategy_name: str
+    deployment: str | None
+    trade_id: str
+    request_digest: str
+
+    @property
+    def home(self) -> tuple[str | None, str]:
+        """What names its deployment."""
+        return self.deployment, self.strategy_name
+
+    @property
+    def entered_at(self) -> datetime:
+        return self.told.opened_at or self.closed_at
+
+
+def _checked_row(ctx: Context, source: Source, row: TradeRow, otherwise: Mapping[str, str]) -> _Row:
+    """A row that can be remembered, where need be with what is given `otherwise`."""
+    try:
+        given = _remembering().check({**otherwise, **row.told})
+        key = given.pop("idempotency_key")
+        request_digest = digest(given)
+        if given["closed_at"] is None:
+            raise Invalid("missing; a trade of a file needs it", field="closed_at")
+        strategy_name, deployment = given.pop("strategy_name"), given.pop("deployment")
+        told = trade_told(**given, now=ctx.now)
+    except Invalid as error:
+        raise source.placed(row.number, error) from None
+    return _Row(
+        number=row.number,
+        told=told,
+        closed_at=given["closed_at"],
+        strategy_name=strategy_name,
+        deployment=deployment,
+        trade_id=_trade_id(ctx.owner, key, request_digest),
+        request_digest=request_digest,
+    )
+
+
+def _remembering() -> Operation:
+    """The operation whose arguments the rows of a file are."""
+    operation = operation_of(remember_trade)
+    if operation is None:
+        raise AssertionError("remember_trade is not marked as an operation")
+    return operation
+
+
+def _unknown(connection: Connection, ctx: Context, source: Source, rows: Sequence[_Row]) -> list[_Row]:
+    """The rows that tell of trades that are not there yet; `Conflict` where one tells otherwise of one that is."""
+    known = stored.digests(connection, ctx.owner, [row.trade_id for row in rows])
+    new: list[_Row] = []
+    for row in rows:
+        if row.trade_id not in known:
+            known[row.trade_id] = row.request_digest
+            new.append(row)
+        elif known[row.trade_id] != row.request_digest:
+            raise source.placed(row.number, _used_for_another(row.trade_id))
+    return new
+
+
+def _trades_of(transaction: Transaction, ctx: Context, source: Source, rows: Sequence[_Row]) -> list[Trade]:
+    """The trades that new rows tell of, in the order of the file."""
+    homes: dict[tuple[str | None, str], Deployment] = {}
+    entries: dict[str, list[datetime]] = {}
+    for row in rows:
+        if row.home not in homes:
+            homes[row.home] = _home_of_row(transaction, ctx, source, row)
+        entries.setdefault(homes[row.home].account_id, []).append(row.entered_at)
+    worth = {
+        account_id: equities(transaction.connection, ctx.owner, account_id, since=min(at), until=max(at))
+        for account_id, at in entries.items()
+    }
+    return [
+        row.told.trade(
+            homes[row.home],
+            row.trade_id,
+            equity=_worth_by(row.entered_at, worth[homes[row.home].account_id]),
+            request_digest=row.request_digest,
+            now=ctx.now,
+        )
+        for row in rows
+    ]
+
+
+def _home_of_row(transaction: Transaction, ctx: Context, source: Source, row: _Row) -> Deployment:
+    try:
+        home = home_of(transaction, ctx, row.deployment, row.strategy_name)
+        if row.deployment is not None and _runs_by_ticks(transaction, ctx, home):
+            told = f"{home.name!r} runs by ticks, and the broker's fills are its ledger"
+            raise Conflict(f"{told}; leave its trades out, or name no deployment", field="deployment")
+    except BacksightError as error:
+        raise source.placed(row.number, error) from None
+    return home
+
+
+def _worth_by(at: datetime, seen: Sequence[tuple[datetime, float | None]]) -> float | None:
+    """What an account was worth at the last look by an instant."""
+    looks = bisect_right(seen, at, key=itemgetter(0))
+    return seen[looks - 1][1] if looks else None
 
 
 def _check_times(opened_at: datetime | None, closed_at: datetime | None, *, now: datetime) -> None:
@@ -474,59 +677,33 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeTold:
-    """A closed trade as somebody tells it."""
+    """A closed trade as somebody tells it, its context completed and its risk told, as `trade_told` makes it."""
 
     symbol: str
     direction: Direction
     entry_price: float
     exit_price: float
     pnl: float
-    pnl_r: float | None
+    outcome: Outcome | None
+    """How much was won or lost, in the best unit that is known."""
     context: ContextVector
     opened_at: datetime | None
     closed_at: datetime | None
     note: Note
-    size: float | None = None
-    risk: float | None = None
-    stop_price: float | None = None
-    fees: float = 0.0
-    mae: float | None = None
-    position_key: str | None = None
+    size: float | None
+    risk: float | None
+    stop_price: float | None
+    fees: float
+    mae: float | None
+    position_key: str | None
 
-    def checked(self, *, now: datetime) -> "TradeTold":
-        """The same with its context completed and its risk told, if it makes sense; else `Invalid`."""
-        _check_times(self.opened_at, self.closed_at, now=now)
-        context = self.context.completed(symbol=self.symbol, price=self.entry_price, at=self.opened_at)
-        risk = self.risk
-        if risk is None and self.pnl_r is None and self.stop_price is not None and self.size is not None:
-            to_stop = risk_to_stop(
-                self.direction, entry_price=self.entry_price, stop_price=self.stop_price, size=self.size
-            )
-            risk = finite("stop_price", to_stop)
-        told = replace(self, context=context, risk=risk)
-        told.outcome()
-        finite("pnl", self.pnl + self.fees)
-        return told
-
-    def outcome(self) -> Outcome | None:
-        """How much was won or lost, in the best unit that is known."""
-        pnl, pnl_r, risk = self.pnl, self.pnl_r, self.risk
-        if pnl_r and (pnl == 0 or (pnl > 0) != (pnl_r > 0)):
-            raise Invalid(f"{pnl_r} has another sign than pnl {pnl}; both are net, so give both alike", field="pnl_r")
-        if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
-            raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
-        notional = None if self.size is None else abs(self.size * self.entry_price)
-        atr_d1, price = self.context.atr_d1, self.entry_price
-        atr_share = abs(atr_d1 / price) if atr_d1 and price else None
-        outcome = outcome_of(pnl, pnl_r=pnl_r, risk=risk, notional=notional, atr_share=atr_share)
-        finite("pnl", None if outcome is None else outcome.value)
-        return outcome
-
-    def trade(self, ctx: Context, home: Deployment, trade_id: str) -> Trade:
-        """The row of the trade."""
-        at = ctx.now if self.closed_at is None else self.closed_at
+    def trade(
+        self, home: Deployment, trade_id: str, *, equity: float | None, request_digest: str, now: datetime
+    ) -> Trade:
+        """The row of the trade; `equity` is that of the account before the entry, as far as it is known."""
+        at = now if self.closed_at is None else self.closed_at
         return Trade(
-            owner_id=ctx.owner,
+            owner_id=home.owner_id,
             id=trade_id,
             deployment_id=home.id,
             account_id=home.account_id,
@@ -551,17 +728,18 @@ class TradeTold:
             realized_pnl=self.pnl + self.fees,
             fees=self.fees,
             funding=0.0,
-            outcome=self.outcome(),
+            outcome=self.outcome,
             mae=self.mae,
+            entry=TOLD if equity is None else Entry(equity=equity),
             context=self.context,
             market_context=self.note.market_context,
             confidence=self.note.confidence,
             reflection=self.note.reflection,
             tags=self.note.tags,
-            request_digest=ctx.request_digest,
-            created_at=ctx.now,
+            request_digest=request_digest,
+            created_at=now,
             known_at=at,
-            recorded_at=ctx.now,
+            recorded_at=now,
         )
 
     def is_of(self, trade: Trade) -> bool:
@@ -573,6 +751,76 @@ class TradeTold:
         if self.closed_at is not None and abs(self.closed_at - trade.closed_at) > CLOSE_APART:
             return False
         return math.isclose(self.pnl, trade.pnl, rel_tol=0.05, abs_tol=0.05 * trade.fees + 0.01)
+
+
+def trade_told(
+    *,
+    symbol: str,
+    direction: Direction,
+    entry_price: float,
+    exit_price: float,
+    pnl: float,
+    now: datetime,
+    pnl_r: float | None = None,
+    market_context: str | None = None,
+    context_regime: Regime | None = None,
+    context_atr_d1: float | None = None,
+    confidence: float | None = None,
+    reflection: str | None = None,
+    max_adverse_excursion: float | None = None,
+    opened_at: datetime | None = None,
+    closed_at: datetime | None = None,
+    size: float | None = None,
+    risk: float | None = None,
+    stop_price: float | None = None,
+    fees: float = 0.0,
+    context: ContextVector | None = None,
+    position_key: str | None = None,
+    tags: Sequence[str] = (),
+) -> TradeTold:
+    """A trade from the arguments of `remember_trade`, if it makes sense; else `Invalid`."""
+    given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    _check_times(opened_at, closed_at, now=now)
+    completed = given.completed(symbol=symbol, price=entry_price, at=opened_at)
+    if risk is None and pnl_r is None and stop_price is not None and size is not None:
+        to_stop = risk_to_stop(direction, entry_price=entry_price, stop_price=stop_price, size=size)
+        risk = finite("stop_price", to_stop)
+    _check_result(pnl, pnl_r=pnl_r, risk=risk)
+    atr_d1 = completed.atr_d1
+    outcome = outcome_of(
+        pnl,
+        pnl_r=pnl_r,
+        risk=risk,
+        notional=None if size is None else abs(size * entry_price),
+        atr_share=abs(atr_d1 / entry_price) if atr_d1 and entry_price else None,
+    )
+    finite("pnl", None if outcome is None else outcome.value)
+    finite("pnl", pnl + fees)
+    return TradeTold(
+        symbol=symbol,
+        direction=direction,
+        entry_price=entry_price,
+        exit_price=exit_price,
+        pnl=pnl,
+        outcome=outcome,
+        context=completed,
+        opened_at=opened_at,
+        closed_at=closed_at,
+        note=Note(market_context=market_context, confidence=confidence, reflection=reflection, tags=tuple(tags)),
+        size=size,
+        risk=risk,
+        stop_price=stop_price,
+        fees=fees,
+        mae=None if max_adverse_excursion is None else positive_zero(-abs(max_adverse_excursion)),
+        position_key=position_key,
+    )
+
+
+def _check_result(pnl: float, *, pnl_r: float | None, risk: float | None) -> None:
+    if pnl_r and (pnl == 0 or (pnl > 0) != (pnl_r > 0)):
+        raise Invalid(f"{pnl_r} has another sign than pnl {pnl}; both are net, so give both alike", field="pnl_r")
+    if pnl_r is not None and risk is not None and not math.isclose(pnl / risk, pnl_r, rel_tol=0.01, abs_tol=0.01):
+        raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give one of pnl_r and risk", field="pnl_r")
 
 
 N = TypeVar("N", float, None, float | None)
@@ -604,10 +852,18 @@ def _named(
         since = ctx.now - REPLAY_WINDOW
         former = stored.recent_equal(transaction.connection, ctx.owner, ctx.request_digest, since)
         return derive_id("trade", ctx.owner, ctx.request_digest, format_instant(ctx.now)), former
-    trade_id = derive_id("trade", ctx.owner, "content", ctx.request_digest)
-    if key is not None:
-        trade_id = derive_id("trade", ctx.owner, "key", key)
+    trade_id = _trade_id(ctx.owner, key, ctx.request_digest)
     return trade_id, stored.trade(transaction.connection, ctx.owner, trade_id)
+
+
+def _trade_id(owner: str, key: str | None, request_digest: str) -> str:
+    """The id of a trade that is told: its key names it, or else its content."""
+    return derive_id("trade", owner, "content", request_digest) if key is None else keyed_trade_id(owner, key)
+
+
+def keyed_trade_id(owner: str, key: str) -> str:
+    """The id of the trade that an idempotency key names."""
+    return derive_id("trade", owner, "key", key)
 
 
 def _runs_by_ticks(transaction: Transaction, ctx: Context, home: Deployment) -> bool:
@@ -668,12 +924,14 @@ def keep_noted(transaction: Transaction, trade: Trade) -> Learned | None:
 
 def _replayed(former: Trade, request_digest: str) -> RememberedTrade:
     if former.request_digest != request_digest:
-        raise Conflict(
-            f"already used for another trade ({former.id}); use a new key for a new trade",
-            field="idempotency_key",
-        )
+        raise _used_for_another(former.id)
     told = "Already remembered: this call is a replay and changed nothing."
     return RememberedTrade(trade=former, episode_id=episode_id_of(former.id), learned=None, replayed=True, message=told)
+
+
+def _used_for_another(trade_id: str) -> Conflict:
+    told = f"already used for another trade ({trade_id}); use a new key for a new trade"
+    return Conflict(told, field="idempotency_key")
 
 
 def _inaction_replayed(former: Episode, told: Episode) -> RememberedInaction:

@@ -1,6 +1,6 @@
 """What experience has made of the episodes, at rest: rows that can be derived again, and what was said of beliefs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, 
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, MoodRow, StrategyMood
+from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
     KeptBelief,
     KeptCell,
@@ -21,12 +22,12 @@ from backsight.core.memory.experience import (
     StatedBelief,
 )
 from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, Record, TradeFigures
-from backsight.core.memory.semantic import Belief, DayCount, Domain, Evidence, Posterior, Tally
+from backsight.core.memory.semantic import DIMENSIONS, Belief, DayCount, Domain, Evidence, Posterior, Standing, Tally
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
 from backsight.store.mapping import OWNER, Noun, noun
 from backsight.store.memories import EPISODES
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within, within_asked
 
 T = TypeVar("T")
 
@@ -123,9 +124,12 @@ def stated_belief(connection: Connection, owner: str, belief_id: str) -> StatedB
     return fetch_one(connection, STATED, owned(STATED, owner, STATED.table.c.id == belief_id))
 
 
+_RETIRED = select(RETIREMENTS.table).where(RETIREMENTS.table.c.owner_id == OWNED, *within_asked(RETIREMENTS))
+
+
 def retirements(connection: Connection, owner: str, horizon: Horizon) -> dict[str, datetime]:
     """When the owner retired which beliefs, as far as the horizon goes."""
-    found = fetch(connection, RETIREMENTS, owned(RETIREMENTS, owner, *within(RETIREMENTS, horizon)))
+    found = fetch(connection, RETIREMENTS, _RETIRED, asked(owner, horizon))
     return {each.belief_id: each.known_at for each in found}
 
 
@@ -135,15 +139,21 @@ def beliefs(connection: Connection, owner: str, mode: Mode) -> list[KeptBelief]:
     return fetch(connection, BELIEFS, owned(BELIEFS, owner, c.mode == mode).order_by(c.known_at, c.id))
 
 
+_BELIEF = select(BELIEFS.table).where(BELIEFS.table.c.owner_id == OWNED, BELIEFS.table.c.id == bindparam("id"))
+_FED = select(EVIDENCE.table).where(
+    EVIDENCE.table.c.owner_id == OWNED, EVIDENCE.table.c.episode_id == bindparam("episode")
+)
+
+
 def belief(connection: Connection, owner: str, belief_id: str) -> KeptBelief | None:
     """The belief of this id as it stands."""
-    return fetch_one(connection, BELIEFS, owned(BELIEFS, owner, BELIEFS.table.c.id == belief_id))
+    return fetch_one(connection, BELIEFS, _BELIEF, asked(owner, id=belief_id))
 
 
 def fed_by(connection: Connection, owner: str, episode_id: str) -> list[tuple[KeptEvidence, KeptBelief]]:
     """What an episode is evidence of, and those beliefs as they stand."""
-    c = EVIDENCE.table.c
-    found = fetch(connection, EVIDENCE, owned(EVIDENCE, owner, c.episode_id == episode_id).order_by(c.belief_id))
+    found = fetch(connection, EVIDENCE, _FED, asked(owner, episode=episode_id))
+    found.sort(key=lambda each: each.evidence.belief_id)  # in SQL, all evidence would be read in this order
     held = ((each, belief(connection, owner, each.evidence.belief_id)) for each in found)
     return [(each, of) for each, of in held if of is not None]
 
@@ -151,14 +161,21 @@ def fed_by(connection: Connection, owner: str, episode_id: str) -> list[tuple[Ke
 _C, _D, _B = CELLS.table.c, DAYS.table.c, BELIEFS.table.c
 _DOMAINS: BindParameter[list[str]] = bindparam("domains", expanding=True)
 _CELLS = select(CELLS.table).where(_C.owner_id == OWNED, _C.mode == bindparam("mode"), _C.domain.in_(_DOMAINS))
-_DAYS = select(DAYS.table).where(_D.owner_id == OWNED, _D.mode == bindparam("mode"), _D.domain.in_(_DOMAINS))
-_DAY = _DAYS.where(_D.day == bindparam("day"))
+_DAYS = (
+    select(_D.domain, _D.day, _D.n, _D.wins)
+    .where(_D.owner_id == OWNED, _D.mode == bindparam("mode"), _D.domain.in_(_DOMAINS))
+    .where(_D.day >= bindparam("first"), _D.day <= bindparam("last"))
+)
+ALL_DAYS = ("", "9999-12-31")
+MOST_ASKED = 500
+"""Domains in one question: databases bound how many values they take at once."""
 _SPOKEN = (
     select(BELIEFS.table)
     .where(_B.owner_id == OWNED, _B.mode == bindparam("mode"))
     .where(or_(_B.strategy == bindparam("strategy"), _B.strategy.is_(None)))
     .order_by(_B.known_at, _B.id)
 )
+_SPOKEN_OF_ONE = _SPOKEN.where(*(or_(_B[name] == bindparam(name), _B[name].is_(None)) for name in DIMENSIONS))
 
 
 def beliefs_about(connection: Connection, owner: str, mode: Mode, strategy: str) -> list[KeptBelief]:
@@ -166,10 +183,29 @@ def beliefs_about(connection: Connection, owner: str, mode: Mode, strategy: str)
     return fetch(connection, BELIEFS, _SPOKEN, asked(owner, mode=mode, strategy=strategy))
 
 
+def beliefs_about_one(connection: Connection, episode: Episode) -> list[KeptBelief]:
+    """The beliefs whose domain holds an episode, oldest first."""
+    context = episode.context
+    values = asked(
+        episode.owner_id,
+        mode=episode.mode,
+        strategy=episode.strategy_name,
+        symbol=episode.symbol,
+        direction=episode.direction,
+        session=context.session,
+        regime=context.regime,
+        volatility_regime=context.volatility_regime,
+    )
+    return fetch(connection, BELIEFS, _SPOKEN_OF_ONE, values)
+
+
 def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, KeptCell]:
     """Those of these cells that were seen, by their domains."""
-    found = fetch(connection, CELLS, _CELLS, asked(owner, mode=mode, domains=domains))
-    return {row.domain: row for row in found}
+    found: dict[str, KeptCell] = {}
+    for some in _few_at_once(domains):
+        rows = fetch(connection, CELLS, _CELLS, asked(owner, mode=mode, domains=some))
+        found |= {row.domain: row for row in rows}
+    return found
 
 
 def cells_seen(connection: Connection, owner: str, mode: Mode) -> dict[int, int]:
@@ -180,26 +216,54 @@ def cells_seen(connection: Connection, owner: str, mode: Mode) -> dict[int, int]
 
 
 def days(
-    connection: Connection, owner: str, mode: Mode, domains: Sequence[str], *, day: str | None = None
+    connection: Connection, owner: str, mode: Mode, domains: Sequence[str], *, between: tuple[str, str] = ALL_DAYS
 ) -> dict[str, dict[str, DayCount]]:
-    """The days of some cells, or one of them, by domain."""
-    values = asked(owner, mode=mode, domains=domains) | ({} if day is None else {"day": day})
+    """The days of some cells, from one to another of them, by domain."""
+    first, last = between
     found: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
-    for row in fetch(connection, DAYS, _DAYS if day is None else _DAY, values):
-        found[row.domain][row.day] = row.count
+    for some in _few_at_once(domains):
+        values = asked(owner, mode=mode, domains=some, first=first, last=last)
+        for domain, day, n, wins in connection.execute(_DAYS, values):
+            found[domain][day] = DayCount(n=n, wins=wins)
     return found
+
+
+def _few_at_once(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(names), MOST_ASKED):
+        yield names[first : first + MOST_ASKED]
+
+
+def founders(connection: Connection, standing: Standing) -> list[Episode]:
+    """The episodes that an induced belief was induced from, in the order in which they teach."""
+    belief, c = standing.belief, EPISODES.table.c
+    domain = belief.domain
+    where = matching(
+        EPISODES,
+        mode=belief.mode,
+        kind="trade",
+        strategy_name=domain.strategy,
+        symbol=domain.symbol,
+        direction=domain.direction,
+        context_regime=domain.regime,
+        context_volatility_regime=domain.volatility_regime,
+        context_session=domain.session,
+    )
+    judged = or_(c.pnl.is_not(None), c.outcome_value.is_not(None))
+    first = owned(EPISODES, belief.owner_id, *where, judged).order_by(c.first_known_at, c.sequence, c.id)
+    return fetch(connection, EPISODES, first.limit(standing.founding.n))
 
 
 _P = PRACTISED.table.c
 _NEWEST = (_P.known_at.desc(), _P.sequence.desc())
 _OF_STRATEGY = (_P.owner_id == OWNED, _P.mode == bindparam("mode"), _P.strategy_name == bindparam("strategy"))
-_FIGURES = [field.name for field in fields(TradeFigures) if field.name != "outcome"]
-_RECENT = (
-    select(*(_P[name] for name in _FIGURES), _P.outcome_value, _P.outcome_unit)
+_WHOLE = (
+    select(PRACTISED.table)
     .where(*_OF_STRATEGY, _P.symbol == bindparam("symbol"))
     .order_by(*_NEWEST)
-    .limit(LONGEST_WINDOW)
+    .limit(bindparam("most"))
 )
+_FIGURES = [field.name for field in fields(TradeFigures) if field.name != "outcome"]
+_RECENT = _WHOLE.with_only_columns(*(_P[name] for name in _FIGURES), _P.outcome_value, _P.outcome_unit)
 _EARLIER = (
     select(PRACTISED.table)
     .where(*_OF_STRATEGY, _P.symbol == bindparam("symbol"))
@@ -210,14 +274,24 @@ _EARLIER = (
 _LAST = select(PRACTISED.table).where(*_OF_STRATEGY).order_by(*_NEWEST).limit(1)
 
 
-def practised(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> list[TradeFigures]:
-    """The last hundred trades of a strategy in a symbol, oldest first."""
-    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol)
+def practised(
+    connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, most: int
+) -> list[TradeFigures]:
+    """The last trades of a strategy in a symbol, so many of them at most, oldest first."""
+    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol, most=most)
     found = []
     for *figures, value, unit in connection.execute(_RECENT, values):
         outcome = None if value is None else Outcome(value=value, unit=unit)
         found.append(TradeFigures(**dict(zip(_FIGURES, figures, strict=True)), outcome=outcome))
     return found[::-1]
+
+
+def practised_with_records(
+    connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str
+) -> list[PractisedTrade]:
+    """The last hundred trades of a strategy in a symbol, each with the strategy's record before it, oldest first."""
+    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol, most=LONGEST_WINDOW)
+    return fetch(connection, PRACTISED, _WHOLE, values)[::-1]
 
 
 def earlier(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int) -> Record:
@@ -266,6 +340,19 @@ _MOOD = (
 def mood_row(connection: Connection, owner: str, account_id: str, strategy: str, as_of: datetime) -> MoodRow | None:
     """The last row of an account's (or of a strategy's on it) that was known by an instant."""
     return fetch_one(connection, MOODS, _MOOD, asked(owner, account=account_id, strategy=strategy, as_of=as_of))
+
+
+def equities(
+    connection: Connection, owner: str, account_id: str, *, since: datetime, until: datetime
+) -> list[tuple[datetime, float | None]]:
+    """When an account was seen to be worth what, from the last look by one instant to the last by another, in order."""
+    before = mood_row(connection, owner, account_id, "", since)
+    seen = select(_M.known_at, _M.equity).where(
+        _M.owner_id == owner, _M.account_id == account_id, _M.strategy_name == "", _M.known_at > since
+    )
+    later = connection.execute(seen.where(_M.known_at <= until).order_by(_M.known_at, _M.sequence, _M.id))
+    first = [] if before is None or before.account is None else [(before.known_at, before.account.equity)]
+    return [*first, *((row.known_at, row.equity) for row in later)]
 
 
 def was_above_water(connection: Connection, owner: str, account_id: str, *, since: datetime, below: float) -> bool:

@@ -7,7 +7,8 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
+from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from pydantic import TypeAdapter
@@ -31,7 +32,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
 from backsight.core.audit import Cell
-from backsight.core.ids import canonical_json, plain
+from backsight.core.ids import canonical_json
 from backsight.core.instants import format_instant
 
 METADATA = MetaData()
@@ -87,7 +88,7 @@ class TextTuple(TypeDecorator[tuple[str, ...]]):
         return dialect.type_descriptor(PlainText)
 
     def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> Any:
-        return None if value is None else canonical_json(list(value))
+        return None if value is None else canonical_json(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[str, ...] | None:
         return None if value is None else tuple(json.loads(value))
@@ -108,7 +109,7 @@ class JsonText(TypeDecorator[Any]):
         return dialect.type_descriptor(PlainText)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else canonical_json(plain(value))
+        return None if value is None else canonical_json(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return None if value is None else self._adapter.validate_json(value)
@@ -143,21 +144,43 @@ class Noun(Generic[T]):
         self.key = key
         self.former = former
         """Versions that a correction replaced, with the instants from which they no longer stand."""
-        self._read = [(leaf.column, _reader(leaf)) for leaf in leaves]
-        place = {column.name: number for number, column in enumerate(table.c)}
+        self.columns = tuple(column.name for column in table.c)
+        spelt = [(name, number, _spelling(column)) for number, (name, column) in enumerate(table.c.items())]
+        self._spelt = [(name, number, spell) for name, number, spell in spelt if spell is not None]
+        read = {leaf.column: leaf for leaf in leaves}
+        self._read = _reader([read[name] for name in self.columns if name in read])
+        place = {name: number for number, name in enumerate(self.columns)}
         self._build = _builder(of, {leaf.path: place[leaf.column] for leaf in leaves})
+        self._named = sorted(name for name in self.columns if name != OWNER)
+        self._in_order_of_names = itemgetter(*(place[name] for name in self._named))
+
+    def told(self, value: T) -> list[Any]:
+        """What the columns of a value hold, in the order of the table: numbers and texts, as drivers take them."""
+        row = self._read(value)
+        for _, number, spell in self._spelt:
+            if row[number] is not None:
+                row[number] = spell(row[number])
+        return row
 
     def to_row(self, value: T) -> dict[str, Any]:
         """The columns of a value."""
-        return {column: read(value) for column, read in self._read}
+        return dict(zip(self.columns, self._read(value), strict=False))  # versions have instants that values lack
 
     def from_row(self, row: Sequence[Any]) -> T:
         """The value of a row that has the columns of the table in their order."""
         return typing.cast(T, self._build(row))
 
+    def told_cells(self, told: Sequence[Any]) -> dict[str, Cell]:
+        """The columns of what a value is told as, without the owner; by name, so that nothing is left to sort."""
+        return dict(zip(self._named, self._in_order_of_names(told), strict=True))
+
     def cells(self, row: Row) -> dict[str, Cell]:
         """The columns of a row as JSON has them, without the owner."""
-        return {name: as_cell(value) for name, value in row.items() if name != OWNER}
+        told = dict(row)
+        del told[OWNER]
+        for name, _, _ in self._spelt:
+            told[name] = as_cell(told[name])
+        return told
 
     def key_of(self, row: Row) -> tuple[Cell, ...]:
         """What names a row among its owner's."""
@@ -184,9 +207,24 @@ def as_cell(value: Any) -> Cell:
     """A column's value as JSON has it."""
     if isinstance(value, datetime):
         return format_instant(value)
-    if isinstance(value, tuple):
-        return canonical_json(list(value))
+    if isinstance(value, tuple | Mapping):
+        return canonical_json(value)
     return typing.cast(Cell, value)
+
+
+def _spelling(column: Column[Any]) -> Callable[[Any], str] | None:
+    """What makes a text of a column's values; None where they are numbers or texts themselves."""
+    if isinstance(column.type, UtcInstant):
+        return format_instant
+    if isinstance(column.type, TextTuple):
+        return _texts
+    return canonical_json if isinstance(column.type, JsonText) else None
+
+
+@lru_cache(maxsize=256)
+def _texts(values: tuple[str, ...]) -> str:
+    """Texts as a JSON array; labels come again and again."""
+    return canonical_json(values)
 
 
 def noun(
@@ -294,17 +332,35 @@ def _column_type(hint: Any) -> TypeEngine[Any]:
     return types_[hint]
 
 
-def _reader(leaf: Leaf) -> Callable[[Any], Any]:
-    """What reads a column's value from a noun; a part that is not there has none."""
-    if not leaf.optional:
-        return attrgetter(".".join(leaf.path))
+def _reader(leaves: Sequence[Leaf]) -> Callable[[Any], list[Any]]:
+    """What reads the values of some columns from a noun, in their order; a part that is not there has none.
 
-    def reach(value: Any) -> Any:
-        for name in leaf.path:
-            value = None if value is None else getattr(value, name)
-        return value
+    It runs for every row that is written, so all is read at once; where a part may be absent its owner holds the place.
+    """
+    owner, *_ = leaves
+    read = attrgetter(*(".".join(owner.path if leaf.optional else leaf.path) for leaf in leaves))
+    parts: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for number, leaf in enumerate(leaves):
+        if leaf.optional:
+            parts.setdefault(leaf.path[:-1], []).append((number, leaf.path[-1]))
 
-    return reach
+    def values(value: Any) -> list[Any]:
+        row = list(read(value))
+        for path, places in parts.items():
+            part = _reach(value, path)
+            for number, name in places:
+                row[number] = None if part is None else getattr(part, name)
+        return row
+
+    return values
+
+
+def _reach(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        if value is None:
+            return None
+        value = getattr(value, name)
+    return value
 
 
 def _builder(of: type[Any], columns: Mapping[tuple[str, ...], int]) -> Callable[[Sequence[Any]], Any]:

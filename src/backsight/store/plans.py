@@ -1,13 +1,14 @@
 """Plans at rest, and what became of them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, bindparam, exists, func, literal_column, or_, select
 
 from backsight.core.instants import Horizon
 from backsight.core.memory.prospective import KeptPlan, PlanEvent
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, owned, within, within_asked
+from backsight.store.reading import AS_OF, OWNED, asked, fetch, fetch_one, owned, within, within_asked
 
 PLANS = noun(KeptPlan, "prospective_memory", indexes=[("known_at", "id")])
 PLAN_EVENTS = noun(
@@ -29,6 +30,12 @@ def plans(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPlan
     return fetch(connection, PLANS, owned(PLANS, owner, *within(PLANS, horizon)).order_by(c.known_at, c.id))
 
 
+def first_known(connection: Connection, owner: str) -> datetime | None:
+    """When the first plan became known; None where there is none."""
+    c = PLANS.table.c
+    return connection.execute(select(func.min(c.known_at, type_=c.known_at.type)).where(c.owner_id == owner)).scalar()
+
+
 ENDED = ("expired", "cancelled", "settled")
 
 
@@ -46,13 +53,39 @@ def unended(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPl
     return fetch(connection, PLANS, _UNENDED, asked(owner, horizon))
 
 
+_EXPIRED = select(_E.id).where(
+    _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind == literal_column("'expired'"), _E.known_at <= AS_OF
+)
+_UNEXPIRED = (
+    select(PLANS.table)
+    .where(_P.owner_id == OWNED, _P.known_at <= AS_OF, or_(_P.expires_at.is_(None), _P.expires_at > AS_OF))
+    .where(or_(_P.deployment_id.is_(None), _P.deployment_id == bindparam("deployment")))
+    .where(or_(_P.strategy_name.is_(None), _P.strategy_name == bindparam("strategy")))
+    .where(~exists(_EXPIRED))
+    .order_by(_P.known_at, _P.id)
+)
+
+
+def unexpired(
+    connection: Connection, owner: str, *, deployment_id: str, strategy_name: str, now: datetime
+) -> list[KeptPlan]:
+    """The plans that bear on a deployment and have not expired, whatever else became of them, oldest first."""
+    values = asked(owner, Horizon(as_of=now), deployment=deployment_id, strategy=strategy_name)
+    return fetch(connection, PLANS, _UNEXPIRED, values)
+
+
+_EVENTS = (
+    select(PLAN_EVENTS.table)
+    .where(_E.owner_id == OWNED, _E.plan_id.in_(bindparam("plans", expanding=True)), *within_asked(PLAN_EVENTS))
+    .order_by(_E.known_at, _E.sequence, _E.recorded_at, _E.id)
+)
+
+
 def events_of(connection: Connection, owner: str, horizon: Horizon, plans: Sequence[str]) -> list[PlanEvent]:
     """What became of some plans by then, in order."""
     if not plans:
         return []
-    c = PLAN_EVENTS.table.c
-    statement = owned(PLAN_EVENTS, owner, c.plan_id.in_(plans), *within(PLAN_EVENTS, horizon))
-    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.sequence, c.recorded_at, c.id))
+    return fetch(connection, PLAN_EVENTS, _EVENTS, asked(owner, horizon, plans=list(plans)))
 
 
 def events(connection: Connection, owner: str, horizon: Horizon) -> list[PlanEvent]:

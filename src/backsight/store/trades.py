@@ -1,6 +1,6 @@
 """Fills, trades and marks at rest."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -71,6 +71,22 @@ def trade(connection: Connection, owner: str, trade_id: str, horizon: Horizon | 
     if horizon is None:
         return fetch_one(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id == trade_id))
     return fetch_one(connection, TRADES, known(TRADES, owner, horizon, lambda c: [c.id == trade_id]))
+
+
+MOST_ASKED = 500
+"""Ids in one question: databases bound how many values they take at once."""
+_DIGESTS = select(TRADES.table.c.id, TRADES.table.c.request_digest).where(
+    TRADES.table.c.owner_id == OWNED, TRADES.table.c.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def digests(connection: Connection, owner: str, ids: Sequence[str]) -> dict[str, str]:
+    """The digests of the requests that made those of these trades that there are, by id."""
+    found: dict[str, str] = {}
+    for first in range(0, len(ids), MOST_ASKED):
+        rows = connection.execute(_DIGESTS, asked(owner, ids=ids[first : first + MOST_ASKED]))
+        found |= {row.id: row.request_digest for row in rows}
+    return found
 
 
 def recent_equal(connection: Connection, owner: str, request_digest: str, since: datetime) -> Trade | None:

@@ -1,14 +1,14 @@
 """One command's writes: the rows, and for each what the audit chain will say of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Dialect, Table, delete, insert, select
 
 from backsight.core.audit import Batch, Change, item_hash
 from backsight.store.database import upsert, upsert_all
-from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
+from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row, as_cell
 
 T = TypeVar("T")
 
@@ -22,21 +22,26 @@ class Transaction:
 
     def add(self, noun: Noun[T], value: T) -> None:
         """Write a row that is not there yet."""
-        row = noun.to_row(value)
-        self.connection.execute(insert(noun.table), row)
-        self._note(noun, row, noun.cells(row))
+        told = noun.told(value)
+        insert_all(self.connection, noun.table, [told])
+        cells = noun.told_cells(told)
+        self._note(noun, cells, cells)
 
     def add_all(self, noun: Noun[T], values: Iterable[T]) -> None:
         """Write many rows that are not there yet; the chain keeps a short hash of each."""
-        rows = [noun.to_row(value) for value in values]
+        rows = [noun.told(value) for value in values]
         if rows:
-            self.connection.execute(insert(noun.table), rows)
-            items = tuple(item_hash(noun.cells(row)) for row in rows)
+            insert_all(self.connection, noun.table, rows)
+            items = tuple(item_hash(noun.told_cells(row)) for row in rows)
             self.changes.append(Batch(table=noun.table.name, items=items))
 
     def derive(self, noun: Noun[T], values: Iterable[T]) -> None:
         """Write rows that follow from others, in place of those with their keys; the chain does not speak of them."""
         upsert_all(self.connection, noun.table, [noun.to_row(value) for value in values])
+
+    def derive_new(self, noun: Noun[T], values: Iterable[T]) -> None:
+        """Write rows that follow from others and are not there yet; the chain does not speak of them."""
+        insert_all(self.connection, noun.table, map(noun.told, values))
 
     def put(self, noun: Noun[T], value: T) -> None:
         """Write a row, in place of the one with its key if there is one; a row that says the same is left alone."""
@@ -83,8 +88,35 @@ class Transaction:
         if kept is None or (former[KNOWN], former[RECORDED]) == (known_at, recorded_at):
             return
         row = {**former, REPLACED_KNOWN: known_at, REPLACED_RECORDED: recorded_at}
-        self.connection.execute(insert(kept.table), row)
+        insert_all(self.connection, kept.table, [[as_cell(row[name]) for name in kept.columns]])
         self._note(kept, row, kept.cells(row))
 
     def _note(self, noun: Noun[Any], row: Row, cells: dict[str, Any] | None, *, was: str | None = None) -> None:
         self.changes.append(Change(table=noun.table.name, key=noun.key_of(row), set=cells, was=was))
+
+
+def insert_all(connection: Connection, table: Table, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows that hold what the columns of a table are told as, in their order.
+
+    They go to the driver as they are. On the way through SQLAlchemy each value would be looked up by its name a few
+    times over: for wide rows that takes longer than the database does.
+    """
+    statement, names = _insert(table, connection.dialect)
+    taken = [tuple(row) if names is None else dict(zip(names, row, strict=True)) for row in rows]
+    if taken:
+        connection.exec_driver_sql(statement, taken)
+
+
+_INSERTS: dict[tuple[str, str], tuple[str, tuple[str, ...] | None]] = {}
+
+
+def _insert(table: Table, dialect: Dialect) -> tuple[str, tuple[str, ...] | None]:
+    """The statement that writes a row of a table; the names of its parameters, where a driver takes them by name.
+
+    Both follow from the definitions of the table and of the dialect, and are made once.
+    """
+    made = _INSERTS.get((table.name, dialect.name))
+    if made is None:
+        names = None if dialect.positional else tuple(column.name for column in table.c)
+        made = _INSERTS[table.name, dialect.name] = str(insert(table).compile(dialect=dialect)), names
+    return made

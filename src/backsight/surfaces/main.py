@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PORT = 8765
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-IMPORTS = {"bars": "import_bars", "positions": "import_positions"}
+IMPORTS = {"bars": "import_bars", "positions": "import_positions", "trades": "import_trades"}
 """What can be imported from a file, and the operation that does it."""
 
 

@@ -9,7 +9,7 @@ Facts are folded in (known_at, sequence, id) order: `advance` takes one more, `m
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, assert_never
@@ -62,7 +62,7 @@ class StrategyMood:
     consecutive_wins: int = 0
     consecutive_losses: int = 0
     recent: Mapping[OutcomeUnit, tuple[float, ...]] = field(default_factory=dict)
-    """The last outcomes of each unit, oldest first, `WINDOW` at most."""
+    """The last outcomes of each unit, oldest first, `WINDOW` at most: what the next close is held against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,8 @@ def usual_outcome(unit: OutcomeUnit, recent: tuple[float, ...]) -> float | None:
     """
     if len(recent) < FEWEST_OUTCOMES:
         return USUAL_R_AT_FIRST if unit == "R" else None
-    mean = math.fsum(abs(value) / len(recent) for value in recent)  # divided first, so that no sum overflows
+    n = len(recent)
+    mean = math.fsum([abs(value) / n for value in recent])  # divided first, so that no sum overflows
     return max(SMALLEST_USUAL_R, mean) if unit == "R" else mean or None
 
 
@@ -243,8 +244,7 @@ def after_close(mood: StrategyMood, *, net: float, outcome: Outcome | None, tren
     (0.289, 23)
     """
     won = net > 0
-    return replace(
-        mood,
+    return StrategyMood(
         confidence=mood.confidence if outcome is None else _average(mood.confidence, _signal(mood, outcome)),
         momentum_bias=_average(mood.momentum_bias, trend),
         consecutive_wins=mood.consecutive_wins + 1 if won else 0,
@@ -374,6 +374,7 @@ class MoodRow:
     risk_appetite: float | None = None
     drawdown_state: float | None = None
     strategy: StrategyMood | None = None
+    """Its `recent` outcomes are in the last row only, since only the next row needs them."""
 
     @property
     def order(self) -> tuple[datetime, int, str]:
@@ -411,7 +412,35 @@ def account_rows(facts: Iterable[EquitySeen | Transferred], *, owner_id: str, ac
 
 def strategy_row(last: MoodRow | None, close: Closed, *, owner_id: str, account_id: str, strategy_name: str) -> MoodRow:
     """The next row of a strategy on an account."""
-    before = StrategyMood() if last is None or last.strategy is None else last.strategy
+    named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
+    return _close_row(close, _after(_mood_of(last), close), n=1 if last is None else last.n + 1, **named)
+
+
+def next_strategy_rows(
+    last: MoodRow | None, closes: Sequence[Closed], *, owner_id: str, account_id: str, strategy_name: str
+) -> list[MoodRow]:
+    """The rows of a strategy on an account that change when it closes more: its last one, and the new ones."""
+    named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
+    mood, first = _mood_of(last), 1 if last is None else last.n + 1
+    rows = [] if last is None else [replace(last, strategy=_without_recent(mood))]
+    for n, close in enumerate(closes, start=first):
+        mood = _after(mood, close)
+        is_last = n - first == len(closes) - 1
+        rows.append(_close_row(close, mood if is_last else _without_recent(mood), n=n, **named))
+    return rows
+
+
+def _mood_of(last: MoodRow | None) -> StrategyMood:
+    return StrategyMood() if last is None or last.strategy is None else last.strategy
+
+
+def _after(mood: StrategyMood, close: Closed) -> StrategyMood:
+    return after_close(mood, net=close.net, outcome=close.outcome, trend=close.trend)
+
+
+def _close_row(
+    close: Closed, mood: StrategyMood, *, n: int, owner_id: str, account_id: str, strategy_name: str
+) -> MoodRow:
     return MoodRow(
         owner_id=owner_id,
         account_id=account_id,
@@ -421,9 +450,13 @@ def strategy_row(last: MoodRow | None, close: Closed, *, owner_id: str, account_
         id=close.id,
         at=close.at,
         cause="close",
-        n=1 if last is None else last.n + 1,
-        strategy=after_close(before, net=close.net, outcome=close.outcome, trend=close.trend),
+        n=n,
+        strategy=mood,
     )
+
+
+def _without_recent(mood: StrategyMood) -> StrategyMood:
+    return replace(mood, recent={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -460,7 +493,7 @@ def strategy_rows(
             rows.append(strategy_row(rows[-1] if rows else None, version.close, **named))
         else:
             rows.append(_corrected(standing.values(), version, **named))
-    return rows
+    return [*(replace(row, strategy=_without_recent(_mood_of(row))) for row in rows[:-1]), *rows[-1:]]
 
 
 def _corrected(

@@ -5,12 +5,11 @@ which these first became known. Learning one more episode and learning all of th
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import lru_cache
 
-from backsight.core.conditions import Condition, evaluate, parse, values_of
+from backsight.core.conditions import evaluate, from_text, values_of
 from backsight.core.memory import procedural, semantic
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
@@ -146,8 +145,18 @@ class Beliefs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedCells:
+    """Cells as some episodes left them, and of their days those that changed."""
+
+    cells: tuple[KeptCell, ...]
+    new_days: tuple[KeptDay, ...]
+    days: tuple[KeptDay, ...]
+    """Those that were kept before, with other counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Practices:
-    """All that is kept of habits, for one owner, mode and strategy."""
+    """What trades of one owner, mode and strategy make of its habits."""
 
     trades: tuple[PractisedTrade, ...]
     habits: tuple[KeptHabits, ...]
@@ -175,12 +184,7 @@ def holds(conditions: str, episode: Episode) -> bool:
         symbol=episode.symbol,
         direction=episode.direction,
     )
-    return evaluate(_condition(conditions), values).holds
-
-
-@lru_cache(maxsize=1024)
-def _condition(text: str) -> Condition:
-    return parse(json.loads(text))
+    return evaluate(from_text(conditions), values).holds
 
 
 def domain_of(text: str) -> Domain:
@@ -211,6 +215,27 @@ def kept_cell(domain: Domain, cell: Cell, *, owner_id: str, mode: Mode) -> KeptC
         trades_by_wins=trades_by_wins,
         wins_squared=wins_squared,
     )
+
+
+def changed_cells(before: Knowledge, after: Knowledge) -> ChangedCells:
+    """What is to be kept of cells after some episodes; `before` may know a part of them, with a part of their days.
+
+    They come in the order of their keys, in which they are written fastest.
+    """
+    owner, mode = after.owner_id, after.mode
+    cells, new_days, days = list[KeptCell](), list[KeptDay](), list[KeptDay]()
+    changed = [domain for domain, cell in after.cells.items() if cell is not before.cells.get(domain)]
+    for domain in sorted(changed, key=Domain.text):
+        cell, held = after.cells[domain], before.cells.get(domain)
+        kept = kept_cell(domain, cell, owner_id=owner, mode=mode)
+        cells.append(kept)
+        known: Mapping[date, DayCount] = {} if held is None else held.days
+        for day, count in cell.days.items():
+            was = known.get(day)
+            if was != count:
+                row = KeptDay(owner_id=owner, mode=mode, domain=kept.domain, day=day.isoformat(), count=count)
+                (new_days if was is None else days).append(row)
+    return ChangedCells(cells=tuple(cells), new_days=tuple(new_days), days=tuple(days))
 
 
 def cell_of(row: KeptCell, days: Mapping[str, DayCount]) -> Cell:
@@ -261,13 +286,13 @@ def kept_habits(practice: Practice, trade: TradeFigures, *, owner_id: str, mode:
     )
 
 
-def practice_of(row: KeptHabits, recent: Sequence[TradeFigures], earlier: Record) -> Practice:
-    """The practice that was kept, with its last trades; `earlier` is the record before the next window of them."""
+def practice_of(row: KeptHabits, recent: Iterable[Kept]) -> Practice:
+    """The practice that was kept, with its last trades; of their records that before the next window is enough."""
     outcome_drift: dict[OutcomeUnit, Detector] = {
         unit: row.drift[unit] for unit in procedural.UNITS if unit in row.drift
     }
     return Practice(
-        recent=tuple(Kept(trade=each, earlier=earlier) for each in recent),
+        recent=tuple(recent),
         stability=row.habits.stability,
         previous_stability=row.previous_stability,
         outcome_drift=outcome_drift,
@@ -297,41 +322,42 @@ def learn_beliefs(
         if standing.founding.n
         for evidence in semantic.founding_evidence(standing, given, weighting=weighting)
     ]
+    made = changed_cells(knowledge, held)
     return Beliefs(
         beliefs=tuple(kept_belief(standing) for standing in held.standings.values()),
         evidence=tuple(KeptEvidence(owner_id=owner_id, evidence=each) for each in (*founding, *learned.evidence)),
-        cells=tuple(kept_cell(domain, cell, owner_id=owner_id, mode=mode) for domain, cell in held.cells.items()),
-        days=tuple(
-            KeptDay(owner_id=owner_id, mode=mode, domain=domain.text(), day=day.isoformat(), count=count)
-            for domain, cell in held.cells.items()
-            for day, count in cell.days.items()
-        ),
+        cells=made.cells,
+        days=made.new_days,
     )
 
 
-def learn_habits(episodes: Iterable[Episode], *, owner_id: str, mode: Mode, strategy_name: str) -> Practices:
-    """The habits in all episodes of one strategy and mode, whatever order they come in."""
-    skill, trades, alarms = Skill(strategy_name=strategy_name), list[PractisedTrade](), list[Drifted]()
-    last: dict[str, TradeFigures] = {}
-    for episode in in_place(episodes):
-        trade = figures_of(episode)
-        earlier = skill.record
-        trades.append(
-            PractisedTrade(owner_id=owner_id, mode=mode, sequence=episode.sequence, trade=trade, earlier=earlier)
-        )
-        learned = procedural.learn(skill, trade)
-        skill, last[trade.symbol] = learned.skill, trade
-        alarms += learned.alarms
+def learn_habits(
+    episodes: Iterable[Episode], *, owner_id: str, mode: Mode, strategy_name: str, skill: Skill | None = None
+) -> Practices:
+    """The habits that episodes of one strategy and mode lead to, in any order: all of them, or those after a skill."""
+    taught = in_place(episodes)
+    figures = [figures_of(episode) for episode in taught]
+    learned = procedural.learn_all(figures, skill=skill or Skill(strategy_name=strategy_name))
+    last = {trade.symbol: trade for trade in figures}
     return Practices(
-        trades=tuple(trades),
-        habits=tuple(
-            kept_habits(skill.symbols[symbol], trade, owner_id=owner_id, mode=mode) for symbol, trade in last.items()
+        trades=tuple(
+            PractisedTrade(owner_id=owner_id, mode=mode, sequence=episode.sequence, trade=trade, earlier=earlier)
+            for episode, trade, earlier in zip(taught, figures, learned.earlier, strict=True)
         ),
-        alarms=tuple(alarms),
+        habits=tuple(
+            kept_habits(learned.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)
+            for symbol, trade in last.items()
+        ),
+        alarms=learned.alarms,
     )
 
 
 def in_place(episodes: Iterable[Episode]) -> list[Episode]:
     """The trades among episodes in the order in which they teach, each as it teaches."""
-    trades = (episode.teaching for episode in episodes if episode.kind == "trade")
+    trades = (_as_it_teaches(episode) for episode in episodes if episode.kind == "trade")
     return sorted(trades, key=lambda episode: episode.place)
+
+
+def _as_it_teaches(episode: Episode) -> Episode:
+    """The episode at its first place; one that was never corrected stands there already."""
+    return episode if episode.known_at == episode.first_known_at else episode.teaching

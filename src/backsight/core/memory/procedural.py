@@ -195,7 +195,11 @@ def entry_timing(trade: TradeFigures) -> float | None:
 
 def variation_of_size(trades: Iterable[TradeFigures]) -> Figure:
     """The coefficient of variation of size as a share of equity: deviation (n − 1) over mean."""
-    sizes = moments_of([each.size_share for each in trades if each.size_share is not None])
+    return _variation([each.size_share for each in trades if each.size_share is not None])
+
+
+def _variation(values: Sequence[float]) -> Figure:
+    sizes = moments_of(values)
     known = sizes.n >= FEWEST and sizes.mean > 0 and sizes.deviation is not None
     return Figure(value=(sizes.deviation or 0.0) / sizes.mean if known else None, n=sizes.n)
 
@@ -342,64 +346,77 @@ class Learned:
 
     skill: Skill
     alarms: tuple[Drifted, ...] = ()
+    earlier: tuple[Record, ...] = ()
+    """The strategy's record before each of the trades."""
 
 
 def learn(skill: Skill, trade: TradeFigures) -> Learned:
     """The habits after one more trade, in the order in which trades become known."""
-    if trade.strategy_name != skill.strategy_name:
-        other = f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
-        raise Invalid(f"{other}; keep them apart", field="strategy_name")
-    practice = skill.symbols.get(trade.symbol) or _UNPRACTISED
-    if practice.recent and trade.known_at < practice.recent[-1].trade.known_at:
-        late = f"episode {trade.episode_id!r} became known before the last one learned"
-        raise Invalid(f"{late}; learn all anew in order", field="known_at")
-    practised, alarms = _practise(practice, trade, earlier=skill.record)
-    symbols = {**skill.symbols, trade.symbol: practised}
-    learned = Skill(strategy_name=skill.strategy_name, record=skill.record.add(trade), symbols=symbols)
-    return Learned(skill=learned, alarms=alarms)
+    return learn_all((trade,), skill=skill)
 
 
 def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> Learned:
     """The habits after these trades, in the order in which they became known."""
-    alarms: list[Drifted] = []
+    record, alarms, earlier = skill.record, list[Drifted](), list[Record]()
+    opened: dict[str, _OpenPractice] = {}
     for trade in trades:
-        learned = learn(skill, trade)
-        skill = learned.skill
-        alarms += learned.alarms
-    return Learned(skill=skill, alarms=tuple(alarms))
+        if trade.strategy_name != skill.strategy_name:
+            other = f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
+            raise Invalid(f"{other}; keep them apart", field="strategy_name")
+        practice = opened.get(trade.symbol)
+        if practice is None:
+            practice = opened[trade.symbol] = _OpenPractice(skill.symbols.get(trade.symbol) or _UNPRACTISED)
+        alarms += practice.add(trade, earlier=record)
+        earlier.append(record)
+        record = record.add(trade)
+    symbols = {**skill.symbols, **{symbol: practice.closed() for symbol, practice in opened.items()}}
+    learned = Skill(strategy_name=skill.strategy_name, record=record, symbols=symbols)
+    return Learned(skill=learned, alarms=tuple(alarms), earlier=tuple(earlier))
 
 
-def _practise(practice: Practice, trade: TradeFigures, *, earlier: Record) -> tuple[Practice, tuple[Drifted, ...]]:
-    """What is kept after one more trade, and the alarms of the drift tests that its outcome and size go to."""
-    recent = (*practice.recent, Kept(trade=trade, earlier=earlier))[-LONGEST_WINDOW:]
-    variation = variation_of_size([kept.trade for kept in recent[-window_of(practice.stability) :]])
-    outcome_drift, outcome_alarms = _watch_outcome(practice.outcome_drift, trade)
-    size_drift, size_alarms = _watch_size(practice.size_drift, trade)
-    practised = Practice(
-        recent=recent,
-        stability=stability_of(variation.value),
-        previous_stability=practice.stability,
-        outcome_drift=outcome_drift,
-        size_drift=size_drift,
-    )
-    return practised, outcome_alarms + size_alarms
+class _OpenPractice:
+    """A `Practice` to which trades are added in place."""
 
+    __slots__ = ("outcome_drift", "previous_stability", "recent", "size_drift", "sizes", "stability")
 
-def _watch_outcome(
-    drift: Mapping[OutcomeUnit, Detector], trade: TradeFigures
-) -> tuple[Mapping[OutcomeUnit, Detector], tuple[Drifted, ...]]:
-    """The tests after the trade's outcome; outcomes of each unit have their own."""
-    outcome = trade.outcome
-    if outcome is None:
-        return drift, ()
-    watched = watch(drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
-    alarms = (Drifted(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=each) for each in watched.alarms)
-    return {**drift, outcome.unit: watched.detector}, tuple(alarms)
+    def __init__(self, held: Practice) -> None:
+        self.recent, self.sizes = list(held.recent), [kept.trade.size_share for kept in held.recent]
+        self.stability, self.previous_stability = held.stability, held.previous_stability
+        self.outcome_drift, self.size_drift = dict(held.outcome_drift), held.size_drift
 
+    def add(self, trade: TradeFigures, *, earlier: Record) -> list[Drifted]:
+        """Add a trade; the alarms of the drift tests that its outcome and size go to."""
+        if self.recent and trade.known_at < self.recent[-1].trade.known_at:
+            late = f"episode {trade.episode_id!r} became known before the last one learned"
+            raise Invalid(f"{late}; learn all anew in order", field="known_at")
+        self.recent = [*self.recent[1 - LONGEST_WINDOW :], Kept(trade=trade, earlier=earlier)]
+        self.sizes = [*self.sizes[1 - LONGEST_WINDOW :], trade.size_share]
+        window = self.sizes[-window_of(self.stability) :]
+        self.previous_stability = self.stability
+        self.stability = stability_of(_variation([size for size in window if size is not None]).value)
+        return [*self._watch_outcome(trade), *self._watch_size(trade)]
 
-def _watch_size(drift: Detector, trade: TradeFigures) -> tuple[Detector, tuple[Drifted, ...]]:
-    if trade.size_share is None:
-        return drift, ()
-    watched = watch(drift, trade.size_share, at=trade.known_at)
-    alarms = (Drifted(symbol=trade.symbol, series="size", unit=None, alarm=each) for each in watched.alarms)
-    return watched.detector, tuple(alarms)
+    def closed(self) -> Practice:
+        return Practice(
+            recent=tuple(self.recent),
+            stability=self.stability,
+            previous_stability=self.previous_stability,
+            outcome_drift=self.outcome_drift,
+            size_drift=self.size_drift,
+        )
+
+    def _watch_outcome(self, trade: TradeFigures) -> Iterator[Drifted]:
+        """The test after the trade's outcome; outcomes of each unit have their own."""
+        outcome = trade.outcome
+        if outcome is not None:
+            watched = watch(self.outcome_drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
+            self.outcome_drift[outcome.unit] = watched.detector
+            for alarm in watched.alarms:
+                yield Drifted(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=alarm)
+
+    def _watch_size(self, trade: TradeFigures) -> Iterator[Drifted]:
+        if trade.size_share is not None:
+            watched = watch(self.size_drift, trade.size_share, at=trade.known_at)
+            self.size_drift = watched.detector
+            for alarm in watched.alarms:
+                yield Drifted(symbol=trade.symbol, series="size", unit=None, alarm=alarm)

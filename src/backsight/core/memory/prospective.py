@@ -22,6 +22,7 @@ from backsight.core.conditions import (
     evaluate,
     fields_of,
     finite_number,
+    from_text,
     parse,
     stated_trigger,
     trigger_of,
@@ -393,12 +394,12 @@ def read_plan(row: KeptPlan) -> Plan:
         deployment_id=row.deployment_id,
         strategy_name=row.strategy_name,
         trigger_type=row.trigger_type,
-        condition=parse(json.loads(row.condition)),
+        condition=from_text(row.condition),
         action=row.action,
         reasoning=row.reasoning,
         priority=row.priority,
         expires_at=row.expires_at,
-        expires_when=None if row.expires_when is None else parse(json.loads(row.expires_when)),
+        expires_when=None if row.expires_when is None else from_text(row.expires_when),
         sources=tuple(Source(kind=kind, id=memory_id) for kind, memory_id in told),
         mode=row.mode,
         known_at=row.known_at,
@@ -414,7 +415,7 @@ def holding_of(events: Iterable[PlanEvent], *, symbol: str | None, deployment_id
     return frozenset(plan_id for plan_id, kind in last.items() if kind == "rising")
 
 
-def in_scope(plan: Plan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
+def in_scope(plan: Plan | KeptPlan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
     """Whether a plan speaks about this deployment of this strategy."""
     return plan.deployment_id in (None, deployment_id) and plan.strategy_name in (None, strategy_name)
 
@@ -538,6 +539,14 @@ def after_event(plan: Plan, event: PlanEvent) -> Plan:
         case "falling" | "outcome":
             return plan
     assert_never(event.kind)
+
+
+def plans_at(rows: Iterable[KeptPlan], events: Iterable[PlanEvent]) -> list[Plan]:
+    """The plans that were kept, each after all of its events."""
+    told: dict[str, list[PlanEvent]] = {}
+    for event in events:
+        told.setdefault(event.plan_id, []).append(event)
+    return [plan_at(read_plan(row), told.get(row.id, ())) for row in rows]
 
 
 def plan_at(plan: Plan, events: Iterable[PlanEvent]) -> Plan:
@@ -688,7 +697,7 @@ def plan_from_mood(
     """
     if mood.drawdown_state < MOOD_BEGINS:
         return None
-    if any(_is_of_mood(plan, deployment_id) for plan in existing):
+    if any(is_of_mood(plan, deployment_id) for plan in existing):
         return None
     used = f"{mood.drawdown_state:.0%} of the accepted drawdown is used up"
     return make_plan(
@@ -704,7 +713,8 @@ def plan_from_mood(
     )
 
 
-def _is_of_mood(plan: Plan, deployment_id: str | None) -> bool:
+def is_of_mood(plan: Plan, deployment_id: str | None) -> bool:
+    """Whether a plan came from the mood of a deployment."""
     return plan.deployment_id == deployment_id and any(source.kind == "affective" for source in plan.sources)
 
 

@@ -7,6 +7,7 @@ episode, `learn_all` any number, and both ways end in equal states.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -243,8 +244,8 @@ class Posterior:
 class Knowledge:
     """All that one owner's trades of one mode have taught: the state that `learn` carries on.
 
-    A part is enough to learn one episode from: the cells that `cells_of` names with their day of it, all their days
-    (and as many of the strategy's) where `is_look(n + 1)`, the counts of cells, and the standings of beliefs.
+    A part is enough to learn some episodes from: the cells that `cells_met` names with the days of the episodes, all
+    their days (and all of their strategy's) where `is_looked_at`, the counts of cells, and the standings of beliefs.
     """
 
     owner_id: str
@@ -409,8 +410,22 @@ def is_look(n: int) -> bool:
     >>> [n for n in range(1, 1000) if is_look(n)]
     [10, 20, 40, 80, 160, 320, 640]
     """
-    doubled, rest = divmod(n, LOOKS[0])
-    return rest == 0 and doubled > 0 and doubled & (doubled - 1) == 0
+    if n < LOOKS[0] or n % LOOKS[0]:
+        return False
+    doubled = n // LOOKS[0]
+    return doubled & (doubled - 1) == 0
+
+
+def is_looked_at(n: int, *, more: int) -> bool:
+    """Whether a cell of n episodes is looked at while so many more come.
+
+    >>> [is_looked_at(n, more=9) for n in (0, 1, 9, 10, 11, 31)]
+    [False, True, True, False, True, True]
+    """
+    look = LOOKS[0]
+    while look <= n:
+        look *= 2
+    return look <= n + more
 
 
 def level_of_look(n: int, *, cells: int) -> float:
@@ -486,6 +501,16 @@ def cells_of(episode: Episode) -> tuple[Domain, ...]:
     An episode that lacks a dimension lies in no cell of it.
     """
     return _cells(_place_of(episode))
+
+
+def cells_met(episodes: Iterable[Episode]) -> Mapping[Domain, int]:
+    """The cells that some episodes are counted in, and how many of them each."""
+    places = Counter(_place_of(episode) for episode in episodes if won(episode) is not None)
+    met: Counter[Domain] = Counter()
+    for place, n in places.items():
+        for domain in _cells(place):
+            met[domain] += n
+    return met
 
 
 @lru_cache(maxsize=4096)
@@ -567,6 +592,21 @@ def weight_of(episode: Episode, *, weighting: Weighting) -> float:
     return min(LARGEST_WEIGHT, abs(outcome.value))
 
 
+class _OpenMoments:
+    """`Moments` to which values are added in place."""
+
+    __slots__ = ("mean", "n", "squares")
+
+    def __init__(self, held: Moments) -> None:
+        self.n, self.mean, self.squares = held.n, held.mean, held.squares
+
+    def closed(self) -> Moments:
+        return Moments(n=self.n, mean=self.mean, squares=self.squares)
+
+
+_NO_OUTCOMES = Moments()
+
+
 class _OpenTally:
     """A `Tally` to which episodes are added in place."""
 
@@ -575,21 +615,29 @@ class _OpenTally:
     def __init__(self, held: Tally) -> None:
         self.wins, self.losses = held.wins, held.losses
         self.won_weight, self.lost_weight = held.won_weight, held.lost_weight
-        self.outcomes, self.last_at = held.outcomes, held.last_at
+        self.outcomes = {unit: _OpenMoments(moments) for unit, moments in held.outcomes.items()}
+        self.last_at = held.last_at
 
     @property
     def n(self) -> int:
         return self.wins + self.losses
 
     def add(self, episode: Episode, *, win: bool, weight: float) -> None:
-        self.wins += win
-        self.losses += not win
-        self.won_weight += weight * win
-        self.lost_weight += weight * (not win)
+        if win:
+            self.wins += 1
+            self.won_weight += weight
+        else:
+            self.losses += 1
+            self.lost_weight += weight
         self.last_at = episode.known_at
         if (outcome := episode.outcome) is not None:
-            moments = self.outcomes.get(outcome.unit) or Moments()
-            self.outcomes = {**self.outcomes, outcome.unit: moments.add(outcome.value)}
+            held, value = self.outcomes.get(outcome.unit), outcome.value
+            if held is None:
+                held = self.outcomes[outcome.unit] = _OpenMoments(_NO_OUTCOMES)
+            held.n += 1  # as `Moments.add` does, bit for bit
+            step = value - held.mean
+            held.mean += step / held.n
+            held.squares += step * (value - held.mean)
 
     def closed(self) -> Tally:
         return Tally(
@@ -597,7 +645,7 @@ class _OpenTally:
             losses=self.losses,
             won_weight=self.won_weight,
             lost_weight=self.lost_weight,
-            outcomes=self.outcomes,
+            outcomes={unit: moments.closed() for unit, moments in self.outcomes.items()},
             last_at=self.last_at,
         )
 
@@ -617,16 +665,8 @@ class _OpenCell:
         self.tally.add(episode, win=win, weight=weight)
         if day != self.day:
             self._turn_to(day)
-        before_n, before_wins = self.day_n, self.day_wins
-        n, wins = before_n + 1, before_wins + win
-        both, mixed, won_both = self.squares
-        self.squares = (
-            both + n * n - before_n * before_n,
-            mixed + n * wins - before_n * before_wins,
-            won_both + wins * wins - before_wins * before_wins,
-        )
-        self.traded_days += before_n == 0
-        self.day_n, self.day_wins = n, wins
+        self.day_n += 1
+        self.day_wins += win
 
     def closed(self) -> Cell:
         """The cell as it stands; its days are shared and change with the next episode."""
@@ -635,12 +675,24 @@ class _OpenCell:
 
     def _turn_to(self, day: date) -> None:
         self._write_day()
-        held = self.days.get(day) or DayCount()
+        held = self.days.get(day, _NO_TRADES)
         self.day, self.day_n, self.day_wins = day, held.n, held.wins
 
     def _write_day(self) -> None:
-        if self.day is not None:
-            self.days[self.day] = DayCount(n=self.day_n, wins=self.day_wins)
+        if self.day is None:
+            return
+        was, n, wins = self.days.get(self.day, _NO_TRADES), self.day_n, self.day_wins
+        both, mixed, won_both = self.squares
+        self.squares = (
+            both + n * n - was.n * was.n,
+            mixed + n * wins - was.n * was.wins,
+            won_both + wins * wins - was.wins * was.wins,
+        )
+        self.traded_days += was.n == 0
+        self.days[self.day] = DayCount(n=n, wins=wins)
+
+
+_NO_TRADES = DayCount()
 
 
 class _OpenStanding:
