@@ -17,6 +17,10 @@ class Horizon:
     seen_at: datetime | None = None
     """None: everything recorded, whatever the clock says."""
 
+    def holds(self, known_at: datetime, recorded_at: datetime) -> bool:
+        """Whether something was known and recorded by then."""
+        return known_at <= self.as_of and (self.seen_at is None or recorded_at <= self.seen_at)
+
 
 def to_utc(at: datetime, *, field: str = "time") -> datetime:
     """The same instant in UTC; a naive time is refused, since it names no instant.

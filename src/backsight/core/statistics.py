@@ -244,15 +244,36 @@ def _off_zero(value: float) -> float:
 
 
 def _solve(rising: Callable[[float], float], *, low: float, high: float) -> float:
-    """Where a rising function crosses zero: halving until no double lies between."""
+    """Where a rising function crosses zero between two points, to the last bits of a double.
+
+    Inverse quadratic interpolation where three points allow it, else halving (Chandrupatla 1997).
+    """
+    near, at_near = high, rising(high)
+    far, at_far = low, rising(low)
+    part = 0.5
     while True:
-        middle = low + (high - low) / 2.0
-        if not low < middle < high:
-            return low
-        if rising(middle) < 0.0:
-            low = middle
+        x = near + part * (far - near)
+        value = rising(x)
+        if (value < 0.0) == (at_near < 0.0):
+            third, at_third = near, at_near
         else:
-            high = middle
+            third, at_third, far, at_far = far, at_far, near, at_near
+        near, at_near = x, value
+        best = near if abs(at_near) < abs(at_far) else far
+        finest = 2.0 * math.ulp(best) / abs(far - near)
+        if finest > 0.5 or value == 0.0:
+            return best
+        part = min(max(_interpolated(near, far, third, at_near, at_far, at_third), finest), 1.0 - finest)
+
+
+def _interpolated(a: float, b: float, c: float, at_a: float, at_b: float, at_c: float) -> float:
+    """How far from a to b a parabola through three points puts the zero; half way where it cannot be trusted."""
+    if at_c == at_b:
+        return 0.5
+    along, up = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+    if not (up * up < along and (1.0 - up) * (1.0 - up) < 1.0 - along):
+        return 0.5
+    return at_a / (at_b - at_a) * at_c / (at_b - at_c) + (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
 
 
 def _check_shape(alpha: float, beta: float) -> None:

@@ -76,10 +76,17 @@ def episode(connection: Connection, owner: str, episode_id: str, horizon: Horizo
     return fetch_one(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.id == episode_id]))
 
 
+_BY_ID = select(EPISODES.table).where(
+    EPISODES.table.c.owner_id == OWNED, EPISODES.table.c.id.in_(bindparam("ids", expanding=True))
+)
+
+
 def episodes_by_id(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> dict[str, Episode]:
     """Those of these episodes that there are, by id, as they stood then."""
-    found = fetch(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.id.in_(ids)]))
-    return {episode.id: episode for episode in found}
+    current = fetch(connection, EPISODES, _BY_ID, asked(owner, ids=list(ids)))  # asked for instants too, all are read
+    found = {each.id: each for each in current if horizon.holds(each.known_at, each.recorded_at)}
+    former = (episode(connection, owner, each, horizon) for each in ids if each not in found)
+    return found | {each.id: each for each in former if each is not None}
 
 
 def latest_episode(connection: Connection, owner: str, deployment_id: str, symbol: str) -> Episode | None:
