@@ -58,7 +58,7 @@ def test_it_is_silent_before_five_days_in_each_arm() -> None:
 
 def test_it_says_how_to_find_out() -> None:
     assert does_memory_help([]).sentence.startswith("Nothing to compare: no trade")
-    assert "Set memory_holdout" in does_memory_help(SHOWN).sentence
+    assert "Deploy with a memory holdout" in does_memory_help(SHOWN).sentence
 
 
 def test_nothing_varies_nothing_is_told() -> None:

@@ -1,8 +1,12 @@
 """Accounts, strategies, deployments."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.strategies import Guidance, MemoryOverrides, MemorySettings
 from backsight.memory import Memory
 from backsight.testing import FakeClock, a_trade_call
 
@@ -94,3 +98,62 @@ def test_deployments_are_as_they_were(memory: Memory, clock: FakeClock) -> None:
         "manual:VolBreakout"
     ]
     assert len(memory.get_my_deployments().deployments) == 2
+
+
+# What the agent is told, and how memory is used.
+
+
+def test_a_strategy_carries_its_guidance_and_memory_and_a_change_of_either_is_a_new_version(memory: Memory) -> None:
+    said: dict[str, Any] = {"name": "VolBreakout", "thesis": "Breaks carry.", "entry_rules": ["a close above"]}
+    first = memory.save_strategy(
+        **said, leash="strict", look_for=["volume"], memory=MemorySettings(suppressed=("sizing",))
+    )
+    assert first.strategy.guidance == Guidance(
+        mode="hybrid", leash="strict", look_for=("volume",), entry_rules=("a close above",)
+    )
+    assert first.strategy.memory == MemorySettings(suppressed=("sizing",))
+    assert memory.save_strategy(**said, memory=MemorySettings(suppressed=("sizing",))).strategy.version == 2
+    assert memory.save_strategy(**said, memory=MemorySettings(suppressed=("sizing",))).replayed
+    assert memory.save_strategy(**said).strategy.version == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "told_by"), [({"thesis": "t"}, "thesis"), ({"rules": ["r"]}, "rules"), ({}, "thesis")]
+)
+def test_an_agent_is_told_by_what_is_given(memory: Memory, said: dict[str, Any], told_by: str) -> None:
+    assert memory.save_strategy(name="VolBreakout", **said).strategy.guidance.mode == told_by
+
+
+def test_a_deployment_uses_memory_as_its_strategy_does_unless_it_is_set_otherwise(memory: Memory) -> None:
+    memory.open_account(venue="binance", name="main")
+    memory.save_strategy(name="VolBreakout", memory=MemorySettings(recent_trades_k=5, cadence="daily", holdout=0.1))
+    plain = memory.deploy(strategy_name="VolBreakout", account="main").deployment
+    other = MemoryOverrides(holdout=0.3, suppressed=("regime_fit", "sizing"))
+    changed = memory.deploy(strategy_name="VolBreakout", account="main", name="other", memory=other).deployment
+    assert plain.memory == MemorySettings(recent_trades_k=5, cadence="daily", holdout=0.1)
+    assert changed.memory == replace(plain.memory, holdout=0.3, suppressed=("sizing", "regime_fit"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"memory": {"recent_trades_k": 31}}, "memory.recent_trades_k: 31 is out of range; give 30 or less"),
+        ({"memory": {"cadence": "hourly"}}, "memory.cadence: 'hourly' is not known; known: off, per_n_trades, daily"),
+        ({"memory": {"every_n_trades": 0}}, "memory.every_n_trades: 0 is out of range; give 1 or more"),
+        ({"memory": {"holdout": 1.5}}, "memory.holdout: 1.5 is out of range; give 1 or less"),
+        ({"memory": {"suppressed": ["luck"]}}, "memory.suppressed.0: 'luck' is not known"),
+        ({"memory": {"model": "gpt-5"}}, "memory.model: 'gpt-5' names no provider; give it like 'openai:gpt-5'"),
+        ({"memory": {"reflector": "model"}}, "memory.model: missing; name the model that is to write lessons"),
+        ({"memory": {"hold_out": 0.1}}, "memory.hold_out: unknown argument; did you mean 'holdout'?"),
+        ({"avoid": ["x" * 10_000]}, "avoid.0: is longer than 500 characters; shorten it"),
+        ({"avoid": [" "]}, "avoid.0: is blank; give some text"),
+        ({"leash": "loose"}, "leash: 'loose' is not known; known: strict, balanced, adaptive"),
+    ],
+)
+def test_what_a_strategy_cannot_be_is_refused_when_it_is_saved(
+    memory: Memory, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        memory.save_strategy(name="VolBreakout", **given)
+    assert told in str(refused.value)
+    assert memory.save_strategy(name="VolBreakout").strategy.version == 1

@@ -500,8 +500,8 @@ def test_in_a_dollar_account_dollars_are_money(memory: Memory, clock: FakeClock)
     [
         ({}, [], "shown"),
         ({}, None, "off"),
-        ({"memory_enabled": False}, [], "off"),
-        ({"memory_holdout": 1.0}, [], "withheld"),
+        ({"memory": {"enabled": False}}, [], "off"),
+        ({"memory": {"holdout": 1.0}}, [], "withheld"),
     ],
 )
 def test_the_memory_arm_is_stamped_on_decision_and_trade(
@@ -514,8 +514,8 @@ def test_the_memory_arm_is_stamped_on_decision_and_trade(
     assert opened.memory_arm == memory_arm(
         opened.deployment_id,
         at(0),
-        holdout=deployed.get("memory_holdout", 0.0),
-        enabled=deployed.get("memory_enabled", True),
+        holdout=deployed.get("memory", {}).get("holdout", 0.0),
+        enabled=deployed.get("memory", {}).get("enabled", True),
     )
 
 

@@ -12,6 +12,7 @@ from backsight.core.errors import Conflict
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.simulated import simulated_bars
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
 from backsight.ops.ticks import order_of, snapshots_of
 from backsight.runtime.live import run_live
@@ -52,7 +53,7 @@ class Turning:
 def deployed(memory: Memory) -> str:
     account = memory.open_account(venue="paper", name="live", mode="paper", currency="EUR").account
     memory.save_strategy(name="Turning")
-    memory.deploy(strategy_name="Turning", account="live", memory_holdout=0.2)
+    memory.deploy(strategy_name="Turning", account="live", memory=MemoryOverrides(holdout=0.2))
     return account.id
 
 

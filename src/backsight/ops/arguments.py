@@ -28,9 +28,16 @@ from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
 from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
 from backsight.core.portfolio import OpenOrder, Portfolio, Position
+from backsight.core.prompts.trades import MOST_RECENT
+from backsight.core.reflection.patterns import Slot
+from backsight.core.strategies import MemoryOverrides, MemorySettings
 
 LARGEST_WHOLE = 2**53
-CONTEXT_FIELDS = [field.name for field in fields(ContextVector)]
+KNOWN_WITHIN = {
+    "context": [field.name for field in fields(ContextVector)],
+    "memory": [field.name for field in fields(MemorySettings)],
+}
+"""The fields of arguments that are objects."""
 
 
 def _plain(text: str) -> str:
@@ -49,6 +56,13 @@ def _one_line(text: str) -> str:
     if text != text.strip() or not _plain(text).isprintable():
         raise ValueError("has spaces around it or control characters; give one clean line")
     return text
+
+
+def _model_named(name: str) -> str:
+    provider, _, model = name.partition(":")
+    if not (provider and model):
+        raise ValueError(f"{name!r} names no provider; give it like 'openai:gpt-5' or 'anthropic:claude-sonnet-4-5'")
+    return name
 
 
 def _instant(value: Any, info: ValidationInfo) -> Any:
@@ -79,7 +93,8 @@ Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_pl
 Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
 Handles = Annotated[list[Handle], Field(max_length=20)]
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
-Lines = Annotated[list[Prose], Field(max_length=100)]
+Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_worded)]
+Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
 JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
@@ -182,6 +197,16 @@ VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
 SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
 BarsArgument = _some(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
 
+_MEMORY_BOUNDS = {
+    "recent_trades_k": Annotated[Whole, Field(le=MOST_RECENT)],
+    "holdout": Share,
+    "suppressed": _some(Slot, 5),
+    "every_n_trades": Annotated[Whole, Field(ge=1, le=10_000)],
+    "model": Annotated[Name, AfterValidator(_model_named)],
+}
+MemoryArgument = Annotated[MemorySettings, Border(MemorySettings, _MEMORY_BOUNDS)]
+MemoryOverridesArgument = Annotated[MemoryOverrides, Border(MemoryOverrides, _MEMORY_BOUNDS)]
+
 
 def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
     """The first thing that is wrong, in one line: the field, what it is, and the remedy; and what else is missing."""
@@ -237,7 +262,7 @@ def _known_at(place: tuple[int | str, ...], known: list[str]) -> list[str]:
     """What may stand where something unknown does."""
     if len(place) == 1:
         return known
-    return CONTEXT_FIELDS if place[0] == "context" else []
+    return KNOWN_WITHIN.get(str(place[0]), [])
 
 
 def _unknown(argument: str, known: list[str]) -> str:

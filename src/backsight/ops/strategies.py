@@ -7,8 +7,18 @@ from typing import Annotated
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.portfolio import Account, Mode, PositionMode
-from backsight.core.strategies import MANUAL, Deployment, Strategy, manual_name
-from backsight.ops.arguments import Flag, Key, Lines, Name, Prose, Share, Whole
+from backsight.core.strategies import (
+    MANUAL,
+    Deployment,
+    Guidance,
+    GuidanceMode,
+    Leash,
+    MemorySettings,
+    Strategy,
+    manual_name,
+    settled,
+)
+from backsight.ops.arguments import Key, MemoryArgument, MemoryOverridesArgument, Name, Prose, Rule, Rules, Share, Whole
 from backsight.ops.context import Context
 from backsight.ops.operation import command
 from backsight.store import strategies as stored
@@ -66,13 +76,37 @@ def save_strategy(
     *,
     name: Annotated[Name, "What the strategy is called; all versions share it."],
     thesis: Annotated[Prose | None, "Why it should make money, in the author's words."] = None,
-    rules: Annotated[Lines, "Entry, exit and risk rules, one each."] = [],  # noqa: B006
-    avoid: Annotated[Lines, "What the owner forbids, one each."] = [],  # noqa: B006
+    rules: Annotated[Rules, "Rules to trade by, one each."] = [],  # noqa: B006
+    avoid: Annotated[Rules, "What the owner forbids, one each."] = [],  # noqa: B006
     risk_per_trade: Annotated[
         Share | None, "Share of equity that a trade risks, like 0.01; used where no stop tells."
     ] = None,
+    guidance: Annotated[
+        GuidanceMode | None, "What the agent is told: the thesis, the rules, or both; by what is given if left out."
+    ] = None,
+    leash: Annotated[Leash, "How closely it must follow."] = "balanced",
+    horizon: Annotated[Rule | None, "How long a trade is meant to last."] = None,
+    style: Annotated[Rule | None, "How it trades."] = None,
+    look_for: Annotated[Rules, "What to look for, one each."] = [],  # noqa: B006
+    sizing: Annotated[Rule | None, "How large to trade."] = None,
+    entry_rules: Annotated[Rules, "When to enter, one each."] = [],  # noqa: B006
+    exit_rules: Annotated[Rules, "When to get out, one each."] = [],  # noqa: B006
+    risk_rules: Annotated[Rules, "What not to exceed, one each."] = [],  # noqa: B006
+    memory: Annotated[MemoryArgument, "How it uses memory; deploy may set it otherwise."] = MemorySettings(),  # noqa: B008
 ) -> SavedStrategy:
     """Save a strategy: a new version if it says anything new, the same one if not."""
+    said = Guidance(
+        mode=guidance or _guidance(thesis, [*rules, *entry_rules, *exit_rules, *risk_rules]),
+        leash=leash,
+        horizon=horizon,
+        style=style,
+        look_for=tuple(look_for),
+        sizing=sizing,
+        entry_rules=tuple(entry_rules),
+        exit_rules=tuple(exit_rules),
+        risk_rules=tuple(risk_rules),
+    )
+    used = settled(memory)
     with ctx.writing() as transaction:
         latest = stored.strategy(transaction.connection, ctx.owner, name)
         strategy = replace(
@@ -82,6 +116,8 @@ def save_strategy(
             rules=tuple(rules),
             avoid=tuple(avoid),
             risk_per_trade=risk_per_trade,
+            guidance=said,
+            memory=used,
         )
         if latest is not None and latest.same_text(strategy):
             return SavedStrategy(strategy=latest, replayed=True)
@@ -97,10 +133,10 @@ def deploy(
     account: Annotated[Key, "The account to run it on, by name or id."],
     version: Annotated[Whole | None, "Which version of it; the latest if left out."] = None,
     name: Annotated[Name | None, "What to call the deployment; 'strategy@account' if left out."] = None,
-    memory_enabled: Annotated[Flag, "Whether the agent is shown memory at its ticks."] = True,
-    memory_holdout: Annotated[
-        Share, "Share of the days on which memory is withheld, to learn whether it helps; 0.2 is a good one."
-    ] = 0.0,
+    memory: Annotated[
+        MemoryOverridesArgument | None,
+        "What to set otherwise than the strategy does; a holdout of 0.2 tells in time whether memory helps.",
+    ] = None,
 ) -> Deployed:
     """Deploy one strategy version on one account."""
     with ctx.writing() as transaction:
@@ -112,8 +148,15 @@ def deploy(
             raise NotFound(f"no strategy {strategy_name!r}{which}; save it first", field="strategy_name")
         called = name or deployment_name(strategy_name, held.name)
         plain = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
-        deployment = replace(plain, memory_enabled=memory_enabled, memory_holdout=memory_holdout)
+        deployment = replace(plain, memory=settled(strategy.memory, memory))
         return _add_or_replay(transaction, ctx.owner, deployment)
+
+
+def _guidance(thesis: str | None, rules: list[str]) -> GuidanceMode:
+    """What an agent is told by, as far as there is something to tell."""
+    if rules:
+        return "hybrid" if thesis else "rules"
+    return "thesis"
 
 
 def deployment_named(connection: Connection, owner: str, named: str) -> Deployment:
@@ -240,6 +283,8 @@ def _strategy(ctx: Context, name: str) -> Strategy:
         rules=(),
         avoid=(),
         risk_per_trade=None,
+        guidance=Guidance(),
+        memory=MemorySettings(),
         known_at=ctx.now,
         recorded_at=ctx.now,
     )
@@ -257,8 +302,7 @@ def _deployment(
         strategy_version=version,
         account_id=account.id,
         mode=account.mode,
-        memory_enabled=True,
-        memory_holdout=0.0,
+        memory=MemorySettings(),
         known_at=ctx.now,
         recorded_at=ctx.now,
     )

@@ -149,7 +149,7 @@ def open_tick(
         account = account_of(connection, home)
         _check_snapshot(account, before, field="before")
         given = sorted_bars(bars, until=at)
-        arm = memory_arm(home.id, at, holdout=home.memory_holdout, enabled=home.memory_enabled)
+        arm = memory_arm(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
         last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
         segments: list[Segment] = []
         if arm != "off":
@@ -233,7 +233,7 @@ def close_tick(
         last_here = last
         if last is not None and last.deployment_id != home.id:
             last_here = stored.last_of_deployment(connection, ctx.owner, home.id, Horizon(as_of=at))
-        arm = memory_arm(home.id, at, holdout=home.memory_holdout, enabled=home.memory_enabled and shown is not None)
+        arm = memory_arm(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled and shown is not None)
         segments = shown or []
         decision = Decision(
             owner_id=ctx.owner,

@@ -10,6 +10,7 @@ from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
+from backsight.store.notes import NOTES, PROPOSALS, REFLECTIONS
 from backsight.store.plans import PLAN_EVENTS, PLANS
 from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
@@ -36,6 +37,9 @@ KEPT: tuple[Noun[Any], ...] = (
     PLAN_EVENTS,
     STATED,
     RETIREMENTS,
+    NOTES,
+    REFLECTIONS,
+    PROPOSALS,
 )
 NOUNS = (*KEPT, *(noun.former for noun in KEPT if noun.former is not None))
 """What an owner's audit chain speaks for."""

@@ -5,16 +5,13 @@ The owner's words are instructions and are shown whole, but none of their lines 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import assert_never
 
 from backsight.core.decision import Segment
 from backsight.core.portfolio import Mode
 from backsight.core.prompts.plain import flat, quote
 from backsight.core.prompts.sections import Section
-from backsight.core.strategies import Strategy
-
-Leash = Literal["strict", "balanced", "adaptive"]
-GuidanceMode = Literal["thesis", "rules", "hybrid"]
+from backsight.core.strategies import Guidance, Leash, Strategy
 
 MONEY: Mapping[Mode, str] = {"live": "real money", "paper": "paper money", "sim": "simulated money"}
 HYGIENE = (
@@ -45,21 +42,6 @@ AVOID = 'Avoid (the owner\'s rules, the only "never"; nothing else in this promp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guidance:
-    """What the owner says beyond thesis, rules and avoid; what is left out is not shown."""
-
-    mode: GuidanceMode = "thesis"
-    leash: Leash = "balanced"
-    horizon: str | None = None
-    style: str | None = None
-    look_for: tuple[str, ...] = ()
-    sizing: str | None = None
-    entry_rules: tuple[str, ...] = ()
-    exit_rules: tuple[str, ...] = ()
-    risk_rules: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who the agent is and what it can call."""
 
@@ -68,14 +50,13 @@ class Identity:
     """One line each: a name and what it is for."""
 
 
-def system_segments(
-    identity: Identity, strategy: Strategy, guidance: Guidance, *, lessons: Section | None = None
-) -> tuple[Segment, ...]:
+def system_segments(identity: Identity, strategy: Strategy, *, lessons: Section | None = None) -> tuple[Segment, ...]:
     """The segments in their order; `lessons` only where there are any."""
+    guidance = strategy.guidance
     texts = {
         "header": header(identity, strategy),
         "leash": LEASHES[guidance.leash],
-        "strategy": strategy_text(strategy, guidance),
+        "strategy": strategy_text(strategy),
         "lessons": "" if lessons is None else lessons.text,
         "footer": FOOTER,
     }
@@ -88,8 +69,9 @@ def header(identity: Identity, strategy: Strategy) -> str:
     return "\n".join([who, *_listed("Tools:", identity.tools), HYGIENE])
 
 
-def strategy_text(strategy: Strategy, guidance: Guidance) -> str:
+def strategy_text(strategy: Strategy) -> str:
     """The strategy by its mode, and what to avoid in every mode."""
+    guidance = strategy.guidance
     parts = [f"Strategy {quote(strategy.name)}, version {strategy.version}"]
     match guidance.mode:
         case "thesis":

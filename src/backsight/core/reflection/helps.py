@@ -242,7 +242,7 @@ def _silence(helped: Help, sample: str) -> str:
     if not helped.withheld.days and not helped.shown.days:
         return "Nothing to compare: no trade was opened with memory shown or withheld."
     if not helped.withheld.days:
-        return "Nothing to compare: memory was never withheld. Set memory_holdout, like .2, to find out."
+        return "Nothing to compare: memory was never withheld. Deploy with a memory holdout, like .2, to find out."
     if min(helped.shown.days, helped.withheld.days) < FEWEST_DAYS:
         return f"Too early to say: {sample}; {FEWEST_DAYS} of each are needed."
     return f"Nothing to tell: outcomes do not vary ({sample})."

@@ -306,6 +306,32 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "mode", "strategy_name", "symbol"),
     )
     op.create_table(
+        "proposals_former",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("deployment_id", TEXT, nullable=False),
+        sa.Column("strategy_name", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("reflection_id", TEXT, nullable=False),
+        sa.Column("evidence", TEXT, nullable=False),
+        sa.Column("statement", TEXT, nullable=False),
+        sa.Column("trade_ids", TEXTS, nullable=False),
+        sa.Column("content", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("decided_reason", TEXT, nullable=True),
+        sa.Column("made_id", TEXT, nullable=True),
+        sa.Column("replaced_known_at", INSTANT, nullable=False),
+        sa.Column("replaced_recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id", "known_at", "recorded_at"),
+    )
+    op.create_index("proposals_former_by_replaced_known_at", "proposals_former", ["owner_id", "replaced_known_at"])
+    op.create_index(
+        "proposals_former_by_replaced_recorded_at", "proposals_former", ["owner_id", "replaced_recorded_at"]
+    )
+    op.create_table(
         "prospective_memory",
         sa.Column("owner_id", TEXT, nullable=False),
         sa.Column("id", TEXT, nullable=False),
@@ -342,6 +368,92 @@ def upgrade() -> None:
     )
     op.create_index("recalls_by_decision_id", "recalls", ["owner_id", "decision_id"])
     op.create_index("recalls_by_known_at_id", "recalls", ["owner_id", "known_at", "id"])
+    op.create_table(
+        "reflection_notes",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("skill_id", TEXT, nullable=False),
+        sa.Column("version", WHOLE, nullable=True),
+        sa.Column("strategy_name", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("deployment_id", TEXT, nullable=True),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("generated_at", INSTANT, nullable=False),
+        sa.Column("window_start", INSTANT, nullable=True),
+        sa.Column("window_end", INSTANT, nullable=True),
+        sa.Column("trades_considered", WHOLE, nullable=False),
+        sa.Column("lessons_text", TEXT, nullable=False),
+        sa.Column("content_hash", TEXT, nullable=False),
+        sa.Column("bullets", TEXT, nullable=False),
+        sa.Column("author", TEXT, nullable=False),
+        sa.Column("model_used", TEXT, nullable=True),
+        sa.Column("input_tokens", WHOLE, nullable=True),
+        sa.Column("output_tokens", WHOLE, nullable=True),
+        sa.Column("cost_usd", DOUBLE, nullable=True),
+        sa.Column("copied_from", TEXT, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index(
+        "reflection_notes_by_deployment_id_status", "reflection_notes", ["owner_id", "deployment_id", "status"]
+    )
+    op.create_index(
+        "reflection_notes_by_skill_id_generated_at", "reflection_notes", ["owner_id", "skill_id", "generated_at"]
+    )
+    op.create_index(
+        "reflection_notes_only_one_deployment_id",
+        "reflection_notes",
+        ["owner_id", "deployment_id"],
+        unique=True,
+        sqlite_where=sa.text("status = 'active'"),
+        postgresql_where=sa.text("status = 'active'"),
+    )
+    op.create_index(
+        "reflection_notes_only_one_skill_id_mode",
+        "reflection_notes",
+        ["owner_id", "skill_id", "mode"],
+        unique=True,
+        sqlite_where=sa.text("status = 'active' AND deployment_id IS NULL"),
+        postgresql_where=sa.text("status = 'active' AND deployment_id IS NULL"),
+    )
+    op.create_table(
+        "reflection_notes_former",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.Column("skill_id", TEXT, nullable=False),
+        sa.Column("version", WHOLE, nullable=True),
+        sa.Column("strategy_name", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("deployment_id", TEXT, nullable=True),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("generated_at", INSTANT, nullable=False),
+        sa.Column("window_start", INSTANT, nullable=True),
+        sa.Column("window_end", INSTANT, nullable=True),
+        sa.Column("trades_considered", WHOLE, nullable=False),
+        sa.Column("lessons_text", TEXT, nullable=False),
+        sa.Column("content_hash", TEXT, nullable=False),
+        sa.Column("bullets", TEXT, nullable=False),
+        sa.Column("author", TEXT, nullable=False),
+        sa.Column("model_used", TEXT, nullable=True),
+        sa.Column("input_tokens", WHOLE, nullable=True),
+        sa.Column("output_tokens", WHOLE, nullable=True),
+        sa.Column("cost_usd", DOUBLE, nullable=True),
+        sa.Column("copied_from", TEXT, nullable=True),
+        sa.Column("replaced_known_at", INSTANT, nullable=False),
+        sa.Column("replaced_recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id", "known_at", "recorded_at"),
+    )
+    op.create_index(
+        "reflection_notes_former_by_replaced_known_at", "reflection_notes_former", ["owner_id", "replaced_known_at"]
+    )
+    op.create_index(
+        "reflection_notes_former_by_replaced_recorded_at",
+        "reflection_notes_former",
+        ["owner_id", "replaced_recorded_at"],
+    )
     op.create_table(
         "retrievals",
         sa.Column("owner_id", TEXT, nullable=False),
@@ -469,6 +581,24 @@ def upgrade() -> None:
         sa.Column("rules", TEXTS, nullable=False),
         sa.Column("avoid", TEXTS, nullable=False),
         sa.Column("risk_per_trade", DOUBLE, nullable=True),
+        sa.Column("guidance_mode", TEXT, nullable=False),
+        sa.Column("guidance_leash", TEXT, nullable=False),
+        sa.Column("guidance_horizon", TEXT, nullable=True),
+        sa.Column("guidance_style", TEXT, nullable=True),
+        sa.Column("guidance_look_for", TEXTS, nullable=False),
+        sa.Column("guidance_sizing", TEXT, nullable=True),
+        sa.Column("guidance_entry_rules", TEXTS, nullable=False),
+        sa.Column("guidance_exit_rules", TEXTS, nullable=False),
+        sa.Column("guidance_risk_rules", TEXTS, nullable=False),
+        sa.Column("memory_enabled", FLAG, nullable=False),
+        sa.Column("memory_recent_trades_k", WHOLE, nullable=False),
+        sa.Column("memory_holdout", DOUBLE, nullable=False),
+        sa.Column("memory_suppressed", TEXTS, nullable=False),
+        sa.Column("memory_cadence", TEXT, nullable=False),
+        sa.Column("memory_every_n_trades", WHOLE, nullable=False),
+        sa.Column("memory_reflector", TEXT, nullable=False),
+        sa.Column("memory_model", TEXT, nullable=True),
+        sa.Column("memory_proposals", TEXT, nullable=False),
         sa.Column("known_at", INSTANT, nullable=False),
         sa.Column("recorded_at", INSTANT, nullable=False),
         sa.PrimaryKeyConstraint("owner_id", "id", "version"),
@@ -584,7 +714,14 @@ def upgrade() -> None:
         sa.Column("account_id", TEXT, nullable=False),
         sa.Column("mode", TEXT, nullable=False),
         sa.Column("memory_enabled", FLAG, nullable=False),
+        sa.Column("memory_recent_trades_k", WHOLE, nullable=False),
         sa.Column("memory_holdout", DOUBLE, nullable=False),
+        sa.Column("memory_suppressed", TEXTS, nullable=False),
+        sa.Column("memory_cadence", TEXT, nullable=False),
+        sa.Column("memory_every_n_trades", WHOLE, nullable=False),
+        sa.Column("memory_reflector", TEXT, nullable=False),
+        sa.Column("memory_model", TEXT, nullable=True),
+        sa.Column("memory_proposals", TEXT, nullable=False),
         sa.Column("known_at", INSTANT, nullable=False),
         sa.Column("recorded_at", INSTANT, nullable=False),
         sa.ForeignKeyConstraint(
@@ -725,6 +862,65 @@ def upgrade() -> None:
         "decision_snapshots",
         ["owner_id", "deployment_id", "at", "sequence"],
     )
+    op.create_table(
+        "proposals",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("deployment_id", TEXT, nullable=False),
+        sa.Column("strategy_name", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("reflection_id", TEXT, nullable=False),
+        sa.Column("evidence", TEXT, nullable=False),
+        sa.Column("statement", TEXT, nullable=False),
+        sa.Column("trade_ids", TEXTS, nullable=False),
+        sa.Column("content", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("decided_reason", TEXT, nullable=True),
+        sa.Column("made_id", TEXT, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["owner_id", "deployment_id"],
+            ["deployments.owner_id", "deployments.id"],
+            name="proposals_within_deployments",
+        ),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("proposals_by_deployment_id_status", "proposals", ["owner_id", "deployment_id", "status"])
+    op.create_table(
+        "reflections",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("deployment_id", TEXT, nullable=False),
+        sa.Column("strategy_id", TEXT, nullable=False),
+        sa.Column("strategy_name", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("at", INSTANT, nullable=False),
+        sa.Column("author", TEXT, nullable=False),
+        sa.Column("came", TEXT, nullable=False),
+        sa.Column("reason", TEXT, nullable=False),
+        sa.Column("note_id", TEXT, nullable=True),
+        sa.Column("closed", WHOLE, nullable=False),
+        sa.Column("considered", WHOLE, nullable=False),
+        sa.Column("evidence", TEXT, nullable=False),
+        sa.Column("dropped", TEXT, nullable=False),
+        sa.Column("carried", TEXT, nullable=False),
+        sa.Column("model_used", TEXT, nullable=True),
+        sa.Column("input_tokens", WHOLE, nullable=True),
+        sa.Column("output_tokens", WHOLE, nullable=True),
+        sa.Column("cost_usd", DOUBLE, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["owner_id", "deployment_id"],
+            ["deployments.owner_id", "deployments.id"],
+            name="reflections_within_deployments",
+        ),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("reflections_by_deployment_id_known_at", "reflections", ["owner_id", "deployment_id", "known_at"])
+    op.create_index("reflections_by_strategy_id_known_at", "reflections", ["owner_id", "strategy_id", "known_at"])
     op.create_table(
         "trade_history",
         sa.Column("owner_id", TEXT, nullable=False),

@@ -1,0 +1,150 @@
+"""Lessons at rest: notes, the attempts that led to them, and what they propose."""
+
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select
+
+from backsight.core.instants import Horizon
+from backsight.core.portfolio import Mode
+from backsight.core.reflection.notes import Proposal, ProposalStatus, Reflection, ReflectionNote
+from backsight.store.mapping import noun
+from backsight.store.reading import fetch, fetch_one, known, matching, owned, within
+from backsight.store.trades import TRADES
+
+NOTES = noun(
+    ReflectionNote,
+    "reflection_notes",
+    names={"strategy_id": "skill_id", "strategy_version": "version"},
+    indexes=[("deployment_id", "status"), ("skill_id", "generated_at")],
+    only_one={
+        ("deployment_id",): "status = 'active'",
+        ("skill_id", "mode"): "status = 'active' AND deployment_id IS NULL",
+    },
+    revised=True,
+)
+REFLECTIONS = noun(
+    Reflection,
+    "reflections",
+    within={"deployments": ("deployment_id",)},
+    indexes=[("deployment_id", "known_at"), ("strategy_id", "known_at")],
+)
+PROPOSALS = noun(
+    Proposal,
+    "proposals",
+    within={"deployments": ("deployment_id",)},
+    indexes=[("deployment_id", "status")],
+    revised=True,
+)
+
+
+def active_note(connection: Connection, owner: str, deployment_id: str, horizon: Horizon) -> ReflectionNote | None:
+    """The lessons in force for a deployment at a horizon."""
+    return fetch_one(
+        connection,
+        NOTES,
+        known(NOTES, owner, horizon, lambda c: [c.deployment_id == deployment_id, c.status == "active"]),
+    )
+
+
+def strategy_note(
+    connection: Connection, owner: str, strategy_id: str, mode: Mode, horizon: Horizon
+) -> ReflectionNote | None:
+    """The lessons that new deployments of a strategy start with."""
+    return fetch_one(
+        connection,
+        NOTES,
+        known(
+            NOTES,
+            owner,
+            horizon,
+            lambda c: [
+                c.skill_id == strategy_id,
+                c.mode == mode,
+                c.deployment_id.is_(None),
+                c.status == "active",
+            ],
+        ),
+    )
+
+
+def note(connection: Connection, owner: str, note_id: str) -> ReflectionNote | None:
+    """The note of this id as it stands."""
+    return fetch_one(connection, NOTES, owned(NOTES, owner, NOTES.table.c.id == note_id))
+
+
+def notes(
+    connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, deployment_id: str | None = None
+) -> list[ReflectionNote]:
+    """The notes of a strategy, or of one of its deployments, as they stood then, newest first."""
+    found = fetch(
+        connection,
+        NOTES,
+        known(
+            NOTES,
+            owner,
+            horizon,
+            lambda c: [c.skill_id == strategy_id, *matching(c, deployment_id=deployment_id)],
+        ),
+    )
+    return sorted(found, key=lambda each: (each.generated_at, each.id), reverse=True)
+
+
+_R = REFLECTIONS.table.c
+
+
+def last_reflection(
+    connection: Connection,
+    owner: str,
+    horizon: Horizon,
+    *,
+    deployment_id: str | None = None,
+    strategy_id: str | None = None,
+    mode: Mode | None = None,
+    came: str | None = None,
+) -> Reflection | None:
+    """The last attempt of a deployment, or of all of a strategy in a mode; of those that came to this, where asked."""
+    where = matching(REFLECTIONS, deployment_id=deployment_id, strategy_id=strategy_id, mode=mode, came=came)
+    statement = owned(REFLECTIONS, owner, *within(REFLECTIONS, horizon), *where)
+    return fetch_one(connection, REFLECTIONS, statement.order_by(_R.known_at.desc(), _R.id))
+
+
+def reflections(
+    connection: Connection, owner: str, horizon: Horizon, deployment_id: str, *, limit: int
+) -> list[Reflection]:
+    """The last attempts of a deployment, newest first."""
+    where = [*within(REFLECTIONS, horizon), _R.deployment_id == deployment_id]
+    statement = owned(REFLECTIONS, owner, *where).order_by(_R.known_at.desc(), _R.id).limit(limit)
+    return fetch(connection, REFLECTIONS, statement)
+
+
+def closed_since(
+    connection: Connection, owner: str, deployment_id: str, since: datetime | None, horizon: Horizon
+) -> int:
+    """How many trades of a deployment closed after an instant, and were known to by a horizon."""
+    c = TRADES.table.c
+    where = [c.deployment_id == deployment_id, c.status == "closed", c.exit_tick_at <= horizon.as_of]
+    if since is not None:
+        where.append(c.exit_tick_at > since)
+    return connection.execute(select(func.count()).where(c.owner_id == owner, *where)).scalar_one()
+
+
+def proposal(connection: Connection, owner: str, proposal_id: str) -> Proposal | None:
+    """The proposal of this id as it stands."""
+    return fetch_one(connection, PROPOSALS, owned(PROPOSALS, owner, PROPOSALS.table.c.id == proposal_id))
+
+
+def proposals(
+    connection: Connection,
+    owner: str,
+    horizon: Horizon,
+    *,
+    deployment_id: str | None = None,
+    status: ProposalStatus | None = None,
+) -> list[Proposal]:
+    """Proposals as they stood then, oldest first."""
+    found = fetch(
+        connection,
+        PROPOSALS,
+        known(PROPOSALS, owner, horizon, lambda c: matching(c, deployment_id=deployment_id, status=status)),
+    )
+    return sorted(found, key=lambda each: (each.known_at, each.id))
