@@ -1,14 +1,10 @@
 """The risk state: what the agent did in this session and what the risk engine said, in at most 140 tokens.
 
-Rules are named by the caller's risk engine, so their names are text from outside: any length, any script. Two facts
-of byte-level BPE keep the ceiling with any of them. A text never takes more tokens than it has UTF-8 bytes. And cl100k
-and o200k split a text before they merge anything in it (a run of letters with the one `_` or space before it, three
-digits at most, a run of other marks), so that parts can be counted one by one. The fixed words are counted beforehand;
-of the names as many are shown, and as much of each, as the rest of the room allows.
+Rules are named by the caller's risk engine, so their names are text from outside: any length, any script. As many names
+are shown, and as much of each, as the ceiling has room for beside the fixed words.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +15,7 @@ from unicodedata import category
 
 from backsight.core.instants import to_utc
 from backsight.core.numbers import signed
+from backsight.core.prompts.tokens import estimate
 
 AttemptKind = Literal["noop", "rejected", "executed"]
 
@@ -34,11 +31,8 @@ REPEATS = 3
 LOSING_STREAK = 3
 
 MOST_TOKENS = 140
-FIXED_TOKENS = 95
-"""All lines without names and their counts: heading 7, rejections 11, sequence 5, its nudge 20, executed 11, PnL 20,
-streak 20, each with the longest number that is shown and its newline, which makes 94; and 1 to spare."""
-NUDGE_TOKENS = 18
-"""Of the 20 of the nudge, what is free without it: the newline stays."""
+"""The empty line after it included."""
+AFTER = "\n\n"
 LARGEST_COUNT = 999_999
 LARGEST_PERCENT = 9_999.99
 LONGEST_READ = 256
@@ -133,7 +127,10 @@ def render_risk_state(state: RiskState) -> str:
     >>> render_risk_state(RiskState())
     ''
     """
-    room = _fitting(state)
+    return next(text for text in (_rendered(state, room) for room in _ROOMS) if estimate(text + AFTER) <= MOST_TOKENS)
+
+
+def _rendered(state: RiskState, room: "_Room") -> str:
     lines = [
         _line("engine rejections (last 1h)", _counts(state.rejections, room)),
         _line("recent rejection sequence", _sequence(state, room)),
@@ -222,15 +219,10 @@ _ROOMS = (
     _Room(1, 1, 24),
     _Room(1, 1, 20),
     _Room(1, 1, 16),
+    _Room(1, 1, 12),
+    _Room(1, 1, 8),
 )
-"""From the most to the least, whole names before many. The last always fits into the 45 tokens beside the fixed words:
-17 for a name with its space, 5 for its count, 5 for "+n more", 17 for the name in the sequence, 1 for an arrow."""
-
-
-def _fitting(state: RiskState) -> _Room:
-    """The most that can be shown of the rejections within the ceiling."""
-    left = MOST_TOKENS - FIXED_TOKENS + (0 if state.repeats_one_rule else NUDGE_TOKENS)
-    return next((room for room in _ROOMS if _names_tokens(state, room) <= left), _ROOMS[-1])
+"""From the most to the least, whole names before many; the last always fits."""
 
 
 def _counts(rejections: tuple[RuleCount, ...], room: _Room) -> str:
@@ -262,68 +254,3 @@ def _name(rule: str | None, *, size: int) -> str:
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
 _ARROWS = str.maketrans("→←", "><")
 _CUT = "…".encode()
-
-
-def _names_tokens(state: RiskState, room: _Room) -> int:
-    """No fewer tokens than the names take, each with its count and comma, or with its arrow."""
-    shown = state.rejections[: room.rules]
-    counted = sum(_name_tokens(_name(each.rule, size=room.size)) + 2 + _number_tokens(each.count) for each in shown)
-    more = len(state.rejections) - len(shown)
-    rest = 2 + _number_tokens(more) if more else 0
-    told = sum(_name_tokens(_name(rule, size=room.size)) + 1 for rule in state.tail[-room.tail :])
-    return counted + rest + told
-
-
-def _number_tokens(count: int) -> int:
-    """Three digits are a token in both vocabularies."""
-    return 1 if count < 1_000 else 2 if count <= LARGEST_COUNT else 3
-
-
-def _name_tokens(name: str) -> int:
-    """No fewer tokens than a name takes with the space before it.
-
-    A name of words and digits is counted part by part: a word as in the table, else a token a letter; the `_` or space
-    before a letter is a token with it in both vocabularies. Any other name is counted by its bytes.
-
-    >>> _name_tokens("R3_POSITION_CAP"), _name_tokens("MaxLeverage"), _name_tokens("限额")
-    (4, 11, 7)
-    """
-    if not _PLAIN.fullmatch(name):
-        return 1 + len(name.encode())
-    return sum(_part_tokens(part) for part in _PARTS.findall(f" {name}"))
-
-
-_PLAIN = re.compile(r"[A-Za-z0-9]+(?:[ _][A-Za-z0-9]+)*…?")
-_PARTS = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[ _](?=[0-9])|…")
-
-
-def _part_tokens(part: str) -> int:
-    if part.isalpha():
-        return _WORDS.get(part.lower(), len(part)) if part.isupper() or part.islower() else len(part)
-    return len(_CUT) if part == "…" else 1
-
-
-_WORDS = {
-    word: tokens
-    for tokens, words in {
-        1: """
-            account cap check count data day engine entry event exit high invalid limit long low max min net not only
-            open order over per position price rate rule session short side size step stop target time total unknown
-            value window""",
-        2: """
-            age allowed already asset balance band blocked breaker cash close closed conflict daily disabled distance
-            fee fees funds gross halt halted hours kill large limits loss lot margin market maximum minimum missing news
-            paused pct pending percent pnl positions profit quote range ratio required risk same small spread stale
-            streak switch symbol take tick timeout too trade trades trading under usd volume""",
-        3: """
-            breach budget concentration cooldown correlation deviation equity exceeded expired exposure funding guard
-            instrument leverage losses notional orders reduce rejected slippage weekly""",
-        4: """
-            circuit consecutive drawdown duplicate insufficient portfolio turnover violation volatility""",
-        5: """
-            liquidation liquidity""",
-    }.items()
-    for word in words.split()
-}
-"""Words of risk engines and the tokens each takes, at the most of cl100k and o200k, in capitals and in small letters,
-alone and after `_` or a space. A rule of other words is as safe, only fewer of its names may be shown."""
