@@ -47,10 +47,14 @@ def main() -> None:
                 proposal=order,
                 verdict=verdict,
                 bars=lived,
-                shown=list(opened.segments),
+                shown=list(opened.memory),
+                recalled=list(opened.recalled),
+                recalls=list(opened.recalls),
+                lessons_hash=opened.lessons_hash,
                 seen_at=opened.seen_at,
             )
         print(opened.text)  # noqa: T201
+        print(f"\n{opened.total_tokens} tokens with the system prompt, {opened.memory_tokens} of them memory")  # noqa: T201
         tally = memory.get_my_deployments().deployments[0].tally
         print(f"{tally.trades} trades closed, {tally.wins} won, net {tally.pnl:+.2f}")  # noqa: T201
 

@@ -95,6 +95,7 @@ class Memory(Context):
     settle_plan = plans.settle_plan
     open_tick = ticks.open_tick
     close_tick = ticks.close_tick
+    preview_context = ticks.preview_context
     list_decisions = ticks.list_decisions
     get_recent_activity = ticks.get_recent_activity
     backfill = ticks.backfill

@@ -5,9 +5,9 @@ from importlib import import_module
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.decision import Segment
+from backsight.core.decision import MEMORY, Segment
 from backsight.core.prompts.budget import GIVES_WAY, Budgeted, Part, within
-from backsight.core.prompts.sections import CEILINGS, MEMORY, Row, Section
+from backsight.core.prompts.sections import CEILINGS, Row, Section
 
 HEADER = Segment(name="header", text="You are a trading agent.")
 REVIEW = Segment(name="decisions_under_review", text="## Decisions under review\n- one\n- two")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import Decision, Verdict
+from backsight.core.decision import MEMORY, Decision, Verdict
 from backsight.core.errors import Invalid
 from backsight.core.memory.prospective import Action, check, make_plan
 from backsight.core.portfolio import Portfolio
@@ -20,7 +20,7 @@ from backsight.core.prompts.account import Cap, LastLine, last_decision, last_li
 from backsight.core.prompts.here import Here, RecalledLine, here_of, what_usually_happens
 from backsight.core.prompts.lessons import Lesson, lessons, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
-from backsight.core.prompts.sections import CEILINGS, MEMORY, Section
+from backsight.core.prompts.sections import CEILINGS, Section
 from backsight.core.prompts.tokens import estimate
 from backsight.core.prompts.trades import ClosedLine, OpenLine, closed_line, open_line, open_positions, recent_trades
 from backsight.core.recall.rank import remind
@@ -186,7 +186,9 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
         an_episode(2, pnl_r=-1.2, symbol="BTC", known_at=NOW - timedelta(days=300), reason="chased the candle"),
     ]
     ranked = remind(episodes, Query(symbol="BTC"), now=NOW, limit=1)
-    section = what_usually_happens([here_of("BTC", a_base_rate(), ranked), here_of("ETH", None, None)])
+    section = what_usually_happens(
+        [here_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), here_of("ETH", None)]
+    )
     assert section.text == (
         "## What usually happens here\n"
         "- BTC: 61 % of 44 long BTC trades in markets trending up were won (90 %: 49 to 72 %), effective 38;"

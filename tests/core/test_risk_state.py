@@ -220,7 +220,8 @@ def test_long_names_are_told_less_often_before_they_are_cut() -> None:
     text = render_risk_state(at_now(rejected(*[name] * 4)))
     assert f"(last 1h): {name}=4\n" in text
     assert f"sequence: {name} → {name} → {name} ← same code" in text
-    assert "(last 1h): NoOrdersBeforeNonfarmNoOrders…=1" in render_risk_state(at_now(rejected("NoOrdersBeforeNonfarm" * 9)))
+    long = rejected("NoOrdersBeforeNonfarm" * 9)
+    assert "(last 1h): NoOrdersBeforeNonfarmNoOrders…=1" in render_risk_state(at_now(long))
 
 
 def test_a_rule_cannot_open_a_section_or_speak_for_the_risk_engine() -> None:

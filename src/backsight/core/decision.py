@@ -42,7 +42,72 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedTick:
+class Cut:
+    """A section that had to give way."""
+
+    name: str
+    rows: int | None
+    """How many it lost; None where it has no rows and was left out as a whole."""
+    whole: bool
+    """Whether nothing is left of it."""
+    tokens: int
+    """What that saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentTokens:
+    """What a segment takes, the empty line after it included: an estimate that is never too low."""
+
+    name: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What an agent is shown: two texts in segments, and what they take. Segments that are empty are left out."""
+
+    system: tuple[Segment, ...] = ()
+    """Who it is, how far it may go, the strategy and its lessons; what changes least comes first."""
+    segments: tuple[Segment, ...] = ()
+    """The message: time and market, the account, what it did lately, and what memory has to say."""
+    tokens: tuple[SegmentTokens, ...] = ()
+    """Of each segment, in the order in which they are read."""
+    total_tokens: int = 0
+    memory_tokens: int = 0
+    """What memory adds to them."""
+    cuts: tuple[Cut, ...] = ()
+    """What had to give way to the caller's budget, in that order."""
+    fits: bool = True
+    """Whether all is within that budget; what never gives way may be more."""
+    recalled: tuple[str, ...] = ()
+    """Ids of the memories that are shown."""
+    recalls: tuple[str, ...] = ()
+    """Stand for the recalls that were made: give them to close_tick with the decision, or to explain_recall."""
+    lessons_hash: str | None = None
+    """Of the note in force, where lessons are shown."""
+
+    @property
+    def system_text(self) -> str:
+        """The system prompt as one text."""
+        return "\n\n".join(segment.text for segment in self.system)
+
+    @property
+    def text(self) -> str:
+        """The message as one text."""
+        return "\n\n".join(segment.text for segment in self.segments)
+
+    @property
+    def memory(self) -> tuple[Segment, ...]:
+        """The segments that memory adds."""
+        return tuple(segment for segment in (*self.system, *self.segments) if segment.name in MEMORY)
+
+
+MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "plans", "lessons")
+"""The sections that memory adds: 2,000 tokens together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedTick(Shown):
     """What memory has to say at a tick, before the agent decides."""
 
     decision_id: str
@@ -54,19 +119,8 @@ class OpenedTick:
     seen_at: datetime
     """When this store was asked."""
     memory_arm: MemoryArm
-    segments: tuple[Segment, ...]
-    """In the order in which the agent reads them; empty ones are left out."""
-    recalled: tuple[str, ...]
-    """Ids of the memories in them."""
-    lessons_hash: str | None
-    """Of the active note, where lessons are shown."""
     contexts: tuple[ContextVector, ...]
     """Of every symbol asked about, as far as bars tell."""
-
-    @property
-    def text(self) -> str:
-        """The segments as one text."""
-        return "\n\n".join(segment.text for segment in self.segments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

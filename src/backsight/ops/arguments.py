@@ -28,6 +28,7 @@ from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
 from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
 from backsight.core.portfolio import OpenOrder, Portfolio, Position
+from backsight.core.prompts.account import Cap
 from backsight.core.prompts.trades import MOST_RECENT
 from backsight.core.reflection.patterns import Slot
 from backsight.core.strategies import MemoryOverrides, MemorySettings
@@ -195,6 +196,7 @@ SnapshotArgument = Annotated[
 OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
 VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
 SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
+CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
 BarsArgument = _some(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
 
 _MEMORY_BOUNDS = {

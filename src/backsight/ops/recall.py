@@ -1,6 +1,5 @@
 """Recall: which memories matter here and now, and why."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +10,12 @@ from backsight.core.conditions import values_of
 from backsight.core.errors import Invalid, NotFound
 from backsight.core.instants import Horizon, format_instant, parse_instant
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.episodic import Episode, retrieval_strength
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.prospective import KeptPlan, check, kept
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.explained import Explanation
 from backsight.core.recall.kept import ModeAsked, RecallAsked, RecallMade
-from backsight.core.recall.rank import RecalledMemory, sentence
+from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.rates import BaseRate
 from backsight.core.regime import Regime
 from backsight.core.sized import Asked, PositionSize
@@ -44,7 +42,7 @@ from backsight.ops.experience import mode_asked
 from backsight.ops.operation import query
 from backsight.ops.paging import opened, sealed
 from backsight.ops.planning import open_plans
-from backsight.ops.recalling import MADE, Looked, handle_of, look, read_handle, usual
+from backsight.ops.recalling import MADE, NOTHING_FOUND, bring_to_mind, handle_of, look, read_handle
 from backsight.ops.state import falling_since, mood_then
 from backsight.ops.strategies import deployment_named
 from backsight.ops.trades import merged_context
@@ -54,7 +52,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
 
 if TYPE_CHECKING:
-    from backsight.core.recall.scan import Hit
+    pass
 
 Kinds = Annotated[list[MemoryKind], Field(min_length=1, max_length=5)]
 
@@ -148,7 +146,7 @@ def recall_memories(
         if "semantic" in memory_types and asked.one_mode is not None:
             beliefs = beliefs_about(connection, ctx.owner, asked.one_mode, horizon, about)
         plans = () if home is None else _plans(connection, home, about, looked.mood, horizon)
-        found = _episodic(ctx, connection, looked, after) if "episodic" in memory_types else NOTHING
+        found = bring_to_mind(ctx, connection, looked, after=after) if "episodic" in memory_types else NOTHING_FOUND
     last = found.memories[-1] if len(found.memories) == limit and found.candidates > limit else None
     return Recall(
         base_rate=found.base_rate,
@@ -165,52 +163,6 @@ def recall_memories(
         mode=asked.mode,
         as_of=asked.as_of,
         seen_at=asked.seen_at,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What episodes have to say."""
-
-    base_rate: BaseRate | None = None
-    nearest: tuple[RecalledMemory, ...] = ()
-    warnings: tuple[RecalledMemory, ...] = ()
-    memories: tuple[RecalledMemory, ...] = ()
-    candidates: int = 0
-
-
-NOTHING = _Found()
-
-
-def _episodic(ctx: Context, connection: Connection, looked: Looked, after: tuple[float, str] | None) -> _Found:
-    found, rate = looked.scan(after=after), usual(connection, ctx.owner, looked)
-    shown = {hit.id for hit in (*found.nearest, *found.warnings, *found.memories)}
-    episodes = stored.episodes_by_id(connection, ctx.owner, shown, looked.asked.horizon)
-    if len(episodes) < len(shown):  # somebody removed rows behind our back, as verify_audit will tell
-        ctx.database.images.forget(ctx.owner)
-        return _episodic(ctx, connection, look(ctx, connection, looked.asked), after)
-    retrieved = stored.retrieved(connection, ctx.owner, episodes, looked.asked.horizon)
-
-    def told(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
-        return tuple(_recalled(hit, episodes[hit.id], retrieved[hit.id], now=looked.asked.as_of) for hit in hits)
-
-    return _Found(
-        base_rate=rate if rate.levels[0].n or rate.levels[0].open else None,
-        nearest=told(found.nearest),
-        warnings=told(found.warnings),
-        memories=told(found.memories),
-        candidates=found.candidates,
-    )
-
-
-def _recalled(hit: "Hit", episode: Episode, times: int, *, now: datetime) -> RecalledMemory:
-    return RecalledMemory(
-        id=hit.id,
-        score=hit.value,
-        factors=hit.factors,
-        sentence=sentence(episode, sim=hit.factors.Sim, now=now),
-        episode=episode,
-        strength=retrieval_strength(episode.ended_at, now=now, retrieved=times),
     )
 
 

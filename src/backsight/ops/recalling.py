@@ -14,9 +14,10 @@ from backsight.core.errors import Invalid
 from backsight.core.ids import canonical_json, derive_id, digest, plain
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.episodic import Retrieval
+from backsight.core.memory.episodic import Episode, Retrieval, retrieval_strength
 from backsight.core.portfolio import Mode
 from backsight.core.recall.kept import KeptRecall, Part, RankedId, RecallAsked, RecallMade
+from backsight.core.recall.rank import RecalledMemory, sentence
 from backsight.core.recall.rates import BaseRate, OpenTrade
 from backsight.core.recall.score import Query, Temper
 from backsight.core.recall.words import stems
@@ -131,6 +132,56 @@ def usual(connection: Connection, owner: str, looked: Looked) -> BaseRate:
         as_of=asked.as_of,
         seen_at=asked.seen_at,
         open_trades=still_open(connection, owner, asked.horizon, strategy_name=strategy, mode=asked.one_mode),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What episodes have to say."""
+
+    base_rate: BaseRate | None = None
+    """None without trades."""
+    nearest: tuple[RecalledMemory, ...] = ()
+    warnings: tuple[RecalledMemory, ...] = ()
+    memories: tuple[RecalledMemory, ...] = ()
+    candidates: int = 0
+
+
+NOTHING_FOUND = Found()
+
+
+def bring_to_mind(
+    ctx: Context, connection: Connection, looked: Looked, *, after: tuple[float, str] | None = None
+) -> Found:
+    """What usually happens here, and the memories that come to mind, each with its reasons."""
+    found, rate = looked.scan(after=after), usual(connection, ctx.owner, looked)
+    shown = {hit.id for hit in (*found.nearest, *found.warnings, *found.memories)}
+    episodes = stored.episodes_by_id(connection, ctx.owner, shown, looked.asked.horizon)
+    if len(episodes) < len(shown):  # somebody removed rows behind our back, as verify_audit will tell
+        ctx.database.images.forget(ctx.owner)
+        return bring_to_mind(ctx, connection, look(ctx, connection, looked.asked), after=after)
+    retrieved = stored.retrieved(connection, ctx.owner, episodes, looked.asked.horizon)
+
+    def told(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
+        return tuple(_recalled(hit, episodes[hit.id], retrieved[hit.id], now=looked.asked.as_of) for hit in hits)
+
+    return Found(
+        base_rate=rate if rate.levels[0].n or rate.levels[0].open else None,
+        nearest=told(found.nearest),
+        warnings=told(found.warnings),
+        memories=told(found.memories),
+        candidates=found.candidates,
+    )
+
+
+def _recalled(hit: "Hit", episode: Episode, times: int, *, now: datetime) -> RecalledMemory:
+    return RecalledMemory(
+        id=hit.id,
+        score=hit.value,
+        factors=hit.factors,
+        sentence=sentence(episode, sim=hit.factors.Sim, now=now),
+        episode=episode,
+        strength=retrieval_strength(episode.ended_at, now=now, retrieved=times),
     )
 
 

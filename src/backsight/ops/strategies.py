@@ -272,11 +272,20 @@ def _add_or_find(transaction: Transaction, account: Account) -> OpenedAccount:
     return OpenedAccount(account=held, replayed=True)
 
 
+def unsaved_strategy(home: Deployment) -> Strategy:
+    """The strategy of a deployment whose strategy was never saved: its name alone."""
+    return _unsaid(home.owner_id, home.strategy_name, at=home.known_at)
+
+
 def _strategy(ctx: Context, name: str) -> Strategy:
     """The first version of a strategy of which nothing is told."""
+    return _unsaid(ctx.owner, name, at=ctx.now)
+
+
+def _unsaid(owner: str, name: str, *, at: datetime) -> Strategy:
     return Strategy(
-        owner_id=ctx.owner,
-        id=derive_id("strategy", ctx.owner, name),
+        owner_id=owner,
+        id=derive_id("strategy", owner, name),
         version=1,
         name=name,
         thesis=None,
@@ -285,8 +294,8 @@ def _strategy(ctx: Context, name: str) -> Strategy:
         risk_per_trade=None,
         guidance=Guidance(),
         memory=MemorySettings(),
-        known_at=ctx.now,
-        recorded_at=ctx.now,
+        known_at=at,
+        recorded_at=at,
     )
 
 

@@ -1,36 +1,39 @@
 """Ticks: what memory has to say before a decision, and what happened in it."""
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from backsight.core.context import ContextVector
 from backsight.core.decision import (
     Decision,
     LastTick,
+    MemoryArm,
     OpenedTick,
     Segment,
+    Shown,
     ShownSegment,
     Verdict,
-    memory_arm,
     shown_hash,
 )
-from backsight.core.errors import BacksightError, Conflict, Invalid
+from backsight.core.decision import memory_arm as arm_of
+from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import canonical_json, derive_id, digest, plain
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.memory.prospective import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
-from backsight.core.portfolio import Account
-from backsight.core.risk_state import HOUR, Attempt, AttemptKind, Close, RiskState, render_risk_state, risk_state
+from backsight.core.portfolio import Account, Portfolio
+from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
 from backsight.ops.arguments import (
     AsOf,
     BarsArgument,
+    CapArgument,
     Cursor,
     Flag,
     Handles,
@@ -43,6 +46,7 @@ from backsight.ops.arguments import (
     OrderArgument,
     Positive,
     Prose,
+    Rules,
     SeenAt,
     SegmentArgument,
     Share,
@@ -60,6 +64,7 @@ from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.plans import look_at_tick
 from backsight.ops.recalling import keep_recalls, made_for
+from backsight.ops.showing import OURS, Asking, recent_state, show
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -67,14 +72,13 @@ from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
-LOG = logging.getLogger("backsight")
-RECENT_ACTIVITY = "recent_activity"
-
 SNAPSHOT: TypeAdapter[BrokerSnapshot] = TypeAdapter(SnapshotArgument)
 ORDER: TypeAdapter[Order] = TypeAdapter(OrderArgument)
 Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
-T = TypeVar("T")
+FEW = 10
+"""Trades that are looked at for what a deployment usually trades."""
+Caps = Annotated[list[CapArgument], Field(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +130,18 @@ class Backfilled:
     """Whether the ledger was there already: nothing was changed then."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPreview(Shown):
+    """What an agent sees, or would have seen, at an instant."""
+
+    deployment_id: str
+    memory_arm: MemoryArm
+    tokens_without_memory: int
+    contexts: tuple[ContextVector, ...]
+    as_of: datetime
+    seen_at: datetime | None
+
+
 @query()
 def open_tick(
     ctx: Context,
@@ -136,31 +152,48 @@ def open_tick(
     sequence: Annotated[Whole, "Order among the ticks of one instant."] = 0,
     symbols: Annotated[Symbols, "The instruments that may be decided on."] = [],  # noqa: B006
     bars: Annotated[BarsArgument, "Bars that closed lately, where they are not stored yet."] = [],  # noqa: B006
+    market: Annotated[Segments, "Your own sections, like bars, news or funding, with their headings."] = [],  # noqa: B006
+    caps: Annotated[Caps, "The limits of your risk engine, to be shown with the portfolio."] = [],  # noqa: B006
+    tools: Annotated[Rules, "What the agent can call, a line each: the name and what it is for."] = [],  # noqa: B006
+    budget: Annotated[Whole | None, "Tokens at most of all that is shown; sections give way in a fixed order."] = None,
     seen_at: SeenAt = None,
 ) -> OpenedTick:
-    """Open a tick: what the agent is shown before it decides.
+    """Open a tick: the system prompt and the message that the agent is shown before it decides.
 
-    Nothing is written. Hand what was really shown to close_tick.
+    Nothing is written. Hand the segments of memory that were really shown to close_tick, with `recalls`.
     """
     _check_instant(ctx, at)
+    check_names(market)
     horizon = Horizon(as_of=at - JUST_BEFORE, seen_at=seen_at)
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
         account = account_of(connection, home)
         _check_snapshot(account, before, field="before")
         given = sorted_bars(bars, until=at)
-        arm = memory_arm(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
+        arm = arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
         last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
-        segments: list[Segment] = []
-        if arm != "off":
-            state = _risk_state(connection, home, horizon, now=at, day_start_equity=_day_start_equity(last, at, before))
-            segments.append(Segment(name=RECENT_ACTIVITY, text=render_risk_state(state)))
         seen = Horizon(as_of=at, seen_at=seen_at)
-        contexts = [
+        contexts = tuple(
             context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, seen), given, symbol))
-            for symbol in symbols
-        ]
+            for symbol in dict.fromkeys(symbols)
+        )
+        asking = Asking(
+            home=home,
+            account=account,
+            at=at,
+            horizon=horizon,
+            arm=arm,
+            portfolio=before.portfolio,
+            day_start_equity=_day_start_equity(last, at, before),
+            contexts=contexts,
+            market=market,
+            caps=caps,
+            tools=tools,
+            budget=budget,
+        )
+        shown = show(ctx, connection, asking)
     return OpenedTick(
+        **as_fields(shown),
         decision_id=decision_id(home.id, at, sequence),
         deployment_id=home.id,
         at=at,
@@ -168,11 +201,84 @@ def open_tick(
         as_of=horizon.as_of,
         seen_at=seen_at or ctx.now,
         memory_arm=arm,
-        segments=tuple(segment for segment in segments if segment.text),
-        recalled=(),
-        lessons_hash=None,
-        contexts=tuple(contexts),
+        contexts=contexts,
     )
+
+
+@query(audience=("trader", "coach"))
+def preview_context(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "The deployment whose agent it is, by name or id."],
+    symbols: Annotated[
+        Symbols, "The instruments that may be decided on; those it holds or traded last if left out."
+    ] = [],  # noqa: B006
+    market: Annotated[Segments, "Your own sections, like bars, news or funding, with their headings."] = [],  # noqa: B006
+    caps: Annotated[Caps, "The limits of your risk engine."] = [],  # noqa: B006
+    tools: Annotated[Rules, "What the agent can call, a line each."] = [],  # noqa: B006
+    budget: Annotated[Whole | None, "Tokens at most of all that is shown."] = None,
+    memory_arm: Annotated[
+        MemoryArm | None, "With memory shown, withheld or off; as the day has it if left out."
+    ] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> ContextPreview:
+    """Preview what an agent sees, now or then: every segment with its tokens, with memory and without."""
+    check_names(market)
+    horizon = ctx.horizon(as_of, seen_at)
+    at = horizon.as_of
+    with ctx.reading() as connection:
+        home = deployment_named(connection, ctx.owner, deployment)
+        last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
+        portfolio = None if last is None else _portfolio_after(connection, ctx.owner, last)
+        chosen = symbols or _usual_symbols(connection, home, portfolio, horizon)
+        contexts = tuple(
+            context_at(symbol, at, recent_bars(connection, ctx.owner, symbol, horizon)) for symbol in chosen
+        )
+        arm = memory_arm or arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
+        today = last is not None and last.at.date() == at.date()
+        asking = Asking(
+            home=home,
+            account=account_of(connection, home),
+            at=at,
+            horizon=horizon,
+            arm=arm,
+            portfolio=portfolio,
+            day_start_equity=last.day_start_equity if last is not None and today else None,
+            contexts=contexts,
+            market=market,
+            caps=caps,
+            tools=tools,
+            budget=budget,
+        )
+        shown = show(ctx, connection, asking)
+    return ContextPreview(
+        **as_fields(shown),
+        deployment_id=home.id,
+        memory_arm=arm,
+        tokens_without_memory=shown.total_tokens - shown.memory_tokens,
+        contexts=contexts,
+        as_of=at,
+        seen_at=seen_at,
+    )
+
+
+def _portfolio_after(connection: Connection, owner: str, last: LastTick) -> Portfolio | None:
+    """The account as the last tick left it."""
+    decision = stored.decision(connection, owner, last.id)
+    if decision is None:
+        return None
+    before, after = snapshots_of(decision)
+    return (after or before).portfolio
+
+
+def _usual_symbols(
+    connection: Connection, home: Deployment, portfolio: Portfolio | None, horizon: Horizon
+) -> list[str]:
+    """What a deployment holds, and what it traded last."""
+    held = [] if portfolio is None else [position.symbol for position in portfolio.positions]
+    traded = stored_trades.recent_closed(connection, home.owner_id, home.id, horizon, most=FEW)
+    return list(dict.fromkeys([*held, *(trade.symbol for trade in traded)]))
 
 
 @command()
@@ -233,7 +339,7 @@ def close_tick(
         last_here = last
         if last is not None and last.deployment_id != home.id:
             last_here = stored.last_of_deployment(connection, ctx.owner, home.id, Horizon(as_of=at))
-        arm = memory_arm(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled and shown is not None)
+        arm = arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled and shown is not None)
         segments = shown or []
         decision = Decision(
             owner_id=ctx.owner,
@@ -348,7 +454,7 @@ def get_recent_activity(
         last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
         today = last is not None and last.at.date() == horizon.as_of.date()
         day_start = last.day_start_equity if last is not None and today else None
-        state = _risk_state(connection, home, horizon, now=horizon.as_of, day_start_equity=day_start)
+        state = recent_state(connection, home, horizon, now=horizon.as_of, day_start_equity=day_start)
     return RecentActivity(deployment_id=home.id, state=state, text=render_risk_state(state), as_of=horizon.as_of)
 
 
@@ -380,6 +486,18 @@ def backfill(
             opened, closed, last = opened + len(posted.opened), closed + len(posted.closed), as_last(decision)
         replayed = not transaction.changes
     return Backfilled(account_id=account.id, decisions=len(decisions), opened=opened, closed=closed, replayed=replayed)
+
+
+def check_names(market: Sequence[Segment]) -> None:
+    """Refuse a caller's section that is called as one of ours."""
+    for number, segment in enumerate(market):
+        if segment.name in OURS:
+            told = f"{segment.name!r} is a section of memory or of the prompt; choose another name"
+            raise Invalid(told, field=f"market.{number}.name")
+
+
+def as_fields(shown: Shown) -> dict[str, Any]:
+    return {field.name: getattr(shown, field.name) for field in fields(Shown)}
 
 
 def snapshots_of(decision: Decision) -> tuple[BrokerSnapshot, BrokerSnapshot | None]:
@@ -494,26 +612,3 @@ def _day_start_equity(last: LastTick | None, at: datetime, before: BrokerSnapsho
     if last is not None and last.at.date() == at.date():
         return last.day_start_equity
     return before.portfolio.equity
-
-
-def _risk_state(
-    connection: Connection, home: Deployment, horizon: Horizon, *, now: datetime, day_start_equity: float | None
-) -> RiskState:
-    """The risk state; a part that fails is logged and left empty, since it must not take a tick down."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    attempts: list[Attempt] = _or_empty(
-        "attempts",
-        lambda: stored.attempts_since(connection, home.owner_id, home.id, horizon, since=min(midnight, now - HOUR)),
-    )
-    closes: list[Close] = _or_empty(
-        "closes", lambda: stored_trades.closes(connection, home.owner_id, home.id, horizon, since=midnight)
-    )
-    return risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
-
-
-def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
-    try:
-        return read()
-    except (BacksightError, ValueError, TypeError, ArithmeticError):
-        LOG.exception("recent activity: %s could not be read and is left out", part)
-        return []

@@ -32,6 +32,7 @@ TRADES = noun(
     indexes=[
         ("exit_tick_at", "id"),
         ("deployment_id", "exit_tick_at"),
+        ("deployment_id", "entry_tick_at", "exit_tick_at"),
         ("account_id", "position_key", "entry_tick_at"),
         ("skill_id", "version", "entry_tick_at"),
         ("request_digest", "recorded_at"),
@@ -189,6 +190,40 @@ def closes(connection: Connection, owner: str, deployment_id: str, horizon: Hori
         if few is None or len(found) < few:
             break
     return [Close(at=row.exit_tick_at, net=row.pnl) for row in reversed(found)]
+
+
+_CLOSED = [
+    known_asked(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_not(None)]).order_by(
+        desc("entry_tick_at"), "id"
+    ),
+    known_asked(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_(None)]).order_by(
+        desc("exit_tick_at"), "id"
+    ),
+]
+"""Closed trades of a deployment whose entry is known, and those of which only the end is."""
+_RECENTLY_CLOSED = [statement.limit(bindparam("most")) for statement in _CLOSED]
+
+
+def recent_closed(
+    connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, most: int
+) -> list[Trade]:
+    """The closed trades that a deployment entered last, as they stood then; those without an entry by their end."""
+    values = asked(owner, horizon, deployment=deployment_id, most=most)
+    found = [trade for statement in _RECENTLY_CLOSED for trade in fetch(connection, TRADES, statement, values)]
+    by_id = sorted(found, key=lambda trade: trade.id)
+    return sorted(by_id, key=lambda trade: trade.opened_at or trade.closed_at or FIRST_INSTANT, reverse=True)[:most]
+
+
+_OPEN_THEN = known_asked(
+    TRADES,
+    TRADES.columns,
+    lambda c: [c.account_id == bindparam("account"), c.status == literal_column("'open'")],
+)
+
+
+def open_then(connection: Connection, owner: str, account_id: str, horizon: Horizon) -> list[Trade]:
+    """The trades of an account that were open at a horizon."""
+    return fetch(connection, TRADES, _OPEN_THEN, asked(owner, horizon, account=account_id))
 
 
 def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:

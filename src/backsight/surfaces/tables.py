@@ -38,6 +38,7 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "doctor": show_diagnosis,
         "list_decisions": show_decisions,
         "get_recent_activity": show_activity,
+        "preview_context": show_context,
         "get_my_deployments": show_deployments,
         "import_positions": show_positions,
         "verify_audit": show_verification,
@@ -105,6 +106,21 @@ def show_explanation(to: Console, answer: Json) -> None:
     for each in told["higher"][:WORTH_TELLING]:
         what = each["factor"] if each["field"] is None else f"{each['factor']} ({each['field']})"
         to.print(f"With {what} at its best it would rank {each['rank']}, score {each['score']:.3f}.")
+
+
+def show_context(to: Console, answer: Json) -> None:
+    """What an agent sees, segment by segment, and what each takes."""
+    taken = {each["name"]: each["tokens"] for each in answer["tokens"]}
+    for part, segments in (("SYSTEM", answer["system"]), ("MESSAGE", answer["segments"])):
+        to.print(Text(part, style="bold"))
+        for segment in segments:
+            to.print(Text(f"── {segment['name']} ({taken[segment['name']]} tokens)", style="dim"))
+            to.print(Text(segment["text"]), soft_wrap=True)
+    for cut in answer["cuts"]:
+        rows = "as a whole" if cut["whole"] else f"by {cut['rows']} rows"
+        to.print(Text(f"{cut['name']} gave way {rows}", style="yellow"))
+    total, memory = answer["total_tokens"], answer["memory_tokens"]
+    to.print(Text(f"{total} tokens, {memory} of them memory ({answer['memory_arm']})", style="bold"))
 
 
 def _said(value: Any) -> str:

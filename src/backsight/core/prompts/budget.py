@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from backsight.core.decision import Segment
+from backsight.core.decision import Cut, Segment
 from backsight.core.prompts.sections import BETWEEN, Section, fitted
 from backsight.core.prompts.tokens import estimate
 
@@ -22,19 +22,6 @@ GIVES_WAY = (
 and may do, its account, and the market."""
 
 Part = Section | Segment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """A section that had to give way."""
-
-    name: str
-    rows: int | None
-    """How many it lost; None where it has no rows and was left out as a whole."""
-    whole: bool
-    """Whether nothing is left of it."""
-    tokens: int
-    """What that saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from backsight.core.portfolio import Direction
 from backsight.core.prompts.plain import name, quote, shorten
 from backsight.core.prompts.sections import Row, Section, section_of
-from backsight.core.recall.rank import Ranked, RecalledMemory
+from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.rates import BaseRate
 
 HEADING = "## What usually happens here"
 NOTHING = "nothing remembered"
 NEAREST, WARNINGS = 3, 3
+UNLIKE = 0.2
+"""A likeness up to which a memory says nothing of this."""
 SAID = 60
 """Characters of what was said of a memory."""
 HEADLINE = 240
@@ -46,17 +48,27 @@ class Here:
     """By likeness and freshness, blind to the outcome."""
     warnings: tuple[RecalledLine, ...] = ()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to say."""
+        return self.base_rate is not None or bool(self.nearest or self.warnings)
 
-def here_of(symbol: str, base_rate: BaseRate | None, ranked: Ranked | None) -> Here:
+
+def here_of(
+    symbol: str,
+    base_rate: BaseRate | None,
+    nearest: Sequence[RecalledMemory] = (),
+    warnings: Sequence[RecalledMemory] = (),
+) -> Here:
     """What a recall has to say of a symbol; warnings that are among the nearest are not said twice."""
-    nearest = ranked.nearest[:NEAREST] if ranked else ()
-    near = {memory.id for memory in nearest}
-    warnings = [memory for memory in (ranked.warnings if ranked else ()) if memory.id not in near]
+    alike = [memory for memory in nearest if memory.factors.Sim > UNLIKE][:NEAREST]
+    near = {memory.id for memory in alike}
+    others = [memory for memory in warnings if memory.factors.Sim > UNLIKE and memory.id not in near]
     return Here(
         symbol=symbol,
         base_rate=base_rate.sentence if base_rate and base_rate.headline.n + base_rate.headline.open else None,
-        nearest=tuple(map(recalled_line, nearest)),
-        warnings=tuple(map(recalled_line, warnings[:WARNINGS])),
+        nearest=tuple(map(recalled_line, alike)),
+        warnings=tuple(map(recalled_line, others[:WARNINGS])),
     )
 
 

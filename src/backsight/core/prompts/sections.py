@@ -17,8 +17,6 @@ CEILINGS: Mapping[str, int] = {
     "lessons": 500,
 }
 """Tokens of each section at the most, the empty line after it included."""
-MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "plans", "lessons")
-"""The sections that memory adds: 2,000 tokens together."""
 BETWEEN = "\n\n"
 
 

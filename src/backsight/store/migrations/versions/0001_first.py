@@ -1023,6 +1023,11 @@ def upgrade() -> None:
         ["owner_id", "account_id", "position_key", "entry_tick_at"],
     )
     op.create_index(
+        "trade_history_by_deployment_id_entry_tick_at_exit_tick_at",
+        "trade_history",
+        ["owner_id", "deployment_id", "entry_tick_at", "exit_tick_at"],
+    )
+    op.create_index(
         "trade_history_by_deployment_id_exit_tick_at", "trade_history", ["owner_id", "deployment_id", "exit_tick_at"]
     )
     op.create_index("trade_history_by_exit_tick_at_id", "trade_history", ["owner_id", "exit_tick_at", "id"])
