@@ -25,7 +25,7 @@ from backsight.core.simulated import simulated_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import EXAMPLES, example, load_agent
+from backsight.runtime.load import EXAMPLES, example, load_agent, memory_for
 from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
@@ -64,7 +64,7 @@ class Bench:
         order = None if after is None else Order(symbol="BTC", quantity=1.0 if step == 1 else -1.0, reason="bench")
         verdict = Verdict(kind="noop" if order is None else "executed")
         started = time.perf_counter()
-        opened = self.memory.open_tick(deployment=HOME, at=at, before=before)
+        opened = self.memory.open_tick(deployment=HOME, at=at, before=before, symbols=["BTC"])
         self.memory.close_tick(
             deployment=HOME,
             at=at,
@@ -72,7 +72,9 @@ class Bench:
             after=after,
             proposal=order,
             verdict=verdict,
-            shown=list(opened.segments),
+            shown=list(opened.memory),
+            recalled=list(opened.recalled),
+            recalls=list(opened.recalls),
         )
         return time.perf_counter() - started
 
@@ -138,7 +140,7 @@ def speed(days: int) -> Iterator[tuple[str, int, float]]:
             clock.at = START
             account = memory.open_account(venue="simulated", name="bench", mode="sim").account
             memory.save_strategy(name=agent.name)
-            home = memory.deploy(strategy_name=agent.name, account="bench").deployment
+            home = memory.deploy(strategy_name=agent.name, account="bench", memory=memory_for(agent)).deployment
             broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=PaperTerms(fee_rate=0.0005))
             started = time.perf_counter()
             run = run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars)

@@ -27,6 +27,7 @@ class IntradayMomentum:
         "Flat from 20:00 to 07:00 UTC.",
     )
     avoid = ("Holding overnight.", "Entering on a move that became large hours ago.")
+    reads_memory = False  # it decides by prices alone
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ class MeanReversion:
         "Out when the market trends against the position after all.",
     )
     avoid = ("Fading a trend.", "Moving a stop away.")
+    reads_memory = False  # it decides by prices alone
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ class VolatilityBreakout:
         "Turn when such an hour closes beyond the other side of the last eight hours.",
     )
     avoid = ("Breaks in a quiet hour.", "Adding to a position.")
+    reads_memory = False  # it decides by prices alone
 
     def __init__(
         self,

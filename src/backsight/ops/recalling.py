@@ -192,9 +192,7 @@ def still_open(
     connection: Connection, owner: str, horizon: Horizon, *, strategy_name: str | None, mode: Mode | None
 ) -> list[OpenTrade]:
     """The open trades, at their last mark known then."""
-    found = stored_trades.trades(
-        connection, owner, horizon, limit=MOST_OPEN, status="open", strategy_name=strategy_name, mode=mode
-    )
+    found = stored_trades.every_open(connection, owner, horizon, strategy_name=strategy_name, mode=mode)[:MOST_OPEN]
     return [
         OpenTrade(
             id=trade.id,

@@ -8,7 +8,7 @@ from backsight.core.simulated import simulated_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import example, load_agent
+from backsight.runtime.load import example, load_agent, memory_for
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
 DAYS = 364
@@ -31,7 +31,7 @@ def fill(memory: Memory, clock: SimulatedClock, *, seed: int, days: int = DAYS, 
     clock.at = START
     account = memory.open_account(venue="simulated", name=ACCOUNT, mode="sim").account
     memory.save_strategy(name=STRATEGY, thesis=agent.thesis, rules=list(agent.rules), avoid=list(agent.avoid))
-    memory.deploy(strategy_name=STRATEGY, account=ACCOUNT)
+    memory.deploy(strategy_name=STRATEGY, account=ACCOUNT, memory=memory_for(agent))
     return run_backtest(
         memory,
         clock,

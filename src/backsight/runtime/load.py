@@ -9,6 +9,7 @@ from typing import Protocol
 
 from backsight.core.decision import Decided, Sight
 from backsight.core.errors import BacksightError, Invalid, NotFound, did_you_mean
+from backsight.core.strategies import MemoryOverrides
 
 EXAMPLES = ("volatility_breakout.py", "intraday_momentum.py", "mean_reversion.py")
 
@@ -17,7 +18,11 @@ SAID = ("name", "thesis", "rules", "avoid", "decide")
 
 
 class Authored(Protocol):
-    """A strategy in code: an agent that says what it is."""
+    """A strategy in code: an agent that says what it is.
+
+    One that never looks at what memory shows says so with `reads_memory = False`: then nothing is put together for it,
+    which takes most of the time of a tick.
+    """
 
     name: str
     thesis: str
@@ -47,6 +52,11 @@ def load_agent(named: str) -> Authored:
     except TypeError as error:
         raise Invalid(f"{wanted!r} cannot be made: {error}; give its parameters defaults", field="strategy") from None
     return agent
+
+
+def memory_for(agent: Authored) -> MemoryOverrides | None:
+    """How a deployment of this agent uses memory: as its strategy says, unless it does not read any."""
+    return None if getattr(agent, "reads_memory", True) else MemoryOverrides(enabled=False)
 
 
 def example(file: str) -> Path:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from backsight.core.audit import EMPTY, AuditRow, Batch, Change, Head, next_link
 from backsight.store.mapping import noun
@@ -18,6 +18,9 @@ _HEAD = (
     .order_by(AUDIT.table.c.sequence.desc())
     .limit(1)
 )
+_HASH = select(AUDIT.table.c.hash).where(
+    AUDIT.table.c.owner_id == OWNED, AUDIT.table.c.sequence == bindparam("sequence")
+)
 
 
 def head(connection: Connection, owner: str) -> Head:
@@ -28,9 +31,7 @@ def head(connection: Connection, owner: str) -> Head:
 
 def holds(connection: Connection, owner: str, head: Head) -> bool:
     """Whether an owner's chain has this link."""
-    c = AUDIT.table.c
-    found = connection.execute(select(c.hash).where(c.owner_id == owner, c.sequence == head.sequence)).scalar()
-    return found == head.hash
+    return connection.execute(_HASH, asked(owner, sequence=head.sequence)).scalar() == head.hash
 
 
 def changes_of(

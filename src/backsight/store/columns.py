@@ -26,8 +26,8 @@ from backsight.core.recall.packed import LABELLED, label_of, packed, unpacked
 from backsight.store import audit
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
+from backsight.store.reading import AS_OF, OWNED, SEEN_AT, asked, within_asked
 from backsight.store.reading import Columns as TableColumns
-from backsight.store.reading import within
 
 MOST_BYTES = 512 * 1024 * 1024
 """What the images of all owners together may take; the one in use is kept whatever its size."""
@@ -93,7 +93,7 @@ class Images:
         The connection must not have written: what it has not committed may never come to be.
         """
         columns = self._current(connection, owner)
-        return changed(columns, _rows(connection, _standing(owner, horizon)))
+        return changed(columns, _rows(connection, _STANDING, asked(owner, horizon)))
 
     def forget(self, owner: str) -> None:
         """Drop what is held of an owner, and its file."""
@@ -205,10 +205,10 @@ def _followed(connection: Connection, owner: str, image: Image, head: Head) -> I
         return replace(image, head=head)
     c = EPISODES.table.c
     ids = sorted(named)
-    asked = [c.id.in_(ids[first : first + MANY]) for first in range(0, len(ids), MANY)]
+    wanted = [c.id.in_(ids[first : first + MANY]) for first in range(0, len(ids), MANY)]
     if written:
-        asked.append(c.recorded_at.in_(sorted(written)))
-    rows = _joined(_rows(connection, select(*_wanted(c)).where(*_of(c, owner), where)) for where in asked)
+        wanted.append(c.recorded_at.in_(sorted(written)))
+    rows = _joined(_rows(connection, select(*_wanted(c)).where(*_of(c, owner), where)) for where in wanted)
     return replace(image, head=head, columns=changed(image.columns, rows, without=named - set(rows.id)))
 
 
@@ -232,24 +232,29 @@ def _wanted(c: TableColumns) -> Iterator[ColumnElement[Any]]:
 
 
 def _of(c: TableColumns, owner: str) -> list[ColumnElement[bool]]:
-    """Episodes that ended; what has no result is no memory to act on."""
-    return [c[OWNER] == owner, or_(c.pnl.is_not(None), c.outcome_value.is_not(None))]
+    return [c[OWNER] == owner, _ended(c)]
 
 
-def _standing(owner: str, horizon: Horizon) -> Any:
+def _ended(c: TableColumns) -> ColumnElement[bool]:
+    """What has no result is no memory to act on."""
+    return or_(c.pnl.is_not(None), c.outcome_value.is_not(None))
+
+
+def _standing() -> Any:
     """The versions that a correction has replaced since, and that stood at a horizon."""
     former = EPISODES.former
     if former is None:
         raise TypeError("episodes are revised")
     c = former.table.c
-    standing = c[REPLACED_KNOWN] > horizon.as_of
-    if horizon.seen_at is not None:
-        standing = or_(standing, c[REPLACED_RECORDED] > horizon.seen_at)
-    return select(*_wanted(c)).where(*_of(c, owner), *within(former, horizon), standing)
+    standing = or_(c[REPLACED_KNOWN] > AS_OF, c[REPLACED_RECORDED] > SEEN_AT)
+    return select(*_wanted(c)).where(c[OWNER] == OWNED, _ended(c), *within_asked(former), standing)
 
 
-def _rows(connection: Connection, statement: Any) -> Rows:
-    found = [tuple(row) for row in connection.execute(statement)]
+_STANDING = _standing()
+
+
+def _rows(connection: Connection, statement: Any, values: dict[str, object] | None = None) -> Rows:
+    found = [tuple(row) for row in connection.execute(statement, values)]
     return Rows(*zip(*found, strict=True)) if found else NO_ROWS
 
 

@@ -27,7 +27,7 @@ from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
 from backsight.store.mapping import OWNER, Noun, noun
 from backsight.store.memories import EPISODES
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within, within_asked
+from backsight.store.reading import AS_OF, OWNED, asked, fetch, fetch_one, matching, owned, within, within_asked
 
 T = TypeVar("T")
 
@@ -362,11 +362,17 @@ def was_above_water(connection: Connection, owner: str, account_id: str, *, sinc
     return connection.execute(looks.where(c.drawdown_state < below).limit(1)).first() is not None
 
 
+_TEACHING: tuple[Noun[Any], ...] = (EPISODES, STATED, RETIREMENTS)
+_LATER = [
+    select(noun.table.c.known_at).where(noun.table.c.owner_id == OWNED, noun.table.c.known_at > AS_OF).limit(1)
+    for noun in _TEACHING
+]
+
+
 def known_after(connection: Connection, owner: str, at: datetime) -> bool:
     """Whether anything that teaches became known after an instant."""
-    nouns: tuple[Noun[Any], ...] = (EPISODES, STATED, RETIREMENTS)
-    later = (owned(noun, owner, noun.table.c.known_at > at).limit(1) for noun in nouns)
-    return any(connection.execute(statement).first() is not None for statement in later)
+    values = asked(owner, as_of=at)
+    return any(connection.execute(statement, values).first() is not None for statement in _LATER)
 
 
 def modes(connection: Connection, owner: str) -> list[Mode]:

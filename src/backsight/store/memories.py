@@ -12,7 +12,7 @@ from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
 from backsight.core.recall.kept import KeptRecall
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, known, matching, owned, within
+from backsight.store.reading import OWNED, asked, fetch, fetch_one, known, matching, owned, within, within_asked
 
 EPISODES = noun(
     Episode,
@@ -31,12 +31,20 @@ RECALLS = noun(KeptRecall, "recalls", indexes=[("decision_id",), ("known_at", "i
 RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
 
 
+_T = RETRIEVALS.table.c
+_RETRIEVED = (
+    select(_T.episode_id, func.count())
+    .where(_T.owner_id == OWNED, _T.episode_id.in_(bindparam("ids", expanding=True)), *within_asked(RETRIEVALS))
+    .group_by(_T.episode_id)
+)
+
+
 def retrieved(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> Counter[str]:
     """How often episodes were recalled for a decision, as far as the horizon goes."""
-    c = RETRIEVALS.table.c
-    mine = (c.owner_id == owner, c.episode_id.in_(ids), *within(RETRIEVALS, horizon))
-    counted = select(c.episode_id, func.count()).where(*mine).group_by(c.episode_id)
-    return Counter({row[0]: row[1] for row in connection.execute(counted)})
+    if not ids:
+        return Counter()
+    rows = connection.execute(_RETRIEVED, asked(owner, horizon, ids=list(ids)))
+    return Counter({row[0]: row[1] for row in rows})
 
 
 def recalls(connection: Connection, owner: str, decision_id: str, horizon: Horizon) -> list[KeptRecall]:

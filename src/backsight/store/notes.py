@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.notes import Proposal, ProposalStatus, Reflection, ReflectionNote
 from backsight.store.mapping import noun
-from backsight.store.reading import fetch, fetch_one, known, matching, owned, within
+from backsight.store.reading import asked, fetch, fetch_one, known, known_asked, matching, owned, within
 from backsight.store.trades import TRADES
 
 NOTES = noun(
@@ -37,13 +37,14 @@ PROPOSALS = noun(
 )
 
 
+_ACTIVE = known_asked(
+    NOTES, NOTES.columns, lambda c: [c.deployment_id == bindparam("deployment"), c.status == literal_column("'active'")]
+).limit(1)
+
+
 def active_note(connection: Connection, owner: str, deployment_id: str, horizon: Horizon) -> ReflectionNote | None:
     """The lessons in force for a deployment at a horizon."""
-    return fetch_one(
-        connection,
-        NOTES,
-        known(NOTES, owner, horizon, lambda c: [c.deployment_id == deployment_id, c.status == "active"]),
-    )
+    return fetch_one(connection, NOTES, _ACTIVE, asked(owner, horizon, deployment=deployment_id))
 
 
 def strategy_note(

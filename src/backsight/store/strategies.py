@@ -45,9 +45,15 @@ def account_names(connection: Connection, owner: str) -> list[str]:
 
 def strategy(connection: Connection, owner: str, name: str, version: int | None = None) -> Strategy | None:
     """This version of a strategy, or its latest."""
-    c = STRATEGIES.table.c
+    held, c = remembered(connection), STRATEGIES.table.c
+    if version is not None and (STRATEGIES, owner, name, version) in held:
+        kept: Strategy = held[STRATEGIES, owner, name, version]
+        return kept
     statement = owned(STRATEGIES, owner, *matching(STRATEGIES, name=name, version=version))
-    return fetch_one(connection, STRATEGIES, statement.order_by(c.version.desc()))
+    found = fetch_one(connection, STRATEGIES, statement.order_by(c.version.desc()))
+    if found is not None:
+        held[STRATEGIES, owner, name, found.version] = found
+    return found
 
 
 def deployment(connection: Connection, owner: str, named: str) -> Deployment | None:

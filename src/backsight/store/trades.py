@@ -16,7 +16,18 @@ from backsight.core.trades.fill import Fill
 from backsight.core.trades.mark import PositionMark, Reach
 from backsight.core.trades.trade import Trade, TradeStatus
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, Columns, asked, fetch, fetch_one, known, known_asked, matching, owned, within
+from backsight.store.reading import (
+    OWNED,
+    Columns,
+    asked,
+    fetch,
+    fetch_one,
+    known,
+    known_asked,
+    matching,
+    owned,
+    within_asked,
+)
 
 TRADES = noun(
     Trade,
@@ -226,6 +237,20 @@ def open_then(connection: Connection, owner: str, account_id: str, horizon: Hori
     return fetch(connection, TRADES, _OPEN_THEN, asked(owner, horizon, account=account_id))
 
 
+_ALL_OPEN = known_asked(TRADES, TRADES.columns, lambda c: [c.status == literal_column("'open'")])
+
+
+def every_open(
+    connection: Connection, owner: str, horizon: Horizon, *, strategy_name: str | None, mode: str | None
+) -> list[Trade]:
+    """All trades that were open at a horizon, of a strategy and a mode where they are named, the last entered first."""
+    found = fetch(connection, TRADES, _ALL_OPEN, asked(owner, horizon))
+    wanted = [each for each in found if strategy_name in (None, each.strategy_name) and mode in (None, each.mode)]
+    return sorted(
+        sorted(wanted, key=lambda trade: trade.id), key=lambda trade: trade.opened_at or FIRST_INSTANT, reverse=True
+    )
+
+
 def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:
     """The open trades of an account, by position."""
     found = fetch(connection, TRADES, _OPEN, asked(owner, account=account_id))
@@ -285,11 +310,17 @@ def marks_of_position(
     return fetch(connection, MARKS, statement.order_by(c.at, c.sequence))
 
 
+_LAST_MARK = (
+    select(MARKS.table)
+    .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.trade_id == bindparam("trade"), *within_asked(MARKS))
+    .order_by(MARKS.table.c.at.desc(), MARKS.table.c.sequence.desc())
+    .limit(1)
+)
+
+
 def last_mark(connection: Connection, owner: str, trade_id: str, horizon: Horizon) -> PositionMark | None:
     """The last tick that saw a trade open, as far as the horizon goes."""
-    c = MARKS.table.c
-    statement = owned(MARKS, owner, c.trade_id == trade_id, *within(MARKS, horizon))
-    return fetch_one(connection, MARKS, statement.order_by(c.at.desc(), c.sequence.desc()))
+    return fetch_one(connection, MARKS, _LAST_MARK, asked(owner, horizon, trade=trade_id))
 
 
 def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict[str, Trade]:

@@ -14,7 +14,7 @@ from backsight.importers.bars import read_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_simulation
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import load_agent
+from backsight.runtime.load import load_agent, memory_for
 from backsight.surfaces.progress import Stopwatch, peak_memory, progress_bar, sparkline
 from backsight.surfaces.tables import console, money
 
@@ -45,7 +45,7 @@ def show_backtest(
         clock.at = start
         account = memory.open_account(venue="simulated", name=ACCOUNT, mode="sim", currency=currency).account
         memory.save_strategy(name=agent.name, thesis=agent.thesis, rules=list(agent.rules), avoid=list(agent.avoid))
-        home = memory.deploy(strategy_name=agent.name, account=ACCOUNT).deployment
+        home = memory.deploy(strategy_name=agent.name, account=ACCOUNT, memory=memory_for(agent)).deployment
         run = run_backtest(
             memory,
             clock,
