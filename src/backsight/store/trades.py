@@ -28,6 +28,7 @@ from backsight.store.reading import (
     owned,
     within_asked,
 )
+from backsight.store.strategies import ACCOUNTS
 
 TRADES = noun(
     Trade,
@@ -237,18 +238,17 @@ def open_then(connection: Connection, owner: str, account_id: str, horizon: Hori
     return fetch(connection, TRADES, _OPEN_THEN, asked(owner, horizon, account=account_id))
 
 
-_ALL_OPEN = known_asked(TRADES, TRADES.columns, lambda c: [c.status == literal_column("'open'")])
+_ACCOUNTS = select(ACCOUNTS.table.c.id, ACCOUNTS.table.c.mode).where(ACCOUNTS.table.c.owner_id == OWNED)
 
 
 def every_open(
     connection: Connection, owner: str, horizon: Horizon, *, strategy_name: str | None, mode: str | None
 ) -> list[Trade]:
     """All trades that were open at a horizon, of a strategy and a mode where they are named, the last entered first."""
-    found = fetch(connection, TRADES, _ALL_OPEN, asked(owner, horizon))
-    wanted = [each for each in found if strategy_name in (None, each.strategy_name) and mode in (None, each.mode)]
-    return sorted(
-        sorted(wanted, key=lambda trade: trade.id), key=lambda trade: trade.opened_at or FIRST_INSTANT, reverse=True
-    )
+    accounts = [row.id for row in connection.execute(_ACCOUNTS, asked(owner)) if mode in (None, row.mode)]
+    found = [trade for account in accounts for trade in open_then(connection, owner, account, horizon)]
+    wanted = sorted((each for each in found if strategy_name in (None, each.strategy_name)), key=lambda each: each.id)
+    return sorted(wanted, key=lambda trade: trade.opened_at or FIRST_INSTANT, reverse=True)
 
 
 def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:
