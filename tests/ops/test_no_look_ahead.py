@@ -106,7 +106,7 @@ HAPPENINGS: dict[str, Callable[[Memory, Event], object]] = {
     "archive": put_away,
     "plan": planned,
     "decide": decided,
-    "equity": lambda memory, event: memory.record_equity(equity=10_000.0 - 500.0 * (event.number % 5), account="main"),
+    "equity": lambda memory, event: memory.record_equity(equity=10_000.0 - 500.0 * (event.known % 5), account="main"),
     "belief": lambda memory, event: memory.add_belief(
         proposition=f"longs carry {name_of(event)}", symbol="XAUUSD", direction="long"
     ),
