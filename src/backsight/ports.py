@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from backsight.core.decision import Decided, Sight
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, OrderResult
+
+if TYPE_CHECKING:  # 40 ms of every start otherwise
+    from backsight.core.reflection.asking import Answered, Asked
 
 
 class Clock(Protocol):
@@ -42,4 +45,17 @@ class Feed(Protocol):
 
     def closed_bars(self, symbol: str, *, until: datetime) -> Sequence[Bar]:
         """The latest bars of a symbol that were closed by an instant, oldest first."""
+        ...
+
+
+class Reflector(Protocol):
+    """Writes lessons from evidence: by rule, or with a language model."""
+
+    @property
+    def name(self) -> str:
+        """What it is chosen by."""
+        ...
+
+    def reflect(self, asked: "Asked") -> "Answered":
+        """The bullets it proposes; `Unavailable` where whoever writes them is away, slow, or talks nonsense."""
         ...

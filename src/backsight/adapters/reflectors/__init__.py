@@ -1,0 +1,1 @@
+"""Who writes lessons, one party a file."""

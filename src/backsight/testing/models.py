@@ -1,0 +1,130 @@
+"""A stand-in for a language model: a server on this machine that speaks OpenAI's protocol.
+
+>>> with ModelServer(said("hello")) as server:
+...     server.base_url.startswith("http://127.0.0.1:"), server.requests
+(True, [])
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+from backsight.core.errors import Unavailable
+from backsight.core.reflection.cited import Proposed
+
+__all__ = ["SILENCE", "ModelServer", "Reply", "failing", "said", "wrote"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a server says to one request."""
+
+    status: int = 200
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    silent: bool = False
+    """Whether nothing comes at all, for as long as the server runs."""
+    pause: float = 0.0
+    """Seconds between one byte of the body and the next."""
+
+
+SILENCE = Reply(silent=True)
+
+
+def said(content: str | None, *, tokens: tuple[int, int] | None = (700, 50), **message: Any) -> Reply:
+    """A chat completion with a text; `tokens` are those of the question and of the answer."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content, **message}}
+    made = {"id": "1", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
+    usage = {} if tokens is None else {"usage": _usage(*tokens)}
+    return Reply(body=json.dumps({**made, **usage}))
+
+
+def wrote(*bullets: Proposed) -> Reply:
+    """A chat completion with these bullets, in the shape that the model reflector asks for."""
+    told = [{"slot": each.slot, "text": each.text, "cites": list(each.cites)} for each in bullets]
+    return said(json.dumps({"bullets": told}))
+
+
+def failing(status: int, message: str = "no", **headers: str) -> Reply:
+    """An error as OpenAI words it."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status=status, body=json.dumps({"error": {"message": message}}), headers=named)
+
+
+class ModelServer:
+    """Listens on the loopback address while it is entered; gives its replies in turn, the last one again and again."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = replies
+        self.requests: list[dict[str, Any]] = []
+        """The bodies it was sent."""
+        self.headers: list[Mapping[str, str]] = []
+        self._over = Event()
+        self._server: ThreadingHTTPServer | None = None
+
+    @property
+    def base_url(self) -> str:
+        if self._server is None:
+            raise Unavailable("the server is not running; enter it with `with`")
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        stand_in = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers.get("content-length", 0))
+                stand_in.headers.append(dict(self.headers))
+                stand_in.requests.append(json.loads(self.rfile.read(length)))
+                reply = stand_in.replies[min(len(stand_in.requests), len(stand_in.replies)) - 1]
+                if reply.silent:
+                    stand_in._over.wait()
+                else:
+                    self._begin(reply)
+                    self._send(reply)
+
+            def _begin(self, reply: Reply) -> None:
+                self.send_response(reply.status)
+                length = str(len(reply.body.encode()))
+                for name, value in {
+                    "content-type": "application/json",
+                    "content-length": length,
+                    **reply.headers,
+                }.items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+            def _send(self, reply: Reply) -> None:
+                """The body, or as much of it as somebody waits for."""
+                body, step = reply.body.encode(), 1 if reply.pause else 1 << 20
+                with suppress(ConnectionError):
+                    for start in range(0, len(body), step):
+                        if reply.pause and stand_in._over.wait(reply.pause):
+                            return
+                        self.wfile.write(body[start : start + step])
+
+            def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+                """Say nothing."""
+
+        return Handler
+
+
+def _usage(asked: int, answered: int) -> dict[str, int]:
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}

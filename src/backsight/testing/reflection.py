@@ -1,0 +1,94 @@
+"""Evidence and a reflector for tests of what is built on reflection.
+
+>>> FakeReflector(error=Unavailable("away; try later")).reflect(an_asked(a_pattern()))
+Traceback (most recent call last):
+...
+backsight.core.errors.Unavailable: away; try later
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from backsight.core.errors import Unavailable
+from backsight.core.reflection.asking import Answered, Asked
+from backsight.core.reflection.cited import Proposed
+from backsight.core.reflection.lessons import Bullet, note_of
+from backsight.core.reflection.patterns import NOTHING_CARRIED, Evidence, Pattern
+
+__all__ = ["FakeReflector", "a_pattern", "an_asked", "an_evidence"]
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeReflector:
+    """A reflector that proposes what it is told to, and keeps what it was asked."""
+
+    bullets: tuple[Proposed, ...] = ()
+    error: Unavailable | None = None
+    name: str = "fake"
+    asked: list[Asked] = field(default_factory=list)
+
+    def reflect(self, asked: Asked) -> Answered:
+        """The bullets it was made with, or its error."""
+        self.asked.append(asked)
+        if self.error is not None:
+            raise self.error
+        return Answered(
+            bullets=self.bullets, model="fake", input_tokens=100, output_tokens=20, cost_usd=None, seconds=0.0
+        )
+
+
+def a_pattern(**changes: Any) -> Pattern:
+    """A regime in which a strategy lost, shown by 67 trades."""
+    told: dict[str, Any] = {
+        "slot": "regime_fit",
+        "measure": "outcome",
+        "dimension": "regime_tag",
+        "value": "chop_hivol",
+        "label": "chop_hivol",
+        "unit": "R",
+        "n": 67,
+        "days": 41,
+        "mean": -0.7,
+        "interval": (-0.83, -0.57),
+        "win_rate": 0.149,
+        "rest_n": 133,
+        "rest_days": 60,
+        "rest_mean": 0.1,
+        "rest_win_rate": 0.55,
+        "difference": -0.8,
+        "difference_interval": (-0.99, -0.61),
+        "captured": 0.12,
+        "rest_captured": 0.4,
+        "hold_seconds": 2100.0,
+        "rest_hold_seconds": 9000.0,
+        "trade_ids": ("t1", "t2"),
+    }
+    return Pattern(**told | changes)
+
+
+def an_evidence(*patterns: Pattern) -> Evidence:
+    """What 200 trades show, of which these patterns stand out."""
+    return Evidence(
+        as_of=datetime(2026, 6, 4, 12, tzinfo=UTC),
+        closed=200,
+        n=200,
+        days=60,
+        unit="R",
+        groups=patterns,
+        patterns=patterns,
+        lost=(),
+        level=0.0,
+        carried=NOTHING_CARRIED,
+    )
+
+
+def an_asked(*patterns: Pattern, **changes: Any) -> Asked:
+    """What a reflector is asked of VolBreakout when these patterns stand out."""
+    told: dict[str, Any] = {
+        "strategy_name": "VolBreakout",
+        "strategy": "Ranges that hold for days\nbreak in the direction of the trend.",
+        "avoid": ("trading the first five minutes", "adding to a loser"),
+        "note": note_of([Bullet(slot="sizing", text='small "test" sizes do better')]),
+    }
+    return Asked(evidence=an_evidence(*patterns), **told | changes)
