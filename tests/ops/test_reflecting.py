@@ -16,9 +16,10 @@ from backsight.core.reflection.notes import Came
 from backsight.core.strategies import Deployment, MemoryOverrides
 from backsight.memory import Memory, open_memory
 from backsight.ops.reflecting import ReflectionDone, reflect_if_due
+from backsight.settings import Settings
 from backsight.store.notes import NOTES, REFLECTIONS
-from backsight.testing import T0, FakeClock, a_trade_call
-from backsight.testing.reflection import FakeReflector
+from backsight.testing import T0, FakeClock, FakeReflector, a_trade_call
+from backsight.testing.models import ModelServer, wrote
 from support import LESSONS, dump, lost_in_ranges, raw
 
 HOME = "Fade@main"
@@ -401,6 +402,29 @@ def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
     assert (done.input_tokens, done.output_tokens, done.cost_usd) == told
     (last, _) = memory.list_lessons(deployment=HOME).attempts
     assert (last.came, last.input_tokens, last.note_id) == ("failed", told[0], first.note and first.note.id)
+
+
+def test_what_goes_wrong_in_a_plug_in_is_an_outcome_too(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory, cadence="daily", **MODEL)
+
+    def broken(_: str) -> FakeReflector:
+        raise ZeroDivisionError("a mistake of its own")
+
+    memory.reflectors = broken
+    done = reflect_if_due(memory, home, at=clock.now(), closed_in_tick=1)
+    assert done is not None
+    assert (done.came, done.reason) == ("failed", "openai:gpt-5 failed: ZeroDivisionError('a mistake of its own')")
+
+
+def test_a_model_behind_the_address_of_the_settings_is_asked() -> None:
+    with ModelServer(wrote(a_bullet())) as server:
+        settings = Settings(url="sqlite://", owner="ana", model_url=server.base_url, model_key="sesame-sesame")
+        with open_memory(settings=settings, clock=FakeClock(T0)) as memory:
+            fading(memory, **MODEL)
+            done = memory.reflect(deployment=HOME)
+    assert (done.came, done.model_used, done.input_tokens) == ("written", "openai:gpt-5", 700)
+    assert [request["model"] for request in server.requests] == ["gpt-5"]
+    assert "sesame-sesame" in str(server.headers[0])
 
 
 def test_what_was_found_when_a_model_failed_is_not_tested_for_again(memory: Memory, clock: FakeClock) -> None:

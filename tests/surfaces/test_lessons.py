@@ -12,7 +12,7 @@ from backsight.surfaces.tables import show
 from backsight.testing import T0, FakeClock
 from support import LESSONS, deployed, lost_in_ranges
 
-HOME = {"deployment": "manual:Fade"}
+HOME: dict[str, Any] = {"deployment": "manual:Fade"}
 
 
 @pytest.fixture

@@ -46,11 +46,11 @@ from backsight.ops.experience import EVERYTHING
 from backsight.ops.operation import command, query
 from backsight.ops.proposing import take, turn_down
 from backsight.ops.reflecting import (
-    CARRIED,
-    DROPPED,
     NoteSeen,
     ReflectionDone,
     activate,
+    carried_in,
+    dropped_in,
     evidence_at,
     note_in,
     note_seen,
@@ -466,7 +466,7 @@ def _attempt_seen(row: Reflection) -> AttemptSeen:
         note_id=row.note_id,
         closed=row.closed,
         considered=row.considered,
-        dropped=DROPPED.validate_json(row.dropped),
+        dropped=dropped_in(row),
         model_used=row.model_used,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
@@ -541,7 +541,7 @@ def _standing(connection: Connection, ctx: Context, deployment_id: str, horizon:
     """The keys of the patterns that lessons of a deployment may rest on."""
     home = deployment_named(connection, ctx.owner, deployment_id)
     last = stored.last_reflection(connection, ctx.owner, horizon, strategy_id=home.strategy_id, mode=home.mode)
-    return set() if last is None else {found.key for found in CARRIED.validate_json(last.carried).found}
+    return {found.key for found in carried_in(last).found}
 
 
 def _proposal(transaction: Transaction, ctx: Context, proposal_id: str) -> Proposal:

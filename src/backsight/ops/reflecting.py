@@ -7,6 +7,8 @@ attempt was recorded meanwhile, this one changes nothing.
 import logging
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -45,10 +47,6 @@ from backsight.store.transaction import Transaction
 LOG = logging.getLogger("backsight")
 OVERTAKEN = "another reflection of this deployment was recorded meanwhile; nothing was changed"
 CUT = "cut: the note holds no more"
-
-BULLETS: TypeAdapter[tuple[Bullet, ...]] = TypeAdapter(tuple[Bullet, ...])
-CARRIED: TypeAdapter[Carried] = TypeAdapter(Carried)
-DROPPED: TypeAdapter[tuple[Dropped, ...]] = TypeAdapter(tuple[Dropped, ...])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +223,7 @@ def evidence_at(
         trades,
         as_of=horizon.as_of,
         closed=stored_trades.closed_count(connection, owner, horizon, strategy_id=strategy_id, mode=mode),
-        carried=NOTHING_CARRIED if last is None else CARRIED.validate_json(last.carried),
+        carried=carried_in(last),
     )
     ended = [trade.ended_at for trade in trades]
     return evidence, (min(ended), max(ended)) if ended else None
@@ -238,9 +236,29 @@ def deployed_strategy(connection: Connection, home: Deployment) -> Strategy | No
     return stored_strategies.strategy(connection, home.owner_id, home.strategy_name, home.strategy_version)
 
 
+@cache
+def _reader(of: Any) -> TypeAdapter[Any]:
+    """What reads such values from JSON; made when it is needed first, since that takes a while."""
+    return TypeAdapter(of)
+
+
 def note_in(row: ReflectionNote) -> Note:
     """The lessons of a kept note, each with what it rests on."""
-    return Note(bullets=BULLETS.validate_json(row.bullets))
+    return Note(bullets=_reader(tuple[Bullet, ...]).validate_json(row.bullets))
+
+
+def carried_in(row: Reflection | None) -> Carried:
+    """What an attempt hands to the next; nothing before the first."""
+    if row is None:
+        return NOTHING_CARRIED
+    carried: Carried = _reader(Carried).validate_json(row.carried)
+    return carried
+
+
+def dropped_in(row: Reflection) -> tuple[Dropped, ...]:
+    """A model's bullets that an attempt did not take."""
+    dropped: tuple[Dropped, ...] = _reader(tuple[Dropped, ...]).validate_json(row.dropped)
+    return dropped
 
 
 def note_seen(row: ReflectionNote) -> NoteSeen:
@@ -314,6 +332,9 @@ def _asked(considered: Considered, reflectors: Reflectors, model: str) -> _Draft
     except BacksightError as error:
         LOG.warning("reflection of %s: %s", considered.home.name, error.message)
         return _failed(error, model)
+    except Exception as error:  # what a plug-in raises must not take a tick down
+        LOG.exception("reflection of %s: %s failed", considered.home.name, model)
+        return _Draft(came="failed", reason=f"{model} failed: {error!r:.200}", author="model", model_used=model)
     return _examined(considered, answered)
 
 
@@ -478,7 +499,7 @@ def _replayed(considered: Considered, attempt: Reflection) -> ReflectionDone:
         came=attempt.came,
         reason=attempt.reason,
         author=attempt.author,
-        dropped=DROPPED.validate_json(attempt.dropped),
+        dropped=dropped_in(attempt),
         model_used=attempt.model_used,
         input_tokens=attempt.input_tokens,
         output_tokens=attempt.output_tokens,

@@ -50,7 +50,7 @@ def parse_cadence(text: str, *, field: str = "cadence") -> Cadence:
     if kind in ("off", "daily") and not colon:
         return Cadence(kind="off" if kind == "off" else "daily")
     if kind == "per_n_trades" and (
-        not colon or (number.isascii() and number.isdigit() and 0 < int(number[:6]) <= MOST)
+        not colon or (number.isascii() and number.isdigit() and 0 < int(number[:9]) <= MOST)
     ):
         return Cadence(kind="per_n_trades", trades=int(number)) if colon else Cadence(kind="per_n_trades")
     raise Invalid(f"{text[:40]!r} is no cadence; give off, daily, or per_n_trades:10", field=field)
