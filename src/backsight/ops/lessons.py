@@ -202,7 +202,7 @@ def reflect(
     return reflect_now(ctx, home, at=ctx.now, dry_run=dry_run)
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def active_lessons(
     ctx: Context,
     *,
@@ -225,7 +225,7 @@ def active_lessons(
     )
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def list_lessons(
     ctx: Context,
     *,
@@ -254,7 +254,7 @@ def list_lessons(
     )
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def compare_lessons(
     ctx: Context,
     *,
@@ -395,7 +395,7 @@ def review_period(
     )
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def list_proposals(
     ctx: Context,
     *,
