@@ -103,6 +103,7 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
     memory.promote_lessons(deployment=HOME)
     own, of_strategy = memory.list_lessons(deployment=HOME), memory.list_lessons(strategy_name="Fade")
     assert [(each.came, each.closed) for each in own.attempts] == [("unchanged", 16), ("written", 16)]
+    assert {each.patterns for each in own.attempts} == {("regime_fit/regime=ranging",)}
     assert [each.deployment_id is None for each in own.notes] == [False]
     assert [each.deployment_id is None for each in of_strategy.notes] == [True, False]
     assert of_strategy.attempts == own.attempts

@@ -96,6 +96,8 @@ class AttemptSeen:
     """The lessons in force after it."""
     closed: int
     considered: int
+    patterns: tuple[str, ...]
+    """Keys of what lessons may rest on."""
     dropped: tuple[Dropped, ...]
     model_used: str | None
     input_tokens: int | None
@@ -466,6 +468,7 @@ def _attempt_seen(row: Reflection) -> AttemptSeen:
         note_id=row.note_id,
         closed=row.closed,
         considered=row.considered,
+        patterns=tuple(found.key for found in carried_in(row).found),
         dropped=dropped_in(row),
         model_used=row.model_used,
         input_tokens=row.input_tokens,
