@@ -115,6 +115,45 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         recalled=["episode"],
         recalls=[memory.recall_memories(symbol="XAUUSD").recall],
     )
+    taught(memory, clock)
+
+
+LESSONS = """\
+### Entry timing
+- wait for the retest
+### Sizing
+(no clear pattern yet)
+### Symbol selection
+(no clear pattern yet)
+### Exit timing
+(no clear pattern yet)
+### Regime fit
+(no clear pattern yet)"""
+"""A note in an owner's words."""
+
+
+def lost_in_ranges(memory: Memory, *, days: int = 16, until: datetime, **changes: Any) -> None:
+    """A trade a day of Fade, up to an instant: lost where markets range, won where they trend up, but once."""
+    for number in range(days):
+        ranging = number % 2 == 0
+        r = (-1.0 if ranging or number == 5 else 1.0) * (1.0 + number / 100)
+        closed = until - timedelta(days=days - 1 - number)
+        told = {"strategy_name": "Fade", "symbol": "BTC", "direction": "long" if number % 3 else "short"}
+        called = a_trade_call(**told, pnl=100.0 * r, pnl_r=r, context_regime="ranging" if ranging else "trending_up")
+        memory.remember_trade(**called | {"opened_at": closed - timedelta(minutes=30), "closed_at": closed} | changes)
+
+
+def taught(memory: Memory, clock: FakeClock) -> None:
+    """What sixteen trades teach, what that proposes, and lessons that replace each other."""
+    lost_in_ranges(memory, until=clock.now())
+    home = "manual:Fade"
+    memory.reflect(deployment=home)
+    clock.advance(minutes=1)
+    (proposal, *_) = memory.list_proposals(deployment=home, status="proposed").proposals
+    memory.accept_proposal(proposal_id=proposal.proposal.id, reason="seen it myself")
+    memory.promote_lessons(deployment=home)
+    clock.advance(minutes=1)
+    memory.promote_lessons(deployment=home, lessons=LESSONS)
 
 
 def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:

@@ -40,3 +40,25 @@ def test_the_data_folder_follows_the_platform(
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     assert data_folder(values) == Path(folder)
+
+
+def test_a_language_model_has_an_address_a_key_and_a_time() -> None:
+    given = {"MODEL_URL": "http://localhost:8080/v1", "MODEL_KEY": "secret", "MODEL_TIMEOUT": "2.5"}
+    settings = settings_from({f"BACKSIGHT_{name}": value for name, value in given.items()})
+    assert (settings.model_url, settings.model_key, settings.model_timeout) == (given["MODEL_URL"], "secret", 2.5)
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("MODEL_URL", "localhost", "model_url: 'localhost' is no address; give one such as"),
+        ("MODEL_URL", "http://me:secret@host/v1", "model_url: a name or a password is in the address"),
+        ("MODEL_TIMEOUT", "soon", "model_timeout: 'soon' is no number; give seconds, like 60"),
+        ("MODEL_TIMEOUT", "nan", "model_timeout: nan is no time to wait; give seconds, up to 3600"),
+        ("MODEL_TIMEOUT", "0", "model_timeout: 0 is no time to wait"),
+    ],
+)
+def test_what_no_model_could_be_asked_with_is_refused(name: str, value: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        settings_from({f"BACKSIGHT_{name}": value})

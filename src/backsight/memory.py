@@ -14,6 +14,7 @@ from backsight.ops import (
     decisions,
     events,
     legacy,
+    lessons,
     performance,
     plans,
     positions,
@@ -23,9 +24,9 @@ from backsight.ops import (
     ticks,
     trades,
 )
-from backsight.ops.context import Context
+from backsight.ops.context import Context, Reflectors
 from backsight.ops.operation import Operation, operation_of
-from backsight.ports import Clock
+from backsight.ports import Clock, Reflector
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import open_database
 
@@ -93,6 +94,16 @@ class Memory(Context):
     list_plans = plans.list_plans
     cancel_plan = plans.cancel_plan
     settle_plan = plans.settle_plan
+    reflect = lessons.reflect
+    active_lessons = lessons.active_lessons
+    list_lessons = lessons.list_lessons
+    compare_lessons = lessons.compare_lessons
+    does_memory_help = lessons.does_memory_help
+    promote_lessons = lessons.promote_lessons
+    review_period = lessons.review_period
+    list_proposals = lessons.list_proposals
+    accept_proposal = lessons.accept_proposal
+    reject_proposal = lessons.reject_proposal
     open_tick = ticks.open_tick
     close_tick = ticks.close_tick
     preview_context = ticks.preview_context
@@ -137,13 +148,43 @@ def open_memory(
     actor: str | None = None,
     clock: Clock | None = None,
     settings: Settings | None = None,
+    reflectors: Reflectors | None = None,
 ) -> Memory:
     """Open the memory at a URL; by default at `BACKSIGHT_URL`, or in a file in the user's data folder."""
     chosen = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
-    database = open_database(chosen.url, cache=None if chosen.cache is None else Path(chosen.cache))
-    return Memory(database=database, clock=clock or SystemClock(), owner=chosen.owner, actor=chosen.actor)
+    return Memory(
+        database=open_database(chosen.url, cache=None if chosen.cache is None else Path(chosen.cache)),
+        clock=clock or SystemClock(),
+        owner=chosen.owner,
+        actor=chosen.actor,
+        reflectors=reflectors or language_models(chosen),
+    )
 
 
-def open_simulation(clock: Clock, *, owner: str = "me", actor: str = "simulation") -> Memory:
+def open_simulation(
+    clock: Clock, *, owner: str = "me", actor: str = "simulation", reflectors: Reflectors | None = None
+) -> Memory:
     """A memory that lives in this process alone: the same store, in memory, at a clock that is handed in."""
-    return Memory(database=open_database("sqlite://"), clock=clock, owner=owner, actor=actor)
+    return Memory(
+        database=open_database("sqlite://"),
+        clock=clock,
+        owner=owner,
+        actor=actor,
+        reflectors=reflectors or (lambda model: language_models(settings_from_environment())(model)),
+    )
+
+
+def language_models(settings: Settings) -> Reflectors:
+    """Who writes lessons, by the name of a language model, at the address that the settings have."""
+
+    def named(model: str) -> Reflector:
+        from backsight.adapters.reflectors.model import ModelReflector
+
+        return ModelReflector(
+            model=model,
+            base_url=settings.model_url,
+            api_key=settings.model_key,
+            timeout=settings.model_timeout,
+        )
+
+    return named

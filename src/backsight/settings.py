@@ -3,13 +3,16 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from backsight.core.errors import Invalid, did_you_mean
+from backsight.core.reflection.models import checked_base_url
 
 PREFIX = "BACKSIGHT_"
 MAX_NAME = 100
+LONGEST_TIMEOUT = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,12 @@ class Settings:
 
     cache: str | None = None
     """A folder for files that only spare time; None: there are none, but beside a store that is a file."""
+    model_url: str | None = None
+    """Of an OpenAI-compatible server that writes lessons; None: the provider's own, as the model's name has it."""
+    model_key: str | None = field(default=None, repr=False)
+    """Its key; None: the one in the provider's own variable, or none where there is a model_url."""
+    model_timeout: float = 60.0
+    """Seconds until there must be an answer."""
 
     def with_values(self, **values: str | None) -> "Settings":
         """These settings with the given values in place; None leaves a value as it is.
@@ -32,7 +41,8 @@ class Settings:
         >>> Settings(url="sqlite://").with_values(owner="ana", actor=None).owner
         'ana'
         """
-        settings = replace(self, **{name: value for name, value in values.items() if value is not None})
+        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        settings = replace(self, **given)
         settings.check()
         return settings
 
@@ -42,6 +52,11 @@ class Settings:
             value = getattr(self, name)
             if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
                 raise Invalid(f"{value[:40]!r} is not a name; give 1 to {MAX_NAME} printable characters", field=name)
+        if self.model_url is not None:
+            checked_base_url(self.model_url, field="model_url")
+        if not 0 < self.model_timeout <= LONGEST_TIMEOUT:
+            told = f"{self.model_timeout:g} is no time to wait; give seconds, up to {LONGEST_TIMEOUT:g}"
+            raise Invalid(told, field="model_timeout")
 
 
 def settings_from(values: Mapping[str, str]) -> Settings:
@@ -59,11 +74,20 @@ def settings_from(values: Mapping[str, str]) -> Settings:
     for name in given:
         if name not in known:
             raise Invalid(f"unknown setting; {did_you_mean(name, known)}", field=name)
-    fields = {known[name]: value for name, value in given.items()}
+    fields: dict[str, Any] = {known[name]: value for name, value in given.items()}
+    if "model_timeout" in fields:
+        fields["model_timeout"] = _seconds(fields["model_timeout"])
     folders = {"url": f"sqlite:///{data_folder(values) / 'backsight.db'}", "cache": str(cache_folder(values))}
     settings = Settings(**(folders | fields))
     settings.check()
     return settings
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Invalid(f"{text[:40]!r} is no number; give seconds, like 60", field="model_timeout") from None
 
 
 def settings_from_environment() -> Settings:

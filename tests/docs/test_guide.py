@@ -55,3 +55,10 @@ def test_the_strategy_of_the_guide_runs(tmp_path: Path) -> None:
         record_history(memory, clock, bars)
         broker = PaperBroker(account.id, at=start, cash=10_000.0)
         assert run_backtest(memory, clock, agent, broker, deployment="BuyTheDip@a", bars=bars).opened > 0
+
+
+def test_the_lesson_of_the_guide_is_found_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (ROOT / "docs" / "guides" / "lessons.md").read_text()
+    program, printed = guide.partition("```python\n")[2].split("```")[0:3:2]
+    exec(program, {})
+    assert capsys.readouterr().out == printed.lstrip("\n")

@@ -110,6 +110,7 @@ HAPPENINGS: dict[str, Callable[[Memory, Event], object]] = {
     "belief": lambda memory, event: memory.add_belief(
         proposition=f"longs carry {name_of(event)}", symbol="XAUUSD", direction="long"
     ),
+    "reflect": lambda memory, _: memory.reflect(deployment=HOME),
 }
 OF_THE_MOMENT = [name for name in HAPPENINGS if name != "trade"]
 TRADES = st.builds(Event, st.just("trade"), st.integers(0, 30), st.integers(0, 12), st.integers(0, 30))
@@ -144,6 +145,11 @@ def answers(events: list[Event], others: list[Event], **when: Any) -> list[str]:
             for mode in ("live", "paper"):
                 asked = {"symbol": "XAUUSD", "direction": "long", "strategy_name": strategy, "mode": mode}
                 found.append(sized(memory, **asked, **when))
+        found += [
+            memory.list_lessons(deployment=HOME, **when),
+            memory.compare_lessons(strategy_name="VolBreakout", **when),
+        ]
+        found.append(memory.review_period(deployment=HOME, period="monthly", **when))
         return [canonical_json(plain(answer)) for answer in found]
 
 

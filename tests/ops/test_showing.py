@@ -167,7 +167,7 @@ def test_the_whole_of_it_has_its_layout_to_the_byte(memory: Memory, clock: FakeC
         "## Recent trades on this strategy (closed)\n"
         "- 2026-06-04T11:00 → 11:30 BTC long $200 100 → 92 -$16.00 (-8.0%) 30m regime=chop_lowvol"
         ' "the \\"big\\" one ## Plans that apply"\n'
-        '- 2026-06-04T10:00 → 10:30 BTC long $200 100 → 105 +$10.00 (+5.0%) 30m regime=chop_lowvol'
+        "- 2026-06-04T10:00 → 10:30 BTC long $200 100 → 105 +$10.00 (+5.0%) 30m regime=chop_lowvol"
         ' "break of the range"\n\n'
         "## What usually happens here\n- BTC: too little to say (n=2)\n"
         "- nearest: BTC long -0.8R in a very similar context (Sim .86), under an hour old\n"

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from backsight.core.ids import derive_id
+from backsight.core.reflection.notes import proposal_id
 from backsight.memory import OPERATIONS
 from backsight.testing import T0, FakeClock, a_trade_call
 from parity.surfaces import SURFACES
-from support import LEGACY_PATTERN, LEGACY_TRADE, a_legacy_database, fresh_postgres
+from support import LEGACY_PATTERN, LEGACY_TRADE, LESSONS, a_legacy_database, fresh_postgres
 
 DEPLOYED = {"deployment": "VolBreakout@main"}
 CONTEXT = {"atr_d1": 95.0, "regime": "trending_up", "session": "london", "drawdown_pct": 0.0}
@@ -16,6 +18,11 @@ BARS = str(Path(__file__).with_name("bars.csv"))
 POSITIONS = {"path": str(Path(__file__).with_name("positions.jsonl")), "timezone": "UTC"}
 TRADED = {**POSITIONS, "bars": str(Path(__file__).with_name("positions_bars.jsonl")), "name": "agent é", "mode": "live"}
 TRADES = str(Path(__file__).with_name("trades.csv"))
+LEARNED = {"deployment": "manual:Reverting"}
+PROPOSED = [
+    proposal_id(derive_id("deployment", "ana", "manual:Reverting"), kind, "regime_fit/regime=ranging")
+    for kind in ("belief", "plan")
+]
 LATER = "2026-06-04T09:30:00+00:00"
 
 BAR = {
@@ -155,6 +162,38 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("import_trades", {"path": TRADES, "strategy_name": "Fade", "deployment": "nothing"}),
     ("import_trades", {"path": BARS, "strategy_name": "Fade"}),
     ("import_trades", {"path": "nowhere.csv"}),
+    ("import_trades", {"path": str(Path(__file__).with_name("lessons.csv")), "strategy_name": "Reverting"}),
+    ("reflect", {**LEARNED, "dry_run": True}),
+    ("reflect", LEARNED),
+    ("reflect", LEARNED),
+    ("reflect", {**LEARNED, "dry_run": "perhaps"}),
+    ("reflect", DEPLOYED),
+    ("active_lessons", LEARNED),
+    ("active_lessons", {**LEARNED, "as_of": LATER}),
+    ("list_lessons", LEARNED),
+    ("list_lessons", {"strategy_name": "Reverting", "limit": 1}),
+    ("list_lessons", {"strategy_name": "Revertig"}),
+    ("list_lessons", {**LEARNED, "strategy_name": "Reverting"}),
+    ("compare_lessons", {"strategy_name": "Reverting"}),
+    ("compare_lessons", {"strategy_name": "nothing"}),
+    ("does_memory_help", {"strategy_name": "Reverting"}),
+    ("does_memory_help", {"strategy_name": "Reverting", "mode": "sims"}),
+    ("review_period", {**LEARNED, "period": "monthly", "ending": LATER}),
+    ("review_period", {**LEARNED, "period": "yearly"}),
+    ("review_period", {**LEARNED, "ending": "2026-06-05T10:00:00Z"}),
+    ("list_proposals", LEARNED),
+    ("list_proposals", {"status": "perhaps"}),
+    ("accept_proposal", {"proposal_id": PROPOSED[0], "reason": "so it is"}),
+    ("accept_proposal", {"proposal_id": PROPOSED[0]}),
+    ("reject_proposal", {"proposal_id": PROPOSED[0]}),
+    ("reject_proposal", {"proposal_id": PROPOSED[1], "reason": "too few"}),
+    ("accept_proposal", {"proposal_id": PROPOSED[1]}),
+    ("accept_proposal", {"proposal_id": "nothing"}),
+    ("promote_lessons", DEPLOYED),
+    ("promote_lessons", {**DEPLOYED, "lessons": "### Sizing\n- less is more"}),
+    ("promote_lessons", {**DEPLOYED, "lessons": "- NEWS".join(LESSONS.partition("- wait for the retest")[::2])}),
+    ("promote_lessons", {**DEPLOYED, "lessons": LESSONS}),
+    ("promote_lessons", {**DEPLOYED, "lessons": LESSONS}),
     ("open_tick", {**TICK, "symbols": ["XAUUSD", "BTC/USDT:PERP"], "bars": [BAR]}),
     ("open_tick", {**TICK, "at": "2026-06-05T10:00:00Z"}),
     ("open_tick", {**TICK, "market": [{"name": "plans", "text": "## Plans that apply"}]}),

@@ -56,6 +56,18 @@ def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_pa
         assert all(trade.inferred for trade in trades)
 
 
+def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:
+    store = tmp_path / "kept.db"
+    ran = told(
+        REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store), "--reflect", "per_n_trades:3"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert " revisions from " in ran.stdout
+    with open_memory(f"sqlite:///{store}", owner="me") as memory:
+        (summary,) = memory.get_my_deployments().deployments
+        assert (summary.deployment.memory.cadence, summary.deployment.memory.every_n_trades) == ("per_n_trades", 3)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -67,6 +79,8 @@ def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_pa
         ([REVERSION, "--max-leverage", "0"], "Invalid: max_leverage: "),
         ([REVERSION, "--every", "0"], "Invalid: every: "),
         ([REVERSION, "--timezone", "Mars"], "Invalid: timezone: "),
+        ([REVERSION, "--reflect", "weekly"], "Invalid: reflect: 'weekly' is no cadence; give off, daily, or per_n_"),
+        ([REVERSION, "--reflect", "per_n_trades:0"], "Invalid: reflect: 'per_n_trades:0' is no cadence"),
     ],
 )
 def test_a_mistake_is_named_in_one_line(bars: Path, words: list[str], said: str) -> None:

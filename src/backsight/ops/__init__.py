@@ -12,6 +12,7 @@ NOUNS = {
     "state": "See the agent's mood and habits; record what an account is worth.",
     "beliefs": "State what holds where, see how credible it is, retire it.",
     "plans": "Make plans, see which apply, cancel and settle them.",
+    "lessons": "Learn from trades, see whether that helps, accept what it proposes.",
     "recall": "Ask which memories matter here and now.",
     "strategies": "Save strategies, open accounts, deploy one on the other.",
     "performance": "See how deployments do.",

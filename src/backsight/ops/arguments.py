@@ -30,6 +30,7 @@ from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
 from backsight.core.portfolio import OpenOrder, Portfolio, Position
 from backsight.core.prompts.account import Cap
 from backsight.core.prompts.trades import MOST_RECENT
+from backsight.core.reflection.models import checked_model_name
 from backsight.core.reflection.patterns import Slot
 from backsight.core.strategies import MemoryOverrides, MemorySettings
 
@@ -59,11 +60,8 @@ def _one_line(text: str) -> str:
     return text
 
 
-def _model_named(name: str) -> str:
-    provider, _, model = name.partition(":")
-    if not (provider and model):
-        raise ValueError(f"{name!r} names no provider; give it like 'openai:gpt-5' or 'anthropic:claude-sonnet-4-5'")
-    return name
+def _model_named(name: str, info: ValidationInfo) -> str:
+    return checked_model_name(name, field=f"memory.{info.field_name}")
 
 
 def _instant(value: Any, info: ValidationInfo) -> Any:

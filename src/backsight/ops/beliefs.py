@@ -1,9 +1,10 @@
 """Beliefs: what has held, where, against what, and how sure one may be of it."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from backsight.core.conditions import Condition, as_text, comparisons, evaluate, parse, values_of
 from backsight.core.context import ContextVector
@@ -122,6 +123,42 @@ def add_belief(
 
     Say where it holds: a belief about everything is refused. The same belief again changes nothing.
     """
+    stated = belief_stated(
+        ctx,
+        proposition=proposition,
+        strategy_name=strategy_name,
+        symbol=symbol,
+        direction=direction,
+        regime=regime,
+        volatility_regime=volatility_regime,
+        session=session,
+        conditions=conditions,
+        claims=claims,
+        reference=reference,
+        mode=mode,
+    )
+    with ctx.writing() as transaction:
+        replayed = state_belief(transaction, stated, recorded_at=ctx.now)
+        held = _held(transaction.connection, stated, now=ctx.now)
+    return AddedBelief(belief=seen(held, now=ctx.now), replayed=replayed)
+
+
+def belief_stated(
+    ctx: Context,
+    *,
+    proposition: str,
+    strategy_name: str | None = None,
+    symbol: str | None = None,
+    direction: Direction | None = None,
+    regime: Regime | None = None,
+    volatility_regime: VolatilityRegime | None = None,
+    session: Session | None = None,
+    conditions: Mapping[str, Any] | None = None,
+    claims: Claim = "above",
+    reference: float = 0.5,
+    mode: Mode = "live",
+) -> Belief:
+    """The belief that somebody states now; what no trade could meet is refused."""
     domain = Domain(
         strategy=strategy_name,
         symbol=symbol,
@@ -133,7 +170,7 @@ def add_belief(
     held_to = None if conditions is None else parse(conditions, field="conditions")
     if held_to is not None:
         _check_conditions(held_to)
-    stated = seed_belief(
+    return seed_belief(
         proposition.strip(),
         owner_id=ctx.owner,
         mode=mode,
@@ -143,10 +180,6 @@ def add_belief(
         claims=claims,
         reference=reference,
     )
-    with ctx.writing() as transaction:
-        replayed = state_belief(transaction, stated, recorded_at=ctx.now)
-        held = _held(transaction.connection, stated, now=ctx.now)
-    return AddedBelief(belief=seen(held, now=ctx.now), replayed=replayed)
 
 
 def _held(connection: Connection, belief: Belief, *, now: datetime) -> KeptBelief:

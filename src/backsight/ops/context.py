@@ -1,15 +1,16 @@
 """What every operation is handed: whose memory it is, where it is kept, who asks, and what time it is."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from backsight.core.errors import Unavailable
 from backsight.core.ids import digest, plain
 from backsight.core.instants import Horizon
 from backsight.ops.operation import Operation
-from backsight.ports import Clock
+from backsight.ports import Clock, Reflector
 from backsight.store import audit
 from backsight.store.database import Connection, Database
 from backsight.store.transaction import Transaction
@@ -28,6 +29,15 @@ class Still:
         return self.at
 
 
+Reflectors = Callable[[str], Reflector]
+"""Who writes lessons, by the name of a language model."""
+
+
+def no_reflectors(model: str) -> Reflector:
+    """Nobody: `Unavailable`, since no language models were handed in."""
+    raise Unavailable(f"nobody here can ask {model!r}; open the memory with reflectors")
+
+
 class Context:
     """The owner's memory, open for one actor."""
 
@@ -38,6 +48,7 @@ class Context:
         clock: Clock,
         owner: str,
         actor: str,
+        reflectors: Reflectors = no_reflectors,
         operation: str = "",
         request: Mapping[str, object] | None = None,
     ) -> None:
@@ -45,6 +56,7 @@ class Context:
         self.clock = clock
         self.owner = owner
         self.actor = actor
+        self.reflectors = reflectors
         self.operation = operation
         self._request = request or {}
 
@@ -96,6 +108,7 @@ class Context:
             clock=Still(self.now),
             owner=self.owner,
             actor=self.actor,
+            reflectors=self.reflectors,
             operation=operation.name,
             request=checked,
         )

@@ -1,9 +1,10 @@
 """Plans: what to do if something comes to hold, and until when."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from backsight.core.conditions import Scalar, TriggerType, values_of
 from backsight.core.decision import Decision, LastTick
@@ -154,29 +155,64 @@ def create_trading_plan(
     A condition that names an unknown field or compares it with the wrong kind of value is refused now, not when it is
     needed.
     """
-    ends_at = _ends_at(ctx.now, expiry_days, expires_at)
     with ctx.writing() as transaction:
-        home = None if deployment is None else deployment_named(transaction.connection, ctx.owner, deployment)
-        made = make_plan(
-            owner_id=ctx.owner,
-            condition=trigger_condition,
-            action=planned_action,
+        return keep_plan(
+            transaction,
+            ctx,
+            trigger_condition=trigger_condition,
+            planned_action=planned_action,
             reasoning=reasoning,
-            now=ctx.now,
-            deployment_id=None if home is None else home.id,
+            expiry_days=expiry_days,
+            deployment=deployment,
             strategy_name=strategy_name,
             trigger_type=trigger_type,
             priority=priority,
-            expires_at=ends_at,
+            expires_at=expires_at,
             expires_when=expires_when,
             mode=mode,
-            key=idempotency_key,
+            idempotency_key=idempotency_key,
         )
-        row = kept(made)
-        former = stored.plan(transaction.connection, ctx.owner, row.id)
-        if former is None:
-            transaction.add(stored.PLANS, row)
-            return CreatedPlan(plan=row, replayed=False)
+
+
+def keep_plan(
+    transaction: Transaction,
+    ctx: Context,
+    *,
+    trigger_condition: Mapping[str, Any],
+    planned_action: Mapping[str, Any],
+    reasoning: str,
+    expiry_days: float | None = None,
+    deployment: str | None = None,
+    strategy_name: str | None = None,
+    trigger_type: TriggerType | None = None,
+    priority: float = 0.5,
+    expires_at: datetime | None = None,
+    expires_when: Mapping[str, Any] | None = None,
+    mode: PlanMode = "while_true",
+    idempotency_key: str | None = None,
+) -> CreatedPlan:
+    """The plan as it is kept, and whether it was there before."""
+    home = None if deployment is None else deployment_named(transaction.connection, ctx.owner, deployment)
+    made = make_plan(
+        owner_id=ctx.owner,
+        condition=trigger_condition,
+        action=planned_action,
+        reasoning=reasoning,
+        now=ctx.now,
+        deployment_id=None if home is None else home.id,
+        strategy_name=strategy_name,
+        trigger_type=trigger_type,
+        priority=priority,
+        expires_at=_ends_at(ctx.now, expiry_days, expires_at),
+        expires_when=expires_when,
+        mode=mode,
+        key=idempotency_key,
+    )
+    row = kept(made)
+    former = stored.plan(transaction.connection, ctx.owner, row.id)
+    if former is None:
+        transaction.add(stored.PLANS, row)
+        return CreatedPlan(plan=row, replayed=False)
     dated = replace(row, known_at=former.known_at, recorded_at=former.recorded_at)
     if expires_at is None:
         dated = replace(dated, expires_at=former.expires_at)  # some days from when it was made

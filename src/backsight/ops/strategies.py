@@ -6,7 +6,9 @@ from typing import Annotated
 
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
+from backsight.core.instants import Horizon
 from backsight.core.portfolio import Account, Mode, PositionMode
+from backsight.core.reflection.notes import copied_note
 from backsight.core.strategies import (
     MANUAL,
     Deployment,
@@ -21,6 +23,7 @@ from backsight.core.strategies import (
 from backsight.ops.arguments import Key, MemoryArgument, MemoryOverridesArgument, Name, Prose, Rule, Rules, Share, Whole
 from backsight.ops.context import Context
 from backsight.ops.operation import command
+from backsight.store import notes as stored_notes
 from backsight.store import strategies as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -149,7 +152,20 @@ def deploy(
         called = name or deployment_name(strategy_name, held.name)
         plain = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
         deployment = replace(plain, memory=settled(strategy.memory, memory))
-        return _add_or_replay(transaction, ctx.owner, deployment)
+        deployed = _add_or_replay(transaction, ctx.owner, deployment)
+        if not deployed.replayed:
+            _start_with_lessons(transaction, deployment, now=ctx.now)
+        return deployed
+
+
+def _start_with_lessons(transaction: Transaction, deployment: Deployment, *, now: datetime) -> None:
+    """Give a new deployment its own copy of its strategy's lessons, where there are any."""
+    owner, strategy_id, mode = deployment.owner_id, deployment.strategy_id, deployment.mode
+    note = stored_notes.strategy_note(transaction.connection, owner, strategy_id, mode, Horizon(as_of=now))
+    if note is not None:
+        version = deployment.strategy_version
+        copy = copied_note(note, deployment_id=deployment.id, version=version, at=now)
+        transaction.add(stored_notes.NOTES, copy)
 
 
 def _guidance(thesis: str | None, rules: list[str]) -> GuidanceMode:

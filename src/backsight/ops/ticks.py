@@ -64,6 +64,7 @@ from backsight.ops.operation import command, query
 from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.plans import look_at_tick
 from backsight.ops.recalling import keep_recalls, made_for
+from backsight.ops.reflecting import ReflectionDone, reflect_if_due
 from backsight.ops.showing import OURS, Asking, recent_state, show
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
@@ -94,6 +95,8 @@ class ClosedTick:
     """The plans that applied when it was decided."""
     contradictions: tuple[Contradiction, ...]
     """Those of them that cannot both be followed."""
+    reflection: ReflectionDone | None
+    """What a reflection came to, where one was due after it."""
     replayed: bool
     """Whether it was already known: nothing was changed then."""
 
@@ -311,7 +314,8 @@ def close_tick(
 ) -> ClosedTick:
     """Close a tick: keep the decision, and bring the ledger and every memory to where the broker is.
 
-    Closing the same tick again changes nothing and says so; a tick older than the last one is refused.
+    Closing the same tick again changes nothing and says so; a tick older than the last one is refused. Where a
+    reflection is due, lessons are written afterwards; whatever becomes of that, the tick is closed.
     """
     last_look = after or replace(before, fills=())
     _check_instant(ctx, at)
@@ -393,6 +397,7 @@ def close_tick(
         )
         transaction.add_all(stored.DECISIONS, [kept])
         _keep_segments(transaction, ctx, at, segments)
+    reflected = reflect_if_due(ctx, home, at=at, closed_in_tick=len(posted.closed))
     return ClosedTick(
         decision=kept,
         opened=posted.opened,
@@ -400,6 +405,7 @@ def close_tick(
         learned=posted.learned,
         plans=tuple(dict.fromkeys(plan.id for found in looked for plan in found.applying)),
         contradictions=tuple(dict.fromkeys(pair for found in looked for pair in found.contradictions)),
+        reflection=reflected,
         replayed=False,
     )
 
@@ -580,6 +586,7 @@ def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str, 
         learned=(),
         plans=(),
         contradictions=(),
+        reflection=None,
         replayed=True,
     )
 

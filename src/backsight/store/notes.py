@@ -6,10 +6,11 @@ from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode
-from backsight.core.reflection.notes import Proposal, ProposalStatus, Reflection, ReflectionNote
+from backsight.core.reflection.notes import Proposal, ProposalKind, ProposalStatus, Reflection, ReflectionNote
+from backsight.core.strategies import Deployment
 from backsight.store.mapping import noun
+from backsight.store.memories import EPISODES
 from backsight.store.reading import asked, fetch, fetch_one, known, known_asked, matching, owned, within
-from backsight.store.trades import TRADES
 
 NOTES = noun(
     ReflectionNote,
@@ -110,23 +111,48 @@ def last_reflection(
 
 
 def reflections(
-    connection: Connection, owner: str, horizon: Horizon, deployment_id: str, *, limit: int
+    connection: Connection,
+    owner: str,
+    horizon: Horizon,
+    *,
+    limit: int,
+    deployment_id: str | None = None,
+    strategy_id: str | None = None,
+    since: datetime | None = None,
 ) -> list[Reflection]:
-    """The last attempts of a deployment, newest first."""
-    where = [*within(REFLECTIONS, horizon), _R.deployment_id == deployment_id]
-    statement = owned(REFLECTIONS, owner, *where).order_by(_R.known_at.desc(), _R.id).limit(limit)
-    return fetch(connection, REFLECTIONS, statement)
-
-
-def closed_since(
-    connection: Connection, owner: str, deployment_id: str, since: datetime | None, horizon: Horizon
-) -> int:
-    """How many trades of a deployment closed after an instant, and were known to by a horizon."""
-    c = TRADES.table.c
-    where = [c.deployment_id == deployment_id, c.status == "closed", c.exit_tick_at <= horizon.as_of]
+    """The last attempts of a deployment, or of all of a strategy, newest first."""
+    where = matching(REFLECTIONS, deployment_id=deployment_id, strategy_id=strategy_id)
     if since is not None:
-        where.append(c.exit_tick_at > since)
-    return connection.execute(select(func.count()).where(c.owner_id == owner, *where)).scalar_one()
+        where.append(_R.known_at >= since)
+    statement = owned(REFLECTIONS, owner, *within(REFLECTIONS, horizon), *where)
+    return fetch(connection, REFLECTIONS, statement.order_by(_R.known_at.desc(), _R.id).limit(limit))
+
+
+def reflection(connection: Connection, owner: str, reflection_id: str) -> Reflection | None:
+    """The attempt of this id."""
+    return fetch_one(connection, REFLECTIONS, owned(REFLECTIONS, owner, _R.id == reflection_id))
+
+
+def attempts(connection: Connection, owner: str, deployment_id: str) -> int:
+    """How many attempts of a deployment are recorded, whatever the clock says."""
+    counted = select(func.count()).where(_R.owner_id == owner, _R.deployment_id == deployment_id)
+    return connection.execute(counted).scalar_one()
+
+
+def closed_since(connection: Connection, home: Deployment, since: datetime | None, horizon: Horizon) -> int:
+    """How many trades of a deployment became known as closed after an instant, up to a horizon."""
+    c = EPISODES.table.c
+    where = [
+        c.owner_id == home.owner_id,
+        c.mode == home.mode,
+        c.strategy_name == home.strategy_name,
+        c.deployment_id == home.id,
+        c.kind == "trade",
+        c.first_known_at <= horizon.as_of,
+    ]
+    if since is not None:
+        where.append(c.first_known_at > since)
+    return connection.execute(select(func.count()).where(*where)).scalar_one()
 
 
 def proposal(connection: Connection, owner: str, proposal_id: str) -> Proposal | None:
@@ -140,12 +166,18 @@ def proposals(
     horizon: Horizon,
     *,
     deployment_id: str | None = None,
+    strategy_name: str | None = None,
+    mode: Mode | None = None,
+    kind: ProposalKind | None = None,
     status: ProposalStatus | None = None,
 ) -> list[Proposal]:
-    """Proposals as they stood then, oldest first."""
-    found = fetch(
-        connection,
-        PROPOSALS,
-        known(PROPOSALS, owner, horizon, lambda c: matching(c, deployment_id=deployment_id, status=status)),
-    )
+    """Proposals as they stood then, in the order in which they came to stand so."""
+    asked = {
+        "deployment_id": deployment_id,
+        "strategy_name": strategy_name,
+        "mode": mode,
+        "kind": kind,
+        "status": status,
+    }
+    found = fetch(connection, PROPOSALS, known(PROPOSALS, owner, horizon, lambda c: matching(c, **asked)))
     return sorted(found, key=lambda each: (each.known_at, each.id))

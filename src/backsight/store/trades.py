@@ -9,12 +9,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
 
 from backsight.core.instants import Horizon
-from backsight.core.portfolio import Position
+from backsight.core.portfolio import Mode, Position
+from backsight.core.reflection.ended import Ended
 from backsight.core.risk_state import Close
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.fill import Fill
 from backsight.core.trades.mark import PositionMark, Reach
-from backsight.core.trades.trade import Trade, TradeStatus
+from backsight.core.trades.trade import Outcome, Trade, TradeStatus
 from backsight.store.mapping import noun
 from backsight.store.reading import (
     OWNED,
@@ -47,6 +48,7 @@ TRADES = noun(
         ("deployment_id", "entry_tick_at", "exit_tick_at"),
         ("account_id", "position_key", "entry_tick_at"),
         ("skill_id", "version", "entry_tick_at"),
+        ("skill_id", "mode", "exit_tick_at"),
         ("request_digest", "recorded_at"),
     ],
     only_one={("account_id", "position_key"): "status = 'open'"},
@@ -149,6 +151,53 @@ def results(
     rows = known(TRADES, owner, horizon, lambda c: matching(c, status="closed", deployment_id=deployment_id)).subquery()
     statement = select(rows.c.deployment_id, rows.c.pnl, rows.c.exit_tick_at).order_by(rows.c.exit_tick_at, rows.c.id)
     return [(row.deployment_id, row.pnl, row.exit_tick_at) for row in connection.execute(statement)]
+
+
+def last_closed(
+    connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode, limit: int
+) -> list[Trade]:
+    """The last closed trades of a strategy in a mode, of all its versions and deployments, newest first."""
+    return trades(connection, owner, horizon, limit=limit, skill_id=strategy_id, mode=mode)
+
+
+def closed_count(connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode) -> int:
+    """How many trades of a strategy in a mode were closed by then."""
+    rows = known(TRADES, owner, horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
+    return connection.execute(select(func.count()).select_from(rows)).scalar_one()
+
+
+def ended(connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode) -> list[Ended]:
+    """Every closed trade of a strategy in a mode, as far as comparisons need it, in the order of the closes."""
+    rows = known(TRADES, owner, horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
+    c = rows.c
+    statement = select(
+        c.deployment_id,
+        c.entry_tick_at,
+        c.exit_tick_at,
+        c.outcome_value,
+        c.outcome_unit,
+        c.pnl,
+        c.realized_pnl_usd,
+        c.entry_lessons_hash,
+        c.memory_arm,
+    ).order_by(c.exit_tick_at, c.id)
+    return [
+        Ended(
+            deployment_id=row.deployment_id,
+            opened_at=row.entry_tick_at,
+            closed_at=row.exit_tick_at,
+            outcome=None if row.outcome_unit is None else Outcome(value=row.outcome_value, unit=row.outcome_unit),
+            pnl=row.pnl,
+            realized_pnl_usd=row.realized_pnl_usd,
+            lessons_hash=row.entry_lessons_hash,
+            memory_arm=row.memory_arm,
+        )
+        for row in connection.execute(statement)
+    ]
+
+
+def _of_strategy(c: Columns, strategy_id: str, mode: Mode) -> list[ColumnElement[bool]]:
+    return [c.skill_id == strategy_id, c.mode == mode, c.status == "closed"]
 
 
 def versions(

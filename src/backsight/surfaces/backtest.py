@@ -8,6 +8,8 @@ from rich.text import Text
 
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.market import Bar
+from backsight.core.reflection.cadence import parse_cadence
+from backsight.core.strategies import MemoryOverrides
 from backsight.core.trades.summary import mean_outcomes
 from backsight.core.trades.trade import Trade
 from backsight.importers.bars import read_bars
@@ -32,8 +34,10 @@ def show_backtest(
     cash: float,
     currency: str,
     terms: PaperTerms,
+    reflect: str = "off",
 ) -> None:
     """Run a strategy over the bars of files, show how it did, and keep the store in a new file if one is named."""
+    cadence = parse_cadence(reflect, field="reflect")
     if store is not None and store.exists():
         raise Conflict(f"{store} is already there; name a new file", field="store")
     agent = load_agent(strategy)
@@ -45,7 +49,9 @@ def show_backtest(
         clock.at = start
         account = memory.open_account(venue="simulated", name=ACCOUNT, mode="sim", currency=currency).account
         memory.save_strategy(name=agent.name, thesis=agent.thesis, rules=list(agent.rules), avoid=list(agent.avoid))
-        home = memory.deploy(strategy_name=agent.name, account=ACCOUNT, memory=memory_for(agent)).deployment
+        learning = MemoryOverrides(cadence=cadence.kind, every_n_trades=cadence.trades)
+        used = memory_for(agent) if cadence.kind == "off" else learning
+        home = memory.deploy(strategy_name=agent.name, account=ACCOUNT, memory=used).deployment
         run = run_backtest(
             memory,
             clock,
@@ -57,6 +63,8 @@ def show_backtest(
             progress=lambda *at: tell(f"Trading {agent.name}", *at),
         )
         show_run(memory, run, deployment=home.name, seconds=watch.seconds)
+        if cadence.kind != "off":
+            show_learned(memory, deployment=home.name)
         if store is not None:
             memory.save(store)
             console().print(Text(f"Kept in {store}: backsight --url sqlite:///{store} trades list"))
@@ -88,6 +96,16 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     kept = "" if size is None else f", store {size / 1e6:.0f} MB"
     speed = f"{run.ticks:,} ticks in {seconds:.1f} s ({run.ticks / seconds:.0f} a second){kept}"
     to.print(Text.assemble(("run      ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
+
+
+def show_learned(memory: Memory, *, deployment: str) -> None:
+    """How often lessons were looked for, and those that are in force at the end."""
+    listed = memory.list_lessons(deployment=deployment, limit=100)
+    lessons = memory.active_lessons(deployment=deployment)
+    told = f"{len(listed.notes)} revisions from {len(listed.attempts)} reflections"
+    console().print(Text.assemble(("lessons  ", "bold"), told))
+    for bullet in () if lessons.note is None else lessons.note.bullets:
+        console().print(Text(f"         - {bullet.text}"), soft_wrap=True)
 
 
 def all_trades(memory: Memory, deployment: str) -> list[Trade]:

@@ -112,6 +112,7 @@ def demo(seed: int, days: int, port: int, store: Path | None, serving: bool) -> 
 @click.option("--funding-rate", default=0.0, show_default=True, help="Share of notional that longs pay every 8 hours.")
 @click.option("--max-leverage", default=5.0, show_default=True, help="The most notional over equity.")
 @click.option("--fills/--no-fills", default=True, help="Whether the broker reports fills, or only positions.")
+@click.option("--reflect", default="off", show_default=True, help="When lessons are written: daily, per_n_trades:10.")
 def backtest(
     strategy: str,
     files: tuple[Path, ...],
@@ -126,6 +127,7 @@ def backtest(
     funding_rate: float,
     max_leverage: float,
     fills: bool,
+    reflect: str,
 ) -> None:
     """Run a strategy over bars: STRATEGY is file.py:Class or module:Class."""
     from datetime import timedelta
@@ -150,6 +152,7 @@ def backtest(
         cash=cash,
         currency=currency,
         terms=terms,
+        reflect=reflect,
     )
 
 

@@ -35,6 +35,16 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "get_behavioral_analysis": show_behaviors,
         "get_agent_state": show_state,
         "list_plans": show_plans,
+        "reflect": show_reflection,
+        "active_lessons": show_active_lessons,
+        "list_lessons": show_lessons,
+        "compare_lessons": show_compared_lessons,
+        "does_memory_help": show_help,
+        "promote_lessons": show_promoted,
+        "review_period": show_review,
+        "list_proposals": show_proposals,
+        "accept_proposal": show_decided,
+        "reject_proposal": show_decided,
         "doctor": show_diagnosis,
         "list_decisions": show_decisions,
         "get_recent_activity": show_activity,
@@ -290,6 +300,154 @@ def show_plans(to: Console, answer: Json) -> None:
             plan["id"],
         )
     to.print(table)
+
+
+def show_reflection(to: Console, answer: Json) -> None:
+    """What came of it, the lessons, what it proposes, and the groups that were looked at."""
+    would = "would be " if answer["dry_run"] else ""
+    again = " (known already)" if answer["replayed"] else ""
+    to.print(Text(f"{would}{answer['came']}{again}: {answer['reason']}", style="bold"), soft_wrap=True)
+    for bullet in answer["bullets"]:
+        to.print(Text(f"  {bullet['slot'].replace('_', ' ')}: {bullet['text']}"), soft_wrap=True)
+    for each in answer["dropped"]:
+        to.print(Text(f"  dropped: {each['text']} ({each['reason']})", style="dim"), soft_wrap=True)
+    for each in answer["proposals"]:
+        to.print(Text(f"  proposes a {each['kind']}: {each['statement']} ({each['id']})"), soft_wrap=True)
+    show_evidence(to, answer["evidence"])
+
+
+def show_evidence(to: Console, evidence: Json) -> None:
+    """Groups of trades beside the rest of them, what lessons may rest on first."""
+    tested = f"tested at {evidence['level']:.4f}" if evidence["level"] else "not tested now"
+    looked = f"{evidence['considered']} of {evidence['closed']} closed trades on {evidence['days']} days"
+    to.print(f"{looked}, {tested}; next test at {evidence['next_test_at']}", style="dim", markup=False)
+    if evidence["missing"]:
+        to.print(Text(evidence["missing"], style="dim"), soft_wrap=True)
+    if not evidence["groups"]:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("group", "n", "days", "mean (90 %)", "rest", "difference", "missing"):
+        table.add_column(name, justify="left" if name in ("group", "missing") else "right")
+    for each in evidence["groups"]:
+        table.add_row(
+            Text(each["label"] + (" (kept)" if each["measure"] == "captured" else "")),
+            str(each["n"]),
+            str(each["days"]),
+            _with_reach(each["mean"], each["interval"], each["unit"]),
+            _with_reach(each["rest_mean"], None, each["unit"]),
+            _with_reach(each["difference"], each["difference_interval"], each["unit"]),
+            Text("lesson", style="green") if each["missing"] is None else Text(each["missing"], style="dim"),
+        )
+    to.print(table)
+
+
+def _with_reach(value: float | None, ends: list[float] | None, unit: str | None) -> str:
+    """A figure with half of its interval, in its unit; without one it is a share."""
+    if value is None:
+        return ""
+    scale, word = {"R": (1.0, "R"), "vol": (1.0, " ATR")}.get(unit or "", (100.0, "%"))
+    doubt = "" if ends is None else f" ± {scale * (ends[1] - ends[0]) / 2:.2f}"
+    return f"{scale * value:+.2f}{doubt}{word}"
+
+
+def show_active_lessons(to: Console, answer: Json) -> None:
+    """The lessons as the agent reads them."""
+    if answer["note"] is None:
+        to.print(f"No lessons of {answer['deployment']} known then.", style="dim", markup=False)
+        return
+    note = answer["note"]
+    told = f"{answer['hash']}, by {note['author']}, since {minute(note['known_at'])}"
+    to.print(f"{told}, from {note['trades_considered']} trades", style="dim", markup=False)
+    to.print(Text(answer["text"]), soft_wrap=True)
+
+
+def show_lessons(to: Console, answer: Json) -> None:
+    """Revisions and attempts, newest first."""
+    if not answer["notes"] and not answer["attempts"]:
+        to.print("No lessons known then.", style="dim")
+        return
+    notes = Table("revision", "status", "written", "by", "trades", "lessons", box=None, header_style="bold")
+    for note in answer["notes"]:
+        first = note["bullets"][0]["text"] if note["bullets"] else "none"
+        more = f" … and {len(note['bullets']) - 1} more" if len(note["bullets"]) > 1 else ""
+        whose = "" if note["deployment_id"] else " (strategy)"
+        told = (note["content_hash"], note["status"] + whose, minute(note["generated_at"]), note["author"])
+        notes.add_row(*told, str(note["trades_considered"]), Text(first + more))
+    to.print(notes)
+    attempts = Table("attempt", "came to", "by", "closed", "why", box=None, header_style="bold")
+    for each in answer["attempts"]:
+        words = (minute(each["at"]), each["came"], each["model_used"] or each["author"], str(each["closed"]))
+        attempts.add_row(*map(Text, words), Text(each["reason"]))
+    to.print(attempts)
+
+
+def show_compared_lessons(to: Console, answer: Json) -> None:
+    """Each revision beside none, and what such a comparison cannot tell."""
+    compared = answer["comparison"]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("revision", "trades", "days", "mean", "net", "gross $", "won", "difference (90 %)"):
+        table.add_column(name, justify="left" if name == "revision" else "right")
+    for each in compared["revisions"]:
+        table.add_row(
+            each["lessons_hash"] or "none",
+            str(each["trades"]),
+            str(each["days"]),
+            _with_reach(each["mean"], None, compared["unit"]),
+            *("" if each[name] is None else f"{each[name]:+,.2f}" for name in ("mean_pnl", "mean_pnl_usd")),
+            "" if each["win_rate"] is None else f"{each['win_rate']:.0%}",
+            _with_reach(each["difference"], each["interval"], compared["unit"]),
+        )
+    to.print(table)
+    to.print(Text(compared["caution"], style="dim"), soft_wrap=True)
+
+
+def show_help(to: Console, answer: Json) -> None:
+    """Whether memory helps, in a sentence, and the two arms."""
+    told = answer["help"]
+    to.print(Text(told["sentence"], style="bold"), soft_wrap=True)
+    table = Table("", "trades", "days", "mean", box=None, pad_edge=False, header_style="bold")
+    for name in ("shown", "withheld"):
+        arm = told[name]
+        table.add_row(name, str(arm["trades"]), str(arm["days"]), _with_reach(arm["mean"], None, told["unit"]))
+    to.print(table)
+
+
+def show_promoted(to: Console, answer: Json) -> None:
+    """The lessons of the strategy."""
+    to.print("Known already: nothing was changed." if answer["replayed"] else "New deployments start with this.")
+    to.print(Text(answer["note"]["lessons_text"]), soft_wrap=True)
+    for bullet in answer["cut"]:
+        to.print(Text(f"cut: {bullet}", style="red"), soft_wrap=True)
+
+
+def show_review(to: Console, answer: Json) -> None:
+    """The report: rendered on a terminal, as it is elsewhere."""
+    if to.is_terminal:
+        from rich.markdown import Markdown
+
+        to.print(Markdown(answer["markdown"]))
+    else:
+        to.out(answer["markdown"], highlight=False, end="")
+
+
+def show_proposals(to: Console, answer: Json) -> None:
+    """Proposals and what they rest on."""
+    if not answer["proposals"]:
+        to.print("No proposals known then.", style="dim")
+        return
+    table = Table("status", "kind", "stands", "because", "id", box=None, pad_edge=False, header_style="bold")
+    for each in answer["proposals"]:
+        proposal = each["proposal"]
+        stands = "yes" if each["stands"] else "no longer"
+        table.add_row(proposal["status"], proposal["kind"], stands, Text(proposal["statement"]), proposal["id"])
+    to.print(table)
+
+
+def show_decided(to: Console, answer: Json) -> None:
+    """What a proposal has become."""
+    proposal = answer["proposal"]
+    made = f", as {proposal['kind']} {proposal['made_id']}" if proposal["made_id"] else ""
+    to.print(Text(f"{proposal['status']}{made}: {proposal['statement']}"), soft_wrap=True)
 
 
 def show_diagnosis(to: Console, answer: Json) -> None:

@@ -18,10 +18,12 @@ from backsight.core.trades.fill import Fill
 from backsight.core.trades.trade import Outcome
 from backsight.memory import open_memory
 from backsight.runtime.clock import SimulatedClock as FakeClock
+from backsight.testing.reflection import FakeReflector
 
 __all__ = [
     "T0",
     "FakeClock",
+    "FakeReflector",
     "a_fill",
     "a_position",
     "a_snapshot",

@@ -7,6 +7,8 @@ from typing import Literal, assert_never
 from backsight.core.errors import Invalid
 
 CadenceKind = Literal["off", "per_n_trades", "daily"]
+MOST = 10_000
+"""Trades between two reflections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,26 @@ class Since:
     closed_since_note: int = 0
     """Trades closed since the last note that was written."""
     last_attempt_at: datetime | None = None
+
+
+def parse_cadence(text: str, *, field: str = "cadence") -> Cadence:
+    """The cadence that a word says: `off`, `daily`, or `per_n_trades:10`.
+
+    >>> parse_cadence("per_n_trades:25")
+    Cadence(kind='per_n_trades', trades=25)
+    >>> parse_cadence("weekly")
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: cadence: 'weekly' is no cadence; give off, daily, or per_n_trades:10
+    """
+    kind, colon, number = text.partition(":")
+    if kind in ("off", "daily") and not colon:
+        return Cadence(kind="off" if kind == "off" else "daily")
+    if kind == "per_n_trades" and (
+        not colon or (number.isascii() and number.isdigit() and 0 < int(number[:9]) <= MOST)
+    ):
+        return Cadence(kind="per_n_trades", trades=int(number)) if colon else Cadence(kind="per_n_trades")
+    raise Invalid(f"{text[:40]!r} is no cadence; give off, daily, or per_n_trades:10", field=field)
 
 
 def is_due(cadence: Cadence, since: Since, *, now: datetime) -> bool:

@@ -44,6 +44,7 @@ def _revision(
         days=len({trade.day for trade in taught}),
         mean=_mean([value for _, value in values]),
         mean_pnl=_mean([trade.pnl for trade in taught if trade.pnl is not None]),
+        mean_pnl_usd=_mean([trade.pnl_usd for trade in taught if trade.pnl_usd is not None]),
         win_rate=_mean([float(trade.won) for trade in taught if trade.won is not None]),
         difference=_apart(values, base) if compared else None,
         interval=_interval(values, base) if compared else None,

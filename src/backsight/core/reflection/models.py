@@ -19,7 +19,7 @@ FAMILIES: Mapping[str, str] = {"gpt": "openai", "claude": "anthropic", "gemini":
 LONGEST_NAME = 200
 
 
-def checked_model_name(name: str) -> str:
+def checked_model_name(name: str, *, field: str = "model") -> str:
     """The name as `provider:model`; one without a provider, or with an unknown one, is refused.
 
     >>> checked_model_name(" openai:qwen3:8b ")
@@ -36,19 +36,19 @@ def checked_model_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or " " in name:
         remedy = f"give 'provider:model' without spaces, at most {LONGEST_NAME} characters"
-        raise Invalid(f"{name[:40]!r} is no model; {remedy}", field="model")
+        raise Invalid(f"{name[:40]!r} is no model; {remedy}", field=field)
     provider, colon, model = name.partition(":")
     if not colon:
-        raise Invalid(f"{name!r} names no provider; say {_likely(name)}", field="model")
+        raise Invalid(f"{name!r} names no provider; say {_likely(name)}", field=field)
     if provider.removeprefix(GATEWAY) not in PROVIDERS:
         own = f"for a server of your own say 'openai:{name}' and give its base URL"
-        raise Invalid(f"unknown provider {provider!r}; {did_you_mean(provider, PROVIDERS)}; {own}", field="model")
+        raise Invalid(f"unknown provider {provider!r}; {did_you_mean(provider, PROVIDERS)}; {own}", field=field)
     if not model:
-        raise Invalid(f"{name!r} names a provider and no model; say '{name}…'", field="model")
+        raise Invalid(f"{name!r} names a provider and no model; say '{name}…'", field=field)
     return name
 
 
-def checked_base_url(url: str) -> str:
+def checked_base_url(url: str, *, field: str = "base_url") -> str:
     """The address of an OpenAI-compatible server; one with a password in it, or that is none, is refused.
 
     >>> checked_base_url("http://localhost:8080/v1/")
@@ -66,9 +66,9 @@ def checked_base_url(url: str) -> str:
     except ValueError:  # a port that is no number, half of a bracket
         whole = False
     if "@" in url:
-        raise Invalid("a name or a password is in the address; give the key apart from it", field="base_url")
+        raise Invalid("a name or a password is in the address; give the key apart from it", field=field)
     if not whole or not url.isprintable() or " " in url or parts.query or parts.fragment:
-        raise Invalid(f"{url[:80]!r} is no address; {example}", field="base_url")
+        raise Invalid(f"{url[:80]!r} is no address; {example}", field=field)
     return url
 
 

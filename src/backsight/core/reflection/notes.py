@@ -1,6 +1,6 @@
 """What reflection leaves behind: every attempt, the notes that came of it, and what they propose."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -119,6 +119,29 @@ class Proposal:
 def note_id(owner_id: str, home: str, content_hash: str) -> str:
     """The id of a note: the same lessons of the same deployment, or strategy and mode, are the same note."""
     return derive_id("note", owner_id, home, content_hash)
+
+
+def strategy_home(strategy_id: str, mode: Mode) -> str:
+    """What the notes of a strategy in a mode are of."""
+    return f"{strategy_id} {mode}"
+
+
+def copied_note(note: ReflectionNote, *, deployment_id: str, version: int | None, at: datetime) -> ReflectionNote:
+    """A deployment's own copy of a strategy's lessons; no tokens, since none were used for it."""
+    return replace(
+        note,
+        id=note_id(note.owner_id, deployment_id, note.content_hash),
+        strategy_version=version,
+        deployment_id=deployment_id,
+        status="active",
+        generated_at=at,
+        input_tokens=None,
+        output_tokens=None,
+        cost_usd=None,
+        copied_from=note.id,
+        known_at=at,
+        recorded_at=at,
+    )
 
 
 def reflection_id(deployment_id: str, at: datetime) -> str:

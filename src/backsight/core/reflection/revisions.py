@@ -21,6 +21,8 @@ class TaughtTrade:
     """The UTC day on which it closed."""
     outcome: Outcome | None
     pnl: float | None
+    pnl_usd: float | None = None
+    """Gross, in dollars."""
     won: bool | None
 
 
@@ -34,6 +36,8 @@ class Revision:
     mean: float | None
     """Outcome, in the unit of the comparison; None where no trade has one."""
     mean_pnl: float | None
+    mean_pnl_usd: float | None
+    """Of `realized_pnl_usd`, over the trades that have one."""
     win_rate: float | None
     difference: float | None
     """Its mean less that under none; None for none itself."""

@@ -1035,6 +1035,9 @@ def upgrade() -> None:
         "trade_history_by_request_digest_recorded_at", "trade_history", ["owner_id", "request_digest", "recorded_at"]
     )
     op.create_index(
+        "trade_history_by_skill_id_mode_exit_tick_at", "trade_history", ["owner_id", "skill_id", "mode", "exit_tick_at"]
+    )
+    op.create_index(
         "trade_history_by_skill_id_version_entry_tick_at",
         "trade_history",
         ["owner_id", "skill_id", "version", "entry_tick_at"],

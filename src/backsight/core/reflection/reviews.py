@@ -1,0 +1,181 @@
+"""A period in review: what was traded, how it went, what trades show, and which lessons were in force; as Markdown."""
+
+import math
+from calendar import monthrange
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, assert_never
+
+from backsight.core.numbers import signed
+from backsight.core.prompts.plain import shorten
+from backsight.core.reflection.notes import Came
+from backsight.core.reflection.patterns import Evidence
+from backsight.core.reflection.seen import evidence_seen
+from backsight.core.reflection.wording import amount, bullet_text
+from backsight.core.statistics import rate_bounds
+from backsight.core.trades.summary import mean_outcomes
+from backsight.core.trades.trade import Trade
+
+Period = Literal["daily", "weekly", "monthly"]
+SHOWN = 3
+"""Best trades, and as many worst."""
+MOST_REASON = 60
+NEWLINE = "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How the trades of a period ended."""
+
+    trades: int
+    days: int
+    wins: int
+    win_rate: float | None
+    win_rate_interval: tuple[float, float] | None
+    """Holds the true rate with 90 % (Clopper & Pearson), if trades are independent of each other."""
+    pnl: float
+    """Net, in the account's currency."""
+    fees: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempted:
+    """A reflection within a period."""
+
+    at: datetime
+    came: Came
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """All that a review tells."""
+
+    deployment: str
+    mode: str
+    currency: str
+    period: Period
+    start: datetime
+    end: datetime
+    trades: Sequence[Trade]
+    """Closed within it."""
+    evidence: Evidence
+    lessons: str | None
+    """In force at its end."""
+    attempts: Sequence[Attempted]
+
+
+def beginning(period: Period, end: datetime) -> datetime:
+    """When a period that ends at an instant began: a day, seven days, or a month of the calendar before.
+
+    >>> beginning("monthly", datetime(2026, 3, 31, 12, tzinfo=UTC)).isoformat()
+    '2026-02-28T12:00:00+00:00'
+    """
+    match period:
+        case "daily":
+            return end - timedelta(days=1)
+        case "weekly":
+            return end - timedelta(days=7)
+        case "monthly":
+            year, month = (end.year, end.month - 1) if end.month > 1 else (end.year - 1, 12)
+            return end.replace(year=year, month=month, day=min(end.day, monthrange(year, month)[1]))
+    assert_never(period)
+
+
+def result_of(trades: Iterable[Trade]) -> Result:
+    """How trades ended; a win is net > 0."""
+    held = list(trades)
+    wins = sum(trade.won for trade in held)
+    return Result(
+        trades=len(held),
+        days=len({_ended(trade).date() for trade in held}),
+        wins=wins,
+        win_rate=wins / len(held) if held else None,
+        win_rate_interval=rate_bounds(wins, len(held)) if held else None,
+        pnl=math.fsum(trade.pnl or 0.0 for trade in held),
+        fees=math.fsum(trade.fees for trade in held),
+    )
+
+
+def best_and_worst(trades: Iterable[Trade]) -> tuple[tuple[Trade, ...], tuple[Trade, ...]]:
+    """The largest gains and the largest losses, each by what they brought."""
+    ranked = sorted(trades, key=lambda trade: (-(trade.pnl or 0.0), trade.id))
+    won = tuple(trade for trade in ranked if trade.won)
+    lost = tuple(trade for trade in reversed(ranked) if (trade.pnl or 0.0) < 0.0)
+    return won[:SHOWN], lost[:SHOWN]
+
+
+def report(reviewed: Reviewed) -> str:
+    """The review as Markdown; what was not known at its end is not in it."""
+    return "\n\n".join(section for section in _sections(reviewed) if section) + "\n"
+
+
+def _sections(reviewed: Reviewed) -> Iterator[str]:
+    span = f"{_minute(reviewed.start)} to {_minute(reviewed.end)} UTC"
+    yield f"# {reviewed.period.capitalize()} review: {_cell(reviewed.deployment)}"
+    yield f"{span}, {reviewed.mode}, as known at its end."
+    yield "\n".join(["## Results", "", *_results(reviewed)])
+    best, worst = best_and_worst(reviewed.trades)
+    yield _table("## Best trades", best)
+    yield _table("## Worst trades", worst)
+    yield "\n".join(["## What the strategy's trades show", "", *_evidence(reviewed.evidence)])
+    yield f"## Lessons in force\n\n{(reviewed.lessons or 'None.').replace(f'{NEWLINE}### ', f'{NEWLINE * 2}### ')}"
+    if reviewed.attempts:
+        yield "\n".join(["## Reflections", "", *map(_attempted, reviewed.attempts)])
+
+
+def _results(reviewed: Reviewed) -> Iterator[str]:
+    result = result_of(reviewed.trades)
+    if not result.trades:
+        yield "No trade was closed."
+        return
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| closed | {result.trades} trades on {result.days} days |"
+    if result.win_rate is not None and result.win_rate_interval is not None:
+        low, high = (f"{100.0 * end:.0f} %" for end in result.win_rate_interval)
+        yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f} % (90 %: {low} to {high}) |"
+    yield f"| net | {signed(result.pnl, 2)} {_cell(reviewed.currency)}, after fees of {result.fees:.2f} |"
+    means = mean_outcomes(trade.outcome for trade in reviewed.trades if trade.outcome is not None)
+    yield f"| mean outcome | {', '.join(map(str, means)) or 'not known'}, with its 95 % interval |"
+
+
+def _table(heading: str, trades: Sequence[Trade]) -> str:
+    if not trades:
+        return ""
+    head = ["| closed | symbol | way | net | outcome | why |", "|---|---|---|---|---|---|"]
+    return "\n".join([heading, "", *head, *map(_row, trades)])
+
+
+def _row(trade: Trade) -> str:
+    outcome = "" if trade.outcome is None else amount(trade.outcome.value, trade.outcome.unit)
+    why = shorten(trade.entry.reason or trade.reflection or "", most=MOST_REASON)
+    cells = (_minute(_ended(trade)), trade.symbol, trade.direction, signed(trade.pnl or 0.0, 2), outcome, why)
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _evidence(evidence: Evidence) -> Iterator[str]:
+    yield f"The last {evidence.n} of {evidence.closed} closed trades, on {evidence.days} days."
+    yield ""
+    if not evidence.patterns:
+        yield f"No clear pattern yet: {evidence_seen(evidence).missing}."
+    yield from (f"- {_cell(bullet_text(pattern))}" for pattern in evidence.patterns)
+
+
+def _attempted(each: Attempted) -> str:
+    return f"- {_minute(each.at)}: {each.came}, {_cell(each.reason)}"
+
+
+def _ended(trade: Trade) -> datetime:
+    return (trade.closed_at or trade.known_at).astimezone(UTC)
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _cell(text: str) -> str:
+    """Text as data: on one line, opening neither a cell nor markup of its own."""
+    line = shorten(text, most=300, tokens=300)
+    return "".join(f"\\{each}" if each in "\\`*_|<>[]#" else each for each in line)
