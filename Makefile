@@ -46,9 +46,9 @@ bench: setup  ## Measure, as ratios within one run
 
 lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet pyproject.toml -o requirements.txt
+		--no-header --extra postgres --extra parquet --extra embeddings --extra watch pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+		--no-header --extra postgres --extra parquet --extra embeddings --extra watch --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
 
 reference: setup  ## Write docs/reference anew from the operations
 	$(BIN)/python -m backsight.surfaces.reference

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from backsight.core.decision import Decided, Sight
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, OrderResult
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Clock(Protocol):
@@ -42,4 +46,17 @@ class Feed(Protocol):
 
     def closed_bars(self, symbol: str, *, until: datetime) -> Sequence[Bar]:
         """The latest bars of a symbol that were closed by an instant, oldest first."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose cosine says how near their meanings are."""
+
+    @property
+    def model(self) -> str:
+        """What names its vectors: those of two models are never compared."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """One row a text, each of length 1."""
         ...
