@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.documents.citation import Source
-from backsight.core.documents.merge import Candidate, Fusion, Ranked, Rules, merge
+from backsight.core.documents.merge import Candidate, Fusion, Ranked, Rules, Words, fold, rank
 from backsight.core.errors import Invalid
 from backsight.testing import T0
 
@@ -20,8 +20,8 @@ def a_candidate(name: str, **changes: Any) -> Candidate:
     return Candidate(**(made | changes))
 
 
-def merged(*candidates: Candidate, limit: int = 10, **rules: Any) -> list[Ranked]:
-    return merge(candidates, Rules(**rules), now=T0, limit=limit)
+def merged(*candidates: Candidate, limit: int = 10, words: Words | None = None, **rules: Any) -> list[Ranked]:
+    return fold(rank(candidates, Rules(**rules), now=T0), Rules(**rules), limit=limit, words=words or {})
 
 
 def names(ranked: list[Ranked]) -> list[str]:
@@ -83,17 +83,18 @@ def test_a_source_is_capped() -> None:
 
 
 def test_a_repetition_within_a_file_is_folded_but_not_across_files() -> None:
-    said = frozenset({"never", "risk", "more", "than", "one", "percent"})
-    twice = [a_candidate(name, path="a.md", keyword=5.0, words=said) for name in "ab"]
-    assert len(merged(*twice)) == 1
-    assert len(merged(twice[0], a_candidate("c", keyword=5.0, words=said))) == 2
+    said = dict.fromkeys("abc", frozenset({"never", "risk", "more", "than", "one", "percent"}))
+    twice = [a_candidate(name, path="a.md", keyword=5.0) for name in "ab"]
+    assert len(merged(*twice, words=said)) == 1
+    assert len(merged(twice[0], a_candidate("c", keyword=5.0), words=said)) == 2
 
 
 def test_what_repeats_less_is_taken_first() -> None:
-    first = a_candidate("first", path="a.md", keyword=9.0, words=frozenset("abcdefgh"))
-    alike = a_candidate("alike", path="a.md", keyword=8.0, words=frozenset("abcdefgi"))
-    other = a_candidate("other", path="a.md", keyword=6.0, words=frozenset("stuvwxyz"))
-    assert names(merged(first, alike, other, limit=2)) == ["first", "other"]
+    first = a_candidate("first", path="a.md", keyword=9.0)
+    alike = a_candidate("alike", path="a.md", keyword=8.0)
+    other = a_candidate("other", path="a.md", keyword=6.0)
+    said = {"first": frozenset("abcdefgh"), "alike": frozenset("abcdefgi"), "other": frozenset("stuvwxyz")}
+    assert names(merged(first, alike, other, limit=2, words=said)) == ["first", "other"]
 
 
 def test_a_journal_ages_and_the_manual_does_not() -> None:

@@ -77,8 +77,6 @@ class Candidate:
     """Cosine; None where it has no vector yet."""
     at: datetime | None = None
     """When it was written, as far as it ages."""
-    words: Set[str] = frozenset()
-    """What it says, to see that another says the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +116,8 @@ def keyword_score(bm25: float) -> float:
     return bm25 / (1 + bm25)
 
 
-def merge(candidates: Sequence[Candidate], rules: Rules, *, now: datetime, limit: int) -> list[Ranked]:
-    """The best candidates in order: fused, aged, without the weak, the repeated and what is above a cap.
+def rank(candidates: Sequence[Candidate], rules: Rules, *, now: datetime) -> list[Ranked]:
+    """The candidates in order: fused, aged, without the weak.
 
     >>> from datetime import UTC
     >>> found = [
@@ -127,7 +125,7 @@ def merge(candidates: Sequence[Candidate], rules: Rules, *, now: datetime, limit
     ...     Candidate(id="meaning", path="m.md", source="manual", vector=0.7),
     ...     Candidate(id="neither", path="m.md", source="manual", vector=0.1),
     ... ]
-    >>> [each.candidate.id for each in merge(found, Rules(), now=datetime(2026, 6, 4, tzinfo=UTC), limit=9)]
+    >>> [each.candidate.id for each in rank(found, Rules(), now=datetime(2026, 6, 4, tzinfo=UTC))]
     ['both', 'meaning']
     """
     ranked = [
@@ -136,8 +134,7 @@ def merge(candidates: Sequence[Candidate], rules: Rules, *, now: datetime, limit
         if _strength(each) >= rules.minimum_score
         for aged in (_recency(each, rules, now),)
     ]
-    ranked.sort(key=lambda each: (-each.score, each.candidate.path, each.candidate.id))
-    return _folded(ranked, rules, limit)
+    return sorted(ranked, key=lambda each: (-each.score, each.candidate.path, each.candidate.id))
 
 
 def _strength(candidate: Candidate) -> float:
@@ -228,12 +225,20 @@ def _places(values: Sequence[float | None], *, none: float | None) -> list[int]:
 # Folding
 
 
-def _folded(ranked: Sequence[Ranked], rules: Rules, limit: int) -> list[Ranked]:
-    """The best, each weighed against what it repeats of its own file before it; a repetition is left out."""
+Words = Mapping[str, Set[str]]
+"""What chunks say, by id, to see that one says what another does."""
+
+
+def worth_reading(ranked: Sequence[Ranked], limit: int) -> list[Ranked]:
+    """Those of a ranking that can be among the best once repetitions are folded."""
+    return list(ranked[: max(4 * limit, 20)])
+
+
+def fold(ranked: Sequence[Ranked], rules: Rules, *, limit: int, words: Words) -> list[Ranked]:
+    """The best, each weighed against what it repeats of its own file; a repetition, or one above a cap, is left out."""
     taken: list[Ranked] = []
     counts: Counter[Source] = Counter()
-    left = list(ranked[: max(4 * limit, DEPTH)])
-    alike = [0.0] * len(left)
+    left, alike = list(ranked), [0.0] * len(ranked)
     while left and len(taken) < limit:
         marginal = [
             rules.novelty * each.score - (1 - rules.novelty) * like for each, like in zip(left, alike, strict=True)
@@ -245,12 +250,15 @@ def _folded(ranked: Sequence[Ranked], rules: Rules, limit: int) -> list[Ranked]:
             continue
         taken.append(best)
         counts[source] += 1
-        alike = [max(before, _alike(best.candidate, each.candidate)) for before, each in zip(alike, left, strict=True)]
+        alike = [
+            max(before, _alike(best.candidate, each.candidate, words)) for before, each in zip(alike, left, strict=True)
+        ]
     return sorted(taken, key=lambda each: -each.score)
 
 
-def _alike(one: Candidate, other: Candidate) -> float:
+def _alike(one: Candidate, other: Candidate, words: Words) -> float:
     """The share of words that two chunks of one file have in common (Jaccard); those of two files are not compared."""
-    if one.path != other.path or not one.words or not other.words:
+    if one.path != other.path:
         return 0.0
-    return len(one.words & other.words) / len(one.words | other.words)
+    said, also = words.get(one.id, frozenset()), words.get(other.id, frozenset())
+    return len(said & also) / len(said | also) if said and also else 0.0

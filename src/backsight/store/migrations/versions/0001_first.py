@@ -5,11 +5,12 @@ from alembic import op
 
 from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 
-revision = "0001_0.1.0.dev5"
+revision = "0001_0.1.0.dev6"
 down_revision = None
 
 TEXT, TEXTS, INSTANT, WHOLE, FLAG = PlainText, TextTuple(), UtcInstant(), sa.BigInteger(), sa.Boolean()
 DOUBLE: sa.Double[float] = sa.Double()
+BYTES = sa.LargeBinary()
 
 
 def upgrade() -> None:
@@ -100,6 +101,62 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "belief_id"),
     )
     op.create_index("belief_retirements_by_known_at", "belief_retirements", ["owner_id", "known_at"])
+    op.create_table(
+        "document_chunks",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("number", WHOLE, nullable=False),
+        sa.Column("path", TEXT, nullable=False),
+        sa.Column("source", TEXT, nullable=False),
+        sa.Column("agent", TEXT, nullable=True),
+        sa.Column("written_at", INSTANT, nullable=False),
+        sa.Column("start_line", WHOLE, nullable=False),
+        sa.Column("end_line", WHOLE, nullable=False),
+        sa.Column("heading", TEXTS, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
+        sa.Column("text_hash", TEXT, nullable=False),
+        sa.Column("valid_from", INSTANT, nullable=False),
+        sa.Column("valid_to", INSTANT, nullable=True),
+        sa.PrimaryKeyConstraint("owner_id", "number"),
+    )
+    op.create_index("document_chunks_by_path_valid_to", "document_chunks", ["owner_id", "path", "valid_to"])
+    op.create_index("document_chunks_by_valid_to_text_hash", "document_chunks", ["owner_id", "valid_to", "text_hash"])
+    op.create_table(
+        "document_indexes",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("generation", WHOLE, nullable=False),
+        sa.Column("last_number", WHOLE, nullable=False),
+        sa.Column("chunks", WHOLE, nullable=False),
+        sa.Column("documents", WHOLE, nullable=False),
+        sa.Column("words", WHOLE, nullable=False),
+        sa.Column("embeddings", WHOLE, nullable=False),
+        sa.Column("synced_at", INSTANT, nullable=False),
+        sa.Column("skipped", TEXT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id"),
+    )
+    op.create_table(
+        "document_vectors",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("model", TEXT, nullable=False),
+        sa.Column("text_hash", TEXT, nullable=False),
+        sa.Column("values", BYTES, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "model", "text_hash"),
+    )
+    op.create_table(
+        "documents",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("path", TEXT, nullable=False),
+        sa.Column("valid_from", INSTANT, nullable=False),
+        sa.Column("source", TEXT, nullable=False),
+        sa.Column("agent", TEXT, nullable=True),
+        sa.Column("written_at", INSTANT, nullable=False),
+        sa.Column("content_hash", TEXT, nullable=False),
+        sa.Column("lines", WHOLE, nullable=False),
+        sa.Column("stamp_size", WHOLE, nullable=False),
+        sa.Column("stamp_changed", WHOLE, nullable=False),
+        sa.Column("valid_to", INSTANT, nullable=True),
+        sa.PrimaryKeyConstraint("owner_id", "path", "valid_from"),
+    )
+    op.create_index("documents_by_valid_to_path", "documents", ["owner_id", "valid_to", "path"])
     op.create_table(
         "episodic_memory_former",
         sa.Column("owner_id", TEXT, nullable=False),
