@@ -1,7 +1,7 @@
 """The search itself: candidates by words, candidates by meaning, and what each says of the other's."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from backsight.core.documents.document import Index
 from backsight.core.documents.merge import COMMON, DEPTH, inverse_document_frequency
 from backsight.core.documents.query import Query, Term
 from backsight.store.documents import Scope
-from backsight.store.search.slot import Match, WordIndex, word_index
+from backsight.store.search.slot import WordIndex, word_index
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 FEW = 20
 """A term that so few chunks have is never common, however small the index."""
-RERANKED = 4 * DEPTH
 SHORTEST_BEGINNING = 3
 """Letters of a word that nothing has, to be taken for the beginning of others."""
 
@@ -39,51 +38,43 @@ class Found:
     @property
     def numbers(self) -> set[int]:
         """The best of each half."""
-        return {*nlargest(DEPTH, self.keyword, key=_order(self.keyword))} | {
-            *nlargest(DEPTH, self.vector, key=_order(self.vector))
-        }
+        return {*best(self.keyword), *best(self.vector)}
 
 
-def _order(scores: Mapping[int, float]) -> Callable[[int], tuple[float, int]]:
-    return lambda number: (scores[number], -number)
+def best(scores: Mapping[int, float]) -> list[int]:
+    """The numbers with the largest scores, of equal ones the newest."""
+    return [number for _, number in nlargest(DEPTH, zip(scores.values(), scores, strict=True))]
 
 
 def by_words(connection: Connection, stands: Index, query: Query, scope: Scope) -> dict[int, float]:
     """BM25 of the chunks of a scope that have any of the terms that are not common."""
     words = word_index(connection)
     most = max(FEW, int(COMMON * stands.chunks))
-    telling: list[tuple[Term, list[Match]]] = []
-    common: list[Term] = []
-    for term in query.terms:
-        found = _having(words, connection, stands, term, scope, most + 1)
-        if len(found) > most:
-            common.append(term)
-        elif found:
-            telling.append((term, found))
+    counted = [_counted(words, connection, stands, term) for term in query.terms]
     scores: defaultdict[int, float] = defaultdict(float)
-    for _, found in telling:
-        _add(scores, found, len(found), stands.chunks)
-    among = None if not scores else nlargest(RERANKED, scores, key=_order(scores))
-    for term in common:
-        found = words.matches(connection, stands, term, scope, among=among)
-        _add(scores, found, max(most, len(found)), stands.chunks)
+
+    def add(term: Term, having: int, among: list[int] | None = None) -> None:
+        weight = inverse_document_frequency(having, stands.chunks)
+        for number, saturation in words.matches(connection, stands, term, scope, having=having, among=among):
+            scores[number] += weight * saturation
+
+    for term, having in counted:
+        if 0 < having <= most or (having == 0 and scope.at is not None):
+            add(term, having)
+    common = [(term, having) for term, having in counted if having > most]
+    among = best(scores) if scores and common else None
+    for term, having in common:
+        add(term, having, among)
     return dict(scores)
 
 
-def _having(
-    words: WordIndex, connection: Connection, stands: Index, term: Term, scope: Scope, most: int
-) -> list[Match]:
-    """The chunks that have a term; for a word that none has, those that have one which begins so."""
-    found = words.matches(connection, stands, term, scope, most=most)
-    if found or term.prefix or len(term.words) > 1 or len(term.words[0]) < SHORTEST_BEGINNING:
-        return found
-    return words.matches(connection, stands, Term(words=term.words, prefix=True), scope, most=most)
-
-
-def _add(scores: dict[int, float], found: list[Match], having: int, total: int) -> None:
-    weight = inverse_document_frequency(min(having, total), total)
-    for number, saturation in found:
-        scores[number] += weight * saturation
+def _counted(words: WordIndex, connection: Connection, stands: Index, term: Term) -> tuple[Term, int]:
+    """How many chunks have a term; a word that none has is taken for the beginning of others."""
+    having = words.count(connection, stands, term)
+    if having or term.prefix or len(term.words) > 1 or len(term.words[0]) < SHORTEST_BEGINNING:
+        return term, having
+    longer = Term(words=term.words, prefix=True)
+    return longer, words.count(connection, stands, longer)
 
 
 def find(

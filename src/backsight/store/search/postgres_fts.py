@@ -58,6 +58,13 @@ class PostgresWords:
         if pieces:
             connection.execute(_RETIRED, [{"owner": owner, "number": piece.number} for piece in pieces])
 
+    def count(self, connection: Connection, stands: Index, term: Term) -> int:
+        """How many of the chunks that stand have a term."""
+        w = _words.c
+        asked = w.words.op("@@")(func.to_tsquery("simple", _spelt(term)))
+        mine = (w.owner_id == stands.owner_id, w.former.is_(False), asked)
+        return int(connection.execute(select(func.count()).select_from(_words).where(*mine)).scalar_one())
+
     def matches(
         self,
         connection: Connection,
@@ -65,15 +72,15 @@ class PostgresWords:
         term: Term,
         scope: Scope,
         *,
+        having: int,
         among: Collection[int] | None = None,
-        most: int | None = None,
     ) -> list[Match]:
-        """The chunks of a scope that have a term, or those among some; no more than `most`, in no order."""
+        """The chunks of a scope that have a term, or those among some, in no order; `having` is what was counted."""
         mean = stands.words / stands.chunks if stands.chunks else 0.0
         counted = len(term.words) == 1 and not term.prefix
         return [
             Match(number, saturation(repeated(rank) if counted else 1, length, mean))
-            for number, rank, length in connection.execute(_statement(stands, term, scope, among, most)).all()
+            for number, rank, length in connection.execute(_statement(stands, term, scope, among)).all()
         ]
 
 
@@ -89,7 +96,7 @@ def repeated(rank: float) -> int:
 _words = table(TABLE, column("owner_id"), column("number"), column("former"), column("length"), column("words"))
 
 
-def _statement(stands: Index, term: Term, scope: Scope, among: Collection[int] | None, most: int | None) -> Select[Any]:
+def _statement(stands: Index, term: Term, scope: Scope, among: Collection[int] | None) -> Select[Any]:
     w, c = _words.c, CHUNKS.table.c
     asked = func.to_tsquery("simple", _spelt(term))
     rank = func.ts_rank(literal_column("'{1,1,1,1}'::float4[]"), w.words, asked)
@@ -101,7 +108,7 @@ def _statement(stands: Index, term: Term, scope: Scope, among: Collection[int] |
         statement = statement.select_from(_words.join(CHUNKS.table, mine))
     if among is not None:
         statement = statement.where(w.number.in_(among))
-    return statement if most is None else statement.limit(most)
+    return statement
 
 
 def _spelt(term: Term) -> str:

@@ -34,6 +34,10 @@ class WordIndex(Protocol):
         """Keep chunks that no longer stand for those only who ask as of before."""
         ...
 
+    def count(self, connection: Connection, stands: Index, term: Term) -> int:
+        """How many of the chunks that stand have a term."""
+        ...
+
     def matches(
         self,
         connection: Connection,
@@ -41,10 +45,10 @@ class WordIndex(Protocol):
         term: Term,
         scope: Scope,
         *,
+        having: int,
         among: Collection[int] | None = None,
-        most: int | None = None,
     ) -> list[Match]:
-        """The chunks of a scope that have a term, or those among some; no more than `most`, in no order."""
+        """The chunks of a scope that have a term, or those among some, in no order; `having` is what was counted."""
         ...
 
 

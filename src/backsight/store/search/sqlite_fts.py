@@ -7,9 +7,10 @@ are worth is left, and ours is put in its place.
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from typing import Any, cast
 
-from sqlalchemy import Connection, and_, column, func, literal_column, select, table, text
+from sqlalchemy import Connection, Result, and_, column, func, literal_column, select, table, text
 
 from backsight.core.documents.document import Index, Piece, indexed_words
 from backsight.core.documents.query import Term
@@ -36,6 +37,10 @@ class SqliteWords:
             connection.execute(text(f"DELETE FROM {_standing(owner)} WHERE rowid = :number"), ended)  # noqa: S608
             _insert(connection, _former(owner), pieces)
 
+    def count(self, connection: Connection, stands: Index, term: Term) -> int:
+        """How many of the chunks that stand have a term."""
+        return _count(connection, _standing(stands.owner_id), term)
+
     def matches(
         self,
         connection: Connection,
@@ -43,31 +48,39 @@ class SqliteWords:
         term: Term,
         scope: Scope,
         *,
+        having: int,
         among: Collection[int] | None = None,
-        most: int | None = None,
     ) -> list[Match]:
-        """The chunks of a scope that have a term, or those among some; no more than `most`, in no order."""
+        """The chunks of a scope that have a term, or those among some, in no order; `having` is what was counted."""
         owner = stands.owner_id
-        found = list(_matches(connection, owner, _standing(owner), stands.chunks, term, scope, among, most))
+        found = _matches(connection, owner, _standing(owner), _fts5_weight(having, stands.chunks), term, scope, among)
         if scope.at is not None:
-            former = stands.last_number - stands.chunks
-            found += _matches(connection, owner, _former(owner), former, term, scope, among, most)
+            former = _former(owner)
+            weight = _fts5_weight(_count(connection, former, term), stands.last_number - stands.chunks)
+            found += _matches(connection, owner, former, weight, term, scope, among)
         return found
+
+
+def _count(connection: Connection, name: str, term: Term) -> int:
+    counted = text(f"SELECT count(*) FROM {name} WHERE {name} MATCH :asked")  # noqa: S608 - the name is a hash
+    return int(connection.execute(counted, {"asked": _spelt(term)}).scalar_one())
 
 
 def _matches(
     connection: Connection,
     owner: str,
     name: str,
-    rows: int,
+    weight: float,
     term: Term,
     scope: Scope,
     among: Collection[int] | None,
-    most: int | None,
-) -> Iterator[Match]:
+) -> list[Match]:
+    if scope.is_all and among is None:
+        plain = text(f"SELECT rowid, bm25({name}) / :weight FROM {name} WHERE {name} MATCH :asked")  # noqa: S608
+        return _read(connection.execute(plain, {"asked": _spelt(term), "weight": -weight}))
     words = table(name, column("rowid"))
-    asked = literal_column(name).match(_spelt(term))
-    statement = select(words.c.rowid, literal_column(f"-bm25({name})")).where(asked)
+    score = literal_column(f"bm25({name})") / -weight
+    statement = select(words.c.rowid, score).where(literal_column(name).match(_spelt(term)))
     if not scope.is_all:
         c = CHUNKS.table.c
         mine = and_(c.owner_id == owner, c.number == words.c.rowid, *scope.conditions(c))
@@ -75,15 +88,11 @@ def _matches(
     if among is not None:
         given = func.json_each(json.dumps(list(among))).table_valued("value")
         statement = statement.where(words.c.rowid.in_(select(given.c.value)))
-    found = connection.execute(statement if most is None else statement.limit(most)).all()
-    if not found:
-        return
-    exact = scope.is_all and among is None and (most is None or len(found) < most)
-    having = (
-        len(found) if exact else connection.execute(select(func.count()).select_from(words).where(asked)).scalar_one()
-    )
-    weight = _fts5_weight(having, rows)
-    yield from (Match(number, score / weight) for number, score in found)
+    return _read(connection.execute(statement))
+
+
+def _read(rows: Result[Any]) -> list[Match]:
+    return cast(list[Match], rows.all())  # a row is the tuple that a match is; making thousands anew takes time
 
 
 def _fts5_weight(having: int, rows: int) -> float:
