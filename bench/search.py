@@ -258,7 +258,9 @@ def fusion(name: Fusion) -> Ranking:
 
 
 WAYS: Mapping[str, Ranking] = {
-    "keyword": lambda found: best_by(found.keyword),
+    "keyword": lambda found: best_by(
+        {number: found.keyword[number] for number in found.numbers & found.keyword.keys()}
+    ),
     "vector": lambda found: best_by(found.vector),
     "hybrid": fusion("standardised"),
     "weighted sum": fusion("weighted_sum"),

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backsight.core.errors import Invalid, did_you_mean
@@ -25,6 +25,27 @@ class Settings:
 
     cache: str | None = None
     """A folder for files that only spare time; None: there are none, but beside a store that is a file."""
+
+    workspace: str | None = None
+    """The folder of documents; None: there is none."""
+    search: str = "sqlite_fts"
+    """How documents are found: `sqlite_fts`, by words on either database, or `hybrid_embeddings`, by meaning too."""
+    fusion: str = "standardised"
+    """How the two are made one: `standardised`, `weighted_sum` or `reciprocal_rank`."""
+    keyword_weight: str = "0.5"
+    vector_weight: str = "0.5"
+    minimum_score: str = "0.2"
+    """What matches less by words and by meaning is not found."""
+    source_caps: str = ""
+    """At most so many citations of a source, like `journal=3,run=2`."""
+    half_life_days: str | None = None
+    """After so many days a journal entry counts half; None: it does not age."""
+    embedder: str = "local"
+    """`local`, or the address of an OpenAI-compatible server like `http://127.0.0.1:8080/v1`."""
+    embedder_model: str = ""
+    """The model to ask such a server for."""
+    embedder_key: str | None = field(default=None, repr=False)
+    """Its key."""
 
     def with_values(self, **values: str | None) -> "Settings":
         """These settings with the given values in place; None leaves a value as it is.

@@ -98,10 +98,10 @@ def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = 
     with database.reading() as connection:
         stands = stored.index(connection, owner)
         assert stands is not None
-        scores = by_words(connection, stands, read_query(text), scope)
-        pieces = stored.numbered_chunks(connection, owner, scores)
-    order = sorted(scores, key=lambda number: -scores[number])
-    return {pieces[number].path: scores[number] for number in order}
+        said = by_words(connection, stands, read_query(text), scope)
+        pieces = stored.numbered_chunks(connection, owner, said.found)
+    order = sorted(said.found, key=lambda number: -said.scores[number])
+    return {pieces[number].path: said.scores[number] for number in order}
 
 
 RULES: dict[str, str | None] = {

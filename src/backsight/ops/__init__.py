@@ -13,6 +13,7 @@ NOUNS = {
     "beliefs": "State what holds where, see how credible it is, retire it.",
     "plans": "Make plans, see which apply, cancel and settle them.",
     "recall": "Ask which memories matter here and now.",
+    "documents": "Search what is written down; add notes, propose edits, approve them.",
     "strategies": "Save strategies, open accounts, deploy one on the other.",
     "performance": "See how deployments do.",
     "events": "Bring in what the market did.",

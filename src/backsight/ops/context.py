@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backsight.core.ids import digest, plain
 from backsight.core.instants import Horizon
@@ -13,6 +13,9 @@ from backsight.ports import Clock
 from backsight.store import audit
 from backsight.store.database import Connection, Database
 from backsight.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from backsight.ops.library import Library
 
 CLOCK_SKEW = timedelta(seconds=60)
 """How far ahead of ours another clock may be before what it tells is of the future."""
@@ -38,6 +41,7 @@ class Context:
         clock: Clock,
         owner: str,
         actor: str,
+        library: "Library | None" = None,
         operation: str = "",
         request: Mapping[str, object] | None = None,
     ) -> None:
@@ -45,6 +49,7 @@ class Context:
         self.clock = clock
         self.owner = owner
         self.actor = actor
+        self.library = library
         self.operation = operation
         self._request = request or {}
 
@@ -96,6 +101,7 @@ class Context:
             clock=Still(self.now),
             owner=self.owner,
             actor=self.actor,
+            library=self.library,
             operation=operation.name,
             request=checked,
         )

@@ -1,27 +1,40 @@
 """Documents at rest: versions, chunks, vectors, and how the index stands.
 
-All of it follows from files and from other rows, so the audit chain does not speak of it; it can be made again.
+The index follows from files and from other rows, so the audit chain does not speak of it; it can be made again. What
+agents wrote is told by the chain.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from backsight.core.documents.citation import Source
 from backsight.core.documents.document import Document, Index, Piece, Vector
+from backsight.core.documents.writing import Writing
+from backsight.core.instants import Horizon
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import Columns, fetch, fetch_one, owned
+from backsight.store.reading import Columns, fetch, fetch_one, matching, owned
 
 DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("valid_to", "path")])
 CHUNKS = noun(Piece, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")])
 VECTORS = noun(Vector, "document_vectors", key=("model", "text_hash"))
 INDEXES = noun(Index, "document_indexes", key=())
+WRITINGS = noun(Writing, "document_writings", indexes=[("known_at", "id"), ("run_id",)])
 
 INDEXED: tuple[Noun[Document] | Noun[Piece] | Noun[Vector] | Noun[Index], ...] = (DOCUMENTS, CHUNKS, VECTORS, INDEXES)
 MANY = 500
 """Keys asked for at a time."""
+
+
+class Head(NamedTuple):
+    """What a ranking must know of a chunk, without its text."""
+
+    path: str
+    source: Source
+    written_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +113,18 @@ def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]
     return found
 
 
+def heads(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, Head]:
+    """Chunks by their numbers, without their texts."""
+    c = CHUNKS.table.c
+    wanted = sorted(numbers)
+    found: dict[int, Head] = {}
+    for begun in range(0, len(wanted), MANY):
+        some = c.number.in_(wanted[begun : begun + MANY])
+        rows = connection.execute(select(c.number, c.path, c.source, c.written_at).where(c.owner_id == owner, some))
+        found |= {row[0]: Head(row[1], row[2], row[3]) for row in rows}
+    return found
+
+
 # Vectors
 
 
@@ -136,3 +161,18 @@ def vectors(connection: Connection, owner: str, model: str, hashes: Collection[s
         statement = select(v.text_hash, v["values"]).where(v.owner_id == owner, v.model == model, some)
         found |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
     return found
+
+
+# Writings
+
+
+def writing(connection: Connection, owner: str, writing_id: str) -> Writing | None:
+    """The note or edit of this id."""
+    return fetch_one(connection, WRITINGS, owned(WRITINGS, owner, WRITINGS.table.c.id == writing_id))
+
+
+def writings(connection: Connection, owner: str, horizon: Horizon, *, run_id: str | None = None) -> list[Writing]:
+    """What was written or proposed, newest first."""
+    c = WRITINGS.table.c
+    asked = owned(WRITINGS, owner, c.known_at <= horizon.as_of, *matching(WRITINGS, run_id=run_id))
+    return fetch(connection, WRITINGS, asked.order_by(c.known_at.desc(), c.id))

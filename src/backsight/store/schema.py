@@ -7,7 +7,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, insert, sele
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
-from backsight.store.documents import INDEXED
+from backsight.store.documents import INDEXED, WRITINGS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
@@ -37,6 +37,7 @@ KEPT: tuple[Noun[Any], ...] = (
     PLAN_EVENTS,
     STATED,
     RETIREMENTS,
+    WRITINGS,
 )
 NOUNS = (*KEPT, *(noun.former for noun in KEPT if noun.former is not None))
 """What an owner's audit chain speaks for."""

@@ -36,6 +36,8 @@ class Citation:
     heading: tuple[str, ...] = ()
     """The headings above the lines, the outermost first."""
     factors: Factors = Factors()
+    shortened: bool = False
+    """Whether the snippet is only the beginning of the lines, since they are very long."""
 
     @property
     def place(self) -> str:

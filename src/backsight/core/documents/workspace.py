@@ -18,6 +18,8 @@ PLACES: Mapping[str, Source] = {
     "artifacts/**": "artifact",
 }
 """The first pattern that fits says what a file is; `**` is any number of folders."""
+AGENTS = "agents"
+"""Below it a folder an agent, laid out like the workspace."""
 MARKDOWN = (".md", ".markdown")
 LARGEST = 5 * 1024 * 1024
 """Bytes; a larger file is data and not a note."""
@@ -49,7 +51,19 @@ def source_of(path: str) -> Source | None:
     """
     if any(part.startswith(".") or part.endswith("~") for part in path.split("/")):
         return None
-    return next((source for pattern, source in PLACES.items() if fits(path, pattern)), None)
+    own = path if agent_of(path) is None else path.split("/", 2)[2]
+    return next((source for pattern, source in PLACES.items() if fits(own, pattern)), None)
+
+
+def agent_of(path: str) -> str | None:
+    """The agent whose file it is; None where it is everybody's.
+
+    >>> agent_of("agents/btc_5m/SOUL.md"), agent_of("SOUL.md"), source_of("agents/btc_5m/SOUL.md")
+    ('btc_5m', None, 'soul')
+    """
+    folder, _, rest = path.partition("/")
+    name, _, own = rest.partition("/")
+    return name if folder == AGENTS and name and own else None
 
 
 def fits(path: str, pattern: str) -> bool:

@@ -1,7 +1,7 @@
 """The search itself: candidates by words, candidates by meaning, and what each says of the other's."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
@@ -22,8 +22,20 @@ if TYPE_CHECKING:
 
 FEW = 20
 """A term that so few chunks have is never common, however small the index."""
+CHEAP = 2_000
+"""A common term that so many chunks have is looked up in all of them; one that more have, in the best only."""
 SHORTEST_BEGINNING = 3
 """Letters of a word that nothing has, to be taken for the beginning of others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worded:
+    """What the words of a query say."""
+
+    scores: Mapping[int, float]
+    """BM25 by the number of the chunk; what is not in it has none of the words, or only common ones."""
+    found: Set[int]
+    """The chunks that are found by it: those with a word that is not common, if there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +43,11 @@ class Found:
     """What each half says of the candidates, by the numbers of the chunks."""
 
     keyword: Mapping[int, float]
-    """BM25; what is not in it has none of the words."""
+    """BM25; what is not in it has none of the words, or only common ones."""
     vector: Mapping[int, float]
     """Cosines; what is not in it has no vector."""
-
-    @property
-    def numbers(self) -> set[int]:
-        """The best of each half."""
-        return {*best(self.keyword), *best(self.vector)}
+    numbers: Set[int]
+    """The best of each half."""
 
 
 def best(scores: Mapping[int, float]) -> list[int]:
@@ -46,8 +55,8 @@ def best(scores: Mapping[int, float]) -> list[int]:
     return [number for _, number in nlargest(DEPTH, zip(scores.values(), scores, strict=True))]
 
 
-def by_words(connection: Connection, stands: Index, query: Query, scope: Scope) -> dict[int, float]:
-    """BM25 of the chunks of a scope that have any of the terms that are not common."""
+def by_words(connection: Connection, stands: Index, query: Query, scope: Scope) -> Worded:
+    """BM25 of the chunks of a scope that have any of the terms; common terms find nothing if others do."""
     words = word_index(connection)
     most = max(FEW, int(COMMON * stands.chunks))
     counted = [_counted(words, connection, stands, term) for term in query.terms]
@@ -61,11 +70,11 @@ def by_words(connection: Connection, stands: Index, query: Query, scope: Scope) 
     for term, having in counted:
         if 0 < having <= most or (having == 0 and scope.at is not None):
             add(term, having)
-    common = [(term, having) for term, having in counted if having > most]
-    among = best(scores) if scores and common else None
-    for term, having in common:
-        add(term, having, among)
-    return dict(scores)
+    telling = frozenset(scores)
+    for term, having in counted:
+        if having > most:
+            add(term, having, best(scores) if telling and having > CHEAP else None)
+    return Worded(scores=dict(scores), found=telling or frozenset(scores))
 
 
 def _counted(words: WordIndex, connection: Connection, stands: Index, term: Term) -> tuple[Term, int]:
@@ -88,7 +97,9 @@ def find(
     asked: "NDArray[np.float32] | None" = None,
 ) -> Found:
     """What both halves find; without the query's vector, what the words do."""
-    keyword = by_words(connection, stands, query, scope)
+    worded = by_words(connection, stands, query, scope)
+    strongest = best({number: worded.scores[number] for number in worded.found})
     if matrices is None or asked is None:
-        return Found(keyword=keyword, vector={})
-    return Found(keyword=keyword, vector=matrices.nearest(connection, stands, model, asked, scope))
+        return Found(keyword=worded.scores, vector={}, numbers=frozenset(strongest))
+    near = matrices.nearest(connection, stands, model, asked, scope)
+    return Found(keyword=worded.scores, vector=near, numbers=frozenset([*strongest, *best(near)]))

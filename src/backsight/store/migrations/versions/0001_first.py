@@ -142,6 +142,28 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "model", "text_hash"),
     )
     op.create_table(
+        "document_writings",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("path", TEXT, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
+        sa.Column("diff", TEXT, nullable=False),
+        sa.Column("base_hash", TEXT, nullable=True),
+        sa.Column("reason", TEXT, nullable=True),
+        sa.Column("agent", TEXT, nullable=False),
+        sa.Column("run_id", TEXT, nullable=True),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("decided_at", INSTANT, nullable=True),
+        sa.Column("decided_by", TEXT, nullable=True),
+        sa.Column("decided_reason", TEXT, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("document_writings_by_known_at_id", "document_writings", ["owner_id", "known_at", "id"])
+    op.create_index("document_writings_by_run_id", "document_writings", ["owner_id", "run_id"])
+    op.create_table(
         "documents",
         sa.Column("owner_id", TEXT, nullable=False),
         sa.Column("path", TEXT, nullable=False),

@@ -1,0 +1,166 @@
+"""Bringing the index up to date: read what changed, publish it at one moment, then embed what has no vector."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from backsight.core.documents.chunk import lines_of
+from backsight.core.documents.document import (
+    Document,
+    Index,
+    Piece,
+    Read,
+    Stamp,
+    Vector,
+    content_hash,
+    embedded_text,
+    no_index,
+    pieces_of,
+    revised,
+)
+from backsight.core.errors import Conflict
+from backsight.importers.workspace import Workspace
+from backsight.ops.context import Context
+from backsight.ports import Embedder
+from backsight.store import documents as stored
+from backsight.store.database import Connection
+from backsight.store.publishing import Publication, publish, put_vectors
+
+TRIES = 5
+"""How often another writer may come first."""
+EMBEDDED_AT_A_TIME = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """How the index stands, and what it took to bring it there."""
+
+    stands: Index
+    read: int
+    """Files that were read; one that is as it was is not."""
+    changed: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What is in the workspace, beside what is in the index."""
+
+    changed: tuple[Read, ...]
+    touched: tuple[Document, ...]
+    gone: tuple[Document, ...]
+    skipped: Mapping[str, str]
+    read: int
+
+
+def sync(ctx: Context, workspace: Workspace) -> Synced:
+    """Bring the index to what the workspace holds; a search meanwhile finds what there was before."""
+    for _ in range(TRIES):
+        with ctx.reading() as connection:
+            before = stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+            standing = stored.documents(connection, ctx.owner)
+        looked = _look(workspace, standing)
+        with ctx.reading() as connection:
+            publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
+        stands = _publish(ctx, before, publication, looked.skipped)
+        if stands is not None:
+            return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
+    raise Conflict("others keep writing to the index; try again", field="workspace")
+
+
+def _look(workspace: Workspace, standing: Mapping[str, Document]) -> _Looked:
+    listing = workspace.list_files()
+    skipped: dict[str, str] = dict(listing.skipped)
+    changed: list[Read] = []
+    touched: list[Document] = []
+    present: set[str] = set()
+    read = 0
+    for path, stamp in listing.files.items():
+        known = standing.get(path)
+        if known is not None and known.stamp == stamp:
+            present.add(path)
+            continue
+        said = workspace.read(path)
+        read += 1
+        if not isinstance(said, Read):
+            skipped[path] = said
+            continue
+        present.add(path)
+        if known is not None and _says_the_same(known, said):
+            touched.append(replace(known, stamp=said.stamp))
+        else:
+            changed.append(said)
+    gone = tuple(document for path, document in standing.items() if path not in present)
+    return _Looked(changed=tuple(changed), touched=tuple(touched), gone=gone, skipped=skipped, read=read)
+
+
+def _says_the_same(known: Document, said: Read) -> bool:
+    return (known.content_hash, known.source) == (content_hash(said.text), said.source)
+
+
+def _publication(
+    connection: Connection, owner: str, looked: _Looked, standing: Mapping[str, Document], *, now: datetime
+) -> Publication:
+    ended_chunks: list[Piece] = [piece for each in looked.gone for piece in stored.chunks(connection, owner, each.path)]
+    begun_chunks: list[Piece] = []
+    for read in looked.changed:
+        revision = revised(stored.chunks(connection, owner, read.path), pieces_of(read, owner=owner, now=now))
+        ended_chunks += revision.ended
+        begun_chunks += revision.begun
+    replaced = tuple(standing[read.path] for read in looked.changed if read.path in standing)
+    return Publication(
+        ended=(*looked.gone, *replaced),
+        begun=tuple(_document(read, owner=owner, now=now) for read in looked.changed),
+        ended_chunks=tuple(ended_chunks),
+        begun_chunks=tuple(begun_chunks),
+        touched=looked.touched,
+    )
+
+
+def _document(read: Read, *, owner: str, now: datetime) -> Document:
+    return Document(
+        owner_id=owner,
+        path=read.path,
+        source=read.source,
+        agent=read.agent,
+        written_at=read.written_at,
+        content_hash=content_hash(read.text),
+        lines=len(lines_of(read.text)),
+        stamp=Stamp(size=read.stamp.size, changed=read.stamp.changed),
+        valid_from=now,
+    )
+
+
+def _publish(ctx: Context, before: Index, publication: Publication, skipped: Mapping[str, str]) -> Index | None:
+    """How the index stands now; None where another writer came first."""
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        current = stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+        if current.generation != before.generation:
+            return None
+        return publish(connection, current, publication, replace(current, synced_at=ctx.now, skipped=skipped))
+
+
+def embed_missing(ctx: Context, embedder: Embedder) -> int:
+    """How many texts were given a vector; each batch is kept as it comes, so that nothing is embedded twice."""
+    count = 0
+    while True:
+        with ctx.reading() as connection:
+            missing = stored.hashes_without_vector(connection, ctx.owner, embedder.model, limit=EMBEDDED_AT_A_TIME)
+        if not missing:
+            return count
+        rows = embedder.embed([embedded_text(piece.heading, piece.text) for piece in missing.values()])
+        _keep(ctx, embedder.model, list(missing), rows.tolist())
+        count += len(missing)
+
+
+def _keep(ctx: Context, model: str, hashes: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
+    from backsight.store.search.vectors import packed
+
+    vectors = [
+        Vector(owner_id=ctx.owner, model=model, text_hash=text_hash, values=packed(row))
+        for text_hash, row in zip(hashes, rows, strict=True)
+    ]
+    with ctx.writing() as transaction:
+        stands = stored.index(transaction.connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+        put_vectors(transaction.connection, stands, vectors)
