@@ -250,7 +250,7 @@ def read_memory(
     )
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def index_health(ctx: Context) -> IndexHealth:
     """See how the index stands: when it was brought up to date, what is in it, and what could not be."""
     held = library(ctx)
@@ -280,7 +280,7 @@ def index_health(ctx: Context) -> IndexHealth:
     )
 
 
-@command(audience=("trader", "coach"))
+@command(audience=("trader",))
 def append_note(
     ctx: Context,
     *,
@@ -313,7 +313,7 @@ def append_note(
     return WrittenNote(id=writing.id, path=home, start_line=first, end_line=last, replayed=replayed)
 
 
-@command(audience=("trader", "coach"))
+@command(audience=("trader",))
 def propose_edit(
     ctx: Context,
     *,
@@ -342,7 +342,7 @@ def propose_edit(
     return ProposedEdit(edit=former or writing, replayed=former is not None)
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def list_edits(
     ctx: Context,
     *,
@@ -370,7 +370,7 @@ def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The edit, as list_edi
     workspace = library(ctx).workspace
     with ctx.writing() as transaction:
         writing = _edit(transaction.connection, ctx, edit_id)
-        after = decided(writing, "approved", by=ctx.actor, reason=None, now=ctx.now)
+        after = decided(writing, "approved", reason=None, now=ctx.now)
         before = workspace.text(writing.path)
         if (None if before is None else content_hash(before)) != writing.base_hash:
             raise Conflict(f"{writing.path} has changed since; have the edit proposed again", field="edit_id")
@@ -390,7 +390,7 @@ def reject_edit(
     """Reject an edit; the file stays as it is."""
     with ctx.writing() as transaction:
         writing = _edit(transaction.connection, ctx, edit_id)
-        after = decided(writing, "rejected", by=ctx.actor, reason=reason, now=ctx.now)
+        after = decided(writing, "rejected", reason=reason, now=ctx.now)
         transaction.put(stored.WRITINGS, after)
     return DecidedEdit(edit=after)
 
@@ -486,7 +486,6 @@ def _writing(
         run_id=run,
         status=status,
         decided_at=None,
-        decided_by=None,
         decided_reason=None,
         known_at=ctx.now,
         recorded_at=ctx.now,

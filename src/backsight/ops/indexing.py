@@ -18,7 +18,6 @@ from backsight.core.documents.document import (
     pieces_of,
     revised,
 )
-from backsight.core.errors import Conflict
 from backsight.importers.workspace import Workspace
 from backsight.ops.context import Context
 from backsight.ports import Embedder
@@ -26,7 +25,7 @@ from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.publishing import Publication, publish, put_vectors
 
-TRIES = 5
+TRIES = 3
 """How often another writer may come first."""
 EMBEDDED_AT_A_TIME = 64
 
@@ -54,18 +53,45 @@ class _Looked:
 
 
 def sync(ctx: Context, workspace: Workspace) -> Synced:
-    """Bring the index to what the workspace holds; a search meanwhile finds what there was before."""
+    """Bring the index to what the workspace holds; a search meanwhile finds what there was before.
+
+    Files are read while nobody waits. Where other writers keep coming first, they wait in the end.
+    """
     for _ in range(TRIES):
         with ctx.reading() as connection:
-            before = stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
-            standing = stored.documents(connection, ctx.owner)
-        looked = _look(workspace, standing)
-        with ctx.reading() as connection:
-            publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
-        stands = _publish(ctx, before, publication, looked.skipped)
-        if stands is not None:
-            return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
-    raise Conflict("others keep writing to the index; try again", field="workspace")
+            seen = _seen(connection, ctx, workspace)
+        with ctx.writing() as transaction:
+            if _index(transaction.connection, ctx).generation == seen.before.generation:
+                return _published(transaction.connection, ctx, seen)
+    with ctx.writing() as transaction:
+        return _published(transaction.connection, ctx, _seen(transaction.connection, ctx, workspace))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What is to be published, and which index it was worked out for."""
+
+    before: Index
+    looked: _Looked
+    publication: Publication
+
+
+def _index(connection: Connection, ctx: Context) -> Index:
+    return stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+
+
+def _seen(connection: Connection, ctx: Context, workspace: Workspace) -> _Seen:
+    before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
+    looked = _look(workspace, standing)
+    publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
+    return _Seen(before=before, looked=looked, publication=publication)
+
+
+def _published(connection: Connection, ctx: Context, seen: _Seen) -> Synced:
+    after = replace(_index(connection, ctx), synced_at=ctx.now, skipped=seen.looked.skipped)
+    stands = publish(connection, after, seen.publication, after)
+    looked = seen.looked
+    return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
 
 
 def _look(workspace: Workspace, standing: Mapping[str, Document]) -> _Looked:
@@ -129,16 +155,6 @@ def _document(read: Read, *, owner: str, now: datetime) -> Document:
         stamp=Stamp(size=read.stamp.size, changed=read.stamp.changed),
         valid_from=now,
     )
-
-
-def _publish(ctx: Context, before: Index, publication: Publication, skipped: Mapping[str, str]) -> Index | None:
-    """How the index stands now; None where another writer came first."""
-    with ctx.writing() as transaction:
-        connection = transaction.connection
-        current = stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
-        if current.generation != before.generation:
-            return None
-        return publish(connection, current, publication, replace(current, synced_at=ctx.now, skipped=skipped))
 
 
 def embed_missing(ctx: Context, embedder: Embedder) -> int:

@@ -31,7 +31,6 @@ class Writing:
     run_id: str | None
     status: WritingStatus
     decided_at: datetime | None
-    decided_by: str | None
     decided_reason: str | None
     known_at: datetime
     recorded_at: datetime
@@ -40,18 +39,16 @@ class Writing:
         """The writing as it stood at an instant: what was decided later was not decided yet."""
         if self.decided_at is None or self.decided_at <= instant:
             return self
-        return replace(self, status="proposed", decided_at=None, decided_by=None, decided_reason=None)
+        return replace(self, status="proposed", decided_at=None, decided_reason=None)
 
 
-def decided(
-    writing: Writing, status: Literal["approved", "rejected"], *, by: str, reason: str | None, now: datetime
-) -> Writing:
+def decided(writing: Writing, status: Literal["approved", "rejected"], *, reason: str | None, now: datetime) -> Writing:
     """An edit with what the owner said to it; it is said once."""
     if writing.kind != "edit":
         raise Conflict(f"{writing.id} is a note; it is written already", field="edit_id")
     if writing.status != "proposed":
         raise Conflict(f"{writing.id} was {writing.status} already; propose another edit", field="edit_id")
-    return replace(writing, status=status, decided_at=now, decided_by=by, decided_reason=reason, recorded_at=now)
+    return replace(writing, status=status, decided_at=now, decided_reason=reason, recorded_at=now)
 
 
 def diff_of(before: str, after: str, path: str) -> str:

@@ -155,7 +155,6 @@ def upgrade() -> None:
         sa.Column("run_id", TEXT, nullable=True),
         sa.Column("status", TEXT, nullable=False),
         sa.Column("decided_at", INSTANT, nullable=True),
-        sa.Column("decided_by", TEXT, nullable=True),
         sa.Column("decided_reason", TEXT, nullable=True),
         sa.Column("known_at", INSTANT, nullable=False),
         sa.Column("recorded_at", INSTANT, nullable=False),
