@@ -17,6 +17,7 @@ from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.settings import Settings
 from backsight.testing import T0, FakeClock
+from support import deployed, ticked
 
 MANUAL = """# Trading manual
 
@@ -216,6 +217,19 @@ def test_an_agent_finds_its_own_and_what_is_everybodys(memory: Memory, folder: P
         "agents/btc/journal/a.md",
         "agents/eth/journal/a.md",
     }
+
+
+def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    first = memory.reindex()
+    (cited, *_) = memory.search_memory(query="break of the range", source=["decision"]).citations
+    assert "reason: break of the range" in cited.snippet
+    assert cited.path.startswith("decisions/")
+    assert memory.read_memory(path=cited.path, start_line=1, end_line=1).text == "# Decisions of 2026-06-04\n"
+    clock.advance(hours=1)
+    again = memory.reindex()
+    assert (again.changed, again.documents) == (0, first.documents)
 
 
 # Answers that are no answers

@@ -1,8 +1,10 @@
 """Bringing the index up to date: read what changed, publish it at one moment, then embed what has no vector."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from typing import NamedTuple
 
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.document import (
@@ -18,9 +20,12 @@ from backsight.core.documents.document import (
     pieces_of,
     revised,
 )
+from backsight.core.documents.trace import path_of, trace_of
+from backsight.core.instants import Horizon
 from backsight.importers.workspace import Workspace
 from backsight.ops.context import Context
 from backsight.ports import Embedder
+from backsight.store import decisions as stored_decisions
 from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.publishing import Publication, publish, put_vectors
@@ -28,6 +33,8 @@ from backsight.store.publishing import Publication, publish, put_vectors
 TRIES = 3
 """How often another writer may come first."""
 EMBEDDED_AT_A_TIME = 64
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ALWAYS = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +89,7 @@ def _index(connection: Connection, ctx: Context) -> Index:
 
 def _seen(connection: Connection, ctx: Context, workspace: Workspace) -> _Seen:
     before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
-    looked = _look(workspace, standing)
+    looked = _look(workspace, standing, _traces(connection, ctx.owner))
     publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
     return _Seen(before=before, looked=looked, publication=publication)
 
@@ -94,7 +101,49 @@ def _published(connection: Connection, ctx: Context, seen: _Seen) -> Synced:
     return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
 
 
-def _look(workspace: Workspace, standing: Mapping[str, Document]) -> _Looked:
+class _Trace(NamedTuple):
+    """A document that is made of rows: its stamp, and what makes it."""
+
+    stamp: Stamp
+    read: Callable[[], Read]
+
+
+def _traces(connection: Connection, owner: str) -> dict[str, _Trace]:
+    """The decisions of the store as documents, one a deployment and day."""
+    days: dict[tuple[str, date], list[datetime]] = {}
+    for deployment, at, recorded_at in stored_decisions.marks(connection, owner):
+        days.setdefault((deployment, at.date()), []).append(recorded_at)
+    return {
+        path_of(deployment, day.isoformat()): _Trace(
+            _stamp(recorded), partial(_trace, connection, owner, deployment, day, _stamp(recorded))
+        )
+        for (deployment, day), recorded in days.items()
+    }
+
+
+def _stamp(recorded: Sequence[datetime]) -> Stamp:
+    return Stamp(size=len(recorded), changed=(max(recorded) - EPOCH) // timedelta(microseconds=1))
+
+
+def _trace(connection: Connection, owner: str, deployment: str, day: date, stamp: Stamp) -> Read:
+    begins = datetime.combine(day, time(), tzinfo=UTC)
+    found = stored_decisions.decisions(
+        connection,
+        owner,
+        Horizon(as_of=ALWAYS),
+        deployment_id=deployment,
+        kind=None,
+        since=begins,
+        until=begins + timedelta(days=1),
+        before=None,
+        limit=stamp.size,
+    )
+    text = trace_of(reversed(found), day.isoformat())
+    path = path_of(deployment, day.isoformat())
+    return Read(path=path, source="decision", agent=None, written_at=found[0].at, stamp=stamp, text=text)
+
+
+def _look(workspace: Workspace, standing: Mapping[str, Document], traces: Mapping[str, _Trace]) -> _Looked:
     listing = workspace.list_files()
     skipped: dict[str, str] = dict(listing.skipped)
     changed: list[Read] = []
@@ -116,6 +165,11 @@ def _look(workspace: Workspace, standing: Mapping[str, Document]) -> _Looked:
             touched.append(replace(known, stamp=said.stamp))
         else:
             changed.append(said)
+    for path, trace in traces.items():
+        known = standing.get(path)
+        present.add(path)
+        if known is None or known.stamp != trace.stamp:
+            changed.append(trace.read())
     gone = tuple(document for path, document in standing.items() if path not in present)
     return _Looked(changed=tuple(changed), touched=tuple(touched), gone=gone, skipped=skipped, read=read)
 

@@ -45,7 +45,7 @@ class Found:
     keyword: Mapping[int, float]
     """BM25; what is not in it has none of the words, or only common ones."""
     vector: Mapping[int, float]
-    """Cosines; what is not in it has no vector."""
+    """Cosines of the candidates; what is not in it has no vector."""
     numbers: Set[int]
     """The best of each half."""
 
@@ -101,5 +101,5 @@ def find(
     strongest = best({number: worded.scores[number] for number in worded.found})
     if matrices is None or asked is None:
         return Found(keyword=worded.scores, vector={}, numbers=frozenset(strongest))
-    near = matrices.nearest(connection, stands, model, asked, scope)
+    near = matrices.nearest(connection, stands, model, asked, scope, most=DEPTH, also=strongest)
     return Found(keyword=worded.scores, vector=near, numbers=frozenset([*strongest, *best(near)]))

@@ -5,7 +5,7 @@ models never share a matrix.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -44,12 +44,21 @@ class Matrices:
         self._lock = Lock()
 
     def nearest(
-        self, connection: Connection, stands: Index, model: str, asked: "NDArray[np.float32]", scope: Scope
+        self,
+        connection: Connection,
+        stands: Index,
+        model: str,
+        asked: "NDArray[np.float32]",
+        scope: Scope,
+        *,
+        most: int,
+        also: Collection[int] = (),
     ) -> dict[int, float]:
-        """The cosine of every chunk of a scope that has a vector of this model."""
+        """The cosines of the nearest chunks of a scope that have a vector of this model, and of others by number."""
+        matrix = self._standing(connection, stands, model)
         if not scope.is_all:
-            return _cosines(self._of_scope(connection, stands, model, scope), asked)
-        return _cosines(self._standing(connection, stands, model), asked)
+            matrix = _read(connection, stands, model, scope, matrix)
+        return _cosines(matrix, asked, most, also)
 
     def _standing(self, connection: Connection, stands: Index, model: str) -> Matrix:
         key = (stands.owner_id, model)
@@ -64,21 +73,23 @@ class Matrices:
                 self._held.popitem(last=False)
         return held
 
-    def _of_scope(self, connection: Connection, stands: Index, model: str, scope: Scope) -> Matrix:
-        """The rows of a scope, most of which are at hand."""
-        return _read(connection, stands, model, scope, self._standing(connection, stands, model))
-
 
 def packed(vector: Sequence[float]) -> bytes:
     """A vector as it is stored."""
     return np.asarray(vector, dtype=STORED).tobytes()
 
 
-def _cosines(matrix: Matrix, asked: "NDArray[np.float32]") -> dict[int, float]:
-    if not len(matrix.numbers) or matrix.rows.shape[1] != len(asked):
+def _cosines(matrix: Matrix, asked: "NDArray[np.float32]", most: int, also: Collection[int]) -> dict[int, float]:
+    numbers = matrix.numbers
+    if not len(numbers) or matrix.rows.shape[1] != len(asked):
         return {}
     cosines = np.clip(matrix.rows @ asked, -1.0, 1.0)
-    return dict(zip(matrix.numbers.tolist(), cosines.tolist(), strict=True))
+    nearest = np.argpartition(-cosines, most - 1)[:most] if len(cosines) > most else np.arange(len(cosines))
+    named = np.array(sorted(also), dtype=np.int64)
+    places = np.searchsorted(numbers, named)
+    there = numbers[np.minimum(places, len(numbers) - 1)] == named
+    chosen = np.union1d(nearest, places[there])
+    return dict(zip(numbers[chosen].tolist(), cosines[chosen].tolist(), strict=True))
 
 
 def _read(connection: Connection, stands: Index, model: str, scope: Scope, held: Matrix | None) -> Matrix:
