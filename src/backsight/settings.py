@@ -34,7 +34,7 @@ class Settings:
     """How the two are made one: `standardised`, `weighted_sum` or `reciprocal_rank`."""
     keyword_weight: str = "0.5"
     vector_weight: str = "0.5"
-    minimum_score: str = "0.2"
+    minimum_score: str = "0.15"
     """What matches less by words and by meaning is not found."""
     source_caps: str = ""
     """At most so many citations of a source, like `journal=3,run=2`."""

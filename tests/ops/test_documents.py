@@ -92,6 +92,19 @@ def test_a_rule_is_cited_to_the_line(memory: Memory) -> None:
     assert memory.read_memory(path=cited.path, start_line=3, end_line=5).text == "".join(lines[2:5])
 
 
+def test_a_rule_that_every_chunk_of_a_small_workspace_mentions_is_found(
+    url: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    root = tmp_path / "small"
+    for number in range(5):
+        file = root / f"journal/{number}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("words of no account " * (40 * number) + "the cap holds\n")
+    with opened(url, root, clock) as memory:
+        memory.reindex()
+        assert len(paths(memory, "cap")) == 5
+
+
 def test_an_incident_is_found_by_its_code_and_by_what_failed(memory: Memory) -> None:
     memory.reindex()
     assert paths(memory, "E1042") == ["journal/2026-06-03.md"]

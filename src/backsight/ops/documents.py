@@ -213,7 +213,7 @@ def search_memory(
         model = "" if held.embedder is None else held.embedder.model
         matrices = None if vector is None else held.matrices
         found = find(connection, stands, asked, scope, matrices=matrices, model=model, asked=vector)
-        citations = _cited(connection, ctx, found, held, limit)
+        citations = _cited(connection, ctx.owner, found, held, now=at or ctx.now, limit=limit)
     return _answer(asked, citations, lacking or ("" if citations else _nothing(asked, stands)), at or ctx.now)
 
 
@@ -436,8 +436,10 @@ def _nothing(asked: Query, stands: Index | None) -> str:
     return f"nothing in {stands.documents} documents has any of: {words}; try other words, or fewer filters"
 
 
-def _cited(connection: Connection, ctx: Context, found: Found, held: Library, limit: int) -> tuple[Citation, ...]:
-    heads = stored.heads(connection, ctx.owner, found.numbers)
+def _cited(
+    connection: Connection, owner: str, found: Found, held: Library, *, now: datetime, limit: int
+) -> tuple[Citation, ...]:
+    heads = stored.heads(connection, owner, found.numbers)
     candidates = [
         Candidate(
             id=str(number),
@@ -449,8 +451,8 @@ def _cited(connection: Connection, ctx: Context, found: Found, held: Library, li
         )
         for number, head in heads.items()
     ]
-    likely = worth_reading(rank(candidates, held.rules, now=ctx.now), limit)
-    pieces = stored.numbered_chunks(connection, ctx.owner, [int(each.candidate.id) for each in likely])
+    likely = worth_reading(rank(candidates, held.rules, now=now), limit)
+    pieces = stored.numbered_chunks(connection, owner, [int(each.candidate.id) for each in likely])
     words = {str(number): frozenset(piece.text.split()) for number, piece in pieces.items()}
     taken = fold(likely, held.rules, limit=limit, words=words)
     return tuple(_citation(each, pieces[int(each.candidate.id)]) for each in taken)

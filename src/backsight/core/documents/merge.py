@@ -23,6 +23,8 @@ DEPTH = 100
 """How many candidates each half brings."""
 K1, B = 1.2, 0.75
 """BM25's saturation by repetition, and its allowance for length (Robertson & Zaragoza 2009)."""
+LEAST_TELLING = 0.5
+"""What a term counts that nearly every chunk has: enough for a chunk with it to be found."""
 PLAIN_KEYWORD, PLAIN_VECTOR = 1.0, 0.04
 """Spreads below which a half does not tell its candidates apart: of BM25, and of cosines."""
 RANK_FLOOR = 60
@@ -42,7 +44,7 @@ class Rules:
     fusion: Fusion = "standardised"
     keyword_weight: float = 0.5
     vector_weight: float = 0.5
-    minimum_score: float = 0.2
+    minimum_score: float = 0.15
     """What matches less by words and by meaning is left out."""
     per_source: Mapping[Source, int] = field(default_factory=dict)
     """At most so many of a source."""
@@ -89,12 +91,12 @@ class Ranked:
 
 
 def inverse_document_frequency(having: int, total: int) -> float:
-    """How telling a term is; never below zero, so that a rule in a small manual does not vanish (as in Lucene).
+    """How telling a term is, as Lucene has it; never below a floor, so that a rule in a small manual does not vanish.
 
     >>> [round(inverse_document_frequency(n, 5), 2) for n in (1, 3, 5)]
-    [1.39, 0.54, 0.09]
+    [1.39, 0.54, 0.5]
     """
-    return math.log1p((total - having + 0.5) / (having + 0.5))
+    return max(LEAST_TELLING, math.log1p((total - having + 0.5) / (having + 0.5)))
 
 
 def saturation(repeated: float, length: float, mean_length: float) -> float:
