@@ -43,6 +43,7 @@ bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/tick.py
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
+	$(BIN)/python bench/search.py
 
 lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

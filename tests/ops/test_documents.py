@@ -245,6 +245,16 @@ def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: Fake
     assert (again.changed, again.documents) == (0, first.documents)
 
 
+def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, folder: Path) -> None:
+    words = (f"слово{number}" + "ы" * 50 for number in range(30_000))
+    (folder / "artifacts/report.json").write_text("needle " + " ".join(words))
+    (folder / "artifacts/long.txt").write_text("haystack " * 300_000)
+    assert memory.reindex().skipped == ()
+    (cited,) = memory.search_memory(query="needle").citations
+    assert (cited.path, cited.start_line, cited.end_line, cited.shortened) == ("artifacts/report.json", 1, 1, True)
+    assert paths(memory, "haystack") == ["artifacts/long.txt"]
+
+
 # Answers that are no answers
 
 

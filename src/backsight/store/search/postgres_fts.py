@@ -22,6 +22,8 @@ from backsight.store.search.slot import Match
 TABLE = "document_words"
 LONGEST = 16_000
 """Words of a chunk that are indexed: PostgreSQL keeps no positions beyond."""
+MOST_BYTES = 500_000
+"""Of all its words: PostgreSQL keeps no more than a megabyte, positions and all."""
 _RANKS = list(accumulate(1 / n**2 / 1.64493406685 for n in range(1, 257)))
 _MADE = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
@@ -47,7 +49,7 @@ class PostgresWords:
             connection.execute(text(_MADE))
         rows = []
         for piece in pieces:
-            words = indexed_words(piece.heading, piece.text)[:LONGEST]
+            words = _fitting(indexed_words(piece.heading, piece.text))
             stemmed = " ".join(map(stem, words))
             rows.append({"owner": owner, "number": piece.number, "length": len(words), "words": stemmed})
         if rows:
@@ -82,6 +84,12 @@ class PostgresWords:
             Match(number, saturation(repeated(rank) if counted else 1, length, mean))
             for number, rank, length in connection.execute(_statement(stands, term, scope, among)).all()
         ]
+
+
+def _fitting(words: list[str]) -> list[str]:
+    """As many of the words as PostgreSQL takes; only a chunk that is one huge line has more."""
+    sizes = accumulate(len(word.encode()) + 1 for word in words[:LONGEST])
+    return [word for word, size in zip(words, sizes, strict=False) if size <= MOST_BYTES]
 
 
 def repeated(rank: float) -> int:
