@@ -2,6 +2,7 @@
 
 from functools import wraps
 from importlib.util import find_spec
+from os import pathsep
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -173,7 +174,8 @@ def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Lib
         half_life=settings.half_life_days,
     )
     used = (embedder or embedder_from(settings)) if slot == "hybrid_embeddings" else None
-    return Library(folder=settings.workspace, slot=slot, embedder=used, rules=rules)
+    shared = tuple(filter(None, settings.shared_folders.split(pathsep)))
+    return Library(folder=settings.workspace, shared=shared, slot=slot, embedder=used, rules=rules)
 
 
 def embedder_from(settings: Settings) -> Embedder:

@@ -28,6 +28,8 @@ class Settings:
 
     workspace: str | None = None
     """The folder of documents; None: there is none."""
+    shared_folders: str = ""
+    """Folders of playbooks and runbooks that are searched, too, separated as in PATH."""
     search: str = "sqlite_fts"
     """How documents are found: `sqlite_fts`, by words on either database, or `hybrid_embeddings`, by meaning too."""
     fusion: str = "standardised"

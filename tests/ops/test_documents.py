@@ -232,6 +232,21 @@ def test_an_agent_finds_its_own_and_what_is_everybodys(memory: Memory, folder: P
     }
 
 
+def test_shared_folders_are_searched_and_one_that_is_not_there_is_listed(
+    url: str, folder: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    (tmp_path / "desk/runbooks").mkdir(parents=True)
+    (tmp_path / "desk/playbook.md").write_text("fade the squeeze\n")
+    (tmp_path / "desk/runbooks/mt5.md").write_text("E77: restart the squeeze detector\n")
+    shared = os.pathsep.join([str(tmp_path / "desk"), str(tmp_path / "nowhere")])
+    with opened(url, folder, clock, shared_folders=shared) as memory:
+        assert [(each.path, each.reason) for each in memory.reindex().skipped] == [("global/nowhere", "cannot be read")]
+        assert paths(memory, "squeeze", source=["global"]) == ["global/desk/playbook.md"]
+        assert paths(memory, "E77", source=["incident"]) == ["global/desk/runbooks/mt5.md"]
+        with pytest.raises(Refused):
+            memory.append_note(text="x", agent="a", path="global/desk/playbook.md")
+
+
 def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")

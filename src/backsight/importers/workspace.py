@@ -2,14 +2,15 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
-from backsight.core.documents.document import Read, Stamp, content_hash
-from backsight.core.documents.workspace import LAID_OUT, LARGEST, Skip, agent_of, is_text, source_of
+from backsight.core.documents.document import Read, Stamp
+from backsight.core.documents.workspace import LAID_OUT, LARGEST, SHARED, Skip, agent_of, is_text, source_of
 from backsight.core.errors import Invalid, NotFound, Refused, Unavailable
 
 FIELD = "workspace"
@@ -25,10 +26,11 @@ class Listing:
 
 
 class Workspace:
-    """A folder of documents."""
+    """A folder of documents, and folders that are shared with others: these are read and never written."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, shared: Sequence[Path] = ()) -> None:
         self.root = root
+        self.shared = {f"{SHARED}/{folder.name}/": folder for folder in shared}
 
     def list_files(self) -> Listing:
         """Its files, without reading them; a workspace that is not there is an error, and not empty."""
@@ -36,7 +38,8 @@ class Workspace:
             raise NotFound(f"{self.root} is no folder; make one with backsight documents init", field=FIELD)
         files: dict[str, Stamp] = {}
         skipped: dict[str, Skip] = {}
-        for path, found in self._walk(self.root, ""):
+        places = {"": self.root, **self.shared}
+        for path, found in chain.from_iterable(_walk(folder, prefix, folder) for prefix, folder in places.items()):
             if isinstance(found, Stamp):
                 files[path] = found
             else:
@@ -47,7 +50,7 @@ class Workspace:
         """What a file says, or why it cannot be said."""
         source = source_of(path)
         try:
-            with open(self.root / path, "rb", opener=_opened) as file:
+            with open(self._place(path), "rb", opener=_opened) as file:
                 status = os.fstat(file.fileno())
                 content = file.read(LARGEST + 1)
         except FileNotFoundError:
@@ -111,41 +114,11 @@ class Workspace:
             raise Unavailable(f"cannot lay out {self.root}: {error.strerror or error}", field="path") from None
         return made, kept
 
-    def _walk(self, folder: Path, prefix: str) -> Iterator[tuple[str, Stamp | Skip]]:
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            if not prefix:
-                raise Unavailable(f"{self.root} cannot be read: {error.strerror or error}", field=FIELD) from None
-            yield prefix.rstrip("/"), "cannot be read"
-            return
-        for entry in entries:
-            path = prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith("."):
-                    yield from self._walk(Path(entry.path), f"{path}/")
-            elif entry.is_symlink() and entry.is_dir():
-                if not self._is_inside(Path(entry.path)):
-                    yield path, "leads out of the workspace"
-            elif source_of(path) is not None and DRAFT not in entry.name:
-                yield path, self._judged(entry)
-
-    def _judged(self, entry: os.DirEntry[str]) -> Stamp | Skip:
-        try:
-            entry.name.encode()
-            if entry.is_symlink() and not self._is_inside(Path(entry.path)):
-                return "leads out of the workspace"
-            status = entry.stat()
-        except UnicodeEncodeError:
-            return "cannot be read"
-        except OSError:
-            return "vanished"
-        if not stat.S_ISREG(status.st_mode):
-            return "not text"
-        return "too large" if status.st_size > LARGEST else _stamp(status)
-
-    def _is_inside(self, file: Path) -> bool:
-        return file.resolve().is_relative_to(self.root.resolve())
+    def _place(self, path: str) -> Path:
+        for prefix, folder in self.shared.items():
+            if path.startswith(prefix):
+                return folder / path.removeprefix(prefix)
+        return self.root / path
 
     def _inside(self, path: str) -> Path:
         """The file of a path that was confined as text; a link that leads out, or another spelling, is refused."""
@@ -158,16 +131,59 @@ class Workspace:
             here = here / part
             if here.is_symlink():
                 raise Refused(f"{path!r} leads through a link; give the file itself", field="path")
-        if not self._is_inside(here):
+        if not _is_inside(here, self.root):
             raise Refused(f"{path!r} leads out of the workspace; give a path in it", field="path")
         return here
 
 
-def workspace_at(folder: str | None) -> Workspace:
-    """The workspace in this folder."""
+def workspace_at(folder: str | None, *, shared: Sequence[str] = ()) -> Workspace:
+    """The workspace in this folder, with what is shared."""
     if folder is None:
         raise Invalid("no workspace is set; set BACKSIGHT_WORKSPACE to a folder", field=FIELD)
-    return Workspace(Path(folder))
+    names = [Path(each).name for each in shared]
+    if len(set(names)) < len(names):
+        raise Invalid("two shared folders have one name; give each its own", field="shared_folders")
+    return Workspace(Path(folder), shared=[Path(each) for each in shared])
+
+
+def _walk(folder: Path, prefix: str, root: Path) -> Iterator[tuple[str, Stamp | Skip]]:
+    """The files below a folder with their stamps, or why they cannot be indexed."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        if not prefix:
+            raise Unavailable(f"{root} cannot be read: {error.strerror or error}", field=FIELD) from None
+        yield prefix.rstrip("/"), "cannot be read"
+        return
+    for entry in entries:
+        path = prefix + entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if not entry.name.startswith(".") and path != SHARED:
+                yield from _walk(Path(entry.path), f"{path}/", root)
+        elif entry.is_symlink() and entry.is_dir():
+            if not _is_inside(Path(entry.path), root):
+                yield path, "leads out of the workspace"
+        elif source_of(path) is not None and DRAFT not in entry.name:
+            yield path, _judged(entry, root)
+
+
+def _judged(entry: os.DirEntry[str], root: Path) -> Stamp | Skip:
+    try:
+        entry.name.encode()
+        if entry.is_symlink() and not _is_inside(Path(entry.path), root):
+            return "leads out of the workspace"
+        status = entry.stat()
+    except UnicodeEncodeError:
+        return "cannot be read"
+    except OSError:
+        return "vanished"
+    if not stat.S_ISREG(status.st_mode):
+        return "not text"
+    return "too large" if status.st_size > LARGEST else _stamp(status)
+
+
+def _is_inside(file: Path, root: Path) -> bool:
+    return file.resolve().is_relative_to(root.resolve())
 
 
 def _stamp(status: os.stat_result) -> Stamp:
@@ -177,8 +193,3 @@ def _stamp(status: os.stat_result) -> Stamp:
 def _opened(path: str, flags: int) -> int:
     """Open what may have become a pipe since it was listed, without waiting for it."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def hash_of(text: str | None) -> str | None:
-    """The hash of what a file says; None where there is none."""
-    return None if text is None else content_hash(text)

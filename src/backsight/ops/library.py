@@ -23,6 +23,8 @@ class Library:
     """What operations on documents need beside the store."""
 
     folder: str | None = None
+    shared: tuple[str, ...] = ()
+    """Folders of others that are searched, too."""
     slot: Slot = "sqlite_fts"
     embedder: Embedder | None = None
     """There is one where the slot needs one."""
@@ -31,7 +33,7 @@ class Library:
     @property
     def workspace(self) -> Workspace:
         """The workspace; an error where none is set."""
-        return workspace_at(self.folder)
+        return workspace_at(self.folder, shared=self.shared)
 
     @cached_property
     def matrices(self) -> "Matrices":

@@ -20,6 +20,9 @@ PLACES: Mapping[str, Source] = {
 """The first pattern that fits says what a file is; `**` is any number of folders."""
 AGENTS = "agents"
 """Below it a folder an agent, laid out like the workspace."""
+SHARED = "global"
+"""Below it a name for each folder that is shared with others: playbooks, and runbooks for incidents."""
+RUNBOOKS = frozenset({"incidents", "runbooks"})
 MARKDOWN = (".md", ".markdown")
 LARGEST = 5 * 1024 * 1024
 """Bytes; a larger file is data and not a note."""
@@ -48,11 +51,19 @@ def source_of(path: str) -> Source | None:
     ('journal', 'journal', 'incident')
     >>> source_of("strategies/breakout/rules.py"), source_of("README.md"), source_of(".git/HEAD")
     ('strategy', None, None)
+    >>> source_of("global/desk/playbook.md"), source_of("global/desk/runbooks/mt5.md"), source_of("global/desk/a.py")
+    ('global', 'incident', None)
     """
     if any(part.startswith(".") or part.endswith("~") for part in path.split("/")):
         return None
+    if path.startswith(f"{SHARED}/"):
+        return _shared_source(path) if is_markdown(path) else None
     own = path if agent_of(path) is None else path.split("/", 2)[2]
     return next((source for pattern, source in PLACES.items() if fits(own, pattern)), None)
+
+
+def _shared_source(path: str) -> Source:
+    return "global" if RUNBOOKS.isdisjoint(path.split("/")) else "incident"
 
 
 def agent_of(path: str) -> str | None:
