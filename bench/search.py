@@ -45,7 +45,7 @@ from backsight.store.search.vectors import Matrices, packed
 from backsight.testing import T0
 
 OWNER = "ana"
-DRAWS = 10_000
+DRAWS = 1_000
 MODULES = """
     argparse ast asyncio base64 bisect calendar codecs collections configparser contextlib copy csv ctypes datetime
     decimal difflib dis email.message enum fileinput fractions ftplib functools gettext glob graphlib gzip heapq
@@ -320,7 +320,7 @@ def bootstrap(one: Sequence[float], other: Sequence[float]) -> tuple[float, floa
     """The mean of the differences, and the half-width of its 95 % interval."""
     differences = np.asarray(one) - np.asarray(other)
     rng = np.random.default_rng(20261115)
-    means = [float(rng.choice(differences, len(differences)).mean()) for _ in range(DRAWS // 10)]
+    means = [float(rng.choice(differences, len(differences)).mean()) for _ in range(DRAWS)]
     low, high = np.percentile(means, [2.5, 97.5])
     return float(differences.mean()), float(high - low) / 2
 
