@@ -481,12 +481,13 @@ def test_a_rejected_edit_changes_nothing(memory: Memory, folder: Path) -> None:
         memory.approve_edit(edit_id="nothing")
 
 
-def test_a_new_workspace_is_laid_out_and_nothing_is_overwritten(memory: Memory, tmp_path: Path) -> None:
+def test_a_new_workspace_is_laid_out_and_nothing_is_overwritten(url: str, tmp_path: Path, clock: FakeClock) -> None:
     fresh = tmp_path / "fresh"
-    made = memory.init_documents(path=str(fresh)).made
-    assert "TRADING_MANUAL.md" in made
-    (fresh / "SOUL.md").write_text("mine")
-    again = memory.init_documents(path=str(fresh))
+    with opened(url, fresh, clock) as memory:
+        made = memory.init_documents().made
+        assert "TRADING_MANUAL.md" in made
+        (fresh / "SOUL.md").write_text("mine")
+        again = memory.init_documents()
     assert (again.made, set(again.kept)) == ((), set(made))
     assert (fresh / "SOUL.md").read_text() == "mine"
 

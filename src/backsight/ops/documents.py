@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from backsight.core.documents.chunk import lines_of
@@ -21,7 +20,6 @@ from backsight.core.documents.write_policy import (
 from backsight.core.documents.writing import Writing, WritingKind, WritingStatus, decided, diff_of
 from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
-from backsight.importers.workspace import Workspace
 from backsight.ops.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.ops.context import Context
 from backsight.ops.indexing import embed_missing, sync
@@ -153,14 +151,9 @@ class DecidedEdit:
 
 
 @command()
-def init_documents(
-    ctx: Context,
-    *,
-    path: Annotated[Key | None, "The folder, where this runs; the workspace that is set if left out."] = None,
-) -> LaidOut:
-    """Lay out a workspace for documents; what is there already is left alone."""
-    workspace = library(ctx).workspace if path is None else Workspace(Path(path))
-    made, kept = workspace.lay_out()
+def init_documents(ctx: Context) -> LaidOut:
+    """Lay out the workspace that is set; what is there already is left alone."""
+    made, kept = library(ctx).workspace.lay_out()
     return LaidOut(made=tuple(made), kept=tuple(kept))
 
 
