@@ -50,12 +50,13 @@ bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/write.py
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
+	$(BIN)/python bench/search.py
 
 lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet --extra models pyproject.toml -o requirements.txt
+		--no-header --extra postgres --extra parquet --extra models --extra embeddings --extra watch pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet --extra models --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+		--no-header --extra postgres --extra parquet --extra models --extra embeddings --extra watch --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-header --no-deps --group slow -o requirements-slow.txt
 

@@ -18,6 +18,7 @@ from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory
+from backsight.ops.library import Library
 from backsight.store.mapping import METADATA
 from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
 
@@ -92,6 +93,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         file.flush()
         memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)
     memory.record_equity(account="main", equity=10_000.0)
+    proposed(memory)
     memory.create_trading_plan(
         trigger_condition={"regime": "ranging"}, planned_action={"type": "skip_trade"}, reasoning="three losses there"
     )
@@ -154,6 +156,15 @@ def taught(memory: Memory, clock: FakeClock) -> None:
     memory.promote_lessons(deployment=home)
     clock.advance(minutes=1)
     memory.promote_lessons(deployment=home, lessons=LESSONS)
+
+
+def proposed(memory: Memory) -> None:
+    """An edit of the rules that waits for the owner."""
+    home = memory.library
+    with tempfile.TemporaryDirectory() as folder:
+        memory.library = Library(folder=folder)
+        memory.propose_edit(path="SOUL.md", text="# Soul\n", reason="to begin with", agent="a")
+    memory.library = home
 
 
 def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:

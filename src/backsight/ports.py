@@ -9,6 +9,9 @@ from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, OrderResult
 
 if TYPE_CHECKING:  # 40 ms of every start otherwise
+    import numpy as np
+    from numpy.typing import NDArray
+
     from backsight.core.reflection.asking import Answered, Asked
 
 
@@ -58,4 +61,17 @@ class Reflector(Protocol):
 
     def reflect(self, asked: "Asked") -> "Answered":
         """The bullets it proposes; `Unavailable` where whoever writes them is away, slow, or talks nonsense."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose cosine says how near their meanings are."""
+
+    @property
+    def model(self) -> str:
+        """What names its vectors: those of two models are never compared."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """One row a text, each of length 1."""
         ...

@@ -35,6 +35,29 @@ class Settings:
     model_timeout: float = 60.0
     """Seconds until there must be an answer."""
 
+    workspace: str | None = None
+    """The folder of documents; None: there is none."""
+    shared_folders: str = ""
+    """Folders of playbooks and runbooks that are searched, too, separated as in PATH."""
+    search: str = "sqlite_fts"
+    """How documents are found: `sqlite_fts`, by words on either database, or `hybrid_embeddings`, by meaning too."""
+    fusion: str = "standardised"
+    """How the two are made one: `standardised`, `weighted_sum` or `reciprocal_rank`."""
+    keyword_weight: str = "0.5"
+    vector_weight: str = "0.5"
+    minimum_score: str = "0.15"
+    """What matches less by words and by meaning is not found."""
+    source_caps: str = ""
+    """At most so many citations of a source, like `journal=3,run=2`."""
+    half_life_days: str | None = None
+    """After so many days a journal entry counts half; None: it does not age."""
+    embedder: str = "local"
+    """`local`, or the address of an OpenAI-compatible server like `http://127.0.0.1:8080/v1`."""
+    embedder_model: str = ""
+    """The model to ask such a server for."""
+    embedder_key: str | None = field(default=None, repr=False)
+    """Its key."""
+
     def with_values(self, **values: str | None) -> "Settings":
         """These settings with the given values in place; None leaves a value as it is.
 

@@ -1,5 +1,6 @@
 """The same answer through every surface, errors included, for every operation there is."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,13 @@ CALL = {
     "recalled": ["one"],
     "idempotency_key": "call",
 }
+
+NOTE = {"text": "Stopped out.\n\nToo early.", "agent": "btc 5m", "run": "run-1"}
+EDIT = (
+    "propose_edit",
+    {"path": "SOUL.md", "text": "# Soul\n\nPatient.\n", "reason": "clearer", "agent": "btc 5m", "run": "run-1"},
+)
+OTHER_EDIT = ("propose_edit", {**EDIT[1], "text": "# Soul\n\nBold.\n"})
 
 SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("open_account", {"venue": "binance", "name": "main", "currency": "USDT", "mode": "paper"}),
@@ -251,6 +259,31 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("archive_episode", {"episode_id": "nothing"}),
     ("settle_plan", {"plan_id": "nothing", "followed": True}),
     ("migrate_legacy", {"path": "nothing.db"}),
+    ("search_memory", {"query": "R1_RISK_PER_TRADE"}),
+    ("index_health", {}),
+    ("init_documents", {}),
+    ("init_documents", {}),
+    ("reindex", {}),
+    ("search_memory", {"query": "R1_RISK_PER_TRADE", "limit": 2, "source": ["manual", "soul"]}),
+    ("search_memory", {"query": '"risk at most" é\u9650 %', "path_prefix": "TRADING", "until": "2036-06-04T10:00:00Z"}),
+    ("search_memory", {"query": "nothing", "as_of": LATER}),
+    ("search_memory", {"query": "x" * 10_001}),
+    ("search_memory", {"query": "risk", "source": ["diary"]}),
+    ("read_memory", {"path": "TRADING_MANUAL.md", "start_line": 5, "end_line": 7}),
+    ("read_memory", {"path": "TRADING_MANUAL.md", "start_line": 99}),
+    ("read_memory", {"path": "../secret"}),
+    ("append_note", NOTE),
+    ("append_note", NOTE),
+    ("append_note", {**NOTE, "path": "../x.md"}),
+    ("append_note", {**NOTE, "text": "api_key = 0123456789abcdef"}),
+    EDIT,
+    EDIT,
+    OTHER_EDIT,
+    ("propose_edit", {**EDIT[1], "path": "journal/x.md"}),
+    ("list_edits", {"run": "run-1"}),
+    ("list_edits", {"status": "proposed", "as_of": LATER}),
+    ("approve_edit", {"edit_id": "nothing"}),
+    ("reject_edit", {"edit_id": "nothing"}),
     ("doctor", {}),
     ("position_size", {**DEPLOYED, "symbol": "XAUUSD", "direction": "long", "strategy_name": "VolBreakout"}),
     ("position_size", {"symbol": "XAUUSD", "direction": "up", "strategy_name": "VolBreakout"}),
@@ -280,6 +313,7 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     for surface, calling in SURFACES.items():
         folder: Path = tmp_path_factory.mktemp("parity")
         url = f"sqlite:///{folder}/store.db" if request.param == "sqlite" else fresh_postgres()
+        os.environ["BACKSIGHT_WORKSPACE"] = str(folder / "workspace")
         with calling(url, FakeClock(T0)) as call:
             said = [call(name, dict(arguments)) for name, arguments in SCENARIO]
             first = said[SCENARIO.index(FIRST_TRADE)]
@@ -289,13 +323,16 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                 "plan_id": said[[name for name, _ in SCENARIO].index("create_trading_plan")]["plan"]["id"],
                 "belief_id": said[SCENARIO.index(BELIEF)]["belief"]["belief"]["id"],
                 "path": str(legacy),
+                "edit_id": said[SCENARIO.index(EDIT)]["edit"]["id"],
+                "other_edit_id": said[SCENARIO.index(OTHER_EDIT)]["edit"]["id"],
                 "memory_id": first["episode_id"],
                 "recall": said[[name for name, _ in SCENARIO].index("recall_memories")]["recall"],
                 "decision_id": said[SCENARIO.index(("record_decision", CALL))]["episode"]["id"],
             }
             for name, keys, more in FOLLOWING:
-                said.append(call(name, {**{key: named[key] for key in keys.split()}, **more}))
+                said.append(call(name, {**{key.removeprefix("other_"): named[key] for key in keys.split()}, **more}))
             answers[surface] = said
+        del os.environ["BACKSIGHT_WORKSPACE"]
     return answers
 
 
@@ -310,6 +347,10 @@ FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
     ("retire_belief", "belief_id", {"reason": "no longer so"}),
     ("cancel_plan", "plan_id", {"reason": "no longer so"}),
     ("settle_plan", "plan_id", {"followed": True}),
+    ("approve_edit", "edit_id", {}),
+    ("reject_edit", "edit_id", {}),
+    ("reject_edit", "other_edit_id", {"reason": "not bold"}),
+    ("approve_edit", "other_edit_id", {}),
     ("migrate_legacy", "path", {}),
     ("migrate_legacy", "path", {"timezone": "nowhere"}),
 ]
@@ -342,7 +383,7 @@ def test_every_operation_succeeds_at_least_once_in_the_scenario(told: dict[str, 
 
 def test_every_kind_of_mistake_is_in_the_scenario(told: dict[str, list[Any]]) -> None:
     kinds = {answer["error"] for answer in told["python"] if "error" in answer}
-    assert kinds == {"Invalid", "NotFound", "Conflict"}
+    assert kinds == {"Invalid", "NotFound", "Conflict", "Refused"}
     for answer in told["python"]:
         if "error" in answer:
             assert "\n" not in answer["message"]

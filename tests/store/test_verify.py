@@ -24,7 +24,7 @@ from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import lived_in, raw
 
-LINKS = 37
+LINKS = 38
 """How many commands `lived_in` carries out."""
 BY_NAME = {noun.table.name: noun for noun in (*NOUNS, AUDIT)}
 SINGLE = [noun for noun in NOUNS if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]

@@ -14,6 +14,7 @@ NOUNS = {
     "plans": "Make plans, see which apply, cancel and settle them.",
     "lessons": "Learn from trades, see whether that helps, accept what it proposes.",
     "recall": "Ask which memories matter here and now.",
+    "documents": "Search what is written down; add notes, propose edits, approve them.",
     "strategies": "Save strategies, open accounts, deploy one on the other.",
     "performance": "See how deployments do.",
     "events": "Bring in what the market did.",

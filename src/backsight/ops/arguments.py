@@ -87,6 +87,7 @@ Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterVal
 Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
 Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_plain)]
+AnyText = Annotated[str, Field(strict=True, max_length=10_000)]
 Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_worded)]
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]
 Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backsight.core.errors import Unavailable
 from backsight.core.ids import digest, plain
@@ -14,6 +14,9 @@ from backsight.ports import Clock, Reflector
 from backsight.store import audit
 from backsight.store.database import Connection, Database
 from backsight.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from backsight.ops.library import Library
 
 CLOCK_SKEW = timedelta(seconds=60)
 """How far ahead of ours another clock may be before what it tells is of the future."""
@@ -49,6 +52,7 @@ class Context:
         owner: str,
         actor: str,
         reflectors: Reflectors = no_reflectors,
+        library: "Library | None" = None,
         operation: str = "",
         request: Mapping[str, object] | None = None,
     ) -> None:
@@ -57,6 +61,7 @@ class Context:
         self.owner = owner
         self.actor = actor
         self.reflectors = reflectors
+        self.library = library
         self.operation = operation
         self._request = request or {}
 
@@ -109,6 +114,7 @@ class Context:
             owner=self.owner,
             actor=self.actor,
             reflectors=self.reflectors,
+            library=self.library,
             operation=operation.name,
             request=checked,
         )

@@ -97,6 +97,12 @@ def decisions(
     return fetch(connection, DECISIONS, owned(DECISIONS, owner, *where).order_by(*_NEWEST_FIRST).limit(limit))
 
 
+def marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
+    """Of every decision its deployment, its instant and when it was recorded, oldest first."""
+    statement = select(_C.deployment_id, _C.at, _C.recorded_at).where(_C.owner_id == owner)
+    return [(row[0], row[1], row[2]) for row in connection.execute(statement.order_by(_C.at, _C.sequence))]
+
+
 def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:
     """Every tick of an account, oldest first."""
     c = DECISIONS.table.c

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Double,
     ForeignKeyConstraint,
     Index,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -327,6 +328,7 @@ def _column_type(hint: Any) -> TypeEngine[Any]:
         bool: Boolean(),
         int: BigInteger(),
         float: Double(),
+        bytes: LargeBinary(),
         datetime: UtcInstant(),
     }
     return types_[hint]

@@ -7,6 +7,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, insert, sele
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
+from backsight.store.documents import INDEXED, WRITINGS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
@@ -16,7 +17,7 @@ from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.trades import FILLS, MARKS, TRADES
 
-REVISIONS = ("0001_0.1.0.dev5",)
+REVISIONS = ("0001_0.1.0.dev6",)
 """Oldest first; each names the first release that needs it."""
 
 KEPT: tuple[Noun[Any], ...] = (
@@ -40,11 +41,12 @@ KEPT: tuple[Noun[Any], ...] = (
     NOTES,
     REFLECTIONS,
     PROPOSALS,
+    WRITINGS,
 )
 NOUNS = (*KEPT, *(noun.former for noun in KEPT if noun.former is not None))
 """What an owner's audit chain speaks for."""
 
-TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*NOUNS, *DERIVED))})
+TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*NOUNS, *DERIVED, *INDEXED))})
 
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Kept by the migrations; here so that a new store needs none of them."""

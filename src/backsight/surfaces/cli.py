@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 DIRECT = {"doctor": "Derive every memory again from the episodes and compare it with what is kept."}
 """Operations that have a command without a noun, too."""
+SAID_TOO = {"documents": ("memory",)}
+"""Words of operations that their noun says in other words."""
 
 
 class Nouns(click.Group):
@@ -62,7 +64,8 @@ def command_name(operation: "Operation") -> str:
     ['remember', 'list', 'remember-inaction', 'deploy']
     """
     singular = operation.noun[:-3] + "y" if operation.noun.endswith("ies") else operation.noun.removesuffix("s")
-    words = [word for word in operation.name.split("_") if word not in (operation.noun, singular)]
+    said = (operation.noun, singular, *SAID_TOO.get(operation.noun, ()))
+    words = [word for word in operation.name.split("_") if word not in said]
     return "-".join(words) or operation.name.replace("_", "-")
 
 

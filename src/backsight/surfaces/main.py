@@ -78,6 +78,27 @@ def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int
 
 
 @program.command()
+@click.option("--every", default=300.0, show_default=True, help="Seconds after which to look, whatever was noticed.")
+@click.pass_context
+def watch(ctx: click.Context, every: float) -> None:
+    """Keep the index of documents up to date while files change."""
+    import threading
+
+    from backsight.ops.documents import Reindexed
+    from backsight.runtime.watcher import watch_documents
+
+    def tell(result: Reindexed | BacksightError) -> None:
+        if isinstance(result, BacksightError):
+            click.echo(result.message, err=True)
+        elif result.read or result.removed:
+            stands = f"{result.documents} documents, {result.chunks} chunks"
+            click.echo(f"{stands}; read {result.read}, removed {result.removed}, embedded {result.embedded}")
+
+    with memory_of(ctx, actor="watcher") as memory:
+        watch_documents(memory, tell, threading.Event(), every_seconds=every)
+
+
+@program.command()
 @click.option("--seed", default=7, show_default=True, help="Which simulated year.")
 @click.option("--days", default=364, show_default=True, help="How many days of it.")
 @click.option("--port", default=PORT, show_default=True, help="Which port; another one is taken if it is in use.")

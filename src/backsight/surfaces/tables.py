@@ -1,12 +1,15 @@
 """Answers on a terminal: tables for lists, a few lines for the rest."""
 
 import json
+import re
 from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from backsight.core.documents.citation import place_of
 
 Json = dict[str, Any]
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff")
@@ -15,6 +18,7 @@ WIDE = 140
 WHY = 80
 DIRT_SHOWN = 10
 WORTH_TELLING = 3
+SNIPPET_LINES = 6
 
 
 def console() -> Console:
@@ -45,6 +49,7 @@ def show(to: Console, operation: str, answer: Json) -> None:
         "list_proposals": show_proposals,
         "accept_proposal": show_decided,
         "reject_proposal": show_decided,
+        "search_memory": show_citations,
         "doctor": show_diagnosis,
         "list_decisions": show_decisions,
         "get_recent_activity": show_activity,
@@ -58,6 +63,28 @@ def show(to: Console, operation: str, answer: Json) -> None:
         show_record(to, answer)
     else:
         view(to, answer)
+
+
+def show_citations(to: Console, answer: Json) -> None:
+    """Where something is written: path, lines, headings, score, and the lines with the words marked."""
+    for cited in answer["citations"]:
+        lines = place_of(cited["path"], cited["start_line"], cited["end_line"])
+        above = " > ".join(cited["heading"])
+        to.print(Text.assemble((lines, "bold"), f"  {above}" if above else "", (f"  {cited['score']:.2f}", "cyan")))
+        shown = Text("\n".join(_shown_lines(cited["snippet"], answer["words"])))
+        for word in answer["words"]:
+            shown.highlight_regex(rf"(?i)\b{re.escape(word)}\w*", "bold yellow")
+        to.print(Padding(shown, (0, 0, 1, 4)))
+    if answer["message"]:
+        to.print(Text(answer["message"]), soft_wrap=True)
+
+
+def _shown_lines(snippet: str, words: list[str]) -> list[str]:
+    """The lines of a snippet around the first that has a word of the query."""
+    lines = [line[:WIDE] for line in snippet.splitlines() if line.strip()]
+    having = (place for place, line in enumerate(lines) if any(word in line.lower() for word in words))
+    begun = max(0, next(having, 0) - 1)
+    return lines[begun : begun + SNIPPET_LINES]
 
 
 def show_recall(to: Console, answer: Json) -> None:

@@ -5,7 +5,7 @@ from alembic import op
 
 from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 
-revision = "0001_0.1.0.dev5"
+revision = "0001_0.1.0.dev6"
 down_revision = None
 
 TEXT, TEXTS, INSTANT, WHOLE, FLAG = PlainText, TextTuple(), UtcInstant(), sa.BigInteger(), sa.Boolean()
@@ -100,6 +100,83 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner_id", "belief_id"),
     )
     op.create_index("belief_retirements_by_known_at", "belief_retirements", ["owner_id", "known_at"])
+    op.create_table(
+        "document_chunks",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("number", WHOLE, nullable=False),
+        sa.Column("path", TEXT, nullable=False),
+        sa.Column("source", TEXT, nullable=False),
+        sa.Column("agent", TEXT, nullable=True),
+        sa.Column("written_at", INSTANT, nullable=False),
+        sa.Column("start_line", WHOLE, nullable=False),
+        sa.Column("end_line", WHOLE, nullable=False),
+        sa.Column("heading", TEXTS, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
+        sa.Column("text_hash", TEXT, nullable=False),
+        sa.Column("valid_from", INSTANT, nullable=False),
+        sa.Column("valid_to", INSTANT, nullable=True),
+        sa.PrimaryKeyConstraint("owner_id", "number"),
+    )
+    op.create_index("document_chunks_by_path_valid_to", "document_chunks", ["owner_id", "path", "valid_to"])
+    op.create_index("document_chunks_by_valid_to_text_hash", "document_chunks", ["owner_id", "valid_to", "text_hash"])
+    op.create_table(
+        "document_indexes",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("generation", WHOLE, nullable=False),
+        sa.Column("last_number", WHOLE, nullable=False),
+        sa.Column("chunks", WHOLE, nullable=False),
+        sa.Column("documents", WHOLE, nullable=False),
+        sa.Column("words", WHOLE, nullable=False),
+        sa.Column("embeddings", WHOLE, nullable=False),
+        sa.Column("synced_at", INSTANT, nullable=False),
+        sa.Column("skipped", TEXT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id"),
+    )
+    op.create_table(
+        "document_vectors",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("model", TEXT, nullable=False),
+        sa.Column("text_hash", TEXT, nullable=False),
+        sa.Column("values", TEXT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "model", "text_hash"),
+    )
+    op.create_table(
+        "document_writings",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("path", TEXT, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
+        sa.Column("diff", TEXT, nullable=False),
+        sa.Column("base_hash", TEXT, nullable=True),
+        sa.Column("reason", TEXT, nullable=True),
+        sa.Column("agent", TEXT, nullable=False),
+        sa.Column("run_id", TEXT, nullable=True),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("decided_at", INSTANT, nullable=True),
+        sa.Column("decided_reason", TEXT, nullable=True),
+        sa.Column("known_at", INSTANT, nullable=False),
+        sa.Column("recorded_at", INSTANT, nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id"),
+    )
+    op.create_index("document_writings_by_known_at_id", "document_writings", ["owner_id", "known_at", "id"])
+    op.create_index("document_writings_by_run_id", "document_writings", ["owner_id", "run_id"])
+    op.create_table(
+        "documents",
+        sa.Column("owner_id", TEXT, nullable=False),
+        sa.Column("path", TEXT, nullable=False),
+        sa.Column("valid_from", INSTANT, nullable=False),
+        sa.Column("source", TEXT, nullable=False),
+        sa.Column("agent", TEXT, nullable=True),
+        sa.Column("written_at", INSTANT, nullable=False),
+        sa.Column("content_hash", TEXT, nullable=False),
+        sa.Column("lines", WHOLE, nullable=False),
+        sa.Column("stamp_size", WHOLE, nullable=False),
+        sa.Column("stamp_changed", WHOLE, nullable=False),
+        sa.Column("valid_to", INSTANT, nullable=True),
+        sa.PrimaryKeyConstraint("owner_id", "path", "valid_from"),
+    )
+    op.create_index("documents_by_valid_to_path", "documents", ["owner_id", "valid_to", "path"])
     op.create_table(
         "episodic_memory_former",
         sa.Column("owner_id", TEXT, nullable=False),

@@ -1,0 +1,1 @@
+"""Documents: what is written down, found again to the line."""

@@ -1,0 +1,236 @@
+"""Bringing the index up to date: read what changed, publish it at one moment, then embed what has no vector."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from backsight.core.documents.chunk import lines_of
+from backsight.core.documents.document import (
+    Document,
+    Index,
+    Piece,
+    Read,
+    Stamp,
+    Vector,
+    content_hash,
+    embedded_text,
+    no_index,
+    pieces_of,
+    revised,
+)
+from backsight.core.documents.trace import path_of, trace_of
+from backsight.core.instants import Horizon
+from backsight.importers.workspace import Workspace
+from backsight.ops.context import Context
+from backsight.ports import Embedder
+from backsight.store import decisions as stored_decisions
+from backsight.store import documents as stored
+from backsight.store.database import Connection
+from backsight.store.publishing import Publication, publish, put_vectors
+
+TRIES = 3
+"""How often another writer may come first."""
+EMBEDDED_AT_A_TIME = 64
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ALWAYS = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """How the index stands, and what it took to bring it there."""
+
+    stands: Index
+    read: int
+    """Files that were read; one that is as it was is not."""
+    changed: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What is in the workspace, beside what is in the index."""
+
+    changed: tuple[Read, ...]
+    touched: tuple[Document, ...]
+    gone: tuple[Document, ...]
+    skipped: Mapping[str, str]
+    read: int
+
+
+def sync(ctx: Context, workspace: Workspace) -> Synced:
+    """Bring the index to what the workspace holds; a search meanwhile finds what there was before.
+
+    Files are read while nobody waits. Where other writers keep coming first, they wait in the end.
+    """
+    for _ in range(TRIES):
+        with ctx.reading() as connection:
+            seen = _seen(connection, ctx, workspace)
+        with ctx.writing() as transaction:
+            if _index(transaction.connection, ctx).generation == seen.before.generation:
+                return _published(transaction.connection, ctx, seen)
+    with ctx.writing() as transaction:
+        return _published(transaction.connection, ctx, _seen(transaction.connection, ctx, workspace))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What is to be published, and which index it was worked out for."""
+
+    before: Index
+    looked: _Looked
+    publication: Publication
+
+
+def _index(connection: Connection, ctx: Context) -> Index:
+    return stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+
+
+def _seen(connection: Connection, ctx: Context, workspace: Workspace) -> _Seen:
+    before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
+    looked = _look(workspace, standing, _traces(connection, ctx.owner))
+    publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
+    return _Seen(before=before, looked=looked, publication=publication)
+
+
+def _published(connection: Connection, ctx: Context, seen: _Seen) -> Synced:
+    after = replace(_index(connection, ctx), synced_at=ctx.now, skipped=seen.looked.skipped)
+    stands = publish(connection, after, seen.publication, after)
+    looked = seen.looked
+    return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
+
+
+class _Trace(NamedTuple):
+    """A document that is made of rows: its stamp, and what makes it."""
+
+    stamp: Stamp
+    read: Callable[[], Read]
+
+
+def _traces(connection: Connection, owner: str) -> dict[str, _Trace]:
+    """The decisions of the store as documents, one a deployment and day."""
+    days: dict[tuple[str, date], list[datetime]] = {}
+    for deployment, at, recorded_at in stored_decisions.marks(connection, owner):
+        days.setdefault((deployment, at.date()), []).append(recorded_at)
+    return {
+        path_of(deployment, day.isoformat()): _Trace(
+            _stamp(recorded), partial(_trace, connection, owner, deployment, day, _stamp(recorded))
+        )
+        for (deployment, day), recorded in days.items()
+    }
+
+
+def _stamp(recorded: Sequence[datetime]) -> Stamp:
+    return Stamp(size=len(recorded), changed=(max(recorded) - EPOCH) // timedelta(microseconds=1))
+
+
+def _trace(connection: Connection, owner: str, deployment: str, day: date, stamp: Stamp) -> Read:
+    begins = datetime.combine(day, time(), tzinfo=UTC)
+    found = stored_decisions.decisions(
+        connection,
+        owner,
+        Horizon(as_of=ALWAYS),
+        deployment_id=deployment,
+        kind=None,
+        since=begins,
+        until=begins + timedelta(days=1),
+        before=None,
+        limit=stamp.size,
+    )
+    text = trace_of(reversed(found), day.isoformat())
+    path = path_of(deployment, day.isoformat())
+    return Read(path=path, source="decision", agent=None, written_at=found[0].at, stamp=stamp, text=text)
+
+
+def _look(workspace: Workspace, standing: Mapping[str, Document], traces: Mapping[str, _Trace]) -> _Looked:
+    listing = workspace.list_files()
+    skipped: dict[str, str] = dict(listing.skipped)
+    changed: list[Read] = []
+    touched: list[Document] = []
+    present: set[str] = set()
+    read = 0
+    for path, stamp in listing.files.items():
+        known = standing.get(path)
+        if known is not None and known.stamp == stamp:
+            present.add(path)
+            continue
+        said = workspace.read(path)
+        read += 1
+        if not isinstance(said, Read):
+            skipped[path] = said
+            continue
+        present.add(path)
+        if known is not None and _says_the_same(known, said):
+            touched.append(replace(known, stamp=said.stamp))
+        else:
+            changed.append(said)
+    for path, trace in traces.items():
+        known = standing.get(path)
+        present.add(path)
+        if known is None or known.stamp != trace.stamp:
+            changed.append(trace.read())
+    gone = tuple(document for path, document in standing.items() if path not in present)
+    return _Looked(changed=tuple(changed), touched=tuple(touched), gone=gone, skipped=skipped, read=read)
+
+
+def _says_the_same(known: Document, said: Read) -> bool:
+    return (known.content_hash, known.source) == (content_hash(said.text), said.source)
+
+
+def _publication(
+    connection: Connection, owner: str, looked: _Looked, standing: Mapping[str, Document], *, now: datetime
+) -> Publication:
+    ended_chunks: list[Piece] = [piece for each in looked.gone for piece in stored.chunks(connection, owner, each.path)]
+    begun_chunks: list[Piece] = []
+    for read in looked.changed:
+        revision = revised(stored.chunks(connection, owner, read.path), pieces_of(read, owner=owner, now=now))
+        ended_chunks += revision.ended
+        begun_chunks += revision.begun
+    replaced = tuple(standing[read.path] for read in looked.changed if read.path in standing)
+    return Publication(
+        ended=(*looked.gone, *replaced),
+        begun=tuple(_document(read, owner=owner, now=now) for read in looked.changed),
+        ended_chunks=tuple(ended_chunks),
+        begun_chunks=tuple(begun_chunks),
+        touched=looked.touched,
+    )
+
+
+def _document(read: Read, *, owner: str, now: datetime) -> Document:
+    return Document(
+        owner_id=owner,
+        path=read.path,
+        source=read.source,
+        agent=read.agent,
+        written_at=read.written_at,
+        content_hash=content_hash(read.text),
+        lines=len(lines_of(read.text)),
+        stamp=Stamp(size=read.stamp.size, changed=read.stamp.changed),
+        valid_from=now,
+    )
+
+
+def embed_missing(ctx: Context, embedder: Embedder) -> int:
+    """How many texts were given a vector; each batch is kept as it comes, so that nothing is embedded twice."""
+    count = 0
+    while True:
+        with ctx.reading() as connection:
+            missing = stored.hashes_without_vector(connection, ctx.owner, embedder.model, limit=EMBEDDED_AT_A_TIME)
+        if not missing:
+            return count
+        rows = embedder.embed([embedded_text(piece.heading, piece.text) for piece in missing.values()])
+        _keep(ctx, embedder.model, list(missing), rows.tolist())
+        count += len(missing)
+
+
+def _keep(ctx: Context, model: str, hashes: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
+    from backsight.store.search.vectors import packed
+
+    vectors = [
+        Vector(owner_id=ctx.owner, model=model, text_hash=text_hash, values=packed(row))
+        for text_hash, row in zip(hashes, rows, strict=True)
+    ]
+    with ctx.writing() as transaction:
+        stands = stored.index(transaction.connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+        put_vectors(transaction.connection, stands, vectors)

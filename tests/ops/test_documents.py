@@ -1,0 +1,503 @@
+"""A workspace is indexed, searched to the line, and written to within what an agent may."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
+from backsight.importers.workspace import Workspace
+from backsight.memory import Memory, open_memory
+from backsight.settings import Settings
+from backsight.testing import T0, FakeClock
+from support import deployed, ticked
+
+MANUAL = """# Trading manual
+
+## R3_POSITION_CAP
+
+Never hold more than 2 % in BTC/USDT.
+
+## R4_STOPS
+
+Every trade has a stop.
+"""
+
+
+class CountingEmbedder:
+    """Puts texts near each other that share words, and remembers what it was asked."""
+
+    def __init__(self, model: str = "counting") -> None:
+        self.model = model
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        rows = np.full((len(texts), 64), 1e-3, dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in text.lower().split():
+                rows[row, sum(word.encode()) % 64] += 1
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+
+class BrokenEmbedder(CountingEmbedder):
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise Unavailable("the server is away", field="embedder")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace with a manual, a journal and a strategy."""
+    root = tmp_path / "workspace"
+    Workspace(root).lay_out()
+    (root / "TRADING_MANUAL.md").write_text(MANUAL)
+    (root / "journal/2026-06-03.md").write_text("# Wednesday\n\nMetaAPI disconnected (E1042); restarted the bridge.\n")
+    (root / "strategies/breakout.py").write_text("# comment\nLOOKBACK = 20\n")
+    return root
+
+
+def opened(url: str, folder: Path | None, clock: FakeClock, **more: Any) -> Memory:
+    embedder = None if isinstance(more.get("embedder"), str) else more.pop("embedder", None)
+    settings = Settings(url=url, owner="ana", workspace=None if folder is None else str(folder), **more)
+    return open_memory(settings=settings, clock=clock, embedder=embedder)
+
+
+@pytest.fixture
+def memory(url: str, folder: Path, clock: FakeClock) -> Iterator[Memory]:
+    with opened(url, folder, clock) as made:
+        yield made
+
+
+def paths(memory: Memory, query: str, **more: Any) -> list[str]:
+    return [cited.path for cited in memory.search_memory(query=query, **more).citations]
+
+
+# Indexing
+
+
+def test_a_rule_is_cited_to_the_line(memory: Memory) -> None:
+    memory.reindex()
+    (cited, *_) = memory.search_memory(query="R3_POSITION_CAP").citations
+    assert (cited.path, cited.source, cited.heading) == ("TRADING_MANUAL.md", "manual", ("Trading manual",))
+    lines = MANUAL.splitlines(keepends=True)
+    assert cited.snippet == "".join(lines[cited.start_line - 1 : cited.end_line])
+    assert 0 < cited.score <= 1
+    assert memory.read_memory(path=cited.path, start_line=3, end_line=5).text == "".join(lines[2:5])
+
+
+def test_a_rule_that_every_chunk_of_a_small_workspace_mentions_is_found(
+    url: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    root = tmp_path / "small"
+    for number in range(5):
+        file = root / f"journal/{number}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("words of no account " * (40 * number) + "the cap holds\n")
+    with opened(url, root, clock) as memory:
+        memory.reindex()
+        assert len(paths(memory, "cap")) == 5
+
+
+def test_an_incident_is_found_by_its_code_and_by_what_failed(memory: Memory) -> None:
+    memory.reindex()
+    assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+    assert paths(memory, "what went wrong last time MetaAPI disconnects?")[0] == "journal/2026-06-03.md"
+
+
+def test_touching_one_file_reads_one_file(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    first = memory.reindex()
+    assert first.read == first.documents == 10
+    assert memory.reindex().read == 0
+    (folder / "SOUL.md").write_text("# Soul\n\nPatient.\n")
+    clock.advance(minutes=1)
+    again = memory.reindex()
+    assert (again.read, again.changed, again.removed) == (1, 1, 0)
+    os.utime(folder / "SOUL.md", (1, 1))
+    assert (memory.reindex().read, memory.reindex().read) == (1, 0)
+    assert paths(memory, "patient") == ["SOUL.md"]
+
+
+def test_a_file_that_is_gone_or_renamed_is_out_of_every_search(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    memory.reindex()
+    (folder / "journal/2026-06-03.md").rename(folder / "journal/moved.md")
+    clock.advance(minutes=1)
+    assert memory.reindex().removed == 1
+    assert paths(memory, "E1042") == ["journal/moved.md"]
+    assert paths(memory, "E1042", as_of=T0) == ["journal/2026-06-03.md"]
+    with pytest.raises(NotFound):
+        memory.read_memory(path="journal/2026-06-03.md")
+    assert "E1042" in memory.read_memory(path="journal/2026-06-03.md", as_of=T0).text
+
+
+def test_what_cannot_be_indexed_is_skipped_and_listed(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("outside")
+    (folder / "journal/link.md").symlink_to(tmp_path / "secret.md")
+    (folder / "journal/out").symlink_to(tmp_path)
+    (folder / "journal/binary.md").write_bytes(b"a\0b")
+    (folder / "journal/latin.md").write_bytes("café".encode("latin-1"))
+    (folder / "artifacts/huge.json").write_bytes(b"x" * (5 * 1024 * 1024 + 1))
+    os.mkfifo(folder / "artifacts/pipe")
+    done = memory.reindex()
+    assert {each.path: each.reason for each in done.skipped} == {
+        "artifacts/huge.json": "too large",
+        "artifacts/pipe": "not text",
+        "journal/binary.md": "not text",
+        "journal/latin.md": "not UTF-8",
+        "journal/link.md": "leads out of the workspace",
+        "journal/out": "leads out of the workspace",
+    }
+    health = memory.index_health()
+    assert not health.healthy
+    assert health.skipped == done.skipped
+    assert paths(memory, "outside") == []
+
+
+def test_a_file_that_vanishes_while_it_is_read_is_listed(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing = Workspace(folder).list_files()
+    (folder / "SOUL.md").unlink()
+    monkeypatch.setattr(Workspace, "list_files", lambda _self: listing)
+    assert [(each.path, each.reason) for each in memory.reindex().skipped] == [("SOUL.md", "vanished")]
+
+
+def test_two_who_reindex_at_once_agree(url: str, folder: Path, clock: FakeClock, memory: Memory) -> None:
+    for number in range(40):
+        (folder / f"journal/n{number}.md").write_text(f"note number{number} of many\n")
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            with opened(url, folder, clock) as other:
+                other.reindex()
+        except BacksightError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert memory.reindex().documents == 50
+    assert paths(memory, "number17") == ["journal/n17.md"]
+
+
+KILLED = """
+import os, sys
+from backsight.memory import open_memory
+from backsight.settings import Settings
+from backsight.store.search import slot
+made = slot.word_index
+def dying(connection):
+    words = made(connection)
+    class Dying:
+        def __getattr__(self, name): return getattr(words, name)
+        def add(self, *given): words.add(*given); os._exit(9)
+    return Dying()
+import backsight.store.publishing as publishing
+publishing.word_index = dying
+with open_memory(settings=Settings(url=sys.argv[1], owner="ana", workspace=sys.argv[2])) as memory:
+    memory.reindex()
+"""
+
+
+def test_killed_while_publishing_the_old_index_answers(memory: Memory, url: str, folder: Path) -> None:
+    memory.reindex()
+    before = memory.index_health()
+    (folder / "journal/2026-06-03.md").write_text("something else\n")
+    ran = subprocess.run([sys.executable, "-c", KILLED, url, str(folder)], check=False)
+    assert ran.returncode == 9
+    assert memory.index_health() == before
+    assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+
+
+def test_an_agent_finds_its_own_and_what_is_everybodys(memory: Memory, folder: Path) -> None:
+    for agent in ("btc", "eth"):
+        (folder / f"agents/{agent}/journal").mkdir(parents=True)
+        (folder / f"agents/{agent}/journal/a.md").write_text(f"{agent} saw a squeeze\n")
+    (folder / "journal/all.md").write_text("a squeeze for everybody\n")
+    memory.reindex()
+    assert set(paths(memory, "squeeze", agent="btc")) == {"agents/btc/journal/a.md", "journal/all.md"}
+    assert set(paths(memory, "squeeze", source=["journal"], path_prefix="agents/")) == {
+        "agents/btc/journal/a.md",
+        "agents/eth/journal/a.md",
+    }
+
+
+def test_shared_folders_are_searched_and_one_that_is_not_there_is_listed(
+    url: str, folder: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    (tmp_path / "desk/runbooks").mkdir(parents=True)
+    (tmp_path / "desk/playbook.md").write_text("fade the squeeze\n")
+    (tmp_path / "desk/runbooks/mt5.md").write_text("E77: restart the squeeze detector\n")
+    shared = os.pathsep.join([str(tmp_path / "desk"), str(tmp_path / "nowhere")])
+    with opened(url, folder, clock, shared_folders=shared) as memory:
+        assert [(each.path, each.reason) for each in memory.reindex().skipped] == [("global/nowhere", "cannot be read")]
+        assert paths(memory, "squeeze", source=["global"]) == ["global/desk/playbook.md"]
+        assert paths(memory, "E77", source=["incident"]) == ["global/desk/runbooks/mt5.md"]
+        with pytest.raises(Refused):
+            memory.append_note(text="x", agent="a", path="global/desk/playbook.md")
+
+
+def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    first = memory.reindex()
+    (cited, *_) = memory.search_memory(query="break of the range", source=["decision"]).citations
+    assert "reason: break of the range" in cited.snippet
+    assert cited.path.startswith("decisions/")
+    assert memory.read_memory(path=cited.path, start_line=1, end_line=1).text == "# Decisions of 2026-06-04\n"
+    clock.advance(hours=1)
+    again = memory.reindex()
+    assert (again.changed, again.documents) == (0, first.documents)
+
+
+def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, folder: Path) -> None:
+    words = (f"слово{number}" + "ы" * 50 for number in range(30_000))
+    (folder / "artifacts/report.json").write_text("needle " + " ".join(words))
+    (folder / "artifacts/long.txt").write_text("haystack " * 300_000)
+    assert memory.reindex().skipped == ()
+    (cited,) = memory.search_memory(query="needle").citations
+    assert (cited.path, cited.start_line, cited.end_line, cited.shortened) == ("artifacts/report.json", 1, 1, True)
+    assert paths(memory, "haystack") == ["artifacts/long.txt"]
+
+
+# Answers that are no answers
+
+
+def test_nothing_found_says_why(memory: Memory) -> None:
+    assert memory.search_memory(query="cap").message == "nothing is indexed yet; run reindex"
+    memory.reindex()
+    assert "xylophone" in memory.search_memory(query="xylophone").message
+    assert "no word" in memory.search_memory(query="?!").message
+    assert "no word" in memory.search_memory(query="").message
+
+
+def test_a_query_that_is_too_long_is_refused(memory: Memory) -> None:
+    with pytest.raises(Invalid, match="longer than 10000 characters"):
+        memory.search_memory(query="x" * 100_000)
+
+
+def test_a_workspace_that_is_not_there_is_an_error(url: str, tmp_path: Path, clock: FakeClock) -> None:
+    with opened(url, tmp_path / "nowhere", clock) as memory, pytest.raises(NotFound, match="documents init"):
+        memory.reindex()
+    with opened(url, None, clock) as memory, pytest.raises(Invalid, match="BACKSIGHT_WORKSPACE"):
+        memory.reindex()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"search": "faiss"}, "search: 'faiss' is no slot"),
+        ({"fusion": "magic"}, "fusion: 'magic' is no fusion"),
+        ({"keyword_weight": "heavy"}, "keyword_weight: 'heavy' is no number"),
+        ({"source_caps": "journal"}, "source_caps: 'journal' is no cap"),
+        (
+            {"search": "hybrid_embeddings", "embedder": "nowhere", "embedder_model": "m"},
+            "embedder: 'nowhere' is no addr",
+        ),
+        ({"search": "hybrid_embeddings", "embedder": "http://127.0.0.1:1/v1"}, "embedder_model: name the model"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_an_error_at_start(
+    url: str, folder: Path, clock: FakeClock, wrong: dict[str, str], told: str
+) -> None:
+    with pytest.raises(Invalid, match=told):
+        opened(url, folder, clock, **wrong)
+
+
+def test_an_embedder_that_is_not_installed_is_an_error_at_start(
+    url: str, folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backsight.memory.find_spec", lambda _name: None)
+    with pytest.raises(Unavailable, match="pip install"):
+        opened(url, folder, clock, search="hybrid_embeddings")
+
+
+# Meaning
+
+
+def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
+    url: str, folder: Path, clock: FakeClock
+) -> None:
+    embedder, other = CountingEmbedder(), CountingEmbedder("other")
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        first = memory.reindex()
+        assert first.embedded == len(embedder.asked) == first.chunks
+        (folder / "SOUL.md").write_text("# Soul\n\nPatient.\n")
+        clock.advance(minutes=1)
+        assert memory.reindex().embedded == 1
+        health = memory.index_health()
+        assert (health.embedding_model, health.embedded) == ("counting", health.chunks)
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=other) as memory:
+        assert memory.index_health().embedded == 0
+        assert paths(memory, "E1042") == ["journal/2026-06-03.md"]  # by words, until the vectors are there
+        assert memory.reindex().embedded == first.chunks
+
+
+def test_meaning_and_words_both_find(url: str, folder: Path, clock: FakeClock) -> None:
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
+        memory.reindex()
+        (best, *_) = memory.search_memory(query="restarted the bridge").citations
+        assert best.path == "journal/2026-06-03.md"
+        assert best.factors.keyword is not None
+        assert best.factors.vector is not None
+
+
+def test_without_its_embedder_a_search_goes_by_words_and_says_so(url: str, folder: Path, clock: FakeClock) -> None:
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
+        memory.reindex()
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
+        answer = memory.search_memory(query="E1042")
+        assert answer.citations[0].path == "journal/2026-06-03.md"
+        assert "by words only" in answer.message
+
+
+# Writing
+
+
+def test_a_note_is_added_found_and_attributed(memory: Memory, folder: Path) -> None:
+    note = memory.append_note(text="Stopped out of a false break.", agent="btc-5m", run="run-1")
+    assert note.path == "journal/2026-06-04.md"
+    lines = (folder / note.path).read_text().splitlines()
+    assert lines[note.start_line - 1] == "## 2026-06-04T10:00:00.000000Z"
+    assert lines[note.end_line - 1] == "Stopped out of a false break."
+    assert paths(memory, "false break")[0] == note.path
+    (kept,) = memory.list_edits(run="run-1").edits
+    assert (kept.kind, kept.status, kept.agent, kept.path) == ("note", "written", "btc-5m", note.path)
+    assert memory.verify_audit().intact
+
+
+def test_a_note_written_twice_stands_once(memory: Memory, folder: Path) -> None:
+    first = memory.append_note(text="once", agent="a", note="learning")
+    again = memory.append_note(text="once", agent="a", note="learning")
+    assert (first.replayed, again.replayed) == (False, True)
+    assert (folder / "memory/learnings.md").read_text().count("once") == 1
+
+
+def test_notes_of_many_are_all_kept(url: str, folder: Path, memory: Memory) -> None:
+    def write(name: str) -> None:
+        with opened(url, folder, FakeClock(T0)) as mine:
+            for number in range(5):
+                mine.append_note(text=f"note {number}", agent=name)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("a", "b", "c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (folder / "journal/2026-06-04.md").read_text().count("<!-- agent:") == 15
+    assert len(memory.list_edits().edits) == 15
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x.md",
+        "/etc/x.md",
+        "journal/../../x.md",
+        "journal/CON.md",
+        "SOUL.md",
+        "strategies/x.md",
+        "Journal/x.md",
+        "a\\b.md",
+    ],
+)
+def test_a_note_goes_nowhere_else(memory: Memory, folder: Path, path: str) -> None:
+    before = sorted(folder.parent.rglob("*"))
+    with pytest.raises(Refused):
+        memory.append_note(text="x", agent="a", path=path)
+    assert [each for each in sorted(folder.parent.rglob("*")) if ".db" not in each.name] == [
+        each for each in before if ".db" not in each.name
+    ]
+    assert memory.list_edits().edits == ()
+
+
+def test_a_note_does_not_follow_a_link(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim.md").write_text("mine")
+    (folder / "journal/x.md").symlink_to(tmp_path / "victim.md")
+    (folder / "journal/out").symlink_to(tmp_path)
+    for path in ("journal/x.md", "journal/out/victim.md"):
+        with pytest.raises(Refused, match="link"):
+            memory.append_note(text="x", agent="a", path=path)
+    assert (tmp_path / "victim.md").read_text() == "mine"
+
+
+def test_another_spelling_of_a_file_is_refused(memory: Memory, folder: Path) -> None:
+    (folder / "journal/Day.md").write_text("x")
+    with pytest.raises(Refused, match="spelt otherwise"):
+        memory.append_note(text="x", agent="a", path="journal/day.md")
+
+
+def test_a_key_is_not_written_down(memory: Memory, folder: Path) -> None:
+    with pytest.raises(Refused, match="looks like"):
+        memory.append_note(text="api_key = 1234567890abcdef", agent="a")
+    with pytest.raises(Refused, match="looks like"):
+        memory.propose_edit(path="SOUL.md", text="password: hunter2hunter2", reason="x", agent="a")
+    assert not (folder / "journal/2026-06-04.md").exists()
+
+
+def test_an_edit_is_applied_when_the_owner_approves(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    memory.reindex()
+    new = MANUAL.replace("2 %", "1 %")
+    edit = memory.propose_edit(path="TRADING_MANUAL.md", text=new, reason="too large", agent="a", run="r").edit
+    assert "-Never hold more than 2 %" in edit.diff
+    assert (folder / "TRADING_MANUAL.md").read_text() == MANUAL
+    clock.advance(hours=1)
+    assert memory.approve_edit(edit_id=edit.id).edit.status == "approved"
+    assert (folder / "TRADING_MANUAL.md").read_text() == new
+    assert "1 %" in memory.search_memory(query="R3_POSITION_CAP").citations[0].snippet
+    assert [each.status for each in memory.list_edits(as_of=T0).edits] == ["proposed"]
+    assert [each.status for each in memory.list_edits().edits] == ["approved"]
+    with pytest.raises(Conflict, match="approved already"):
+        memory.reject_edit(edit_id=edit.id)
+    assert memory.verify_audit().intact
+
+
+def test_an_edit_of_a_file_that_has_changed_is_a_conflict(memory: Memory, folder: Path) -> None:
+    edit = memory.propose_edit(path="SOUL.md", text="# New\n", reason="x", agent="a").edit
+    (folder / "SOUL.md").write_text("# Changed by the owner\n")
+    with pytest.raises(Conflict, match="has changed since"):
+        memory.approve_edit(edit_id=edit.id)
+    assert (folder / "SOUL.md").read_text() == "# Changed by the owner\n"
+    assert [each.status for each in memory.list_edits().edits] == ["proposed"]
+
+
+def test_a_rejected_edit_changes_nothing(memory: Memory, folder: Path) -> None:
+    before = (folder / "SOUL.md").read_text()
+    edit = memory.propose_edit(path="SOUL.md", text="# New\n", reason="x", agent="a").edit
+    decided = memory.reject_edit(edit_id=edit.id, reason="no").edit
+    assert (decided.status, decided.decided_reason) == ("rejected", "no")
+    assert (folder / "SOUL.md").read_text() == before
+    with pytest.raises(NotFound):
+        memory.approve_edit(edit_id="nothing")
+
+
+def test_a_new_workspace_is_laid_out_and_nothing_is_overwritten(url: str, tmp_path: Path, clock: FakeClock) -> None:
+    fresh = tmp_path / "fresh"
+    with opened(url, fresh, clock) as memory:
+        made = memory.init_documents().made
+        assert "TRADING_MANUAL.md" in made
+        (fresh / "SOUL.md").write_text("mine")
+        again = memory.init_documents()
+    assert (again.made, set(again.kept)) == ((), set(made))
+    assert (fresh / "SOUL.md").read_text() == "mine"
+
+
+def test_journals_age_by_setting_and_sources_are_capped(url: str, folder: Path, clock: FakeClock) -> None:
+    for number in range(4):
+        (folder / f"journal/n{number}.md").write_text("a squeeze came\n")
+    (folder / "memory/notes.md").write_text("a squeeze is rare\n")
+    with opened(url, folder, clock, source_caps="journal=2") as memory:
+        memory.reindex()
+        found = paths(memory, "squeeze")
+    assert sum(path.startswith("journal/") for path in found) == 2
+    assert "memory/notes.md" in found

@@ -1,0 +1,297 @@
+"""One contract for the search on both databases: words, meaning, versions, and no moment without an index."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backsight.core.documents.citation import Source
+from backsight.core.documents.document import (
+    Document,
+    Index,
+    Piece,
+    Read,
+    Stamp,
+    Vector,
+    content_hash,
+    no_index,
+    pieces_of,
+    revised,
+)
+from backsight.core.documents.query import read_query
+from backsight.core.errors import Invalid
+from backsight.store import documents as stored
+from backsight.store.database import Connection, Database, open_database
+from backsight.store.documents import Scope
+from backsight.store.publishing import Publication, publish, put_vectors
+from backsight.store.search.hybrid import by_words, find
+from backsight.store.search.slot import slot_named
+from backsight.store.search.vectors import Matrices, packed
+from backsight.testing import T0
+
+NOW = Scope()
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    opened = open_database(url)
+    yield opened
+    opened.close()
+
+
+def written(
+    database: Database,
+    texts: dict[str, str | None],
+    *,
+    at: datetime = T0,
+    owner: str = "ana",
+    source: Source = "manual",
+) -> Index:
+    """Publish documents as they are now; None takes one away."""
+    with database.writing(owner) as connection:
+        before = stored.index(connection, owner) or no_index(owner, now=at)
+        stood = stored.documents(connection, owner)
+        ended: list[Document] = []
+        begun: list[Document] = []
+        over: list[Piece] = []
+        new: list[Piece] = []
+        for path, text in texts.items():
+            ended += [stood[path]] if path in stood else []
+            pieces: list[Piece] = []
+            if text is not None:
+                read = Read(
+                    path=path,
+                    source=source,
+                    agent=None,
+                    written_at=at,
+                    stamp=Stamp(size=len(text), changed=0),
+                    text=text,
+                )
+                pieces = pieces_of(read, owner=owner, now=at)
+                begun.append(
+                    Document(
+                        owner_id=owner,
+                        path=path,
+                        source=source,
+                        agent=None,
+                        written_at=at,
+                        content_hash=content_hash(text),
+                        lines=text.count("\n"),
+                        stamp=read.stamp,
+                        valid_from=at,
+                    )
+                )
+            revision = revised(stored.chunks(connection, owner, path), pieces)
+            over += revision.ended
+            new += revision.begun
+        made = Publication(ended=tuple(ended), begun=tuple(begun), ended_chunks=tuple(over), begun_chunks=tuple(new))
+        return publish(connection, before, made, replace(before, synced_at=at))
+
+
+def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = "ana") -> dict[str, float]:
+    """The BM25 of each path that is found, the best first."""
+    with database.reading() as connection:
+        stands = stored.index(connection, owner)
+        assert stands is not None
+        said = by_words(connection, stands, read_query(text), scope)
+        pieces = stored.numbered_chunks(connection, owner, said.found)
+    order = sorted(said.found, key=lambda number: -said.scores[number])
+    return {pieces[number].path: said.scores[number] for number in order}
+
+
+RULES: dict[str, str | None] = {
+    "cap.md": "R3_POSITION_CAP: never hold more than 2 % in BTC/USDT.",
+    "stop.md": "R4_STOP: every trade has a stop; trading without one is over. See #406.",
+    "cafe.md": "Notes from the café: 仓位上限 is two percent.",
+    "risk.md": "Positions are small. The cap is a ceiling on risk.",
+}
+
+
+def test_a_rule_is_found_by_its_name_whole_and_in_part(database: Database) -> None:
+    written(database, RULES)
+    assert next(iter(searched(database, "R3_POSITION_CAP"))) == "cap.md"
+    assert next(iter(searched(database, "BTC/USDT"))) == "cap.md"
+    assert list(searched(database, "usdt")) == ["cap.md"]
+    assert list(searched(database, "#406")) == ["stop.md"]
+
+
+def test_one_unknown_word_does_not_hide_the_rest(database: Database) -> None:
+    written(database, RULES)
+    assert next(iter(searched(database, "stop xylophone quux"))) == "stop.md"
+
+
+def test_endings_accents_beginnings_and_signs_make_no_difference(database: Database) -> None:
+    written(database, RULES)
+    assert "stop.md" in searched(database, "stops traded")
+    assert list(searched(database, "CAFE")) == ["cafe.md"]
+    assert list(searched(database, "ceil*")) == ["risk.md"]
+    assert list(searched(database, "usd")) == ["cap.md"]
+    assert list(searched(database, "上限")) == ["cafe.md"]
+    assert list(searched(database, "限")) == ["cafe.md"]
+
+
+def test_more_of_the_words_is_better_and_a_phrase_better_still(database: Database) -> None:
+    written(
+        database,
+        {
+            "both.md": "the position has a cap",
+            "phrase.md": "the position cap holds",
+            "one.md": "the position is open",
+            "none.md": "gold fell",
+        },
+    )
+    assert list(searched(database, '"position cap"')) == ["phrase.md", "both.md", "one.md"]
+
+
+def test_a_word_in_every_chunk_of_a_small_manual_still_counts(database: Database) -> None:
+    written(
+        database, {"a.md": "cap cap cap", "b.md": "a cap on size and much else that is said here", "c.md": "cap it"}
+    )
+    found = searched(database, "cap")
+    assert next(iter(found)) == "a.md"
+    assert min(found.values()) > 0.05
+
+
+def test_a_common_word_only_ranks_what_others_found(database: Database) -> None:
+    many: dict[str, str | None] = {f"n{number}.md": f"risk note {number}" for number in range(60)}
+    written(database, many | {"rare.md": "liquidation gone", "both.md": "liquidation risk"})
+    assert list(searched(database, "liquidation risk")) == ["both.md", "rare.md"]
+    assert len(searched(database, "risk")) > 20
+
+
+def test_filters_narrow_what_is_found(database: Database) -> None:
+    written(database, RULES)
+    written(database, {"journal/a.md": "the stop held"}, at=T0 + timedelta(days=1), source="journal")
+    assert set(searched(database, "stop")) == {"stop.md", "journal/a.md"}
+    assert set(searched(database, "stop", Scope(sources=("journal",)))) == {"journal/a.md"}
+    assert set(searched(database, "stop", Scope(path_prefix="jour"))) == {"journal/a.md"}
+    assert set(searched(database, "stop", Scope(path_prefix="%"))) == set()
+    assert set(searched(database, "stop", Scope(since=T0 + timedelta(hours=1)))) == {"journal/a.md"}
+    assert set(searched(database, "stop", Scope(until=T0))) == {"stop.md"}
+
+
+def test_a_former_version_is_found_by_those_who_ask_as_of_then(database: Database) -> None:
+    written(database, {"a.md": "the old cap is two", "b.md": "other"})
+    later = T0 + timedelta(days=1)
+    written(database, {"a.md": "the new ceiling is three"}, at=later)
+    assert searched(database, "cap") == {}
+    assert list(searched(database, "cap", Scope(at=T0))) == ["a.md"]
+    assert searched(database, "ceiling", Scope(at=T0)) == {}
+    assert list(searched(database, "ceiling", Scope(at=later))) == ["a.md"]
+    assert searched(database, "cap", Scope(at=T0 - timedelta(seconds=1))) == {}
+
+
+def test_a_document_that_is_gone_is_out_of_every_search(database: Database) -> None:
+    written(database, RULES)
+    written(database, {"stop.md": None}, at=T0 + timedelta(days=1))
+    assert searched(database, "stop 406") == {}
+    assert list(searched(database, "406", Scope(at=T0))) == ["stop.md"]
+
+
+def test_nothing_crosses_from_one_owner_to_another(database: Database) -> None:
+    alone = written(database, RULES, owner="ana")
+    before = searched(database, "cap stop")
+    written(database, {f"x{number}.md": "cap stop cap" for number in range(50)}, owner="bob")
+    assert searched(database, "cap stop") == before
+    with database.reading() as connection:
+        assert stored.index(connection, "ana") == alone
+
+
+def without(connection: Connection, path: str) -> None:
+    before = stored.index(connection, "ana")
+    assert before is not None
+    publish(connection, before, Publication(ended_chunks=tuple(stored.chunks(connection, "ana", path))), before)
+
+
+def test_a_search_during_a_rebuild_sees_the_old_index(url: str, database: Database) -> None:
+    written(database, RULES)
+    other = open_database(url)
+    with database.writing("ana") as connection:
+        without(connection, "stop.md")
+        assert list(searched(other, "406")) == ["stop.md"]
+    assert searched(other, "406") == {}
+    other.close()
+
+
+def failing(database: Database) -> None:
+    with database.writing("ana") as connection:
+        without(connection, "stop.md")
+        raise ZeroDivisionError
+
+
+def test_a_rebuild_that_fails_leaves_the_old_index(database: Database) -> None:
+    written(database, RULES)
+    with pytest.raises(ZeroDivisionError):
+        failing(database)
+    assert list(searched(database, "406")) == ["stop.md"]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.one_of(st.text(max_size=60), st.text(alphabet="\"'*()^:-+{}AND OR NOT NEAR/\\%_\0", max_size=30)))
+def test_any_string_can_be_searched_for(database: Database, text: str) -> None:
+    with database.reading() as connection:
+        known = stored.index(connection, "ana")
+    if known is None:
+        written(database, RULES)
+    assert all(score >= 0 for score in searched(database, text).values())
+
+
+def with_vectors(database: Database, model: str, by_path: dict[str, list[float]]) -> None:
+    with database.writing("ana") as connection:
+        stands = stored.index(connection, "ana")
+        assert stands is not None
+        made = [
+            Vector(owner_id="ana", model=model, text_hash=piece.text_hash, values=packed(by_path[path]))
+            for path in by_path
+            for piece in stored.chunks(connection, "ana", path)
+        ]
+        put_vectors(connection, stands, made)
+
+
+def near(database: Database, matrices: Matrices, asked: list[float], **more: Any) -> dict[str, float]:
+    with database.reading() as connection:
+        stands = stored.index(connection, "ana")
+        assert stands is not None
+        vector = np.array(asked, dtype=np.float32)
+        query = read_query(more.pop("text", ""))
+        scope = Scope(**more)
+        found = find(connection, stands, query, scope, matrices=matrices, model="m", asked=vector)
+        pieces = stored.numbered_chunks(connection, "ana", found.numbers)
+        return {pieces[number].path: round(cosine, 2) for number, cosine in found.vector.items()}
+
+
+def test_meaning_is_compared_exactly_and_kept_up_to_date(database: Database) -> None:
+    matrices = Matrices()
+    written(database, RULES)
+    assert near(database, matrices, [1.0, 0.0]) == {}
+    with_vectors(database, "m", {"cap.md": [1.0, 0.0], "stop.md": [0.0, 1.0]})
+    assert near(database, matrices, [1.0, 0.0]) == {"cap.md": 1.0, "stop.md": 0.0}
+    written(database, {"cap.md": None}, at=T0 + timedelta(days=1))
+    assert near(database, matrices, [0.6, 0.8]) == {"stop.md": 0.8}
+    assert near(database, matrices, [0.6, 0.8], at=T0) == {"cap.md": 0.6, "stop.md": 0.8}
+
+
+def test_two_models_never_mix(database: Database) -> None:
+    written(database, RULES)
+    with_vectors(database, "other", {"cap.md": [1.0, 0.0]})
+    assert near(database, Matrices(), [1.0, 0.0]) == {}
+
+
+def test_what_lacks_a_vector_is_named_until_it_has_one(database: Database) -> None:
+    written(database, RULES)
+    with database.reading() as connection:
+        assert len(stored.hashes_without_vector(connection, "ana", "m", limit=100)) == 4
+    with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
+    with database.reading() as connection:
+        assert len(stored.hashes_without_vector(connection, "ana", "m", limit=100)) == 3
+        assert stored.embedded(connection, "ana", "m") == 1
+
+
+def test_an_unknown_slot_is_named() -> None:
+    with pytest.raises(Invalid, match="known: sqlite_fts, hybrid_embeddings"):
+        slot_named("hybrid")

@@ -1,0 +1,50 @@
+"""Documents on the command line: laid out, indexed, searched, shown to the line."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from backsight.surfaces.main import program
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BACKSIGHT_WORKSPACE", str(tmp_path / "workspace"))
+    monkeypatch.setenv("BACKSIGHT_URL", f"sqlite:///{tmp_path}/store.db")
+    return tmp_path / "workspace"
+
+
+def run(*line: str) -> Result:
+    return CliRunner().invoke(program, ["documents", *line])
+
+
+def test_a_search_prints_path_lines_heading_score_and_the_lines(folder: Path) -> None:
+    assert run("init").exit_code == 0
+    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\n## R3_POSITION_CAP\n\nNever above 2 % in BTC/USDT.\n")
+    assert run("reindex").exit_code == 0
+    shown = run("search", "position cap for BTC/USDT").output.splitlines()
+    assert shown[0].startswith("TRADING_MANUAL.md:1-5  Manual  0.")
+    assert any("Never above 2 % in BTC/USDT." in line for line in shown)
+
+
+def test_nothing_found_says_why(folder: Path) -> None:
+    run("init")
+    assert "nothing is indexed yet" in run("search", "cap").output
+    run("reindex")
+    assert "nothing in 8 documents has any of: xylophone" in run("search", "xylophone").output
+
+
+def test_a_long_line_is_shown_in_part(folder: Path) -> None:
+    run("init")
+    (folder / "memory/notes.md").write_text("needle " + "y" * 50_000 + "\n")
+    run("reindex")
+    assert len(run("search", "needle").output) < 2_000
+
+
+def test_init_overwrites_nothing(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "SOUL.md").write_text("mine")
+    assert run("init").exit_code == 0
+    assert (folder / "SOUL.md").read_text() == "mine"
+    assert (folder / "TRADING_MANUAL.md").exists()
