@@ -85,6 +85,8 @@ class Shown:
     """Stand for the recalls that were made: give them to close_tick with the decision, or to explain_recall."""
     lessons_hash: str | None = None
     """Of the note in force, where lessons are shown."""
+    citations: tuple[str, ...] = ()
+    """Where the rules and incidents that are shown stand, like `TRADING_MANUAL.md:42-58`: give them to close_tick."""
 
     @property
     def system_text(self) -> str:

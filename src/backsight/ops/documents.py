@@ -206,7 +206,7 @@ def search_memory(
         model = "" if held.embedder is None else held.embedder.model
         matrices = None if vector is None else held.matrices
         found = find(connection, stands, asked, scope, matrices=matrices, model=model, asked=vector)
-        citations = _cited(connection, ctx.owner, found, held, now=at or ctx.now, limit=limit)
+        citations = cited(connection, ctx.owner, found, held, now=at or ctx.now, limit=limit)
     return _answer(asked, citations, lacking or ("" if citations else _nothing(asked, stands)), at or ctx.now)
 
 
@@ -365,10 +365,12 @@ def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The edit, as list_edi
         writing = _edit(transaction.connection, ctx, edit_id)
         after = decided(writing, "approved", reason=None, now=ctx.now)
         before = workspace.text(writing.path)
-        if (None if before is None else content_hash(before)) != writing.base_hash:
+        is_applied = before == writing.text  # by one that was ended before it could say so
+        if not is_applied and (None if before is None else content_hash(before)) != writing.base_hash:
             raise Conflict(f"{writing.path} has changed since; have the edit proposed again", field="edit_id")
         transaction.put(stored.WRITINGS, after)
-        workspace.write(writing.path, writing.text)
+        if not is_applied:
+            workspace.write(writing.path, writing.text)
     sync(ctx, workspace)
     return DecidedEdit(edit=after)
 
@@ -429,9 +431,10 @@ def _nothing(asked: Query, stands: Index | None) -> str:
     return f"nothing in {stands.documents} documents has any of: {words}; try other words, or fewer filters"
 
 
-def _cited(
+def cited(
     connection: Connection, owner: str, found: Found, held: Library, *, now: datetime, limit: int
 ) -> tuple[Citation, ...]:
+    """The best of what was found, each with its lines."""
     heads = stored.heads(connection, owner, found.numbers)
     candidates = [
         Candidate(

@@ -29,6 +29,7 @@ from backsight.core.strategies import Deployment, Strategy
 from backsight.ops.context import Context
 from backsight.ops.experience import mood_at
 from backsight.ops.planning import open_plans
+from backsight.ops.protocol import Protocol, protocol_for
 from backsight.ops.recalling import bring_to_mind, handle_of, look
 from backsight.ops.strategies import unsaved_strategy
 from backsight.store import decisions as stored_decisions
@@ -89,6 +90,11 @@ def show(ctx: Context, connection: Connection, asking: Asking) -> Shown:
     system = system_segments(identity, strategy_of(connection, home), lessons=told)
     parts: list[Part] = [_budgeted(segment, told) for segment in system]
     parts += _message(connection, asking, recalled)
+    protocol = None
+    if asking.arm != "off":
+        protocol = protocol_for(ctx, connection, home, tuple(asking.contexts), horizon)
+    if protocol is not None:
+        parts.append(protocol.section)
     budgeted = within(parts, budget=asking.budget)
     text = budgeted.text
     lines = [line for here in recalled.places for line in (*here.nearest, *here.warnings)]
@@ -102,6 +108,7 @@ def show(ctx: Context, connection: Connection, asking: Asking) -> Shown:
         fits=budgeted.fits,
         recalled=tuple(dict.fromkeys(line.id for line in lines if line.text in text)),
         recalls=recalled.handles,
+        citations=() if protocol is None else _places(protocol, budgeted),
         lessons_hash=note.content_hash if note is not None and _has_lessons(budgeted) else None,
     )
 
@@ -145,6 +152,12 @@ def _lessons_shown(text: str, home: Deployment) -> str:
 
 def _has_lessons(budgeted: Budgeted) -> bool:
     return any(segment.name == "lessons" for segment in budgeted.segments)
+
+
+def _places(protocol: Protocol, budgeted: Budgeted) -> tuple[str, ...]:
+    """Where what is shown of rules and incidents stands."""
+    lines = [line for each in budgeted.segments if each.name == protocol.section.name for line in each.text.split("\n")]
+    return tuple(dict.fromkeys(protocol.places[line] for line in lines if line in protocol.places))
 
 
 def _budgeted(segment: Segment, told: Section | None) -> Part:

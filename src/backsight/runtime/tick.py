@@ -56,7 +56,7 @@ def run_tick(
         input_tokens=decided.input_tokens,
         output_tokens=decided.output_tokens,
         cost=decided.cost,
-        citations=list(decided.citations),
+        citations=[*opened.citations, *decided.citations],
         sim_run_id=sim_run_id,
     )
 

@@ -72,6 +72,11 @@ def chunks_of(text: str, *, markdown: bool = True) -> tuple[Chunk, ...]:
     return tuple(_chunk(group) for group in _joined(_fitting(blocks)))
 
 
+def blocks_of(text: str) -> list[Block]:
+    """The headings, paragraphs, tables and fenced blocks of a Markdown text, in its order."""
+    return list(_blocks(lines_of(text)))
+
+
 def _chunk(blocks: list[Block]) -> Chunk:
     lines = [line for block in blocks for line in block.lines]
     first = blocks[0].first

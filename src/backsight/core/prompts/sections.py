@@ -15,6 +15,7 @@ CEILINGS: Mapping[str, int] = {
     "what_usually_happens": 400,
     "plans": 110,
     "lessons": 500,
+    "rules_and_incidents": 200,
 }
 """Tokens of each section at the most, the empty line after it included."""
 BETWEEN = "\n\n"

@@ -1,0 +1,81 @@
+"""Protocol: the rules of a manual, one by one, and which of them speak of what is at hand."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from backsight.core.documents.chunk import Block, blocks_of
+from backsight.core.documents.citation import place_of
+from backsight.core.documents.query import words_of
+
+BULLETS = ("- ", "* ", "+ ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A paragraph or a bullet of a manual, and the headings it is under."""
+
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    heading: tuple[str, ...]
+    words: frozenset[str]
+    """Of the text and its headings."""
+
+    @property
+    def place(self) -> str:
+        return place_of(self.path, self.start_line, self.end_line)
+
+
+@lru_cache(maxsize=64)
+def rules_in(path: str, text: str) -> tuple[Rule, ...]:
+    """The rules of a document, in its order; a bullet is one of its own, headings are not.
+
+    >>> manual = "# Rules\\n\\n## R3_CAP\\nNever above 2 %\\nof equity.\\n\\n- BTC: no Sundays\\n- stop first\\n"
+    >>> for rule in rules_in("M.md", manual):
+    ...     rule.place, rule.heading[-1], rule.text
+    ('M.md:4-5', 'R3_CAP', 'Never above 2 % of equity.')
+    ('M.md:7', 'R3_CAP', 'BTC: no Sundays')
+    ('M.md:8', 'R3_CAP', 'stop first')
+    """
+    return tuple(
+        _rule(path, block, first, lines)
+        for block in blocks_of(text)
+        if not block.opens
+        for first, lines in _items(block)
+    )
+
+
+def applying(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
+    """The rules that speak of any of these names, word for word, those of the most first."""
+    wanted = [frozenset(words_of(name)) for name in dict.fromkeys(names)]
+    told = [(sum(bool(words) and words <= rule.words for words in wanted), rule) for rule in rules]
+    return [rule for count, rule in sorted(told, key=lambda each: -each[0]) if count]
+
+
+def _items(block: Block) -> list[tuple[int, list[str]]]:
+    """The bullets of a block with their first lines, or all of it where it has none."""
+    items: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(block.lines, start=block.first + 1):
+        said = line.strip()
+        if not said:
+            continue
+        if not items or said.startswith(BULLETS):
+            items.append((number, []))
+        items[-1][1].append(said)
+    return items
+
+
+def _rule(path: str, block: Block, first: int, lines: Sequence[str]) -> Rule:
+    text = " ".join(lines)
+    for mark in BULLETS:
+        text = text.removeprefix(mark)
+    return Rule(
+        path=path,
+        start_line=first,
+        end_line=first + len(lines) - 1,
+        text=text,
+        heading=block.heading,
+        words=frozenset(words_of(" ".join([*block.heading, text]))),
+    )
