@@ -1,8 +1,10 @@
 """What tests of the store share: empty schemas, and raw access as somebody with the password has it."""
 
+import atexit
 import itertools
 import json
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -12,15 +14,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, select, text
+from sqlalchemy import Connection, create_engine, event, make_url, select, text
 
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
-from backsight.memory import Memory
+from backsight.memory import Memory, open_memory
 from backsight.ops.library import Library
 from backsight.store.mapping import METADATA
-from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
 """The variable that names the server which the run has started."""
@@ -36,6 +38,58 @@ def fresh_postgres() -> str:
     engine.dispose()
     base = os.environ[POSTGRES]
     return f"{base}{'&' if '?' in base else '?'}options={quote(f'-csearch_path={schema}')}"
+
+
+_lived: dict[str, tuple[str, datetime]] = {}
+
+
+@contextmanager
+def lived_in_copy(database: str, folder: Path) -> Iterator[tuple[str, datetime]]:
+    """The URL of a copy of a store that was lived in, and when that ended; living in it once a process is enough."""
+    if database not in _lived:
+        _lived[database] = _live_once(database)
+    template, ended = _lived[database]
+    if database == "sqlite":
+        copy = folder / "store.db"
+        shutil.copy(template, copy)
+        yield f"sqlite:///{copy}", ended
+        return
+    name = f"t{os.getpid()}_{next(_counter)}"
+    with _postgres() as connection:
+        connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
+    yield _of_database(name), ended
+    with _postgres() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+def _live_once(database: str) -> tuple[str, datetime]:
+    """The file or the database of a store that was lived in."""
+    clock = FakeClock(T0)
+    if database == "sqlite":
+        template = str(Path(tempfile.mkdtemp(prefix="backsight-lived-")) / "store.db")
+        url = f"sqlite:///{template}"
+    else:
+        template = f"lived_{os.getpid()}"
+        with _postgres() as connection:
+            connection.execute(text(f"CREATE DATABASE {template}"))
+        url = _of_database(template)
+    with open_memory(url, owner="ana", actor="test", clock=clock) as memory:
+        lived_in(memory, clock)
+    if database == "sqlite":
+        atexit.register(shutil.rmtree, Path(template).parent, ignore_errors=True)
+    return template, clock.at
+
+
+@contextmanager
+def _postgres() -> Iterator[Connection]:
+    engine = create_engine(os.environ[POSTGRES], isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def _of_database(name: str) -> str:
+    return make_url(os.environ[POSTGRES]).set(database=name).render_as_string(hide_password=False)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Tampering: every field, every row, every link."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from backsight.store.memories import RETRIEVALS
 from backsight.store.schema import NOUNS
 from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
-from support import lived_in, raw
+from support import lived_in_copy, raw
 
 LINKS = 38
 """How many commands `lived_in` carries out."""
@@ -31,11 +32,21 @@ SINGLE = [noun for noun in NOUNS if noun not in (BARS, MARKS, DECISIONS, SEGMENT
 """Nouns whose rows the chain knows column by column; of the others it knows a hash of each row."""
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[str]:
+    """A store that was lived in, on each database."""
+    with lived_in_copy(request.param, tmp_path) as (made, ended):
+        clock.at = ended
+        yield made
+
+
 @pytest.fixture
-def lived(memory: Memory, clock: FakeClock) -> Memory:
-    lived_in(memory, clock)
-    assert memory.verify_audit().intact
+def lived(memory: Memory) -> Memory:
     return memory
+
+
+def test_a_store_that_was_lived_in_is_intact(lived: Memory) -> None:
+    assert lived.verify_audit().intact
 
 
 def other_value(column: Any, value: Any) -> Any:
@@ -209,9 +220,7 @@ def test_changes_that_cannot_be_read_are_found(lived: Memory, url: str) -> None:
 @pytest.mark.parametrize("value", ["'not a time'", "x'00ff'", "NULL", "12.5", "9e999"])
 def test_values_of_the_wrong_kind_are_found(clock: FakeClock, tmp_path: Path, value: str) -> None:
 
-    url = f"sqlite:///{tmp_path}/store.db"
-    with open_memory(url, owner="ana", clock=clock) as memory:
-        lived_in(memory, clock)
+    with lived_in_copy("sqlite", tmp_path) as (url, _), open_memory(url, owner="ana", clock=clock) as memory:
         with raw(url) as connection:
             connection.execute(text(f"UPDATE trade_history SET pnl = {value}, entry_tick_at = {value}"))
             connection.execute(text(f"UPDATE bars SET volume = {value}, known_at = coalesce({value}, 'x')"))
@@ -237,9 +246,7 @@ def test_a_link_of_nonsense_is_found_and_stops_nothing(lived: Memory, url: str, 
 
 
 def test_a_sequence_that_is_no_number_is_found(clock: FakeClock, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/store.db"
-    with open_memory(url, owner="ana", clock=clock) as memory:
-        lived_in(memory, clock)
+    with lived_in_copy("sqlite", tmp_path) as (url, _), open_memory(url, owner="ana", clock=clock) as memory:
         with raw(url) as connection:
             connection.execute(text("UPDATE audit_log SET sequence = 'three' WHERE sequence = 3"))
         kinds = {finding.kind for finding in memory.verify_audit().findings}
