@@ -191,7 +191,7 @@ class RecallExplained:
     asked: RecallAsked
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def explain_recall(
     ctx: Context,
     *,
@@ -242,7 +242,7 @@ class DecisionRecalls:
     recalls: tuple[RecallKept, ...]
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def list_recalls(
     ctx: Context,
     *,

@@ -208,7 +208,7 @@ def open_tick(
     )
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def preview_context(
     ctx: Context,
     *,
