@@ -39,7 +39,7 @@ check: setup  ## Lint, types, direction of imports, examples in docstrings
 	$(BIN)/pytest -q src
 
 test: check  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
-	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow" $(TESTS)
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow" $(TESTS)
 
 slow: $(LOCAL)  ## The long statistical tests and soaks
 	$(BIN)/pytest -q -n auto -m slow $(TESTS)

@@ -12,7 +12,6 @@ from backsight.core.recall.scan import scan
 from backsight.core.recall.score import Query, similarity
 from backsight.testing import T0, an_episode
 
-pytestmark = pytest.mark.xdist_group("promises")
 MANY = 100_000
 NOW = ContextVector(regime="ranging", volatility_regime="low", session="london", atr_d1=50.0, atr_h1=10.0, price=2000.0)
 ASKED = Query(symbol="XAUUSD", direction="long", context=NOW)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import anyio
 import httpx
 import uvicorn
+from anyio.from_thread import start_blocking_portal
 from click.testing import CliRunner
 from mcp import Client
 
@@ -93,17 +93,17 @@ def rest(url: str, clock: FakeClock) -> Iterator[Call]:
 
 @contextmanager
 def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
-    with served(url, clock) as address:
+    with (
+        served(url, clock) as address,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(Client(f"{address}/mcp")) as client,
+    ):
 
         def call(name: str, arguments: dict[str, Any]) -> Any:
-            async def ask() -> Any:
-                async with Client(f"{address}/mcp") as client:
-                    result = await client.call_tool(name, arguments)
-                text = json.loads(result.content[0].text)  # type: ignore[union-attr]
-                assert result.is_error or result.structured_content == text
-                return text
-
-            return anyio.run(ask)
+            result = portal.call(client.call_tool, name, arguments)
+            text = json.loads(result.content[0].text)
+            assert result.is_error or result.structured_content == text
+            return text
 
         yield call
 

@@ -1,6 +1,7 @@
 """The same answer through every surface, errors included, for every operation there is."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -301,20 +302,18 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(f"parity {name}")) for name in ("sqlite", "postgresql")],
-)
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """What each surface said in the whole scenario, each on a store of its own."""
+def played(
+    database: str, tmp_path_factory: pytest.TempPathFactory, surfaces: Iterable[str] = SURFACES
+) -> dict[str, list[Any]]:
+    """What surfaces said in the whole scenario, each on a store of its own."""
     answers = {}
     old = {"trade_records": [LEGACY_TRADE], "patterns": [LEGACY_PATTERN]}
     legacy = a_legacy_database(tmp_path_factory.mktemp("legacy") / "old.db", **old)
-    for surface, calling in SURFACES.items():
+    for surface in surfaces:
         folder: Path = tmp_path_factory.mktemp("parity")
-        url = f"sqlite:///{folder}/store.db" if request.param == "sqlite" else fresh_postgres()
+        url = f"sqlite:///{folder}/store.db" if database == "sqlite" else fresh_postgres()
         os.environ["BACKSIGHT_WORKSPACE"] = str(folder / "workspace")
-        with calling(url, FakeClock(T0)) as call:
+        with SURFACES[surface](url, FakeClock(T0)) as call:
             said = [call(name, dict(arguments)) for name, arguments in SCENARIO]
             first = said[SCENARIO.index(FIRST_TRADE)]
             named = {
@@ -357,11 +356,13 @@ FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
 """What is asked of things that the scenario made, by the arguments that name them."""
 
 
-@pytest.mark.parametrize("surface", [name for name in SURFACES if name != "python"])
-def test_every_surface_says_the_same(told: dict[str, list[Any]], surface: str) -> None:
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_every_surface_says_the_same(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     calls = [*SCENARIO, *((name, more) for name, _, more in FOLLOWING)]
-    for (name, arguments), expected, said in zip(calls, told["python"], told[surface], strict=True):
-        assert without_actor(said) == without_actor(expected), (name, arguments)
+    told = played(database, tmp_path_factory)
+    for surface in SURFACES:
+        for (name, arguments), expected, said in zip(calls, told["python"], told[surface], strict=True):
+            assert without_actor(said) == without_actor(expected), (surface, name, arguments)
 
 
 def without_actor(answer: Any) -> Any:
@@ -375,16 +376,12 @@ def without_actor(answer: Any) -> Any:
     return kept
 
 
-def test_every_operation_succeeds_at_least_once_in_the_scenario(told: dict[str, list[Any]]) -> None:
+def test_every_operation_succeeds_and_every_kind_of_mistake_is_made(tmp_path_factory: pytest.TempPathFactory) -> None:
     calls = [name for name, _ in SCENARIO] + [name for name, _, _ in FOLLOWING]
-    succeeded = {name for name, answer in zip(calls, told["python"], strict=True) if "error" not in answer}
-    assert succeeded == set(OPERATIONS)
-
-
-def test_every_kind_of_mistake_is_in_the_scenario(told: dict[str, list[Any]]) -> None:
-    kinds = {answer["error"] for answer in told["python"] if "error" in answer}
-    assert kinds == {"Invalid", "NotFound", "Conflict", "Refused"}
-    for answer in told["python"]:
-        if "error" in answer:
-            assert "\n" not in answer["message"]
-            assert answer["message"].startswith(f"{answer['field']}: ")
+    told = played("sqlite", tmp_path_factory, ["python"])["python"]
+    assert {name for name, answer in zip(calls, told, strict=True) if "error" not in answer} == set(OPERATIONS)
+    mistakes = [answer for answer in told if "error" in answer]
+    assert {answer["error"] for answer in mistakes} == {"Invalid", "NotFound", "Conflict", "Refused"}
+    for answer in mistakes:
+        assert "\n" not in answer["message"]
+        assert answer["message"].startswith(f"{answer['field']}: ")

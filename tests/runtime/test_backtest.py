@@ -13,10 +13,11 @@ from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.simulated import simulated_bars
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import Authored, example, load_agent
+from backsight.runtime.load import Authored, example, load_agent, memory_for
 from support import dump
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
@@ -44,13 +45,14 @@ def run(
     *,
     terms: PaperTerms = TERMS,
     every: timedelta = timedelta(hours=1),
+    used: MemoryOverrides | None = None,
 ) -> BacktestRun:
     clock.at = START
     record_history(memory, clock, bars)
     clock.at = START
     account = memory.open_account(venue="simulated", name="paper", mode="sim").account
     memory.save_strategy(name=agent.name, thesis=agent.thesis)
-    home = memory.deploy(strategy_name=agent.name, account="paper").deployment
+    home = memory.deploy(strategy_name=agent.name, account="paper", memory=used or memory_for(agent)).deployment
     broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=terms)
     return run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars, every=every)
 
@@ -79,13 +81,14 @@ def test_an_example_run_twice_leaves_the_same_rows(file: str) -> None:
 
 @pytest.mark.parametrize("reports_fills", [True, False])
 def test_a_backtest_leaves_the_same_rows_on_every_database(url: str, reports_fills: bool) -> None:
-    bars, terms = market(days=4), replace(TERMS, reports_fills=reports_fills)
+    bars, terms = market(days=3), replace(TERMS, reports_fills=reports_fills)
+    used = MemoryOverrides(enabled=reports_fills)
     with simulation() as (memory, clock):
-        run(memory, clock, made("mean_reversion.py"), bars, terms=terms)
+        run(memory, clock, made("mean_reversion.py"), bars, terms=terms, used=used)
         expected = dump(memory)
     clock = SimulatedClock(START)
     with open_memory(url, owner="me", actor="simulation", clock=clock) as memory:
-        run(memory, clock, made("mean_reversion.py"), bars, terms=terms)
+        run(memory, clock, made("mean_reversion.py"), bars, terms=terms, used=used)
         assert dump(memory) == expected
 
 

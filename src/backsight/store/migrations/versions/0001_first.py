@@ -10,6 +10,7 @@ down_revision = None
 
 TEXT, TEXTS, INSTANT, WHOLE, FLAG = PlainText, TextTuple(), UtcInstant(), sa.BigInteger(), sa.Boolean()
 DOUBLE: sa.Double[float] = sa.Double()
+BYTES = sa.LargeBinary()
 
 
 def upgrade() -> None:
@@ -137,7 +138,7 @@ def upgrade() -> None:
         sa.Column("owner_id", TEXT, nullable=False),
         sa.Column("model", TEXT, nullable=False),
         sa.Column("text_hash", TEXT, nullable=False),
-        sa.Column("values", TEXT, nullable=False),
+        sa.Column("values", BYTES, nullable=False),
         sa.PrimaryKeyConstraint("owner_id", "model", "text_hash"),
     )
     op.create_table(
