@@ -26,7 +26,6 @@ def test_a_text_is_found_by_its_own_words(text: str) -> None:
 def test_a_name_is_asked_for_whole_and_in_part() -> None:
     assert asked("R3_POSITION_CAP") == ["r3 position cap", "r3", "position", "cap"]
     assert asked("BTC/USDT") == ["btc usdt", "btc", "usdt"]
-    assert read_query("see #406 and BTC/USDT.").names == ("#406", "btc/usdt")
 
 
 def test_a_quoted_phrase_is_asked_for_as_such() -> None:

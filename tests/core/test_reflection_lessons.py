@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -28,8 +27,9 @@ from backsight.core.reflection.lessons import (
     shown,
     trimmed,
 )
-from backsight.core.reflection.patterns import NOTHING_CARRIED, SLOTS, Evidence, Pattern, Slot
+from backsight.core.reflection.patterns import SLOTS, Slot
 from backsight.core.reflection.wording import bullet_text, facts
+from backsight.testing.reflection import a_pattern, an_evidence
 
 NOON = datetime(2026, 6, 4, 12, tzinfo=UTC)
 
@@ -37,49 +37,6 @@ NOON = datetime(2026, 6, 4, 12, tzinfo=UTC)
 def tokens(text: str) -> int:
     """Four characters a token, and every line break one."""
     return len(text) // 4 + text.count("\n")
-
-
-def a_pattern(**changes: Any) -> Pattern:
-    told: dict[str, Any] = {
-        "slot": "regime_fit",
-        "measure": "outcome",
-        "dimension": "regime_tag",
-        "value": "chop_hivol",
-        "label": "chop_hivol",
-        "unit": "R",
-        "n": 67,
-        "days": 41,
-        "mean": -0.7,
-        "interval": (-0.83, -0.57),
-        "win_rate": 0.149,
-        "rest_n": 133,
-        "rest_days": 60,
-        "rest_mean": 0.1,
-        "rest_win_rate": 0.55,
-        "difference": -0.8,
-        "difference_interval": (-0.99, -0.61),
-        "captured": 0.12,
-        "rest_captured": 0.4,
-        "hold_seconds": 2100.0,
-        "rest_hold_seconds": 9000.0,
-        "trade_ids": ("t1", "t2"),
-    }
-    return Pattern(**told | changes)
-
-
-def an_evidence(*patterns: Pattern) -> Evidence:
-    return Evidence(
-        as_of=NOON,
-        closed=200,
-        n=200,
-        days=60,
-        unit="R",
-        groups=patterns,
-        patterns=patterns,
-        lost=(),
-        level=0.002,
-        carried=NOTHING_CARRIED,
-    )
 
 
 def said(*texts: str, slot: Slot = "sizing") -> Note:

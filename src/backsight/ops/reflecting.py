@@ -38,8 +38,8 @@ from backsight.core.strategies import Deployment, Strategy
 from backsight.ops.context import Context, Reflectors
 from backsight.ops.experience import EVERYTHING
 from backsight.ops.proposing import propose
+from backsight.ops.strategies import deployed_strategy
 from backsight.store import notes as stored
-from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -227,13 +227,6 @@ def evidence_at(
     )
     ended = [trade.ended_at for trade in trades]
     return evidence, (min(ended), max(ended)) if ended else None
-
-
-def deployed_strategy(connection: Connection, home: Deployment) -> Strategy | None:
-    """The version that a deployment runs; None where it was never saved."""
-    if home.strategy_version is None:
-        return None
-    return stored_strategies.strategy(connection, home.owner_id, home.strategy_name, home.strategy_version)
 
 
 @cache

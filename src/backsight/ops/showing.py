@@ -25,16 +25,15 @@ from backsight.core.prompts.trades import closed_line, open_line, open_positions
 from backsight.core.recall.kept import RecallAsked
 from backsight.core.reflection.lessons import parse_note, shown
 from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
-from backsight.core.strategies import Deployment, Strategy
+from backsight.core.strategies import Deployment
 from backsight.ops.context import Context
 from backsight.ops.experience import mood_at
 from backsight.ops.planning import open_plans
 from backsight.ops.protocol import Protocol, protocol_for
 from backsight.ops.recalling import bring_to_mind, handle_of, look
-from backsight.ops.strategies import unsaved_strategy
+from backsight.ops.strategies import deployed_strategy, unsaved_strategy
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
-from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 
@@ -86,8 +85,9 @@ def show(ctx: Context, connection: Connection, asking: Asking) -> Shown:
     note = stored_notes.active_note(connection, ctx.owner, home.id, horizon) if asking.arm == "shown" else None
     told = None if note is None else lessons(read_lessons(_lessons_shown(note.lessons_text, home)))
     recalled = _recalled(ctx, connection, asking) if asking.arm == "shown" else _Recalled()
+    strategy = deployed_strategy(connection, home) or unsaved_strategy(home)
     identity = Identity(money=home.mode, tools=tuple(asking.tools))
-    system = system_segments(identity, strategy_of(connection, home), lessons=told)
+    system = system_segments(identity, strategy, lessons=told)
     parts: list[Part] = [_budgeted(segment, told) for segment in system]
     parts += _message(connection, asking, recalled)
     protocol = None
@@ -111,14 +111,6 @@ def show(ctx: Context, connection: Connection, asking: Asking) -> Shown:
         citations=() if protocol is None else _places(protocol, budgeted),
         lessons_hash=note.content_hash if note is not None and _has_lessons(budgeted) else None,
     )
-
-
-def strategy_of(connection: Connection, home: Deployment) -> Strategy:
-    """The version that a deployment runs; one without words where it was never saved."""
-    found = None
-    if home.strategy_version is not None:
-        found = stored_strategies.strategy(connection, home.owner_id, home.strategy_name, home.strategy_version)
-    return found or unsaved_strategy(home)
 
 
 def recent_state(

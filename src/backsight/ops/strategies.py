@@ -288,6 +288,13 @@ def _add_or_find(transaction: Transaction, account: Account) -> OpenedAccount:
     return OpenedAccount(account=held, replayed=True)
 
 
+def deployed_strategy(connection: Connection, home: Deployment) -> Strategy | None:
+    """The version that a deployment runs; None where it was never saved."""
+    if home.strategy_version is None:
+        return None
+    return stored.strategy(connection, home.owner_id, home.strategy_name, home.strategy_version)
+
+
 def unsaved_strategy(home: Deployment) -> Strategy:
     """The strategy of a deployment whose strategy was never saved: its name alone."""
     return _unsaid(home.owner_id, home.strategy_name, at=home.known_at)

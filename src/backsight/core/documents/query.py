@@ -26,8 +26,6 @@ _RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 _IS_CJK = re.compile(f"[{_CJK}]")
 _QUOTED = re.compile(r'"([^"]*)"|\u201c([^\u201d]*)\u201d')
 _PREFIX = re.compile(r"([^\W_]+)\*(?!\S)")
-_TELLING = re.compile(r"[\d_/#:.\-]")
-"""What makes a name a name: `BTC/USDT`, `#406`, `5m`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +42,6 @@ class Query:
 
     text: str
     terms: tuple[Term, ...]
-    names: tuple[str, ...] = ()
-    """What was typed like a name, in lower case: a text that has it to the letter is meant first."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -88,7 +84,7 @@ def read_query(text: str) -> Query:
     """
     terms = list(dict.fromkeys(_terms(text)))
     telling = [term for term in terms if not STOPS.issuperset(term.words)]
-    return Query(text=text, terms=tuple((telling or terms)[:MOST_TERMS]), names=_names(text))
+    return Query(text=text, terms=tuple((telling or terms)[:MOST_TERMS]))
 
 
 def _terms(text: str) -> Iterator[Term]:
@@ -115,10 +111,3 @@ def _asked(piece: str) -> list[str]:
 
 def _phrase(words: list[str]) -> Iterable[Term]:
     return [Term(words=tuple(words))] if 1 < len(words) <= LONGEST_PHRASE else []
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Pieces that have a digit or a joint in them, without the marks of the sentence around."""
-    pieces = (folded(piece).strip(".,;:!?()[]{}'\"`*") for piece in text.split())
-    telling = (piece for piece in pieces if len(piece) > 1 and _TELLING.search(piece) and _WORD.search(piece))
-    return tuple(dict.fromkeys(piece[:LONGEST_WORD] for piece in telling))[:MOST_TERMS]
