@@ -140,6 +140,8 @@ class Memory(Context):
 
     def close(self) -> None:
         """Let go of the store."""
+        if self.library is not None:
+            self.library.background.stop()
         self.database.close()
 
     def __enter__(self) -> Self:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
+from backsight.ops.embedding import Background
 from backsight.settings import Settings
 from backsight.testing import T0, FakeClock
 from support import deployed, ticked
@@ -359,6 +360,85 @@ def test_without_its_embedder_a_search_goes_by_words_and_says_so(url: str, folde
         answer = memory.search_memory(query="E1042")
         assert answer.citations[0].path == "journal/2026-06-03.md"
         assert "by words only" in answer.message
+
+
+class GatedEmbedder(CountingEmbedder):
+    """Waits to be let go."""
+
+    def __init__(self, model: str = "gated") -> None:
+        super().__init__(model)
+        self.asked_at_all, self.go = threading.Event(), threading.Event()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked_at_all.set()
+        assert self.go.wait(60)
+        return super().embed(texts)
+
+
+def background_of(memory: Memory) -> Background:
+    assert memory.library is not None
+    return memory.library.background
+
+
+def test_a_change_of_model_embeds_in_the_background_while_words_are_found(
+    url: str, folder: Path, clock: FakeClock
+) -> None:
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
+        memory.reindex()
+    embedder = GatedEmbedder()
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        told = memory.reindex(background=True)
+        assert embedder.asked_at_all.wait(60)
+        assert (told.embedded, told.waiting) == (0, told.chunks)
+        health = memory.index_health()
+        assert (health.embedding, health.embedded, health.healthy) == (True, 0, False)
+        embedder.go.set()
+        background_of(memory).wait(60)
+        health = memory.index_health()
+        assert (health.embedding, health.embedded, health.healthy) == (False, told.chunks, True)
+        assert health.compared_in == ("database" if url.startswith("postgresql") else "memory")
+        assert memory.search_memory(query="stops").citations[0].factors.vector is not None
+
+
+def test_while_it_embeds_words_are_found(url: str, folder: Path, clock: FakeClock) -> None:
+    embedder = GatedEmbedder()
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        memory.reindex(background=True)
+        assert embedder.asked_at_all.wait(60)
+        with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder("gated")) as other:
+            assert paths(other, "E1042") == ["journal/2026-06-03.md"]
+        embedder.go.set()
+
+
+def test_a_note_gets_its_vector_without_being_asked(url: str, folder: Path, clock: FakeClock) -> None:
+    embedder = CountingEmbedder()
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        memory.reindex()
+        memory.append_note(text="Gold fell on the news.", agent="a")
+        background_of(memory).wait(60)
+        assert "Gold fell on the news." in embedder.asked[-1]
+        assert memory.index_health().healthy
+
+
+def test_trouble_with_the_embedder_is_told_by_health(url: str, folder: Path, clock: FakeClock) -> None:
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
+        assert memory.reindex(background=True).waiting > 0
+        background_of(memory).wait(60)
+        assert "embedding stopped: embedder: the server is away" in memory.index_health().message
+        with pytest.raises(Unavailable, match="the server is away"):
+            memory.reindex()
+
+
+def test_embedding_tells_how_far_it_is(url: str, folder: Path, clock: FakeClock) -> None:
+    told: list[tuple[str, int, int]] = []
+    (folder / "journal/many.md").write_text("\n\n".join(f"# Day {day}\n\n{'word ' * 500}" for day in range(80)))
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
+        memory.progress = lambda *at: told.append(at)
+        embedded = memory.reindex().embedded
+    assert embedded > 64
+    embedding = [(done, total) for part, done, total in told if part == "Embedding"]
+    assert embedding == [(64, embedded), (embedded, embedded)]
+    assert ("Reading files", 11, 11) in told
 
 
 # Writing

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text as sql
 
 from backsight.core.documents.citation import Source
 from backsight.core.documents.document import (
@@ -23,12 +24,14 @@ from backsight.core.documents.document import (
     pieces_of,
     revised,
 )
+from backsight.core.documents.merge import DEPTH
 from backsight.core.documents.query import read_query
-from backsight.core.errors import Invalid
+from backsight.core.errors import Conflict, Invalid
 from backsight.store import documents as stored
 from backsight.store.database import Connection, Database, open_database
 from backsight.store.documents import Scope
 from backsight.store.publishing import Publication, publish, put_vectors
+from backsight.store.search import postgres_vectors
 from backsight.store.search.hybrid import by_words, find
 from backsight.store.search.slot import slot_named
 from backsight.store.search.vectors import Matrices, packed
@@ -265,6 +268,28 @@ def near(database: Database, matrices: Matrices, asked: list[float], **more: Any
         return {pieces[number].path: round(cosine, 2) for number, cosine in found.vector.items()}
 
 
+@pytest.fixture(params=["where it can", "never"])
+def in_the_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether vectors are compared in the database, where its extension is there."""
+    if request.param == "never":
+        monkeypatch.setattr(postgres_vectors, "_make", lambda *_, **__: None)
+    return bool(request.param == "where it can")
+
+
+def compares(database: Database) -> bool:
+    """Whether the database compares vectors itself."""
+    with database.reading() as connection:
+        return postgres_vectors.meanings(connection, "ana", "m") is not None
+
+
+def test_vectors_are_compared_in_the_database_where_it_can(database: Database, in_the_database: bool) -> None:
+    written(database, RULES)
+    assert not compares(database)
+    with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
+    assert compares(database) is (in_the_database and database.name.startswith("postgresql"))
+
+
+@pytest.mark.usefixtures("in_the_database")
 def test_meaning_is_compared_exactly_and_kept_up_to_date(database: Database) -> None:
     matrices = Matrices()
     written(database, RULES)
@@ -276,10 +301,83 @@ def test_meaning_is_compared_exactly_and_kept_up_to_date(database: Database) -> 
     assert near(database, matrices, [0.6, 0.8], at=T0) == {"cap.md": 0.6, "stop.md": 0.8}
 
 
+@pytest.mark.usefixtures("in_the_database")
 def test_two_models_never_mix(database: Database) -> None:
     written(database, RULES)
     with_vectors(database, "other", {"cap.md": [1.0, 0.0]})
     assert near(database, Matrices(), [1.0, 0.0]) == {}
+    with_vectors(database, "m", {"stop.md": [0.0, 1.0, 0.0]})
+    assert near(database, Matrices(), [0.0, 1.0, 0.0]) == {"stop.md": 1.0}
+    with pytest.raises(Conflict, match="'m' gave 2 numbers a text, and 3 before"):
+        with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
+
+
+def scattered(database: Database, count: int) -> tuple[list[float], dict[str, float]]:
+    """Chunks with vectors in all directions; one to ask with, and the cosine of each path with it."""
+    directions = np.random.default_rng(5).standard_normal((count + 1, 16)).astype(np.float32)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    paths = [f"{'even' if place % 2 == 0 else 'odd'}/{place:03d}.md" for place in range(count)]
+    written(database, {path: f"note {path}" for path in paths})
+    with_vectors(database, "m", {path: row.tolist() for path, row in zip(paths, directions, strict=False)})
+    cosines = directions[:-1] @ directions[-1]
+    return directions[-1].tolist(), dict(zip(paths, cosines.tolist(), strict=True))
+
+
+def nearest_of(cosines: dict[str, float], most: int, prefix: str = "") -> set[str]:
+    within = [path for path in cosines if path.startswith(prefix)]
+    return set(sorted(within, key=lambda path: -cosines[path])[:most])
+
+
+@pytest.mark.usefixtures("in_the_database")
+def test_the_nearest_are_found_everywhere_and_within_filters(database: Database) -> None:
+    asked, cosines = scattered(database, 250)
+    assert_nearest(database, asked, cosines)
+
+
+def assert_nearest(database: Database, asked: list[float], cosines: dict[str, float]) -> None:
+    found = near(database, Matrices(), asked)
+    assert set(found) == nearest_of(cosines, DEPTH)
+    assert all(abs(found[path] - cosines[path]) < 0.01 for path in found)
+    assert set(near(database, Matrices(), asked, path_prefix="even/")) == nearest_of(cosines, DEPTH, "even/")
+    assert set(near(database, Matrices(), asked, path_prefix="odd/00")) == nearest_of(cosines, 5, "odd/00")
+
+
+def test_a_graph_finds_the_same(postgres_url: str) -> None:
+    database = open_database(f"{postgres_url}%20-cenable_sort%3Doff")  # so that so few are not simply sorted
+    asked, cosines = scattered(database, 250)
+    graphs = sql(
+        "SELECT coalesce(sum(idx_scan), 0) FROM pg_stat_user_indexes WHERE schemaname = current_schema"
+        " AND indexrelname LIKE '%_near'"
+    )
+    with database.writing("ana") as connection:
+        postgres_vectors.connect(connection, "ana", "m", many=100)
+        before = connection.execute(graphs).scalar_one()
+    assert_nearest(database, asked, cosines)
+    with database.reading() as connection:
+        connection.execute(sql("SELECT pg_stat_force_next_flush()"))
+    with database.reading() as connection:
+        assert connection.execute(graphs).scalar_one() == before + 1  # within filters there is none
+    database.close()
+
+
+@pytest.mark.usefixtures("in_the_database")
+def test_what_is_found_by_words_has_its_cosine_too(database: Database) -> None:
+    asked, cosines = scattered(database, 250)
+    far = min(cosines, key=lambda path: cosines[path])
+    assert far in near(database, Matrices(), asked, text=f'"{far}"')
+
+
+def test_vectors_that_were_there_before_the_extension_are_not_lost(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    with pytest.MonkeyPatch.context() as without_it:
+        without_it.setattr(postgres_vectors, "_make", lambda *_, **__: None)
+        asked, cosines = scattered(database, 30)
+    assert not compares(database)
+    written(database, {"new.md": "new"})
+    with_vectors(database, "m", {"new.md": asked})
+    assert compares(database)
+    assert set(near(database, Matrices(), asked)) == {*cosines, "new.md"}
+    database.close()
 
 
 def test_what_lacks_a_vector_is_named_until_it_has_one(database: Database) -> None:

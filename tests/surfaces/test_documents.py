@@ -1,5 +1,8 @@
 """Documents on the command line: laid out, indexed, searched, shown to the line."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,19 @@ def test_a_long_line_is_shown_in_part(folder: Path) -> None:
     (folder / "memory/notes.md").write_text("needle " + "y" * 50_000 + "\n")
     run("reindex")
     assert len(run("search", "needle").output) < 2_000
+
+
+def test_a_workspace_is_watched_until_told_to_stop(folder: Path) -> None:
+    assert run("init").exit_code == 0
+    program = [Path(sys.executable).parent / "backsight", "watch", "--every", "2"]  # if a change is not noticed
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline() == "8 documents, 8 chunks; read 8, removed 0, to be embedded 0\n"
+        (folder / "journal/2026-06-04.md").write_text("# Thursday\n\nThe bridge fell (E1042).\n")
+        assert watching.stdout.readline() == "9 documents, 9 chunks; read 1, removed 0, to be embedded 0\n"
+        assert "journal/2026-06-04.md:1-3" in run("search", "E1042").output
+        watching.send_signal(signal.SIGINT)
+    assert watching.returncode == 0
 
 
 def test_init_overwrites_nothing(folder: Path) -> None:

@@ -41,6 +41,14 @@ def no_reflectors(model: str) -> Reflector:
     raise Unavailable(f"nobody here can ask {model!r}; open the memory with reflectors")
 
 
+Progress = Callable[[str, int, int], None]
+"""Told how far a part of long work is: what it is, how much is done, and of how much."""
+
+
+def no_progress(_part: str, _done: int, _total: int) -> None:
+    """Nothing: nobody watches."""
+
+
 class Context:
     """The owner's memory, open for one actor."""
 
@@ -53,6 +61,7 @@ class Context:
         actor: str,
         reflectors: Reflectors = no_reflectors,
         library: "Library | None" = None,
+        progress: Progress = no_progress,
         operation: str = "",
         request: Mapping[str, object] | None = None,
     ) -> None:
@@ -62,6 +71,7 @@ class Context:
         self.actor = actor
         self.reflectors = reflectors
         self.library = library
+        self.progress = progress
         self.operation = operation
         self._request = request or {}
 
@@ -115,6 +125,7 @@ class Context:
             actor=self.actor,
             reflectors=self.reflectors,
             library=self.library,
+            progress=self.progress,
             operation=operation.name,
             request=checked,
         )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.citation import Citation, Source
@@ -22,13 +22,15 @@ from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
 from backsight.ops.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.ops.context import Context
-from backsight.ops.indexing import embed_missing, sync
+from backsight.ops.embedding import embed_missing
+from backsight.ops.indexing import sync
 from backsight.ops.library import Library
 from backsight.ops.operation import command, query
 from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.documents import Scope
 from backsight.store.search.hybrid import Found, find
+from backsight.store.search.postgres_vectors import meanings
 from backsight.store.search.slot import Slot
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ class Reindexed:
     removed: int
     embedded: int
     """Texts that were given a vector."""
+    waiting: int
+    """Texts that have none yet; they are found by words."""
     skipped: tuple[SkippedFile, ...]
 
 
@@ -111,6 +115,10 @@ class IndexHealth:
     embedding_model: str | None
     embedded: int
     """Chunks that have a vector of this model."""
+    embedding: bool
+    """Whether this process is giving vectors to the rest."""
+    compared_in: Literal["database", "memory"] | None
+    """Where vectors are compared: by the database's own extension, or in this process."""
     skipped: tuple[SkippedFile, ...]
     healthy: bool
     message: str
@@ -158,7 +166,11 @@ def init_documents(ctx: Context) -> LaidOut:
 
 
 @command()
-def reindex(ctx: Context) -> Reindexed:
+def reindex(
+    ctx: Context,
+    *,
+    background: Annotated[bool, "Answer when words are indexed; vectors come while you go on."] = False,
+) -> Reindexed:
     """Bring the index up to what the workspace holds.
 
     A file that is as it was is not read, and a text that was embedded is not embedded again. A search meanwhile finds
@@ -166,7 +178,13 @@ def reindex(ctx: Context) -> Reindexed:
     """
     held = library(ctx)
     synced = sync(ctx, held.workspace)
-    embedded = 0 if held.embedder is None else embed_missing(ctx, held.embedder)
+    embedded = 0
+    if held.embedder is not None and not background:
+        embedded = embed_missing(ctx, held.embedder)
+    with ctx.reading() as connection:
+        waiting = 0 if held.embedder is None else stored.without_vector(connection, ctx.owner, held.embedder.model)
+    if waiting:
+        start_embedding(ctx)
     return Reindexed(
         generation=synced.stands.generation,
         documents=synced.stands.documents,
@@ -175,6 +193,7 @@ def reindex(ctx: Context) -> Reindexed:
         changed=synced.changed,
         removed=synced.removed,
         embedded=embedded,
+        waiting=waiting,
         skipped=_skipped(synced.stands),
     )
 
@@ -251,12 +270,14 @@ def index_health(ctx: Context) -> IndexHealth:
     with ctx.reading() as connection:
         stands = stored.index(connection, ctx.owner)
         embedded = 0 if model is None else stored.embedded(connection, ctx.owner, model)
+        compared_in = None if model is None else _compared_in(connection, ctx.owner, model)
     if stands is None:
         told = "nothing is indexed yet; run reindex"
     elif stands.skipped:
         told = f"{len(stands.skipped)} files are not in the index"
     elif model is not None and embedded < stands.chunks:
         told = f"{stands.chunks - embedded} of {stands.chunks} chunks have no vector yet; they are found by words"
+        told += f"; embedding stopped: {held.background.trouble}" if held.background.trouble else ""
     else:
         told = ""
     return IndexHealth(
@@ -267,6 +288,8 @@ def index_health(ctx: Context) -> IndexHealth:
         chunks=0 if stands is None else stands.chunks,
         embedding_model=model,
         embedded=embedded,
+        embedding=model is not None and held.background.works,
+        compared_in=compared_in,
         skipped=() if stands is None else _skipped(stands),
         healthy=not told,
         message=told,
@@ -300,7 +323,7 @@ def append_note(
             transaction.put(stored.WRITINGS, writing)
         else:
             after = before
-    sync(ctx, workspace)
+    _follow(ctx)
     first = after[: after.rindex(made)].count("\n") + 1
     last = first + len(lines_of(made.rstrip("\n"))) - 1
     return WrittenNote(id=writing.id, path=home, start_line=first, end_line=last, replayed=replayed)
@@ -371,7 +394,7 @@ def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The edit, as list_edi
         transaction.put(stored.WRITINGS, after)
         if not is_applied:
             workspace.write(writing.path, writing.text)
-    sync(ctx, workspace)
+    _follow(ctx)
     return DecidedEdit(edit=after)
 
 
@@ -395,10 +418,27 @@ def library(ctx: Context) -> Library:
     return ctx.library if ctx.library is not None else Library()
 
 
+def start_embedding(ctx: Context) -> None:
+    """Give vectors to what has none in the background, where search goes by meaning."""
+    held = library(ctx)
+    if held.embedder is not None:
+        held.background.start(ctx, held.embedder)
+
+
+def _follow(ctx: Context) -> None:
+    """Bring the index to what was just written."""
+    sync(ctx, library(ctx).workspace)
+    start_embedding(ctx)
+
+
 def _instant(ctx: Context, as_of: datetime | None, seen_at: datetime | None) -> datetime | None:
     """The instant to read as of; None for now. What is known of a document is what was recorded of it."""
     given = [at for at in (as_of, seen_at) if at is not None]
     return min(given) if given and min(given) < ctx.now else None
+
+
+def _compared_in(connection: Connection, owner: str, model: str) -> Literal["database", "memory"]:
+    return "memory" if meanings(connection, owner, model) is None else "database"
 
 
 def _skipped(stands: Index) -> tuple[SkippedFile, ...]:

@@ -1,4 +1,4 @@
-"""Bringing the index up to date: read what changed, publish it at one moment, then embed what has no vector."""
+"""Bringing the index up to date: read what changed, and publish it at one moment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,7 @@ from backsight.core.documents.document import (
     Piece,
     Read,
     Stamp,
-    Vector,
     content_hash,
-    embedded_text,
     no_index,
     pieces_of,
     revised,
@@ -23,16 +21,14 @@ from backsight.core.documents.document import (
 from backsight.core.documents.trace import path_of, trace_of
 from backsight.core.instants import Horizon
 from backsight.importers.workspace import Workspace
-from backsight.ops.context import Context
-from backsight.ports import Embedder
+from backsight.ops.context import Context, Progress
 from backsight.store import decisions as stored_decisions
 from backsight.store import documents as stored
 from backsight.store.database import Connection
-from backsight.store.publishing import Publication, publish, put_vectors
+from backsight.store.publishing import Publication, publish
 
 TRIES = 3
 """How often another writer may come first."""
-EMBEDDED_AT_A_TIME = 64
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ALWAYS = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -89,7 +85,7 @@ def _index(connection: Connection, ctx: Context) -> Index:
 
 def _seen(connection: Connection, ctx: Context, workspace: Workspace) -> _Seen:
     before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
-    looked = _look(workspace, standing, _traces(connection, ctx.owner))
+    looked = _look(workspace, standing, _traces(connection, ctx.owner), ctx.progress)
     publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
     return _Seen(before=before, looked=looked, publication=publication)
 
@@ -143,14 +139,17 @@ def _trace(connection: Connection, owner: str, deployment: str, day: date, stamp
     return Read(path=path, source="decision", agent=None, written_at=found[0].at, stamp=stamp, text=text)
 
 
-def _look(workspace: Workspace, standing: Mapping[str, Document], traces: Mapping[str, _Trace]) -> _Looked:
+def _look(
+    workspace: Workspace, standing: Mapping[str, Document], traces: Mapping[str, _Trace], progress: Progress
+) -> _Looked:
     listing = workspace.list_files()
     skipped: dict[str, str] = dict(listing.skipped)
     changed: list[Read] = []
     touched: list[Document] = []
     present: set[str] = set()
     read = 0
-    for path, stamp in listing.files.items():
+    for number, (path, stamp) in enumerate(listing.files.items(), start=1):
+        progress("Reading files", number, len(listing.files))
         known = standing.get(path)
         if known is not None and known.stamp == stamp:
             present.add(path)
@@ -209,28 +208,3 @@ def _document(read: Read, *, owner: str, now: datetime) -> Document:
         stamp=Stamp(size=read.stamp.size, changed=read.stamp.changed),
         valid_from=now,
     )
-
-
-def embed_missing(ctx: Context, embedder: Embedder) -> int:
-    """How many texts were given a vector; each batch is kept as it comes, so that nothing is embedded twice."""
-    count = 0
-    while True:
-        with ctx.reading() as connection:
-            missing = stored.hashes_without_vector(connection, ctx.owner, embedder.model, limit=EMBEDDED_AT_A_TIME)
-        if not missing:
-            return count
-        rows = embedder.embed([embedded_text(piece.heading, piece.text) for piece in missing.values()])
-        _keep(ctx, embedder.model, list(missing), rows.tolist())
-        count += len(missing)
-
-
-def _keep(ctx: Context, model: str, hashes: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
-    from backsight.store.search.vectors import packed
-
-    vectors = [
-        Vector(owner_id=ctx.owner, model=model, text_hash=text_hash, values=packed(row))
-        for text_hash, row in zip(hashes, rows, strict=True)
-    ]
-    with ctx.writing() as transaction:
-        stands = stored.index(transaction.connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
-        put_vectors(transaction.connection, stands, vectors)

@@ -9,6 +9,7 @@ from backsight.core.documents.citation import SOURCES, Source
 from backsight.core.documents.merge import Fusion, Rules
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.importers.workspace import Workspace, workspace_at
+from backsight.ops.embedding import Background
 from backsight.ports import Embedder
 from backsight.store.search.slot import Slot
 
@@ -34,6 +35,11 @@ class Library:
     def workspace(self) -> Workspace:
         """The workspace; an error where none is set."""
         return workspace_at(self.folder, shared=self.shared)
+
+    @cached_property
+    def background(self) -> Background:
+        """Who embeds while others go on."""
+        return Background()
 
     @cached_property
     def matrices(self) -> "Matrices":

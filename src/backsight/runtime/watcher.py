@@ -64,6 +64,6 @@ def watch_documents(memory: Memory, told: Told, stop: threading.Event, *, every_
 
 def _reindex(memory: Memory, told: Told) -> None:
     try:
-        told(memory.reindex())
+        told(memory.reindex(background=True))
     except BacksightError as error:
         told(error)

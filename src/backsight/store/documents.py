@@ -4,7 +4,7 @@ The index follows from files and from other rows, so the audit chain does not sp
 agents wrote is told by the chain.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -130,10 +130,21 @@ def heads(connection: Connection, owner: str, numbers: Collection[int]) -> dict[
 
 def hashes_without_vector(connection: Connection, owner: str, model: str, *, limit: int) -> Mapping[str, Piece]:
     """Chunks that stand and whose text has no vector of this model, one a text."""
+    statement = owned(CHUNKS, owner, *_without_vector(owner, model)).order_by(CHUNKS.table.c.number).limit(limit)
+    return {piece.text_hash: piece for piece in fetch(connection, CHUNKS, statement)}
+
+
+def without_vector(connection: Connection, owner: str, model: str) -> int:
+    """How many texts of chunks that stand have no vector of this model."""
+    c = CHUNKS.table.c
+    counted = select(func.count(c.text_hash.distinct())).where(c.owner_id == owner, *_without_vector(owner, model))
+    return int(connection.execute(counted).scalar_one())
+
+
+def _without_vector(owner: str, model: str) -> tuple[ColumnElement[bool], ...]:
     c, v = CHUNKS.table.c, VECTORS.table.c
     having = select(v.text_hash).where(v.owner_id == owner, v.model == model)
-    statement = owned(CHUNKS, owner, c.valid_to.is_(None), c.text_hash.not_in(having)).order_by(c.number).limit(limit)
-    return {piece.text_hash: piece for piece in fetch(connection, CHUNKS, statement)}
+    return c.valid_to.is_(None), c.text_hash.not_in(having)
 
 
 def embedded(connection: Connection, owner: str, model: str) -> int:
@@ -142,6 +153,13 @@ def embedded(connection: Connection, owner: str, model: str) -> int:
     mine = (v.owner_id == c.owner_id) & (v.text_hash == c.text_hash) & (v.model == model)
     joined = select(func.count()).select_from(CHUNKS.table.join(VECTORS.table, mine))
     return int(connection.execute(joined.where(c.owner_id == owner, c.valid_to.is_(None))).scalar_one())
+
+
+def numbers_in(connection: Connection, owner: str, scope: Scope) -> list[int]:
+    """The number of every chunk in a scope, in order."""
+    c = CHUNKS.table.c
+    statement = select(c.number).where(c.owner_id == owner, *scope.conditions(c)).order_by(c.number)
+    return list(connection.execute(statement).scalars())
 
 
 def texts_in(connection: Connection, owner: str, scope: Scope) -> Iterable[tuple[int, str]]:
@@ -161,6 +179,24 @@ def vectors(connection: Connection, owner: str, model: str, hashes: Collection[s
         statement = select(v.text_hash, v["values"]).where(v.owner_id == owner, v.model == model, some)
         found |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
     return found
+
+
+def stored_vectors(connection: Connection, owner: str, model: str) -> Iterator[list[Vector]]:
+    """Every vector of a model, some at a time."""
+    v = VECTORS.table.c
+    last = ""
+    while True:
+        after = owned(VECTORS, owner, v.model == model, v.text_hash > last).order_by(v.text_hash).limit(MANY)
+        some = fetch(connection, VECTORS, after)
+        if not some:
+            return
+        yield some
+        last = some[-1].text_hash
+
+
+def any_vector(connection: Connection, owner: str, model: str) -> Vector | None:
+    """One of the vectors of a model; None where there is none."""
+    return fetch_one(connection, VECTORS, owned(VECTORS, owner, VECTORS.table.c.model == model).limit(1))
 
 
 # Writings

@@ -7,8 +7,10 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, insert, update
 
 from backsight.core.documents.document import Document, Index, Piece, Vector, indexed_words, numbered
+from backsight.core.errors import Conflict
 from backsight.store.database import upsert, upsert_all
-from backsight.store.documents import CHUNKS, DOCUMENTS, INDEXES, VECTORS
+from backsight.store.documents import CHUNKS, DOCUMENTS, INDEXES, VECTORS, any_vector
+from backsight.store.search.postgres_vectors import keep
 from backsight.store.search.slot import word_index
 
 
@@ -74,8 +76,18 @@ def _begin(connection: Connection, publication: Publication, *, last_number: int
 
 
 def put_vectors(connection: Connection, stands: Index, vectors: Sequence[Vector]) -> Index:
-    """Keep vectors, each in place of the one of its text and model."""
-    upsert_all(connection, VECTORS.table, [VECTORS.to_row(each) for each in vectors])
+    """Keep vectors of one model, each in place of the one of its text."""
+    if vectors:
+        owner, model = stands.owner_id, vectors[0].model
+        _check_numbers(model, any_vector(connection, owner, model), vectors[0])
+        upsert_all(connection, VECTORS.table, [VECTORS.to_row(each) for each in vectors])
+        keep(connection, owner, model, vectors)
     after = replace(stands, embeddings=stands.embeddings + 1)
     upsert(connection, INDEXES.table, INDEXES.to_row(after))
     return after
+
+
+def _check_numbers(model: str, former: Vector | None, vector: Vector) -> None:
+    if former is not None and former.numbers != vector.numbers:
+        told = f"{model!r} gave {vector.numbers} numbers a text, and {former.numbers} before"
+        raise Conflict(f"{told}; it is another model, so give it another name", field="embedder")

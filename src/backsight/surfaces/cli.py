@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from backsight.settings import settings_from_environment
 
 if TYPE_CHECKING:
     from backsight.memory import Memory
+    from backsight.ops.context import Progress
     from backsight.ops.operation import Operation
 
 Schema = dict[str, Any]
@@ -107,7 +109,8 @@ def operation_command(operation: "Operation") -> click.Command:
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
     """Run an operation and print what it answers."""
     try:
-        with memory_of(ctx, actor="cli") as memory:
+        with memory_of(ctx, actor="cli") as memory, ExitStack() as bars:
+            memory.progress = _told_late(bars)
             answer = operation.as_json(memory.run(operation, arguments))
     except BacksightError as error:
         if not as_json:
@@ -120,6 +123,20 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         from backsight.surfaces.tables import console, show
 
         show(console(), operation.name, answer)
+
+
+def _told_late(bars: ExitStack) -> "Progress":
+    """Progress on a terminal; what shows it is loaded when there is something to show, which is rare."""
+    shown: list[Progress] = []
+
+    def tell(part: str, done: int, total: int) -> None:
+        if not shown:
+            from backsight.surfaces.progress import progress_bar
+
+            shown.append(bars.enter_context(progress_bar()))
+        shown[0](part, done, total)
+
+    return tell
 
 
 def memory_of(ctx: click.Context, *, actor: str) -> "Memory":

@@ -49,8 +49,11 @@ def program(url: str | None, owner: str | None) -> None:
 @click.pass_context
 def serve(ctx: click.Context, host: str, port: int) -> None:
     """Serve REST and MCP over HTTP."""
+    from backsight.ops.documents import start_embedding
+
     listening = listen(host, port)
     with memory_of(ctx, actor="http") as memory:
+        start_embedding(memory)
         click.echo("\n".join(addresses(listening)))
         run_http(both(memory, host), listening)
 
@@ -64,11 +67,13 @@ def serve(ctx: click.Context, host: str, port: int) -> None:
 def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int) -> None:
     """Serve MCP to one agent, over standard input and output."""
     gc.disable()  # importing makes many lasting objects; looking for garbage among them only takes time
+    from backsight.ops.documents import start_embedding
     from backsight.surfaces import mcp as surface
 
     with memory_of(ctx, actor=f"mcp:{audience}") as memory:
         gc.freeze()
         gc.enable()
+        start_embedding(memory)
         if not http:
             surface.serve_stdio(memory, audience)
             return
@@ -92,7 +97,7 @@ def watch(ctx: click.Context, every: float) -> None:
             click.echo(result.message, err=True)
         elif result.read or result.removed:
             stands = f"{result.documents} documents, {result.chunks} chunks"
-            click.echo(f"{stands}; read {result.read}, removed {result.removed}, embedded {result.embedded}")
+            click.echo(f"{stands}; read {result.read}, removed {result.removed}, to be embedded {result.waiting}")
 
     with memory_of(ctx, actor="watcher") as memory:
         watch_documents(memory, tell, threading.Event(), every_seconds=every)

@@ -6,26 +6,39 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-from backsight.surfaces.tables import console
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Where to tell how far each part of the work is."""
+    """Where to tell how far each part of the work is; it is shown on a terminal, beside what is printed."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console()) as bar:
-        tasks = {}
+    to = Console(stderr=True)
+    bar = Progress(*columns, TimeRemainingColumn(), console=to, disable=not to.is_terminal)
+    tasks: dict[str, TaskID] = {}
 
-        def tell(part: str, done: int, total: int) -> None:
-            if part not in tasks:
-                tasks[part] = bar.add_task(part, total=total)
-            bar.update(tasks[part], completed=done, total=total)
+    def tell(part: str, done: int, total: int) -> None:
+        if not tasks:
+            bar.start()
+        if part not in tasks:
+            tasks[part] = bar.add_task(part, total=total)
+        bar.update(tasks[part], completed=done, total=total)
 
+    try:
         yield tell
+    finally:
+        bar.stop()
 
 
 class Stopwatch:

@@ -170,6 +170,11 @@ class Vector:
     values: bytes
     """Little-endian half-precision floats."""
 
+    @property
+    def numbers(self) -> int:
+        """How many it has."""
+        return len(self.values) // 2
+
 
 def no_index(owner: str, *, now: datetime) -> Index:
     """The index of one who has none yet."""

@@ -1,12 +1,12 @@
 """Vectors: the meaning of every chunk that stands, in one matrix, compared with a query exactly.
 
 The matrix is of one generation of the index and brought to the next by reading only the vectors that are new. Two
-models never share a matrix.
+models never share a matrix. Where the database compares vectors itself, there is none.
 """
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from backsight.core.documents.document import Index
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
+from backsight.store.search.postgres_vectors import meanings, nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +35,12 @@ class Matrix:
     numbers: "NDArray[np.int64]"
     hashes: tuple[str, ...]
     rows: "NDArray[np.float32]"
+
+    def only(self, numbers: Sequence[int]) -> "Matrix":
+        """The part of it that is of these chunks."""
+        places = np.flatnonzero(np.isin(self.numbers, np.array(numbers, dtype=np.int64), assume_unique=True))
+        hashes = tuple(self.hashes[place] for place in places.tolist())
+        return replace(self, numbers=self.numbers[places], hashes=hashes, rows=self.rows[places])
 
 
 class Matrices:
@@ -55,9 +62,14 @@ class Matrices:
         also: Collection[int] = (),
     ) -> dict[int, float]:
         """The cosines of the nearest chunks of a scope that have a vector of this model, and of others by number."""
+        owner = stands.owner_id
+        if (there := meanings(connection, owner, model)) is not None:
+            return nearest(connection, there, owner, asked, scope, most=most, also=also)
         matrix = self._standing(connection, stands, model)
-        if not scope.is_all:
+        if scope.at is not None:
             matrix = _read(connection, stands, model, scope, matrix)
+        elif not scope.is_all:
+            matrix = matrix.only(stored.numbers_in(connection, owner, scope))
         return _cosines(matrix, asked, most, also)
 
     def _standing(self, connection: Connection, stands: Index, model: str) -> Matrix:
@@ -97,7 +109,7 @@ def _read(connection: Connection, stands: Index, model: str, scope: Scope, held:
     wanted = list(stored.texts_in(connection, owner, scope))
     at_hand = {} if held is None else {text_hash: place for place, text_hash in enumerate(held.hashes)}
     missing = {text_hash for _, text_hash in wanted} - at_hand.keys()
-    read = {name: _unpacked(cells) for name, cells in stored.vectors(connection, owner, model, missing).items()}
+    read = {name: unpacked(cells) for name, cells in stored.vectors(connection, owner, model, missing).items()}
     having = [(number, name) for number, name in wanted if name in at_hand or name in read]
     rows = [read[name] if name in read or held is None else held.rows[at_hand[name]] for _, name in having]
     return Matrix(
@@ -109,7 +121,8 @@ def _read(connection: Connection, stands: Index, model: str, scope: Scope, held:
     )
 
 
-def _unpacked(cells: bytes) -> "NDArray[np.float32]":
+def unpacked(cells: bytes) -> "NDArray[np.float32]":
+    """A vector as it is compared: of length 1."""
     row = np.frombuffer(cells, dtype=STORED).astype(np.float32)
     length = float(np.linalg.norm(row))
     return row / length if length else row

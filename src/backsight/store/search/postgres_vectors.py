@@ -1,0 +1,138 @@
+"""Vectors in PostgreSQL, where its extension `vector` is there or can be made: compared in the database.
+
+Each owner and model has a table of its own, made of the stored vectors, so that nobody's vectors stand in another's
+way. All are compared, until there are many: then a graph (HNSW) finds the nearest of everything, nearly always those
+that comparing all would find. Within filters all are still compared: a graph may give up before it meets what fits.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import Connection, column, select, table, text
+from sqlalchemy.exc import DBAPIError
+
+from backsight.core.documents.document import Vector
+from backsight.core.ids import digest
+from backsight.store.documents import CHUNKS, Scope, stored_vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MANY = 20_000
+"""Vectors from which on a graph finds the nearest."""
+WIDEST = 4_000
+"""Numbers of a vector that a graph can hold."""
+LOOKED_AT = 200
+"""Of the graph at least, before the nearest are taken."""
+
+
+class Meanings(NamedTuple):
+    """A table of vectors, and the schema that the extension is in, which may be another store's."""
+
+    name: str
+    home: str
+
+
+def meanings(connection: Connection, owner: str, model: str) -> Meanings | None:
+    """The table of an owner's vectors of a model; None where there is none, as on every other database."""
+    if connection.dialect.name != "postgresql":
+        return None
+    name = _name(owner, model)
+    there = connection.execute(text("SELECT to_regclass(:name)"), {"name": name}).scalar() is not None
+    return Meanings(name, _home(connection)) if there else None
+
+
+def keep(connection: Connection, owner: str, model: str, vectors: Sequence[Vector]) -> None:
+    """Put vectors that were just stored into the table; where there can be none, they are compared elsewhere."""
+    found = meanings(connection, owner, model)
+    if found is not None:
+        _put(connection, found, vectors)
+    elif vectors and connection.dialect.name == "postgresql":
+        _make(connection, owner, model, numbers=vectors[0].numbers)
+
+
+def connect(connection: Connection, owner: str, model: str, *, many: int = MANY) -> None:
+    """Make the graph, once there are so many vectors that it is worth its while."""
+    found = meanings(connection, owner, model)
+    if found is None:
+        return
+    sized = f"SELECT count(*), max({found.home}.vector_dims(embedding)) FROM {found.name}"  # noqa: S608
+    count, numbers = connection.execute(text(sized)).one()
+    if count >= many and numbers <= WIDEST:
+        by = f"embedding {found.home}.halfvec_cosine_ops"
+        made = f"CREATE INDEX IF NOT EXISTS {found.name}_near ON {found.name} USING hnsw ({by})"
+        connection.execute(text(f"{made}; ANALYZE {found.name}; ANALYZE document_chunks"))
+
+
+def nearest(
+    connection: Connection,
+    found: Meanings,
+    owner: str,
+    asked: "NDArray[np.float32]",
+    scope: Scope,
+    *,
+    most: int,
+    also: Collection[int],
+) -> dict[int, float]:
+    """The cosines of the nearest chunks of a scope, and of others of it by number."""
+    home, c = found.home, CHUNKS.table.c
+    spelt = f"m.embedding OPERATOR({home}.<=>) CAST(:asked AS {home}.halfvec({len(asked)}))"
+    values = {"asked": _spelt(asked.tolist())}
+    distance = text(spelt).bindparams(**values)
+    vectors = table(found.name, column("text_hash"), column("embedding")).alias("m")
+    joined = vectors.join(CHUNKS.table, c.text_hash == vectors.c.text_hash)
+    of_scope = select(c.number, distance).select_from(joined).where(c.owner_id == owner, *scope.conditions(c))
+    order = distance if scope.is_all else text(f"({spelt}) + 0").bindparams(**values)  # the graph knows no sum
+    connection.execute(text(f"SET LOCAL hnsw.ef_search = {LOOKED_AT}; SET LOCAL hnsw.iterative_scan = strict_order"))
+    rows = [
+        *connection.execute(of_scope.order_by(order).limit(most)),
+        *(connection.execute(of_scope.where(c.number.in_(sorted(also)))) if also else ()),
+    ]
+    return {number: max(-1.0, min(1.0, 1.0 - far)) for number, far in rows}
+
+
+_HOME = text(
+    "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+    "WHERE extname = 'vector'"
+)
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('backsight:document_meanings', 0))")
+
+
+def _name(owner: str, model: str) -> str:
+    return f"document_meanings_{digest([owner, model])[:16]}"
+
+
+def _home(connection: Connection) -> str:
+    return str(connection.execute(_HOME).scalar_one())
+
+
+def _make(connection: Connection, owner: str, model: str, *, numbers: int) -> None:
+    connection.execute(_LOCK)
+    try:
+        with connection.begin_nested():
+            connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"))
+    except DBAPIError:  # the extension is not there, or its making is not for us
+        return
+    made = Meanings(_name(owner, model), _home(connection))
+    columns = f'text_hash text COLLATE "C" PRIMARY KEY, embedding {made.home}.halfvec({numbers}) NOT NULL'
+    connection.execute(text(f"CREATE TABLE {made.name} ({columns})"))
+    for some in stored_vectors(connection, owner, model):
+        _put(connection, made, some)
+
+
+def _put(connection: Connection, found: Meanings, vectors: Sequence[Vector]) -> None:
+    from backsight.store.search.vectors import unpacked
+
+    put = text(
+        f"INSERT INTO {found.name} (text_hash, embedding) "  # noqa: S608 - the name is a hash
+        f"VALUES (:text_hash, CAST(:embedding AS {found.home}.halfvec)) "
+        "ON CONFLICT (text_hash) DO UPDATE SET embedding = excluded.embedding"
+    )
+    rows = [{"text_hash": each.text_hash, "embedding": _spelt(unpacked(each.values).tolist())} for each in vectors]
+    if rows:
+        connection.execute(put, rows)
+
+
+def _spelt(vector: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, vector))}]"
