@@ -463,6 +463,65 @@ def test_a_note_written_twice_stands_once(memory: Memory, folder: Path) -> None:
     assert (folder / "memory/learnings.md").read_text().count("once") == 1
 
 
+def test_a_key_makes_a_note_stand_once(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    first = memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
+    clock.advance(days=1)
+    again = memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
+    assert (again.id, again.path, again.start_line, again.replayed) == (first.id, first.path, first.start_line, True)
+    with pytest.raises(Conflict, match="another note"):
+        memory.append_note(text="Took profit.", agent="a", idempotency_key="k")
+    assert (folder / first.path).read_text().count("Stopped out.") == 1
+
+
+CUT_OFF = """
+import os, sys
+from datetime import UTC, datetime
+from backsight.importers.workspace import Workspace
+from backsight.memory import open_memory
+from backsight.settings import Settings
+from backsight.testing import FakeClock
+write = Workspace.write
+def dying(self, path, text):
+    if sys.argv[3] == "after":
+        write(self, path, text)
+    os._exit(9)
+Workspace.write = dying
+settings = Settings(url=sys.argv[1], owner="ana", workspace=sys.argv[2])
+with open_memory(settings=settings, clock=FakeClock(datetime(2026, 6, 4, 10, tzinfo=UTC))) as memory:
+    memory.append_note(text="Stopped out.", agent="a")
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_note_that_was_cut_off_stands_once(memory: Memory, url: str, folder: Path, when: str) -> None:
+    memory.reindex()
+    ran = subprocess.run([sys.executable, "-c", CUT_OFF, url, str(folder), when], check=False)
+    assert ran.returncode == 9
+    assert [each.status for each in memory.list_edits().edits] == ["pending"]
+    memory.reindex()
+    assert [each.status for each in memory.list_edits().edits] == ["written"]
+    assert (folder / "journal/2026-06-04.md").read_text().count("Stopped out.") == 1
+    assert paths(memory, "stopped out")[0] == "journal/2026-06-04.md"
+
+
+def test_a_note_that_cannot_be_written_says_so_and_may_be_told_again(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", _no_space)
+        with pytest.raises(Unavailable, match="No space left"):
+            memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
+    assert [each.status for each in memory.list_edits().edits] == ["failed"]
+    memory.reindex()
+    assert not (folder / "journal/2026-06-04.md").exists()
+    assert not memory.append_note(text="Stopped out.", agent="a", idempotency_key="k").replayed
+    assert [each.status for each in memory.list_edits().edits] == ["written"]
+
+
+def _no_space(_file: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_notes_of_many_are_all_kept(url: str, folder: Path, memory: Memory) -> None:
     def write(name: str) -> None:
         with opened(url, folder, FakeClock(T0)) as mine:

@@ -121,6 +121,8 @@ def test_a_rule_is_found_by_its_name_whole_and_in_part(database: Database) -> No
     assert next(iter(searched(database, "BTC/USDT"))) == "cap.md"
     assert list(searched(database, "usdt")) == ["cap.md"]
     assert list(searched(database, "#406")) == ["stop.md"]
+    written(database, {"price.md": "Sold 406 at 406, then 406."}, at=T0 + timedelta(days=1))
+    assert list(searched(database, "what is #406")) == ["stop.md", "price.md"]
 
 
 def test_one_unknown_word_does_not_hide_the_rest(database: Database) -> None:

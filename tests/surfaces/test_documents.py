@@ -47,7 +47,7 @@ def test_a_long_line_is_shown_in_part(folder: Path) -> None:
 
 def test_a_workspace_is_watched_until_told_to_stop(folder: Path) -> None:
     assert run("init").exit_code == 0
-    program = [Path(sys.executable).parent / "backsight", "watch", "--every", "2"]  # if a change is not noticed
+    program = [str(Path(sys.executable).parent / "backsight"), "watch", "--every", "2"]  # if a change is not noticed
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
         assert watching.stdout.readline() == "8 documents, 8 chunks; read 8, removed 0, to be embedded 0\n"

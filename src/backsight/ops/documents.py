@@ -18,8 +18,10 @@ from backsight.core.documents.write_policy import (
     refuse_secrets,
 )
 from backsight.core.documents.writing import Writing, WritingKind, WritingStatus, decided, diff_of
-from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
+from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
+from backsight.core.instants import format_instant
+from backsight.importers.workspace import Workspace
 from backsight.ops.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.ops.context import Context
 from backsight.ops.embedding import embed_missing
@@ -177,6 +179,7 @@ def reindex(
     what there was before.
     """
     held = library(ctx)
+    _write_pending(ctx, held.workspace)
     synced = sync(ctx, held.workspace)
     embedded = 0
     if held.embedder is not None and not background:
@@ -305,6 +308,7 @@ def append_note(
     run: Annotated[Key | None, "In which run."] = None,
     note: Annotated[Note, "What it is: it goes to today's journal, the learnings, or the notes."] = "journal",
     path: Annotated[Key | None, "Another file of the journal or the notes."] = None,
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same note."] = None,
 ) -> WrittenNote:
     """Add a note to the journal, the learnings or the notes, with who wrote it and when."""
     refuse_secrets(text)
@@ -313,20 +317,47 @@ def append_note(
     home = appendable(path) if path is not None else home_of(note, now=ctx.now)
     workspace = library(ctx).workspace
     made = entry(text, at=ctx.now, agent=agent, run=run)
+    told = _writing(ctx, kind="note", path=home, text=made, agent=agent, run=run, status="pending")
+    if idempotency_key is not None:
+        told = replace(told, id=derive_id("note", ctx.owner, idempotency_key))
     with ctx.writing() as transaction:
-        writing = _writing(ctx, kind="note", path=home, text=made, agent=agent, run=run, status="written")
-        before = workspace.text(home) or ""
-        replayed = stored.writing(transaction.connection, ctx.owner, writing.id) is not None and made in before
-        if not replayed:
-            after = _appended(before, made)
-            workspace.write(home, after)
-            transaction.put(stored.WRITINGS, writing)
-        else:
-            after = before
+        former = stored.writing(transaction.connection, ctx.owner, told.id)
+        writing = told if former is None else _same_note(former, told, ctx.now)
+        stands = writing.text in (workspace.text(writing.path) or "") and former is not None
+        if not stands:
+            transaction.put(stored.WRITINGS, replace(writing, status="pending"))
+    failed = _write_pending(ctx, workspace)
+    if writing.id in failed:
+        raise failed[writing.id]
     _follow(ctx)
-    first = after[: after.rindex(made)].count("\n") + 1
-    last = first + len(lines_of(made.rstrip("\n"))) - 1
-    return WrittenNote(id=writing.id, path=home, start_line=first, end_line=last, replayed=replayed)
+    before, _, _ = (workspace.text(writing.path) or "").rpartition(writing.text)
+    first = before.count("\n") + 1
+    last = first + len(lines_of(writing.text.rstrip("\n"))) - 1
+    return WrittenNote(id=writing.id, path=writing.path, start_line=first, end_line=last, replayed=stands)
+
+
+def _same_note(former: Writing, told: Writing, now: datetime) -> Writing:
+    """The note that a key already stands for; one that says something else is a conflict."""
+    again = told.text.replace(format_instant(now), format_instant(former.known_at))
+    if (former.kind, former.agent, former.run_id, former.text) != ("note", told.agent, told.run_id, again):
+        raise Conflict("already used for another note; use a new key for a new one", field="idempotency_key")
+    return former
+
+
+def _write_pending(ctx: Context, workspace: Workspace) -> dict[str, BacksightError]:
+    """Write every note that was told and is not in its file, also those of whoever was cut off; those that failed."""
+    failed: dict[str, BacksightError] = {}
+    with ctx.writing() as transaction:
+        for writing in stored.pending_writings(transaction.connection, ctx.owner):
+            try:
+                before = workspace.text(writing.path) or ""
+                if writing.text not in before:
+                    workspace.write(writing.path, _appended(before, writing.text))
+            except BacksightError as error:
+                failed[writing.id] = error
+            status: WritingStatus = "failed" if writing.id in failed else "written"
+            transaction.put(stored.WRITINGS, replace(writing, status=status))
+    return failed
 
 
 @command(audience=("trader",))

@@ -207,6 +207,12 @@ def writing(connection: Connection, owner: str, writing_id: str) -> Writing | No
     return fetch_one(connection, WRITINGS, owned(WRITINGS, owner, WRITINGS.table.c.id == writing_id))
 
 
+def pending_writings(connection: Connection, owner: str) -> list[Writing]:
+    """Notes that are not known to stand in their files, oldest first."""
+    c = WRITINGS.table.c
+    return fetch(connection, WRITINGS, owned(WRITINGS, owner, c.status == "pending").order_by(c.known_at, c.id))
+
+
 def writings(connection: Connection, owner: str, horizon: Horizon, *, run_id: str | None = None) -> list[Writing]:
     """What was written or proposed, newest first."""
     c = WRITINGS.table.c

@@ -1,8 +1,9 @@
 """Words: what a text is indexed by, and what any string asks for.
 
 Both sides are cut alike: lower case, without accents, at everything that is neither letter nor digit. So
-`R3_POSITION_CAP` is three words in a row, found whole as a phrase and in part as words. Chinese, Japanese and Korean
-have no spaces to cut at: a run of them is read as its overlapping pairs.
+`R3_POSITION_CAP` is three words in a row, found whole as a phrase and in part as words. A number sign belongs to what
+follows: `#406` is the word 406 and, beside it, a word that only `#406` has. Chinese, Japanese and Korean have no spaces
+to cut at: a run of them is read as its overlapping pairs.
 """
 
 import re
@@ -20,7 +21,9 @@ LONGEST_WORD = 64
 SHORTEST_PREFIX = 2
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"#?[^\W_]+")
+_SIGN = "\u2d4c"
+"""A letter, the Tifinagh azh, that stands for a number sign: databases drop the sign itself."""
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 _IS_CJK = re.compile(f"[{_CJK}]")
@@ -45,8 +48,8 @@ class Query:
 
     @property
     def words(self) -> frozenset[str]:
-        """All words of all terms."""
-        return frozenset(word for term in self.terms for word in term.words)
+        """All words of all terms, as they are written."""
+        return frozenset(word.replace(_SIGN, "#") for term in self.terms for word in term.words)
 
 
 def folded(text: str) -> str:
@@ -64,14 +67,17 @@ def words_of(text: str) -> Iterator[str]:
     """The words of a text in their order, as it is indexed.
 
     >>> list(words_of("R3_POSITION_CAP: BTC/USDT, #406")), list(words_of("仓位上限"))
-    (['r3', 'position', 'cap', 'btc', 'usdt', '406'], ['仓位', '位上', '上限', '限'])
+    (['r3', 'position', 'cap', 'btc', 'usdt', '406', 'ⵌ406'], ['仓位', '位上', '上限', '限'])
     """
-    for word in _WORD.findall(folded(text)):
+    for found in _WORD.findall(folded(text)):
+        word = found.removeprefix("#")
         for run in _RUN.findall(word) if _IS_CJK.search(word) else (word,):
             if _IS_CJK.match(run):
                 yield from (run[place : place + 2] for place in range(len(run)))
             else:
                 yield run[:LONGEST_WORD]
+        if word != found:
+            yield _SIGN + word[:LONGEST_WORD]
 
 
 def read_query(text: str) -> Query:

@@ -8,8 +8,8 @@ from typing import Literal
 from backsight.core.errors import Conflict
 
 WritingKind = Literal["note", "edit"]
-WritingStatus = Literal["written", "proposed", "approved", "rejected"]
-"""A note is written at once; an edit is proposed, and the owner approves or rejects it."""
+WritingStatus = Literal["pending", "written", "failed", "proposed", "approved", "rejected"]
+"""A note is pending until it stands in its file, or could not; an edit is proposed, and the owner decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
