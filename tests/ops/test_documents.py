@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from backsight.core.decision import Segment, Verdict
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
+from backsight.core.market import Bar
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.ops.embedding import Background
 from backsight.settings import Settings
-from backsight.testing import T0, FakeClock
+from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import deployed, ticked
 
 MANUAL = """# Trading manual
@@ -254,11 +257,113 @@ def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: Fake
     first = memory.reindex()
     (cited, *_) = memory.search_memory(query="break of the range", source=["decision"]).citations
     assert "reason: break of the range" in cited.snippet
-    assert cited.path.startswith("decisions/")
+    assert cited.path == "decisions/VolBreakout@main/2026-06-04.md"
     assert memory.read_memory(path=cited.path, start_line=1, end_line=1).text == "# Decisions of 2026-06-04\n"
     clock.advance(hours=1)
     again = memory.reindex()
     assert (again.changed, again.documents) == (0, first.documents)
+
+
+def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: FakeClock) -> None:
+    call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "Macro", "horizon_hours": 2.0}
+    memory.record_decision(**call, reasoning="the squeeze is near", price=100.0)
+    memory.reindex()
+    path = "decisions/manual:Macro/2026-06-04.md"
+    assert paths(memory, "squeeze", source=["decision"]) == [path]
+    assert "outcome" not in memory.read_memory(path=path).text
+    clock.advance(hours=3)
+    hour = Bar(
+        symbol="BTC",
+        interval_seconds=3_600,
+        opened_at=T0 + timedelta(hours=1),
+        open=110.0,
+        high=110.0,
+        low=110.0,
+        close=110.0,
+    )
+    memory.record_bars(bars=[hour])
+    memory.reindex()
+    assert "- outcome: +" in memory.read_memory(path=path).text
+
+
+def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    home, at = "VolBreakout@main", clock.now()
+    before = a_snapshot(a_position(2.0, stop_price=95.0), at=at)
+    opened = memory.open_tick(
+        deployment=home, at=at, before=before, market=[Segment(name="news", text="# Halving\n```\nminers capitulate")]
+    )
+    memory.close_tick(
+        deployment=home,
+        at=at,
+        before=before,
+        verdict=Verdict(kind="noop", detail="waiting for the close"),
+        shown=[*opened.system, *opened.segments],
+        model="m-1",
+        input_tokens=900,
+        output_tokens=40,
+        citations=["TRADING_MANUAL.md:3-5"],
+    )
+    memory.reindex()
+    (cited,) = memory.search_memory(query="miners capitulate", source=["run"]).citations
+    assert cited.path == "runs/VolBreakout@main/2026-06-04.md"
+    told = memory.read_memory(path=cited.path).text
+    assert told.startswith("# Runs of 2026-06-04\n\n## 2026-06-04T10:00:00.000000Z noop\n\n- run: ")
+    for line in (
+        "- model: m-1",
+        "- tokens: 900 in, 40 out",
+        "- citations: TRADING_MANUAL.md:3-5",
+        "### news",
+        "> # Halving",
+        "> ```",
+        "### account",
+        "- detail: waiting for the close",
+    ):
+        assert f"\n{line}\n" in told
+    assert "BTC long 2" in told
+    assert "strategy" in told.split("- shown: ")[1].split("\n")[0]
+
+
+def test_what_an_agent_did_is_not_found_for_another(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    memory.reindex()
+    assert paths(memory, "break of the range", agent="VolBreakout@main")
+    assert paths(memory, "break of the range", agent="Other@main") == []
+
+
+def test_periods_that_are_over_are_documents_in_review(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    memory.reindex()
+    assert paths(memory, "review", path_prefix="reviews/") == []
+    clock.advance(days=1)
+    memory.reindex()
+    assert paths(memory, "review", path_prefix="reviews/") == ["reviews/VolBreakout@main/daily/2026-06-04.md"]
+    clock.advance(days=30)
+    assert memory.reindex().changed == 2
+    found = memory.search_memory(query="monthly review", path_prefix="reviews/").citations
+    assert {each.path.split("/", 2)[2] for each in found} == {
+        "daily/2026-06-04.md",
+        "weekly/2026-W23.md",
+        "monthly/2026-06.md",
+    }
+    (best, *_) = found
+    end = datetime(2026, 7, 1, tzinfo=UTC)
+    same = memory.review_period(deployment="VolBreakout@main", period="monthly", ending=end)
+    assert memory.read_memory(path=best.path).text == same.markdown
+    assert memory.reindex().changed == 0
+
+
+def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    memory.append_note(text="Slow day.", agent="a")
+    assert paths(memory, "slow day")[0] == "journal/2026-06-04.md"
+    assert paths(memory, "break of the range", source=["decision", "run"]) == []
+    memory.reindex()
+    memory.append_note(text="Slower day.", agent="a")
+    assert paths(memory, "break of the range", source=["decision", "run"])
 
 
 def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, folder: Path) -> None:

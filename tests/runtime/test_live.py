@@ -14,7 +14,7 @@ from backsight.core.orders import Order
 from backsight.core.simulated import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
-from backsight.ops.ticks import order_of, snapshots_of
+from backsight.ops.snapshots import order_of, snapshots_of
 from backsight.runtime.live import run_live
 from backsight.runtime.replay import recorded_session, replay
 from backsight.testing import T0, FakeClock

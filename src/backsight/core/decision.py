@@ -106,6 +106,11 @@ class Shown:
 
 MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "plans", "lessons")
 """The sections that memory adds: 2,000 tokens together."""
+SYSTEM = ("header", "leash", "strategy", "lessons", "footer")
+OURS = frozenset(
+    {*SYSTEM, *MEMORY, "time", "portfolio", "last_decision", "rules_and_incidents", "decisions_under_review"}
+)
+"""Names of segments that a caller's own may not take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -458,7 +458,7 @@ def start_embedding(ctx: Context) -> None:
 
 def _follow(ctx: Context) -> None:
     """Bring the index to what was just written."""
-    sync(ctx, library(ctx).workspace)
+    sync(ctx, library(ctx).workspace, files_only=True)
     start_embedding(ctx)
 
 

@@ -1,10 +1,8 @@
 """Bringing the index up to date: read what changed, and publish it at one moment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
-from typing import NamedTuple
+from datetime import datetime
 
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.document import (
@@ -18,19 +16,15 @@ from backsight.core.documents.document import (
     pieces_of,
     revised,
 )
-from backsight.core.documents.trace import path_of, trace_of
-from backsight.core.instants import Horizon
 from backsight.importers.workspace import Workspace
 from backsight.ops.context import Context, Progress
-from backsight.store import decisions as stored_decisions
+from backsight.ops.traces import Trace, is_trace, traces
 from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.publishing import Publication, publish
 
 TRIES = 3
 """How often another writer may come first."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ALWAYS = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +49,21 @@ class _Looked:
     read: int
 
 
-def sync(ctx: Context, workspace: Workspace) -> Synced:
-    """Bring the index to what the workspace holds; a search meanwhile finds what there was before.
+def sync(ctx: Context, workspace: Workspace, *, files_only: bool = False) -> Synced:
+    """Bring the index to what the workspace and the store hold; a search meanwhile finds what there was before.
 
-    Files are read while nobody waits. Where other writers keep coming first, they wait in the end.
+    Files are read while nobody waits. Where other writers keep coming first, they wait in the end. With `files_only`,
+    what the store tells stays as it was indexed last.
     """
     for _ in range(TRIES):
         with ctx.reading() as connection:
-            seen = _seen(connection, ctx, workspace)
+            seen = _seen(connection, ctx, workspace, files_only=files_only)
         with ctx.writing() as transaction:
             if _index(transaction.connection, ctx).generation == seen.before.generation:
                 return _published(transaction.connection, ctx, seen)
     with ctx.writing() as transaction:
-        return _published(transaction.connection, ctx, _seen(transaction.connection, ctx, workspace))
+        seen = _seen(transaction.connection, ctx, workspace, files_only=files_only)
+        return _published(transaction.connection, ctx, seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +79,12 @@ def _index(connection: Connection, ctx: Context) -> Index:
     return stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
 
 
-def _seen(connection: Connection, ctx: Context, workspace: Workspace) -> _Seen:
+def _seen(connection: Connection, ctx: Context, workspace: Workspace, *, files_only: bool) -> _Seen:
     before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
-    looked = _look(workspace, standing, _traces(connection, ctx.owner), ctx.progress)
+    if files_only:
+        standing = {path: each for path, each in standing.items() if not is_trace(each.source, path)}
+    told = {} if files_only else traces(connection, ctx.owner, now=ctx.now)
+    looked = _look(workspace, standing, told, ctx.progress)
     publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
     return _Seen(before=before, looked=looked, publication=publication)
 
@@ -97,50 +96,8 @@ def _published(connection: Connection, ctx: Context, seen: _Seen) -> Synced:
     return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
 
 
-class _Trace(NamedTuple):
-    """A document that is made of rows: its stamp, and what makes it."""
-
-    stamp: Stamp
-    read: Callable[[], Read]
-
-
-def _traces(connection: Connection, owner: str) -> dict[str, _Trace]:
-    """The decisions of the store as documents, one a deployment and day."""
-    days: dict[tuple[str, date], list[datetime]] = {}
-    for deployment, at, recorded_at in stored_decisions.marks(connection, owner):
-        days.setdefault((deployment, at.date()), []).append(recorded_at)
-    return {
-        path_of(deployment, day.isoformat()): _Trace(
-            _stamp(recorded), partial(_trace, connection, owner, deployment, day, _stamp(recorded))
-        )
-        for (deployment, day), recorded in days.items()
-    }
-
-
-def _stamp(recorded: Sequence[datetime]) -> Stamp:
-    return Stamp(size=len(recorded), changed=(max(recorded) - EPOCH) // timedelta(microseconds=1))
-
-
-def _trace(connection: Connection, owner: str, deployment: str, day: date, stamp: Stamp) -> Read:
-    begins = datetime.combine(day, time(), tzinfo=UTC)
-    found = stored_decisions.decisions(
-        connection,
-        owner,
-        Horizon(as_of=ALWAYS),
-        deployment_id=deployment,
-        kind=None,
-        since=begins,
-        until=begins + timedelta(days=1),
-        before=None,
-        limit=stamp.size,
-    )
-    text = trace_of(reversed(found), day.isoformat())
-    path = path_of(deployment, day.isoformat())
-    return Read(path=path, source="decision", agent=None, written_at=found[0].at, stamp=stamp, text=text)
-
-
 def _look(
-    workspace: Workspace, standing: Mapping[str, Document], traces: Mapping[str, _Trace], progress: Progress
+    workspace: Workspace, standing: Mapping[str, Document], told: Mapping[str, Trace], progress: Progress
 ) -> _Looked:
     listing = workspace.list_files()
     skipped: dict[str, str] = dict(listing.skipped)
@@ -164,7 +121,8 @@ def _look(
             touched.append(replace(known, stamp=said.stamp))
         else:
             changed.append(said)
-    for path, trace in traces.items():
+    for number, (path, trace) in enumerate(told.items(), start=1):
+        progress("Writing up what was done", number, len(told))
         known = standing.get(path)
         present.add(path)
         if known is None or known.stamp != trace.stamp:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import canonical_json, derive_id
-from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.portfolio import Mode
 from backsight.core.prompts.tokens import estimate
@@ -27,11 +27,8 @@ from backsight.core.reflection.notes import (
 )
 from backsight.core.reflection.patterns import Slot
 from backsight.core.reflection.reviews import (
-    Attempted,
     Period,
     Result,
-    Reviewed,
-    beginning,
     best_and_worst,
     report,
     result_of,
@@ -51,20 +48,17 @@ from backsight.ops.reflecting import (
     activate,
     carried_in,
     dropped_in,
-    evidence_at,
     note_in,
     note_seen,
     reflect_now,
 )
-from backsight.ops.strategies import account_of, deployment_named
+from backsight.ops.reviewing import reviewed
+from backsight.ops.strategies import deployment_named
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
-
-ALL = 1_000_000
-"""Trades of a period: more than there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,48 +345,22 @@ def review_period(
         raise Invalid(f"{format_instant(end)} has not come yet; give an earlier instant", field="ending")
     if end < EPOCH:
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
-    start, then = beginning(period, end), Horizon(as_of=end, seen_at=seen_at)
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
-        account = account_of(connection, home)
-        trades = stored_trades.trades(
-            connection,
-            ctx.owner,
-            then,
-            limit=ALL,
-            since=start + JUST_BEFORE,
-            until=end + JUST_BEFORE,
-            deployment_id=home.id,
-        )
-        evidence, _ = evidence_at(connection, home, then)
-        note = stored.active_note(connection, ctx.owner, home.id, then)
-        attempts = stored.reflections(
-            connection, ctx.owner, then, limit=ALL, deployment_id=home.id, since=start + JUST_BEFORE
-        )
-    reviewed = Reviewed(
-        deployment=home.name,
-        mode=home.mode,
-        currency=account.currency,
-        period=period,
-        start=start,
-        end=end,
-        trades=trades,
-        evidence=evidence,
-        lessons=None if note is None else note.lessons_text,
-        attempts=[Attempted(at=each.at, came=each.came, reason=each.reason) for each in reversed(attempts)],
-    )
-    best, worst = best_and_worst(trades)
+        told = reviewed(connection, home, period, end, seen_at=seen_at)
+        note = stored.active_note(connection, ctx.owner, home.id, Horizon(as_of=end, seen_at=seen_at))
+    best, worst = best_and_worst(told.trades)
     return PeriodReview(
         deployment=home.name,
         period=period,
-        start=start,
+        start=told.start,
         end=end,
-        result=result_of(trades),
+        result=result_of(told.trades),
         best=best,
         worst=worst,
-        evidence=evidence_seen(evidence),
+        evidence=evidence_seen(told.evidence),
         note=None if note is None else note_seen(note),
-        markdown=report(reviewed),
+        markdown=report(told),
         as_of=horizon.as_of,
     )
 

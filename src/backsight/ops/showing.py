@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from backsight.core.conditions import values_of
 from backsight.core.context import ContextVector
-from backsight.core.decision import MEMORY, Decision, MemoryArm, Segment, SegmentTokens, Shown
+from backsight.core.decision import MEMORY, SYSTEM, Decision, MemoryArm, Segment, SegmentTokens, Shown
 from backsight.core.errors import BacksightError
 from backsight.core.instants import Horizon
 from backsight.core.memory.prospective import check
@@ -38,11 +38,6 @@ from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 
 LOG = logging.getLogger("backsight")
-SYSTEM = ("header", "leash", "strategy", "lessons", "footer")
-OURS = frozenset(
-    {*SYSTEM, *MEMORY, "time", "portfolio", "last_decision", "rules_and_incidents", "decisions_under_review"}
-)
-"""Names of segments that a caller's own may not take."""
 RECALLED = 3
 """How many memories come to mind of a symbol, each way."""
 MOST_SYMBOLS = 8

@@ -5,10 +5,11 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from backsight.core.context import ContextVector
 from backsight.core.decision import (
+    OURS,
     Decision,
     LastTick,
     MemoryArm,
@@ -65,7 +66,8 @@ from backsight.ops.paging import cursor_after, read_cursor
 from backsight.ops.plans import look_at_tick
 from backsight.ops.recalling import keep_recalls, made_for
 from backsight.ops.reflecting import ReflectionDone, reflect_if_due
-from backsight.ops.showing import OURS, Asking, recent_state, show
+from backsight.ops.showing import Asking, recent_state, show
+from backsight.ops.snapshots import snapshots_of
 from backsight.ops.strategies import account_of, deployment_named
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -73,8 +75,6 @@ from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
-SNAPSHOT: TypeAdapter[BrokerSnapshot] = TypeAdapter(SnapshotArgument)
-ORDER: TypeAdapter[Order] = TypeAdapter(OrderArgument)
 Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
 FEW = 10
@@ -504,17 +504,6 @@ def check_names(market: Sequence[Segment]) -> None:
 
 def as_fields(shown: Shown) -> dict[str, Any]:
     return {field.name: getattr(shown, field.name) for field in fields(Shown)}
-
-
-def snapshots_of(decision: Decision) -> tuple[BrokerSnapshot, BrokerSnapshot | None]:
-    """The broker's snapshots that a decision keeps: before it, and after it where there was a second."""
-    before = SNAPSHOT.validate_json(decision.before)
-    return before, SNAPSHOT.validate_json(decision.after) if decision.after else None
-
-
-def order_of(decision: Decision) -> Order | None:
-    """The order that a decision proposed."""
-    return None if decision.proposal is None else ORDER.validate_json(decision.proposal)
 
 
 def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from backsight.core.decision import Decided, Decision, Sight
 from backsight.core.market import Bar
 from backsight.memory import Memory, RecordedTick, ReplayBroker
-from backsight.ops.ticks import order_of, snapshots_of
+from backsight.ops.snapshots import order_of, snapshots_of
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.tick import run_tick
 

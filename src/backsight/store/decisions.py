@@ -1,12 +1,13 @@
 """Decisions at rest, and what was shown for them."""
 
+from collections.abc import Collection
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, or_, select
 
-from backsight.core.decision import Decision, LastTick, ShownSegment
+from backsight.core.decision import Decision, LastTick, Segment, ShownSegment
 from backsight.core.instants import Horizon
 from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
@@ -19,6 +20,8 @@ DECISIONS = noun(
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
 )
+MANY = 500
+"""Keys asked for at a time."""
 SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",))
 
 
@@ -101,6 +104,26 @@ def marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datet
     """Of every decision its deployment, its instant and when it was recorded, oldest first."""
     statement = select(_C.deployment_id, _C.at, _C.recorded_at).where(_C.owner_id == owner)
     return [(row[0], row[1], row[2]) for row in connection.execute(statement.order_by(_C.at, _C.sequence))]
+
+
+def decisions_between(
+    connection: Connection, owner: str, deployment_id: str, since: datetime, until: datetime
+) -> list[Decision]:
+    """The decisions of a deployment from an instant on and before another, oldest first."""
+    mine = (_C.deployment_id == deployment_id, _C.at >= since, _C.at < until)
+    return fetch(connection, DECISIONS, owned(DECISIONS, owner, *mine).order_by(_C.at, _C.sequence))
+
+
+def segments(connection: Connection, owner: str, hashes: Collection[str]) -> dict[str, Segment]:
+    """Segments that were shown, by hash."""
+    c = SEGMENTS.table.c
+    wanted = sorted(hashes)
+    found: dict[str, Segment] = {}
+    for begun in range(0, len(wanted), MANY):
+        some = c.hash.in_(wanted[begun : begun + MANY])
+        rows = connection.execute(select(c.hash, c.name, c.text).where(c.owner_id == owner, some))
+        found |= {row[0]: Segment(name=row[1], text=row[2]) for row in rows}
+    return found
 
 
 def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:

@@ -68,6 +68,22 @@ def calls_due(connection: Connection, owner: str, *, since: datetime, by: dateti
     return fetch(connection, EPISODES, _DUE, asked(owner, since=since, by=by))
 
 
+def call_marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
+    """Of every call its deployment, its instant and when it was last recorded."""
+    c = EPISODES.table.c
+    statement = select(c.deployment_id, c.opened_at, c.recorded_at).where(c.owner_id == owner, c.kind == "call")
+    return [(row[0], row[1], row[2]) for row in connection.execute(statement)]
+
+
+def calls_between(
+    connection: Connection, owner: str, deployment_id: str, since: datetime, until: datetime
+) -> list[Episode]:
+    """The calls of a deployment from an instant on and before another, oldest first."""
+    c = EPISODES.table.c
+    mine = (c.deployment_id == deployment_id, c.kind == "call", c.opened_at >= since, c.opened_at < until)
+    return fetch(connection, EPISODES, owned(EPISODES, owner, *mine).order_by(c.opened_at, c.id))
+
+
 def episodes(connection: Connection, owner: str, horizon: Horizon, **equal: str | None) -> list[Episode]:
     """All episodes as they stood at a horizon, by when they ended."""
     statement = known(EPISODES, owner, horizon, lambda c: matching(c, **equal))

@@ -41,7 +41,7 @@ def publish(connection: Connection, before: Index, publication: Publication, aft
     words.add(connection, owner, made)
     stands = replace(
         after,
-        generation=before.generation + 1,
+        generation=before.generation + (not publication.is_empty),
         last_number=before.last_number + len(made),
         chunks=before.chunks + len(made) - len(publication.ended_chunks),
         documents=before.documents + len(publication.begun) - len(publication.ended),

@@ -144,6 +144,13 @@ def trades(
     return fetch(connection, TRADES, newest_first.limit(limit))
 
 
+def close_marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
+    """Of every closed trade its deployment, its close and when it was last recorded."""
+    c = TRADES.table.c
+    closed = select(c.deployment_id, c.exit_tick_at, c.recorded_at).where(c.owner_id == owner, c.status == "closed")
+    return [(row[0], row[1], row[2]) for row in connection.execute(closed)]
+
+
 def results(
     connection: Connection, owner: str, horizon: Horizon, *, deployment_id: str | None = None
 ) -> list[tuple[str, float, datetime]]:

@@ -5,7 +5,7 @@ from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 from backsight.core.numbers import signed
 from backsight.core.prompts.plain import shorten
@@ -18,6 +18,7 @@ from backsight.core.trades.summary import mean_outcomes
 from backsight.core.trades.trade import Trade
 
 Period = Literal["daily", "weekly", "monthly"]
+PERIODS: tuple[Period, ...] = get_args(Period)
 SHOWN = 3
 """Best trades, and as many worst."""
 MOST_REASON = 60
@@ -80,6 +81,41 @@ def beginning(period: Period, end: datetime) -> datetime:
         case "monthly":
             year, month = (end.year, end.month - 1) if end.month > 1 else (end.year - 1, 12)
             return end.replace(year=year, month=month, day=min(end.day, monthrange(year, month)[1]))
+    assert_never(period)
+
+
+def ending(period: Period, at: datetime) -> datetime:
+    """The end of the day, the week from Monday on, or the month of the calendar that an instant is in, in UTC.
+
+    >>> [ending(period, datetime(2026, 6, 4, 10, tzinfo=UTC)).date().isoformat() for period in PERIODS]
+    ['2026-06-05', '2026-06-08', '2026-07-01']
+    """
+    just_before = at - timedelta(microseconds=1)  # what closes at its very end is of the period
+    midnight = just_before.replace(hour=0, minute=0, second=0, microsecond=0)
+    match period:
+        case "daily":
+            return midnight + timedelta(days=1)
+        case "weekly":
+            return midnight + timedelta(days=7 - midnight.weekday())
+        case "monthly":
+            return midnight.replace(day=1) + timedelta(days=monthrange(midnight.year, midnight.month)[1])
+    assert_never(period)
+
+
+def period_name(period: Period, end: datetime) -> str:
+    """What a period of the calendar that ends at an instant is called.
+
+    >>> [period_name(period, datetime(2026, 6, 8, tzinfo=UTC)) for period in PERIODS]
+    ['2026-06-07', '2026-W23', '2026-06']
+    """
+    last = end - timedelta(microseconds=1)
+    match period:
+        case "daily":
+            return f"{last:%Y-%m-%d}"
+        case "weekly":
+            return f"{last:%G-W%V}"
+        case "monthly":
+            return f"{last:%Y-%m}"
     assert_never(period)
 
 
