@@ -33,19 +33,23 @@ from numpy.typing import NDArray
 
 from backsight.adapters.embedders.minilm import MiniLM
 from backsight.core.documents.document import Piece, Vector, content_hash, no_index
-from backsight.core.documents.merge import Candidate, Fusion, Rules, rank
+from backsight.core.documents.merge import DEPTH, Candidate, Fusion, Rules, rank
 from backsight.core.documents.query import Term, read_query
 from backsight.store import documents as stored
 from backsight.store.database import Database, open_database
 from backsight.store.documents import Scope
 from backsight.store.publishing import Publication, publish, put_vectors
 from backsight.store.search.hybrid import Found, find
+from backsight.store.search.postgres_vectors import connect
 from backsight.store.search.slot import word_index
 from backsight.store.search.vectors import Matrices, packed
 from backsight.testing import T0
 
 OWNER = "ana"
+EVERYWHERE = Scope()
 DRAWS = 1_000
+QUESTIONS = 60
+"""By which a search is timed."""
 MODULES = """
     argparse ast asyncio base64 bisect calendar codecs collections configparser contextlib copy csv ctypes datetime
     decimal difflib dis email.message enum fileinput fractions ftplib functools gettext glob graphlib gzip heapq
@@ -389,26 +393,48 @@ def timed(run: Callable[[str], object], queries: Sequence[str]) -> tuple[float, 
     return statistics.median(took), statistics.quantiles(took, n=20)[-1]
 
 
+def directions(count: int) -> NDArray[np.float32]:
+    """Vectors in clusters, as those of texts are: each of a thousand themes, and as much of its own again."""
+    rng = np.random.default_rng(count)
+    themes = rng.standard_normal((1_000, 384)).astype(np.float32)
+    made = themes[rng.integers(0, len(themes), count)] + rng.standard_normal((count, 384)).astype(np.float32)
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), dtype=np.float32)
+
+
 def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], length: int) -> None:
-    print("\n| database | chunks | index | keyword p50 | p95 | hybrid p50 | p95 |\n|---|---|---|---|---|---|---|")
+    names = ("keyword", "hybrid", "hybrid in a tenth of the paths")
+    print(
+        "\n| database | chunks | index | vectors |",
+        " | ".join(f"{name} p50 | p95" for name in names),
+        "| of the nearest |",
+    )
+    print("|---" * (5 + 2 * len(names)) + "|")
     for size in sizes:
         rng = random.Random(size)
         texts = drawn(rng, size, length)
-        vectors = np.random.default_rng(size).standard_normal((size, 384)).astype(np.float32)
+        vectors = directions(size + QUESTIONS)
         for name, url in urls.items():
             database = open_database(url())
             began = time.perf_counter()
             indexed(database, texts)
-            took = time.perf_counter() - began
-            _put(database, texts, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-            queries = rare_queries(database, rng, texts, 60)
-            cells = [f"{ms:.1f} ms" for each in _speeds(database, queries) for ms in each]
-            print(f"| {name} | {size:,} | {took:.0f} s | {' | '.join(cells)} |", flush=True)
+            words = time.perf_counter() - began
+            _put(database, texts, vectors[:size])
+            with database.writing(OWNER) as connection:
+                connect(connection, OWNER, "m")
+            both = time.perf_counter() - began
+            queries = rare_queries(database, rng, texts, QUESTIONS)
+            asked = dict(zip(queries, vectors[size:], strict=True))
+            cells = [f"{ms:.1f} ms" for each in _speeds(database, asked) for ms in each]
+            found = _found_of_the_nearest(database, vectors[:size], vectors[size:])
+            print(
+                f"| {name} | {size:,} | {words:.0f} s | {both - words:.0f} s | {' | '.join(cells)} | {found:.3f} |",
+                flush=True,
+            )
             database.close()
 
 
-def _speeds(database: Database, queries: Sequence[str]) -> Iterator[tuple[float, float]]:
-    matrices, vector = Matrices(), np.ones(384, dtype=np.float32) / math.sqrt(384)
+def _speeds(database: Database, asked: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[float, float]]:
+    matrices = Matrices()
     hybrid = fusion("standardised")
     with database.reading() as connection:
         stands = stored.index(connection, OWNER) or no_index(OWNER, now=T0)
@@ -416,13 +442,29 @@ def _speeds(database: Database, queries: Sequence[str]) -> Iterator[tuple[float,
         def by_keyword(text: str) -> None:
             fused(Rules())(find(connection, stands, read_query(text), Scope()))
 
-        def by_both(text: str) -> None:
-            found = find(connection, stands, read_query(text), Scope(), matrices=matrices, model="m", asked=vector)
+        def by_both(text: str, scope: Scope = EVERYWHERE) -> None:
+            vector = asked[text]
+            found = find(connection, stands, read_query(text), scope, matrices=matrices, model="m", asked=vector)
             hybrid(found)
 
-        by_both(queries[0])
-        yield timed(by_keyword, queries)
-        yield timed(by_both, queries)
+        by_both(next(iter(asked)))
+        yield timed(by_keyword, list(asked))
+        yield timed(by_both, list(asked))
+        tenth = Scope(path_prefix=f"{stands.chunks // 10:07d}"[: -len(str(stands.chunks // 10)) + 1])
+        yield timed(lambda text: by_both(text, tenth), list(asked))
+
+
+def _found_of_the_nearest(database: Database, vectors: NDArray[np.float32], asked: NDArray[np.float32]) -> float:
+    """The share of the hundred nearest that a search by meaning finds."""
+    matrices = Matrices()
+    shares = []
+    with database.reading() as connection:
+        stands = stored.index(connection, OWNER) or no_index(OWNER, now=T0)
+        for vector in asked:
+            nearest = set((np.argsort(-(vectors @ vector))[:DEPTH] + 1).tolist())
+            found = matrices.nearest(connection, stands, "m", vector, Scope(), most=DEPTH)
+            shares.append(len(nearest & found.keys()) / DEPTH)
+    return statistics.fmean(shares)
 
 
 @contextlib.contextmanager

@@ -5,11 +5,12 @@ way. All are compared, until there are many: then a graph (HNSW) finds the neare
 that comparing all would find. Within filters all are still compared: a graph may give up before it meets what fits.
 """
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, column, select, table, text
+from sqlalchemy import Connection, Select, bindparam, column, select, table, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.types import NullType
 
 from backsight.core.documents.document import Vector
 from backsight.core.ids import digest
@@ -76,22 +77,58 @@ def nearest(
     also: Collection[int],
 ) -> dict[int, float]:
     """The cosines of the nearest chunks of a scope, and of others of it by number."""
-    home, c = found.home, CHUNKS.table.c
-    spelt = f"m.embedding OPERATOR({home}.<=>) CAST(:asked AS {home}.halfvec({len(asked)}))"
-    values = {"asked": _spelt(asked.tolist())}
-    distance = text(spelt).bindparams(**values)
-    vectors = table(found.name, column("text_hash"), column("embedding")).alias("m")
-    joined = vectors.join(CHUNKS.table, c.text_hash == vectors.c.text_hash)
-    of_scope = select(c.number, distance).select_from(joined).where(c.owner_id == owner, *scope.conditions(c))
-    order = distance if scope.is_all else text(f"({spelt}) + 0").bindparams(**values)  # the graph knows no sum
-    connection.execute(text(f"SET LOCAL hnsw.ef_search = {LOOKED_AT}; SET LOCAL hnsw.iterative_scan = strict_order"))
-    rows = [
-        *connection.execute(of_scope.order_by(order).limit(most)),
-        *(connection.execute(of_scope.where(c.number.in_(sorted(also)))) if also else ()),
-    ]
-    return {number: max(-1.0, min(1.0, 1.0 - far)) for number, far in rows}
+    c = CHUNKS.table.c
+    asking = _Asking(connection, found, asked)
+    chunks = select(c.number, c.text_hash).where(c.owner_id == owner, *scope.conditions(c))
+    near = asking.everywhere(chunks, most) if scope.is_all else asking.among(chunks, most)
+    named = asking.among(chunks.where(c.number.in_(sorted(also))), len(also)) if also else {}
+    return near | named
 
 
+class _Asking:
+    """One vector that is compared with those of a table."""
+
+    def __init__(self, connection: Connection, found: Meanings, asked: "NDArray[np.float32]") -> None:
+        self._connection = connection
+        connection.execute(text(_SET))
+        self._vectors = table(found.name, column("text_hash"), column("embedding")).alias("m")
+        home = found.home
+        spelt = f"m.embedding OPERATOR({home}.<=>) CAST(:asked AS {home}.halfvec({len(asked)}))"
+        value = bindparam("asked", _spelt(asked.tolist()), NullType())  # as a text it would be read for every row
+        self._distance = text(spelt).bindparams(value)
+        self._sum = text(f"({spelt}) + 0").bindparams(value)
+        """The same to sort by where no graph is to be used: it knows no sums."""
+
+    def everywhere(self, chunks: Select[Any], most: int) -> dict[int, float]:
+        """The nearest of all; vectors of texts that no longer stand are stepped over."""
+        limit = 2 * most
+        while True:
+            by_distance = select(self._vectors.c.text_hash, self._distance).order_by(self._distance).limit(limit)
+            distances = {row[0]: row[1] for row in self._connection.execute(by_distance)}
+            of_them = chunks.where(CHUNKS.table.c.text_hash.in_(list(distances)))
+            near = {number: distances[name] for number, name in self._connection.execute(of_them)}
+            if len(near) >= most or len(distances) < limit:
+                return _cosines({number: near[number] for number in sorted(near, key=lambda each: near[each])[:most]})
+            limit *= 4
+
+    def among(self, chunks: Select[Any], most: int) -> dict[int, float]:
+        """The nearest of some, each of which is compared."""
+        some = chunks.cte("chunks").prefix_with("MATERIALIZED", dialect="postgresql")
+        joined = some.join(self._vectors, some.c.text_hash == self._vectors.c.text_hash)
+        compared = select(some.c.number, self._distance).select_from(joined)
+        rows = self._connection.execute(compared.order_by(self._sum).limit(most))
+        return _cosines({row[0]: row[1] for row in rows})
+
+
+def _cosines(distances: Mapping[int, float]) -> dict[int, float]:
+    return {number: max(-1.0, min(1.0, 1.0 - far)) for number, far in distances.items()}
+
+
+_SET = (
+    f"SET LOCAL hnsw.ef_search = {LOOKED_AT}; SET LOCAL hnsw.iterative_scan = strict_order; "
+    "SET LOCAL plan_cache_mode = force_custom_plan"
+)
+"""A plan for any vector would read the one that is asked about again for every row."""
 _HOME = text(
     "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
     "WHERE extname = 'vector'"

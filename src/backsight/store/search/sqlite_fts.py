@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from sqlalchemy import Connection, Result, and_, column, func, literal_column, select, table, text
+from sqlalchemy import ColumnElement, Connection, Result, and_, column, func, literal_column, select, table, text
 
 from backsight.core.documents.document import Index, Piece, indexed_words
 from backsight.core.documents.query import Term
@@ -83,7 +83,8 @@ def _matches(
     statement = select(words.c.rowid, score).where(literal_column(name).match(_spelt(term)))
     if not scope.is_all:
         c = CHUNKS.table.c
-        mine = and_(c.owner_id == owner, c.number == words.c.rowid, *scope.conditions(c))
+        found: ColumnElement[int] = literal_column(f"+{name}.rowid")  # words are looked up once, not for each chunk
+        mine = and_(c.owner_id == owner, c.number == found, *scope.conditions(c))
         statement = statement.select_from(words.join(CHUNKS.table, mine))
     if among is not None:
         given = func.json_each(json.dumps(list(among))).table_valued("value")
