@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
+from backsight.settings import Settings
 
 if TYPE_CHECKING:
     from backsight.memory import Memory, open_memory
@@ -18,6 +19,7 @@ __all__ = [
     "Memory",
     "NotFound",
     "Refused",
+    "Settings",
     "Unavailable",
     "__version__",
     "open_memory",

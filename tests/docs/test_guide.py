@@ -57,8 +57,9 @@ def test_the_strategy_of_the_guide_runs(tmp_path: Path) -> None:
         assert run_backtest(memory, clock, agent, broker, deployment="BuyTheDip@a", bars=bars).opened > 0
 
 
-def test_the_lesson_of_the_guide_is_found_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    guide = (ROOT / "docs" / "guides" / "lessons.md").read_text()
+@pytest.mark.parametrize("name", ["lessons.md", "documents.md"])
+def test_the_first_example_of_a_guide_prints_what_is_printed(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    guide = (ROOT / "docs" / "guides" / name).read_text()
     program, printed = guide.partition("```python\n")[2].split("```")[0:3:2]
     exec(program, {})
     assert capsys.readouterr().out == printed.lstrip("\n")

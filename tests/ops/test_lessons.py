@@ -324,7 +324,7 @@ def test_a_review_tells_results_evidence_and_lessons(memory: Memory, clock: Fake
     assert [round(trade.pnl or 0.0) for trade in (*found.best, *found.worst)] == [115, 113, 111, -114, -112, -110]
     for words in (
         "# Weekly review: manual:Fade",
-        "2026-05-28 11:00 to 2026-06-04 11:00 UTC, live, as known at its end.",
+        "2026-05-28 11:00 to 2026-06-04 11:00 UTC (May 2026 to June 2026), live, as known at its end.",
         "| closed | 7 trades on 7 days |",
         "| won | 4, 57 % (90 %: 23 % to 87 %) |",
         "| net | +112.00 USD, after fees of 0.00 |",

@@ -12,6 +12,7 @@ import pytest
 from backsight.core.simulated import simulated_bars
 from backsight.memory import open_memory
 from backsight.runtime.load import example
+from backsight.settings import Settings
 
 PROGRAM = [sys.executable, "-m", "backsight", "backtest"]
 REVERSION = f"{example('mean_reversion.py')}:MeanReversion"
@@ -37,7 +38,7 @@ def test_it_shows_how_the_strategy_did_and_keeps_the_store(bars: Path, tmp_path:
     store = tmp_path / "kept.db"
     ran = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store))
     assert ran.returncode == 0, ran.stderr
-    for word in ("Trading MeanReversion", "equity", "largest drawdown", "(n=", "exits", "ticks in", "peak memory"):
+    for word in ("equity", "largest drawdown", "(n=", "exits", "ticks in", "peak memory"):
         assert word in ran.stdout
     with open_memory(f"sqlite:///{store}", owner="me") as memory:
         (summary,) = memory.get_my_deployments().deployments
@@ -54,6 +55,30 @@ def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_pa
         trades = memory.list_trades().trades
         assert trades
         assert all(trade.inferred for trade in trades)
+
+
+def test_its_report_is_found_like_every_other_document(
+    bars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    monkeypatch.setenv("BACKSIGHT_WORKSPACE", str(folder))
+    runs = [told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT") for _ in range(2)]
+    (file,) = (folder / "artifacts/backtests").iterdir()  # the same run is the same file
+    assert all(f"Report in artifacts/backtests/{file.name} of the workspace" in ran.stdout for ran in runs)
+    settings = Settings(url=f"sqlite:///{tmp_path}/store.db", workspace=str(folder))
+    with open_memory(settings=settings) as memory:
+        memory.reindex()
+        (cited,) = memory.search_memory(query="backtests of mean reversion on BTC/USDT", source=["artifact"]).citations
+    assert cited.snippet == file.read_text()
+    for line in ("# Backtest of MeanReversion", "- largest drawdown: ", "- fee_rate: 0.0005", "- symbols: BTC/USDT"):
+        assert line in cited.snippet
+    assert "90 % interval" in cited.snippet
+    named = tmp_path / "report.md"
+    assert told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named)).returncode == 0
+    assert named.read_text() == cited.snippet
+    again = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named))
+    assert "Conflict: report: " in again.stderr
 
 
 def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:

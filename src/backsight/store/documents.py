@@ -25,6 +25,8 @@ INDEXES = noun(Index, "document_indexes", key=())
 WRITINGS = noun(Writing, "document_writings", indexes=[("known_at", "id"), ("run_id",)])
 
 INDEXED: tuple[Noun[Document] | Noun[Piece] | Noun[Vector] | Noun[Index], ...] = (DOCUMENTS, CHUNKS, VECTORS, INDEXES)
+LAST = "\U0010ffff"
+"""No text goes on with a later character."""
 MANY = 500
 """Keys asked for at a time."""
 
@@ -77,7 +79,7 @@ def stood(c: Columns, at: datetime | None) -> ColumnElement[bool]:
 
 
 def _begins(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    return func.substr(column, 1, len(prefix)) == prefix
+    return and_(column >= prefix, column < prefix + LAST)
 
 
 def index(connection: Connection, owner: str) -> Index | None:

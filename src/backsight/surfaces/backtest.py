@@ -1,6 +1,7 @@
 """The backtest on a terminal: a strategy over bars, with a bar of progress, a store to keep, and a summary."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from backsight.core.strategies import MemoryOverrides
 from backsight.core.trades.summary import mean_outcomes
 from backsight.core.trades.trade import Trade
 from backsight.importers.bars import read_bars
+from backsight.importers.workspace import workspace_at
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_simulation
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import load_agent, memory_for
+from backsight.runtime.load import Authored, load_agent, memory_for
+from backsight.runtime.report import exits_of, report_of, report_path
 from backsight.surfaces.progress import Stopwatch, peak_memory, progress_bar, sparkline
 from backsight.surfaces.tables import console, money
 
@@ -35,11 +38,17 @@ def show_backtest(
     currency: str,
     terms: PaperTerms,
     reflect: str = "off",
+    report: Path | None = None,
+    workspace: str | None = None,
 ) -> None:
-    """Run a strategy over the bars of files, show how it did, and keep the store in a new file if one is named."""
+    """Run a strategy over the bars of files and show how it did.
+
+    The store is kept in a new file if one is named, and the report in a file or in the workspace if there is one.
+    """
     cadence = parse_cadence(reflect, field="reflect")
-    if store is not None and store.exists():
-        raise Conflict(f"{store} is already there; name a new file", field="store")
+    for name, file in (("store", store), ("report", report)):
+        if file is not None and file.exists():
+            raise Conflict(f"{file} is already there; name a new file", field=name)
     agent = load_agent(strategy)
     bars = _bars(files, symbol=symbol, timezone=timezone)
     start = min(series[0].opened_at for series in bars.values())
@@ -65,6 +74,7 @@ def show_backtest(
         show_run(memory, run, deployment=home.name, seconds=watch.seconds)
         if cadence.kind != "off":
             show_learned(memory, deployment=home.name)
+        _keep_report(memory, run, agent, deployment=home.name, terms=terms, every=every, file=report, folder=workspace)
         if store is not None:
             memory.save(store)
             console().print(Text(f"Kept in {store}: backsight --url sqlite:///{store} trades list"))
@@ -90,12 +100,44 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", money(f"{net:+,.2f}", net)))
     means = ", ".join(map(str, mean_outcomes(trade.outcome for trade in trades if trade.outcome)))
     to.print(Text.assemble(("outcome  ", "bold"), f"{means or 'none yet'}, mean with its 95 % interval"))
-    exits = _exits(trades)
-    to.print(Text.assemble(("exits    ", "bold"), ", ".join(f"{reason} {count}" for reason, count in exits.items())))
+    exits = ", ".join(f"{reason} {count}" for reason, count in exits_of(trades).items())
+    to.print(Text.assemble(("exits    ", "bold"), exits))
     size = memory.database.size
     kept = "" if size is None else f", store {size / 1e6:.0f} MB"
     speed = f"{run.ticks:,} ticks in {seconds:.1f} s ({run.ticks / seconds:.0f} a second){kept}"
     to.print(Text.assemble(("run      ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
+
+
+def _keep_report(
+    memory: Memory,
+    run: BacktestRun,
+    agent: Authored,
+    *,
+    deployment: str,
+    terms: PaperTerms,
+    every: timedelta,
+    file: Path | None,
+    folder: str | None,
+) -> None:
+    """Write the report into a file, or into the workspace, where it is found like every other document."""
+    if file is None and folder is None:
+        return
+    note = memory.active_lessons(deployment=deployment).note
+    told = report_of(
+        agent.name,
+        run,
+        all_trades(memory, deployment),
+        said={"thesis": [agent.thesis], "rules": agent.rules, "avoid": agent.avoid},
+        terms={"every": every, **asdict(terms)},
+        lessons=[] if note is None else [bullet.text for bullet in note.bullets],
+    )
+    if file is None:
+        path = report_path(agent.name, run, told)
+        workspace_at(folder).write(path, told)
+        console().print(Text(f"Report in {path} of the workspace"))
+    else:
+        file.write_text(told, encoding="utf-8")
+        console().print(Text(f"Report in {file}"))
 
 
 def show_learned(memory: Memory, *, deployment: str) -> None:
@@ -118,15 +160,6 @@ def all_trades(memory: Memory, deployment: str) -> list[Trade]:
         cursor = page.next_cursor
         if cursor is None:
             return found
-
-
-def _exits(trades: Sequence[Trade]) -> dict[str, int]:
-    """How trades ended; what the agent said in its own words is one kind."""
-    named = ("stop_loss", "take_profit", "liquidated", "external_flatten", "unexplained")
-    counted = dict.fromkeys((*named, "by order"), 0)
-    for trade in trades:
-        counted[trade.exit_reason if trade.exit_reason in named else "by order"] += 1
-    return {reason: count for reason, count in counted.items() if count}
 
 
 def _bars(files: Sequence[Path], *, symbol: str | None, timezone: str) -> Mapping[str, Sequence[Bar]]:

@@ -10,6 +10,7 @@ import click
 from backsight import __version__
 from backsight.core.errors import BacksightError, Refused, Unavailable
 from backsight.ops import AUDIENCES, Audience
+from backsight.settings import settings_from_environment
 from backsight.surfaces.cli import Nouns, memory_of, operation_command
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def demo(seed: int, days: int, port: int, store: Path | None, serving: bool) -> 
 @click.option("--max-leverage", default=5.0, show_default=True, help="The most notional over equity.")
 @click.option("--fills/--no-fills", default=True, help="Whether the broker reports fills, or only positions.")
 @click.option("--reflect", default="off", show_default=True, help="When lessons are written: daily, per_n_trades:10.")
+@click.option("--report", type=click.Path(path_type=Path), help="Keep the report here; else in the workspace, if set.")
 def backtest(
     strategy: str,
     files: tuple[Path, ...],
@@ -154,6 +156,7 @@ def backtest(
     max_leverage: float,
     fills: bool,
     reflect: str,
+    report: Path | None,
 ) -> None:
     """Run a strategy over bars: STRATEGY is file.py:Class or module:Class."""
     from datetime import timedelta
@@ -179,6 +182,8 @@ def backtest(
         currency=currency,
         terms=terms,
         reflect=reflect,
+        report=report,
+        workspace=settings_from_environment().workspace,
     )
 
 

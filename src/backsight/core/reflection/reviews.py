@@ -19,6 +19,10 @@ from backsight.core.trades.trade import Trade
 
 Period = Literal["daily", "weekly", "monthly"]
 PERIODS: tuple[Period, ...] = get_args(Period)
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 SHOWN = 3
 """Best trades, and as many worst."""
 MOST_REASON = 60
@@ -147,10 +151,20 @@ def report(reviewed: Reviewed) -> str:
     return "\n\n".join(section for section in _sections(reviewed) if section) + "\n"
 
 
+def _months(start: datetime, end: datetime) -> str:
+    """The months of a period by name, as people ask for them.
+
+    >>> _months(datetime(2026, 5, 25, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC))
+    'May 2026'
+    """
+    last = end - timedelta(microseconds=1)
+    return " to ".join(dict.fromkeys(f"{MONTHS[each.month - 1]} {each.year}" for each in (start, last)))
+
+
 def _sections(reviewed: Reviewed) -> Iterator[str]:
     span = f"{_minute(reviewed.start)} to {_minute(reviewed.end)} UTC"
     yield f"# {reviewed.period.capitalize()} review: {_cell(reviewed.deployment)}"
-    yield f"{span}, {reviewed.mode}, as known at its end."
+    yield f"{span} ({_months(reviewed.start, reviewed.end)}), {reviewed.mode}, as known at its end."
     yield "\n".join(["## Results", "", *_results(reviewed)])
     best, worst = best_and_worst(reviewed.trades)
     yield _table("## Best trades", best)
