@@ -310,6 +310,7 @@ def test_two_models_never_mix(database: Database) -> None:
     assert near(database, Matrices(), [1.0, 0.0]) == {}
     with_vectors(database, "m", {"stop.md": [0.0, 1.0, 0.0]})
     assert near(database, Matrices(), [0.0, 1.0, 0.0]) == {"stop.md": 1.0}
+    assert near(database, Matrices(), [0.0, 1.0]) == {}
     with pytest.raises(Conflict, match="'m' gave 2 numbers a text, and 3 before"):
         with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
 

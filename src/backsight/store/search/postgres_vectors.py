@@ -29,9 +29,10 @@ LOOKED_AT = 200
 
 
 class Meanings(NamedTuple):
-    """A table of vectors, and the schema that the extension is in, which may be another store's."""
+    """A table of vectors, how many numbers each has, and the schema of the extension, which may be another store's."""
 
     name: str
+    numbers: int
     home: str
 
 
@@ -40,8 +41,8 @@ def meanings(connection: Connection, owner: str, model: str) -> Meanings | None:
     if connection.dialect.name != "postgresql":
         return None
     name = _name(owner, model)
-    there = connection.execute(text("SELECT to_regclass(:name)"), {"name": name}).scalar() is not None
-    return Meanings(name, _home(connection)) if there else None
+    row = connection.execute(_THERE, {"name": name}).first()
+    return None if row is None else Meanings(name, *row)
 
 
 def keep(connection: Connection, owner: str, model: str, vectors: Sequence[Vector]) -> None:
@@ -58,9 +59,8 @@ def connect(connection: Connection, owner: str, model: str, *, many: int = MANY)
     found = meanings(connection, owner, model)
     if found is None:
         return
-    sized = f"SELECT count(*), max({found.home}.vector_dims(embedding)) FROM {found.name}"  # noqa: S608
-    count, numbers = connection.execute(text(sized)).one()
-    if count >= many and numbers <= WIDEST:
+    count = connection.execute(text(f"SELECT count(*) FROM {found.name}")).scalar_one()  # noqa: S608
+    if count >= many and found.numbers <= WIDEST:
         by = f"embedding {found.home}.halfvec_cosine_ops"
         made = f"CREATE INDEX IF NOT EXISTS {found.name}_near ON {found.name} USING hnsw ({by})"
         connection.execute(text(f"{made}; ANALYZE {found.name}; ANALYZE document_chunks"))
@@ -77,6 +77,8 @@ def nearest(
     also: Collection[int],
 ) -> dict[int, float]:
     """The cosines of the nearest chunks of a scope, and of others of it by number."""
+    if len(asked) != found.numbers:
+        return {}
     c = CHUNKS.table.c
     asking = _Asking(connection, found, asked)
     chunks = select(c.number, c.text_hash).where(c.owner_id == owner, *scope.conditions(c))
@@ -129,19 +131,22 @@ _SET = (
     "SET LOCAL plan_cache_mode = force_custom_plan"
 )
 """A plan for any vector would read the one that is asked about again for every row."""
-_HOME = text(
-    "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
-    "WHERE extname = 'vector'"
+_EXTENSION = (
+    "pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+    "WHERE extname = 'vector' AND (CAST(split_part(extversion, '.', 1) AS int), "
+    "CAST(split_part(extversion, '.', 2) AS int)) >= (0, 8)"
+)
+"""Older ones have no half-precision vectors, or give up early."""
+_HOME = text(f"SELECT quote_ident(nspname) FROM {_EXTENSION}")  # noqa: S608
+_THERE = text(
+    f"SELECT atttypmod, quote_ident(nspname) FROM pg_attribute, {_EXTENSION} "  # noqa: S608
+    "AND attrelid = to_regclass(:name) AND attname = 'embedding' AND NOT attisdropped"
 )
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('backsight:document_meanings', 0))")
 
 
 def _name(owner: str, model: str) -> str:
     return f"document_meanings_{digest([owner, model])[:16]}"
-
-
-def _home(connection: Connection) -> str:
-    return str(connection.execute(_HOME).scalar_one())
 
 
 def _make(connection: Connection, owner: str, model: str, *, numbers: int) -> None:
@@ -151,9 +156,12 @@ def _make(connection: Connection, owner: str, model: str, *, numbers: int) -> No
             connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"))
     except DBAPIError:  # the extension is not there, or its making is not for us
         return
-    made = Meanings(_name(owner, model), _home(connection))
-    columns = f'text_hash text COLLATE "C" PRIMARY KEY, embedding {made.home}.halfvec({numbers}) NOT NULL'
-    connection.execute(text(f"CREATE TABLE {made.name} ({columns})"))
+    home = connection.execute(_HOME).scalar()
+    if home is None:
+        return
+    made = Meanings(_name(owner, model), numbers, home)
+    columns = f'text_hash text COLLATE "C" PRIMARY KEY, embedding {home}.halfvec({numbers}) NOT NULL'
+    connection.execute(text(f"DROP TABLE IF EXISTS {made.name}; CREATE TABLE {made.name} ({columns})"))
     for some in stored_vectors(connection, owner, model):
         _put(connection, made, some)
 
