@@ -17,17 +17,16 @@ from backsight.core.documents.write_policy import (
     proposable,
     refuse_secrets,
 )
-from backsight.core.documents.writing import Writing, WritingKind, WritingStatus, decided, diff_of
-from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Unavailable
+from backsight.core.documents.writing import Writing, WritingStatus, decided, diff_of
+from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
-from backsight.core.instants import format_instant
-from backsight.importers.workspace import Workspace
 from backsight.ops.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.ops.context import Context
 from backsight.ops.embedding import embed_missing
 from backsight.ops.indexing import sync
 from backsight.ops.library import Library
 from backsight.ops.operation import command, query
+from backsight.ops.writing import edit_named, same_note, write_pending, writing_of
 from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.documents import Scope
@@ -179,7 +178,7 @@ def reindex(
     what there was before.
     """
     held = library(ctx)
-    _write_pending(ctx, held.workspace)
+    write_pending(ctx, held.workspace)
     synced = sync(ctx, held.workspace)
     embedded = 0
     if held.embedder is not None and not background:
@@ -317,16 +316,16 @@ def append_note(
     home = appendable(path) if path is not None else home_of(note, now=ctx.now)
     workspace = library(ctx).workspace
     made = entry(text, at=ctx.now, agent=agent, run=run)
-    told = _writing(ctx, kind="note", path=home, text=made, agent=agent, run=run, status="pending")
+    told = writing_of(ctx, kind="note", path=home, text=made, agent=agent, run=run, status="pending")
     if idempotency_key is not None:
         told = replace(told, id=derive_id("note", ctx.owner, idempotency_key))
     with ctx.writing() as transaction:
         former = stored.writing(transaction.connection, ctx.owner, told.id)
-        writing = told if former is None else _same_note(former, told, ctx.now)
+        writing = told if former is None else same_note(former, told, ctx.now)
         stands = writing.text in (workspace.text(writing.path) or "") and former is not None
         if not stands:
             transaction.put(stored.WRITINGS, replace(writing, status="pending"))
-    failed = _write_pending(ctx, workspace)
+    failed = write_pending(ctx, workspace)
     if writing.id in failed:
         raise failed[writing.id]
     _follow(ctx)
@@ -334,30 +333,6 @@ def append_note(
     first = before.count("\n") + 1
     last = first + len(lines_of(writing.text.rstrip("\n"))) - 1
     return WrittenNote(id=writing.id, path=writing.path, start_line=first, end_line=last, replayed=stands)
-
-
-def _same_note(former: Writing, told: Writing, now: datetime) -> Writing:
-    """The note that a key already stands for; one that says something else is a conflict."""
-    again = told.text.replace(format_instant(now), format_instant(former.known_at))
-    if (former.kind, former.agent, former.run_id, former.text) != ("note", told.agent, told.run_id, again):
-        raise Conflict("already used for another note; use a new key for a new one", field="idempotency_key")
-    return former
-
-
-def _write_pending(ctx: Context, workspace: Workspace) -> dict[str, BacksightError]:
-    """Write every note that was told and is not in its file, also those of whoever was cut off; those that failed."""
-    failed: dict[str, BacksightError] = {}
-    with ctx.writing() as transaction:
-        for writing in stored.pending_writings(transaction.connection, ctx.owner):
-            try:
-                before = workspace.text(writing.path) or ""
-                if writing.text not in before:
-                    workspace.write(writing.path, _appended(before, writing.text))
-            except BacksightError as error:
-                failed[writing.id] = error
-            status: WritingStatus = "failed" if writing.id in failed else "written"
-            transaction.put(stored.WRITINGS, replace(writing, status=status))
-    return failed
 
 
 @command(audience=("trader",))
@@ -378,7 +353,7 @@ def propose_edit(
         raise Invalid("is what the file says already; change something", field="text")
     with ctx.writing() as transaction:
         writing = replace(
-            _writing(ctx, kind="edit", path=home, text=text, agent=agent, run=run, status="proposed"),
+            writing_of(ctx, kind="edit", path=home, text=text, agent=agent, run=run, status="proposed"),
             diff=diff_of(before or "", text, home),
             base_hash=None if before is None else content_hash(before),
             reason=reason,
@@ -416,7 +391,7 @@ def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The edit, as list_edi
     """Approve an edit and apply it, if the file is still what it was proposed for."""
     workspace = library(ctx).workspace
     with ctx.writing() as transaction:
-        writing = _edit(transaction.connection, ctx, edit_id)
+        writing = edit_named(transaction.connection, ctx, edit_id)
         after = decided(writing, "approved", reason=None, now=ctx.now)
         before = workspace.text(writing.path)
         is_applied = before == writing.text  # by one that was ended before it could say so
@@ -438,7 +413,7 @@ def reject_edit(
 ) -> DecidedEdit:
     """Reject an edit; the file stays as it is."""
     with ctx.writing() as transaction:
-        writing = _edit(transaction.connection, ctx, edit_id)
+        writing = edit_named(transaction.connection, ctx, edit_id)
         after = decided(writing, "rejected", reason=reason, now=ctx.now)
         transaction.put(stored.WRITINGS, after)
     return DecidedEdit(edit=after)
@@ -537,39 +512,3 @@ def _citation(ranked: Ranked, piece: Piece) -> Citation:
         factors=ranked.factors,
         shortened=len(piece.text) > LONGEST_SNIPPET,
     )
-
-
-def _writing(
-    ctx: Context, *, kind: WritingKind, path: str, text: str, agent: str, run: str | None, status: WritingStatus
-) -> Writing:
-    return Writing(
-        owner_id=ctx.owner,
-        id=derive_id("writing", ctx.owner, kind, path, agent, run, content_hash(text)),
-        kind=kind,
-        path=path,
-        text=text,
-        diff="",
-        base_hash=None,
-        reason=None,
-        agent=agent,
-        run_id=run,
-        status=status,
-        decided_at=None,
-        decided_reason=None,
-        known_at=ctx.now,
-        recorded_at=ctx.now,
-    )
-
-
-def _appended(before: str, made: str) -> str:
-    """A file with an entry at its end, after a blank line."""
-    if not before:
-        return made
-    return before.rstrip("\n") + "\n\n" + made
-
-
-def _edit(connection: Connection, ctx: Context, edit_id: str) -> Writing:
-    writing = stored.writing(connection, ctx.owner, edit_id)
-    if writing is None:
-        raise NotFound(f"there is no edit {edit_id!r}; list_edits names those there are", field="edit_id")
-    return writing
