@@ -266,11 +266,17 @@ def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: Fake
 
 def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: FakeClock) -> None:
     call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "Macro", "horizon_hours": 2.0}
-    memory.record_decision(**call, reasoning="the squeeze is near", price=100.0)
+    memory.init_documents()
+    memory.reindex()
+    rule = memory.search_memory(query="risk per trade").citations[0].place
+    made = memory.record_decision(**call, reasoning="the squeeze is near", price=100.0, citations=[rule])
+    assert made.episode.citations == (rule,)
     memory.reindex()
     path = "decisions/manual:Macro/2026-06-04.md"
     assert paths(memory, "squeeze", source=["decision"]) == [path]
-    assert "outcome" not in memory.read_memory(path=path).text
+    told = memory.read_memory(path=path).text
+    assert f"- citations: {rule}\n" in told
+    assert "outcome" not in told
     clock.advance(hours=3)
     hour = Bar(
         symbol="BTC",

@@ -46,6 +46,7 @@ STATED = (
     "market_context",
     "confidence",
     "tags",
+    "citations",
     "deployment_id",
     "context",
 )
@@ -84,6 +85,7 @@ def record_decision(
     recalled: Annotated[Keys, "The episodes that were recalled for it."] = [],  # noqa: B006
     recalls: Annotated[Handles, "The `recall` of each answer that it was made on; kept with it."] = [],  # noqa: B006
     tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
+    citations: Annotated[Keys, "What it was made on, as search_memory cites it: 'TRADING_MANUAL.md:42-58'."] = [],  # noqa: B006
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same decision."] = None,
 ) -> RecordedDecision:
     """Record a decision with a direction and a horizon but no position, to be judged when the horizon is over.
@@ -116,6 +118,7 @@ def record_decision(
             entry_price=price,
             confidence=confidence,
             tags=tuple(tags),
+            citations=tuple(citations),
             opened_at=ctx.now,
             ended_at=due_at,
             first_known_at=ctx.now,

@@ -17,7 +17,7 @@ from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.trades import FILLS, MARKS, TRADES
 
-REVISIONS = ("0001_0.1.0.dev6",)
+REVISIONS = ("0001_0.1.0.dev7",)
 """Oldest first; each names the first release that needs it."""
 
 KEPT: tuple[Noun[Any], ...] = (

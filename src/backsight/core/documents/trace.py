@@ -60,6 +60,7 @@ def entry_of_call(call: Episode) -> Entry:
         "reason": call.reason,
         "confidence": _number(call.confidence),
         "market": call.market_context,
+        "citations": ", ".join(call.citations),
         "due": None if call.due_at is None else format_instant(call.due_at),
         "outcome": None if call.outcome is None else f"{call.outcome.value:+.4g} {call.outcome.unit}",
     }

@@ -56,6 +56,8 @@ class Episode:
     confidence: float | None = None
     reflection: str | None = None
     tags: tuple[str, ...] = ()
+    citations: tuple[str, ...] = ()
+    """What a call was made on, as far as it is written down: places like `TRADING_MANUAL.md:42-58`."""
     group_id: str | None = None
     """An episode may be of a group of trades: legs of one idea."""
     opened_at: datetime | None = None
@@ -83,6 +85,7 @@ class Episode:
             market_context=None,
             reflection=None,
             tags=(),
+            citations=(),
             archived_at=None,
             known_at=self.first_known_at,
             recorded_at=self.first_known_at,

@@ -5,7 +5,7 @@ from alembic import op
 
 from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 
-revision = "0001_0.1.0.dev6"
+revision = "0001_0.1.0.dev7"
 down_revision = None
 
 TEXT, TEXTS, INSTANT, WHOLE, FLAG = PlainText, TextTuple(), UtcInstant(), sa.BigInteger(), sa.Boolean()
@@ -229,6 +229,7 @@ def upgrade() -> None:
         sa.Column("confidence", DOUBLE, nullable=True),
         sa.Column("reflection", TEXT, nullable=True),
         sa.Column("tags", TEXTS, nullable=False),
+        sa.Column("citations", TEXTS, nullable=False),
         sa.Column("group_id", TEXT, nullable=True),
         sa.Column("opened_at", INSTANT, nullable=True),
         sa.Column("ended_at", INSTANT, nullable=False),
@@ -1177,6 +1178,7 @@ def upgrade() -> None:
         sa.Column("confidence", DOUBLE, nullable=True),
         sa.Column("reflection", TEXT, nullable=True),
         sa.Column("tags", TEXTS, nullable=False),
+        sa.Column("citations", TEXTS, nullable=False),
         sa.Column("group_id", TEXT, nullable=True),
         sa.Column("opened_at", INSTANT, nullable=True),
         sa.Column("ended_at", INSTANT, nullable=False),
