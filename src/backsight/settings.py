@@ -47,8 +47,8 @@ class Settings:
     vector_weight: str = "0.5"
     minimum_score: str = "0.15"
     """What matches less by words and by meaning is not found."""
-    source_caps: str = ""
-    """At most so many citations of a source, like `journal=3,run=2`."""
+    source_caps: str = "run=3,decision=3,review=3"
+    """At most so many citations of a source, unless the query names sources: what is done every day is much alike."""
     half_life_days: str | None = None
     """After so many days a journal entry counts half; None: it does not age."""
     embedder: str = "local"

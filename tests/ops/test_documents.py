@@ -361,6 +361,19 @@ def test_periods_that_are_over_are_documents_in_review(memory: Memory, clock: Fa
     assert memory.reindex().changed == 0
 
 
+def test_what_was_done_every_day_does_not_crowd_out_the_rest(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\nTalk much of many things before the flat range: wait.\n")
+    call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "Macro", "horizon_hours": 2.0}
+    for _ in range(60):
+        memory.record_decision(**call, reasoning="flat range, flat range, wait", price=100.0)
+        clock.advance(days=1)
+    memory.reindex()
+    found = paths(memory, "flat range")
+    assert "TRADING_MANUAL.md" in found
+    assert sum(path.startswith("decisions/") for path in found) == 3
+    assert len(paths(memory, "flat range", source=["decision"])) == 10
+
+
 def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.citation import Citation, Source
 from backsight.core.documents.document import Index, Piece, content_hash
-from backsight.core.documents.merge import Candidate, Ranked, fold, rank, worth_reading
+from backsight.core.documents.merge import Candidate, Ranked, Rules, fold, rank, worth_reading
 from backsight.core.documents.query import Query, read_query
 from backsight.core.documents.write_policy import (
     Note,
@@ -227,7 +227,8 @@ def search_memory(
         model = "" if held.embedder is None else held.embedder.model
         matrices = None if vector is None else held.matrices
         found = find(connection, stands, asked, scope, matrices=matrices, model=model, asked=vector)
-        citations = cited(connection, ctx.owner, found, held, now=at or ctx.now, limit=limit)
+        rules = held.rules if source is None else replace(held.rules, per_source={})  # who asks for them wants them
+        citations = cited(connection, ctx.owner, found, rules, now=at or ctx.now, limit=limit)
     return _answer(asked, citations, lacking or ("" if citations else _nothing(asked, stands)), at or ctx.now)
 
 
@@ -478,7 +479,7 @@ def _nothing(asked: Query, stands: Index | None) -> str:
 
 
 def cited(
-    connection: Connection, owner: str, found: Found, held: Library, *, now: datetime, limit: int
+    connection: Connection, owner: str, found: Found, rules: Rules, *, now: datetime, limit: int
 ) -> tuple[Citation, ...]:
     """The best of what was found, each with its lines."""
     heads = stored.heads(connection, owner, found.numbers)
@@ -493,10 +494,10 @@ def cited(
         )
         for number, head in heads.items()
     ]
-    likely = worth_reading(rank(candidates, held.rules, now=now), limit)
+    likely = worth_reading(rank(candidates, rules, now=now), rules, limit)
     pieces = stored.numbered_chunks(connection, owner, [int(each.candidate.id) for each in likely])
     words = {str(number): frozenset(piece.text.split()) for number, piece in pieces.items()}
-    taken = fold(likely, held.rules, limit=limit, words=words)
+    taken = fold(likely, rules, limit=limit, words=words)
     return tuple(_citation(each, pieces[int(each.candidate.id)]) for each in taken)
 
 

@@ -82,7 +82,7 @@ def _index(connection: Connection, ctx: Context) -> Index:
 def _seen(connection: Connection, ctx: Context, workspace: Workspace, *, files_only: bool) -> _Seen:
     before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
     if files_only:
-        standing = {path: each for path, each in standing.items() if not is_trace(each.source, path)}
+        standing = {path: each for path, each in standing.items() if not is_trace(each.source)}
     told = {} if files_only else traces(connection, ctx.owner, now=ctx.now)
     looked = _look(workspace, standing, told, ctx.progress)
     publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)

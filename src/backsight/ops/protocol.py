@@ -47,7 +47,7 @@ def protocol_for(
     told = applying(rules, names)
     scope = Scope(at=at, agent=home.name, sources=("incident",))
     found = find(connection, stands, read_query(" ".join(names)), scope)
-    incidents = cited(connection, ctx.owner, found, library(ctx), now=until, limit=MOST_INCIDENTS)
+    incidents = cited(connection, ctx.owner, found, library(ctx).rules, now=until, limit=MOST_INCIDENTS)
     others = [rule for rule in rules if rule not in told]
     return Protocol(
         section=rules_and_incidents(told, others, incidents),

@@ -31,7 +31,7 @@ from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "reviews": "artifact"}
+SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "reviews": "review"}
 
 
 class Trace(NamedTuple):
@@ -59,13 +59,13 @@ def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Tr
     return found
 
 
-def is_trace(source: Source, path: str) -> bool:
+def is_trace(source: Source) -> bool:
     """Whether a document is made of rows, and not of a file.
 
-    >>> is_trace("run", "runs/a/2026-06-04.md"), is_trace("artifact", "artifacts/a.md")
+    >>> is_trace("run"), is_trace("artifact")
     (True, False)
     """
-    return any(source == each and path.startswith(f"{folder}/") for folder, each in SOURCES.items())
+    return source in SOURCES.values()
 
 
 Mark = tuple[str, datetime, datetime]

@@ -5,9 +5,21 @@ from typing import Literal, get_args
 
 from backsight.core.errors import Invalid
 
-Source = Literal["soul", "manual", "journal", "memory", "strategy", "artifact", "incident", "run", "decision", "global"]
+Source = Literal[
+    "soul",
+    "manual",
+    "journal",
+    "memory",
+    "strategy",
+    "artifact",
+    "incident",
+    "global",
+    "run",
+    "decision",
+    "review",
+]
 SOURCES: tuple[Source, ...] = get_args(Source)
-"""What kind of document it is: who wrote it, and whether it ages."""
+"""What kind of document it is: a file of the workspace, or what the store tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,8 @@ AGEING: Set[Source] = frozenset({"journal", "run", "decision"})
 """What a half-life makes less of; rules do not age."""
 COMMON = 0.1
 """A term in more than this share of the chunks finds nothing by itself: it only ranks what others found."""
+SPARE = 4
+"""So many times as many are read as are wanted: some repeat others."""
 SAME = 0.9
 """Chunks of one file that share so much of their words are one."""
 
@@ -231,9 +233,16 @@ Words = Mapping[str, Set[str]]
 """What chunks say, by id, to see that one says what another does."""
 
 
-def worth_reading(ranked: Sequence[Ranked], limit: int) -> list[Ranked]:
+def worth_reading(ranked: Sequence[Ranked], rules: Rules, limit: int) -> list[Ranked]:
     """Those of a ranking that can be among the best once repetitions are folded."""
-    return list(ranked[: max(4 * limit, 20)])
+    counts: Counter[Source] = Counter()
+    likely: list[Ranked] = []
+    for each in ranked:
+        source = each.candidate.source
+        counts[source] += 1
+        if counts[source] <= SPARE * rules.per_source.get(source, limit):
+            likely.append(each)
+    return likely[: max(SPARE * limit, 20)]
 
 
 def fold(ranked: Sequence[Ranked], rules: Rules, *, limit: int, words: Words) -> list[Ranked]:
