@@ -43,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[POSTGRES] = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
     engine = create_engine(os.environ[POSTGRES], isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text("ALTER SYSTEM SET fsync = off"))
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
+            connection.execute(text(f"ALTER SYSTEM SET {setting} = off"))
         connection.execute(text("ALTER SYSTEM SET max_connections = 200"))
         connection.execute(text("SELECT pg_reload_conf()"))
     engine.dispose()

@@ -1,8 +1,11 @@
 """All tables together, and the revisions that led to them."""
 
+from functools import cache as made_once
 from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, select
+from sqlalchemy.dialects import registry
+from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
@@ -52,10 +55,21 @@ VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32),
 """Kept by the migrations; here so that a new store needs none of them."""
 
 
+@made_once
+def _statements(name: str) -> tuple[str, ...]:
+    """What makes every table and its indexes in a dialect; PostgreSQL takes all of it at once."""
+    dialect = registry.load(name)()
+    made: list[DDLElement] = []
+    for table in (*METADATA.sorted_tables, VERSION):
+        made += [CreateTable(table), *map(CreateIndex, table.indexes)]
+    spelt = [str(each.compile(dialect=dialect)) for each in made]
+    return (";".join(spelt),) if name == "postgresql" else tuple(spelt)
+
+
 def create(connection: Connection) -> None:
     """Make all tables at once, as the migrations would have left them."""
-    METADATA.create_all(connection)
-    VERSION.create(connection)
+    for statement in _statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
     connection.execute(insert(VERSION).values(version_num=REVISIONS[-1]))
 
 
