@@ -234,7 +234,7 @@ def listen(host: str, port: int) -> "socket.socket":
     if host not in LOOPBACK:
         raise Refused(f"{host!r} is not this machine; anyone could write there. Use 127.0.0.1", field="host")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that answers are sent at once
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))

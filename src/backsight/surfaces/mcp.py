@@ -54,6 +54,7 @@ def server(memory: Memory, audience: Audience) -> Server[dict[str, Any]]:
         "backsight",
         version=__version__,
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=lambda name: described(offered[name]).input_schema if name in offered else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
