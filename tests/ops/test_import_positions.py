@@ -618,9 +618,10 @@ def still_in(memory: Memory, answer: ImportedPositions, last: Decision) -> float
 @pytest.mark.parametrize(
     ("group", "agents"),
     [
-        ("ashare_daily", "*"),
+        ("ashare_daily", "[cg]*"),
         ("crypto_daily", "*"),
-        ("us_hourly", "[cg]*"),
+        ("us_hourly", "g*"),
+        pytest.param("ashare_daily", "*", marks=pytest.mark.slow),
         pytest.param("us_hourly", "*", marks=pytest.mark.slow),
     ],
 )
