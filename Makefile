@@ -46,6 +46,7 @@ slow: $(LOCAL)  ## The long statistical tests and soaks
 
 bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/start.py
+	$(BIN)/python bench/call.py
 	$(BIN)/python bench/tick.py
 	$(BIN)/python bench/write.py
 	$(BIN)/python bench/recall.py

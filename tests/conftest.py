@@ -21,6 +21,10 @@ from support import POSTGRES, fresh_postgres
 
 _running: list["PostgresServer"] = []
 
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 8 * 1024**3:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
 settings.register_profile("here", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("here"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")  # explore here, repeat there

@@ -1,0 +1,81 @@
+"""What each surface adds to an operation: the same questions through Python, REST and MCP of one store, taken in turn.
+
+The server is a process of its own, as it is in use, and both clients keep their connection.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+from anyio.from_thread import start_blocking_portal
+from mcp import Client
+
+from backsight.memory import OPERATIONS, open_memory
+from backsight.surfaces.rest import path_of
+from backsight.testing import a_trade_call
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "list_trades": {},
+    "recall_memories": {"symbol": "XAUUSD"},
+    "position_size": {"symbol": "XAUUSD", "direction": "long", "strategy_name": "VolBreakout"},
+}
+Call = Callable[[str, dict[str, Any]], object]
+
+
+def through_all(url: str, stack: ExitStack) -> dict[str, Call]:
+    """The ways to ask."""
+    memory = stack.enter_context(open_memory(url))
+    program = [str(Path(sys.executable).with_name("backsight")), "--url", url, "serve", "--port", "0"]
+    server = stack.enter_context(subprocess.Popen(program, stdout=subprocess.PIPE, text=True))
+    stack.callback(server.terminate)
+    assert server.stdout is not None
+    base = server.stdout.readline().split()[1].removesuffix("/api/v1/docs")
+    web = stack.enter_context(httpx.Client(base_url=base, timeout=30))
+    portal = stack.enter_context(start_blocking_portal())
+    client = stack.enter_context(portal.wrap_async_context_manager(Client(f"{base}/mcp")))
+    while True:
+        try:
+            web.get("/api/v1/docs")
+            break
+        except httpx.TransportError:
+            time.sleep(0.05)
+    return {
+        "Python": lambda name, arguments: memory.run(OPERATIONS[name], arguments),
+        "REST": lambda name, arguments: web.post(path_of(OPERATIONS[name]), json=arguments).raise_for_status(),
+        "MCP": lambda name, arguments: portal.call(client.call_tool, name, arguments),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=50)
+    runs = parser.parse_args().runs
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        url = f"sqlite:///{folder}/store.db"
+        with open_memory(url) as memory:
+            for number in range(20):
+                memory.remember_trade(**a_trade_call(idempotency_key=str(number)))
+        ways = through_all(url, stack)
+        print("| operation | " + " | ".join(ways) + " | times Python |\n" + "|---" * (len(ways) + 2) + "|")
+        for name, arguments in QUESTIONS.items():
+            took: dict[str, list[float]] = {way: [] for way in ways}
+            for _ in range(runs + 1):
+                for way, call in ways.items():
+                    began = time.perf_counter()
+                    call(name, arguments)
+                    took[way].append((time.perf_counter() - began) * 1000)
+            medians = {way: statistics.median(each[1:]) for way, each in took.items()}
+            ratios = ", ".join(f"{medians[way] / medians['Python']:.1f}" for way in ways if way != "Python")
+            print(f"| {name} | {' | '.join(f'{ms:.1f} ms' for ms in medians.values())} | {ratios} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
