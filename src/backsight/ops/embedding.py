@@ -32,8 +32,8 @@ def embed_missing(ctx: "Context", embedder: Embedder, *, stop: Event | None = No
         count += len(missing)
         ctx.progress("Embedding", min(count, total), total)
     if count:
-        with ctx.writing() as transaction:
-            connect(transaction.connection, ctx.owner, embedder.model)
+        with ctx.database.writing(f"{ctx.owner} vectors") as connection:  # takes a while: the owner's writers go on
+            connect(connection, ctx.owner, embedder.model)
     return count
 
 
