@@ -553,6 +553,27 @@ def test_trouble_with_the_embedder_is_told_by_health(url: str, folder: Path, clo
             memory.reindex()
 
 
+class MendedEmbedder(CountingEmbedder):
+    """Is away when it is first asked."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = super().embed(texts)
+        if len(self.asked) == len(texts):
+            raise Unavailable("the server is away", field="embedder")
+        return rows
+
+
+def test_embedding_goes_on_when_the_embedder_is_back(url: str, folder: Path, clock: FakeClock) -> None:
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=MendedEmbedder()) as memory:
+        memory.reindex(background=True)
+        background_of(memory).wait(60)
+        assert not memory.index_health().embedding
+        memory.reindex(background=True)
+        background_of(memory).wait(60)
+        health = memory.index_health()
+        assert (health.embedding, health.healthy) == (False, True)
+
+
 def test_embedding_tells_how_far_it_is(url: str, folder: Path, clock: FakeClock) -> None:
     told: list[tuple[str, int, int]] = []
     (folder / "journal/many.md").write_text("\n\n".join(f"# Day {day}\n\n{'word ' * 500}" for day in range(80)))

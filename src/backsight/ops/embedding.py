@@ -1,7 +1,7 @@
 """Vectors for what has none: while the caller waits, or in the background while words are searched."""
 
 from collections.abc import Sequence
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING
 
 from backsight.core.documents.document import Vector, embedded_text, no_index
@@ -85,13 +85,16 @@ class Background:
         self.wait()
 
     def _run(self, ctx: "Context", embedder: Embedder) -> None:
-        while self._goes_on():
-            try:
+        try:
+            while self._goes_on():
                 embed_missing(ctx, embedder, stop=self._stop)
                 self.trouble = None
-            except BacksightError as error:
-                self.trouble = error.message
-                return
+        except BacksightError as error:
+            self.trouble = error.message
+        finally:
+            with self._turn:
+                if self._thread is current_thread():  # it was cut short; who starts it again begins another
+                    self._thread = None
 
     def _goes_on(self) -> bool:
         with self._turn:

@@ -29,7 +29,7 @@ PLAIN_KEYWORD, PLAIN_VECTOR = 1.0, 0.04
 """Spreads below which a half does not tell its candidates apart: of BM25, and of cosines."""
 RANK_FLOOR = 60
 """Of reciprocal ranks (Cormack, Clarke & Büttcher 2009)."""
-AGEING: Set[Source] = frozenset({"journal", "run", "decision"})
+AGEING: Set[Source] = frozenset({"journal", "run", "decision", "review"})
 """What a half-life makes less of; rules do not age."""
 COMMON = 0.1
 """A term in more than this share of the chunks finds nothing by itself: it only ranks what others found."""
