@@ -11,7 +11,17 @@ from backsight.core.decision import Decision, LastTick, Segment, ShownSegment
 from backsight.core.instants import Horizon
 from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, within, within_asked
+from backsight.store.reading import (
+    OWNED,
+    asked,
+    fetch,
+    fetch_one,
+    matching,
+    owned,
+    some_at_a_time,
+    within,
+    within_asked,
+)
 
 DECISIONS = noun(
     Decision,
@@ -20,8 +30,6 @@ DECISIONS = noun(
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
 )
-MANY = 500
-"""Keys asked for at a time."""
 SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",))
 
 
@@ -117,11 +125,9 @@ def decisions_between(
 def segments(connection: Connection, owner: str, hashes: Collection[str]) -> dict[str, Segment]:
     """Segments that were shown, by hash."""
     c = SEGMENTS.table.c
-    wanted = sorted(hashes)
     found: dict[str, Segment] = {}
-    for begun in range(0, len(wanted), MANY):
-        some = c.hash.in_(wanted[begun : begun + MANY])
-        rows = connection.execute(select(c.hash, c.name, c.text).where(c.owner_id == owner, some))
+    for some in some_at_a_time(hashes):
+        rows = connection.execute(select(c.hash, c.name, c.text).where(c.owner_id == owner, c.hash.in_(some)))
         found |= {row[0]: Segment(name=row[1], text=row[2]) for row in rows}
     return found
 

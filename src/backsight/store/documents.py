@@ -16,7 +16,7 @@ from backsight.core.documents.document import Document, Index, Piece, Vector
 from backsight.core.documents.writing import Writing
 from backsight.core.instants import Horizon
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import Columns, fetch, fetch_one, matching, owned
+from backsight.store.reading import MANY, Columns, fetch, fetch_one, matching, owned, some_at_a_time
 
 DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("valid_to", "path")])
 CHUNKS = noun(Piece, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")])
@@ -27,8 +27,6 @@ WRITINGS = noun(Writing, "document_writings", indexes=[("known_at", "id"), ("run
 INDEXED: tuple[Noun[Document] | Noun[Piece] | Noun[Vector] | Noun[Index], ...] = (DOCUMENTS, CHUNKS, VECTORS, INDEXES)
 LAST = "\U0010ffff"
 """No text goes on with a later character."""
-MANY = 500
-"""Keys asked for at a time."""
 
 
 class Head(NamedTuple):
@@ -108,9 +106,8 @@ def chunks(connection: Connection, owner: str, path: str, at: datetime | None = 
 def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, Piece]:
     """Chunks by their numbers."""
     found: dict[int, Piece] = {}
-    wanted = sorted(numbers)
-    for begun in range(0, len(wanted), MANY):
-        statement = owned(CHUNKS, owner, CHUNKS.table.c.number.in_(wanted[begun : begun + MANY]))
+    for some in some_at_a_time(numbers):
+        statement = owned(CHUNKS, owner, CHUNKS.table.c.number.in_(some))
         found |= {piece.number: piece for piece in fetch(connection, CHUNKS, statement)}
     return found
 
@@ -118,11 +115,10 @@ def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]
 def heads(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, Head]:
     """Chunks by their numbers, without their texts."""
     c = CHUNKS.table.c
-    wanted = sorted(numbers)
     found: dict[int, Head] = {}
-    for begun in range(0, len(wanted), MANY):
-        some = c.number.in_(wanted[begun : begun + MANY])
-        rows = connection.execute(select(c.number, c.path, c.source, c.written_at).where(c.owner_id == owner, some))
+    asked = select(c.number, c.path, c.source, c.written_at).where(c.owner_id == owner)
+    for some in some_at_a_time(numbers):
+        rows = connection.execute(asked.where(c.number.in_(some)))
         found |= {row[0]: Head(row[1], row[2], row[3]) for row in rows}
     return found
 
@@ -175,10 +171,9 @@ def vectors(connection: Connection, owner: str, model: str, hashes: Collection[s
     """The vectors of texts, by their hashes."""
     v = VECTORS.table.c
     found: dict[str, bytes] = {}
-    wanted = sorted(hashes)
-    for begun in range(0, len(wanted), MANY):
-        some = v.text_hash.in_(wanted[begun : begun + MANY])
-        statement = select(v.text_hash, v["values"]).where(v.owner_id == owner, v.model == model, some)
+    for some in some_at_a_time(hashes):
+        mine = (v.owner_id == owner, v.model == model, v.text_hash.in_(some))
+        statement = select(v.text_hash, v["values"]).where(*mine)
         found |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
     return found
 

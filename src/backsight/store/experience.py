@@ -1,6 +1,6 @@
 """What experience has made of the episodes, at rest: rows that can be derived again, and what was said of beliefs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeVar
@@ -27,7 +27,18 @@ from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
 from backsight.store.mapping import OWNER, Noun, noun
 from backsight.store.memories import EPISODES
-from backsight.store.reading import AS_OF, OWNED, asked, fetch, fetch_one, matching, owned, within, within_asked
+from backsight.store.reading import (
+    AS_OF,
+    OWNED,
+    asked,
+    fetch,
+    fetch_one,
+    matching,
+    owned,
+    some_at_a_time,
+    within,
+    within_asked,
+)
 
 T = TypeVar("T")
 
@@ -167,8 +178,6 @@ _DAYS = (
     .where(_D.day >= bindparam("first"), _D.day <= bindparam("last"))
 )
 ALL_DAYS = ("", "9999-12-31")
-MOST_ASKED = 500
-"""Domains in one question: databases bound how many values they take at once."""
 _SPOKEN = (
     select(BELIEFS.table)
     .where(_B.owner_id == OWNED, _B.mode == bindparam("mode"))
@@ -202,7 +211,7 @@ def beliefs_about_one(connection: Connection, episode: Episode) -> list[KeptBeli
 def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, KeptCell]:
     """Those of these cells that were seen, by their domains."""
     found: dict[str, KeptCell] = {}
-    for some in _few_at_once(domains):
+    for some in some_at_a_time(domains):
         rows = fetch(connection, CELLS, _CELLS, asked(owner, mode=mode, domains=some))
         found |= {row.domain: row for row in rows}
     return found
@@ -221,16 +230,11 @@ def days(
     """The days of some cells, from one to another of them, by domain."""
     first, last = between
     found: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
-    for some in _few_at_once(domains):
+    for some in some_at_a_time(domains):
         values = asked(owner, mode=mode, domains=some, first=first, last=last)
         for domain, day, n, wins in connection.execute(_DAYS, values):
             found[domain][day] = DayCount(n=n, wins=wins)
     return found
-
-
-def _few_at_once(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    for first in range(0, len(names), MOST_ASKED):
-        yield names[first : first + MOST_ASKED]
 
 
 def founders(connection: Connection, standing: Standing) -> list[Episode]:

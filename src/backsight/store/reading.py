@@ -1,6 +1,6 @@
 """What every query shares: the owner's rows only, as far as the horizon goes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -20,6 +20,9 @@ from backsight.core.instants import Horizon
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED, Noun, UtcInstant
 
 T = TypeVar("T")
+Key = TypeVar("Key", int, str)
+MANY = 500
+"""Keys asked for at a time."""
 Columns = ReadOnlyColumnCollection[str, Any]
 
 
@@ -133,3 +136,9 @@ def fetch_one(
     limited = statement if values else statement.limit(1)
     row = connection.execute(limited, values).first()
     return None if row is None else noun.from_row(row)
+
+
+def some_at_a_time(keys: Collection[Key]) -> Iterator[list[Key]]:
+    """Keys in order, no more at once than every database takes in one statement."""
+    ordered = sorted(keys)
+    return (ordered[first : first + MANY] for first in range(0, len(ordered), MANY))
