@@ -23,13 +23,13 @@ from pathlib import Path
 from backsight.core.context import ContextVector
 from backsight.core.ids import derive_id
 from backsight.core.memory.episodic import Episode
-from backsight.core.recall.base_rate import Among, base_rate
-from backsight.core.recall.columns import Columns, appended, columns_of
+from backsight.core.recall.arrays.base_rate import Among, base_rate
+from backsight.core.recall.arrays.columns import Columns, appended, columns_of
+from backsight.core.recall.arrays.scan import scan
 from backsight.core.recall.rank import remind
-from backsight.core.recall.scan import scan
 from backsight.core.recall.score import Query
-from backsight.core.recall.words import stems
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.text.stems import stems
 from backsight.memory import Memory, open_memory
 from backsight.store import memories as stored
 from backsight.testing import T0, FakeClock, an_episode

@@ -27,7 +27,7 @@ from backsight.core.recall.score import (
     quality,
     recency,
 )
-from backsight.core.sized import NOTHING_ASKED, Asked, Category
+from backsight.core.recommended_size import NOTHING_ASKED, Asked, Category
 from backsight.core.sizing import Numbers, TradeColumns, position_size
 from backsight.core.trades.trade import Outcome
 

@@ -21,7 +21,7 @@ from sqlalchemy import insert
 from backsight.core.decision import Verdict
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.orders import Order
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock

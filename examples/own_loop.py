@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from backsight.core.decision import Verdict
 from backsight.core.orders import Executed, Order
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.memory import PaperBroker, open_simulation
 from backsight.runtime.clock import SimulatedClock
 

@@ -20,7 +20,7 @@ from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory, open_memory
-from backsight.ops.library import Library
+from backsight.services.library import Library
 from backsight.store.mapping import METADATA
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 

@@ -1,5 +1,6 @@
 """Memory: the one list of operations, and the place where everything is wired together."""
 
+from collections.abc import Mapping
 from functools import wraps
 from importlib.util import find_spec
 from os import pathsep
@@ -11,6 +12,7 @@ from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
 from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
 from backsight.adapters.clocks import SystemClock
 from backsight.core.errors import Invalid, Unavailable
+from backsight.operation import Operation, operation_of
 from backsight.ops import (
     admin,
     beliefs,
@@ -28,10 +30,9 @@ from backsight.ops import (
     ticks,
     trades,
 )
-from backsight.ops.context import Context, Reflectors
-from backsight.ops.library import Library, rules_from
-from backsight.ops.operation import Operation, operation_of
 from backsight.ports import Clock, Embedder, Reflector
+from backsight.services.context import Context, Reflectors
+from backsight.services.library import Library, rules_from
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import open_database
 from backsight.store.search.slot import slot_named
@@ -56,7 +57,7 @@ def checked(cls: C) -> C:
 
     def method(operation: Operation) -> Any:
         @wraps(operation.function)
-        def run(self: Context, **arguments: Any) -> Any:
+        def run(self: "Memory", **arguments: Any) -> Any:
             return self.run(operation, arguments)
 
         return run
@@ -133,6 +134,14 @@ class Memory(Context):
     doctor = admin.doctor
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
+
+    def run(self, operation: Operation, arguments: object) -> Any:
+        """Check the arguments and carry out the operation."""
+        return self.carry_out(operation, operation.check(arguments))
+
+    def carry_out(self, operation: Operation, checked: Mapping[str, Any]) -> Any:
+        """Carry out an operation whose arguments are checked, at one instant."""
+        return operation.function(self.at_one_instant(operation=operation.name, request=checked), **checked)
 
     def save(self, path: str | Path) -> None:
         """Write the store of a simulation to a new SQLite file."""

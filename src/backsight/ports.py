@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # 40 ms of every start otherwise
     import numpy as np
     from numpy.typing import NDArray
 
-    from backsight.core.reflection.asking import Answered, Asked
+    from backsight.core.reflection.reflector_request import Answered, Asked
 
 
 class Clock(Protocol):

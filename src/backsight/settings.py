@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backsight.core.errors import Invalid, did_you_mean
-from backsight.core.reflection.models import checked_base_url
+from backsight.language_models import checked_base_url
 
 PREFIX = "BACKSIGHT_"
 MAX_NAME = 100

@@ -17,7 +17,12 @@ CONTRACTS = {
 
 PLANTED = [
     ("layers", "core/ids.py", "import backsight.store.mapping"),
-    ("layers", "store/trades.py", "import backsight.ops.context"),
+    ("layers", "store/trades.py", "import backsight.services.context"),
+    ("layers", "services/ledger.py", "import backsight.ops.ticks"),
+    ("core-order", "core/trades/fold.py", "import backsight.core.memory.episodic"),
+    ("core-order", "core/newcomer.py", ""),
+    ("ops-apart", "ops/trades.py", "import backsight.ops.ticks"),
+    ("services-order", "services/plans.py", "import backsight.services.learning"),
     ("layers", "ops/trades.py", "import backsight.memory"),
     ("layers", "memory.py", "import backsight.runtime.clock"),
     ("layers", "runtime/demo.py", "import backsight.surfaces.cli"),
@@ -27,7 +32,7 @@ PLANTED = [
     ("sql-in-store", "ops/recall.py", "from sqlalchemy import select"),
     ("sql-in-store", "surfaces/cli.py", "import sqlalchemy"),
     ("adapters-behind-ports", "adapters/clocks.py", "import backsight.store.database"),
-    ("wiring-in-memory", "ops/context.py", "from backsight.adapters.clocks import SystemClock"),
+    ("wiring-in-memory", "services/context.py", "from backsight.adapters.clocks import SystemClock"),
     ("wiring-in-memory", "runtime/demo.py", "from backsight.adapters.clocks import SystemClock"),
     ("loops-apart", "runtime/live.py", "import backsight.runtime.backtest"),
     ("surfaces-apart", "surfaces/rest.py", "import backsight.surfaces.mcp"),

@@ -11,7 +11,7 @@ import pytest
 
 import backsight.ops
 from backsight.memory import OPERATIONS, Memory
-from backsight.ops.operation import Operation, operation_of
+from backsight.operation import Operation, operation_of
 
 ALL = list(OPERATIONS.values())
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from backsight.core import risk_state as module
 from backsight.core.errors import Invalid
-from backsight.core.prompts.tokens import estimate
 from backsight.core.risk_state import (
     Attempt,
     AttemptKind,
@@ -21,6 +20,7 @@ from backsight.core.risk_state import (
     render_risk_state,
     risk_state,
 )
+from backsight.core.text.tokens import estimate
 
 NOW = datetime(2026, 6, 4, 10, tzinfo=UTC)
 MIDNIGHT = datetime(2026, 6, 4, tzinfo=UTC)

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
+from backsight.core.recommended_size import CATEGORIES, NOTHING_ASKED, Asked, Category, PositionSize, SizedTrade
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
-from backsight.core.sized import CATEGORIES, NOTHING_ASKED, Asked, Category, PositionSize, SizedTrade
 from backsight.core.sizing import (
     NORMAL_QUANTILE,
     Coded,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.memory import Memory, PaperBroker, checked, open_simulation
-from backsight.ops.operation import operation_of
+from backsight.operation import operation_of
 from backsight.runtime.backtest import record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.load import load_agent

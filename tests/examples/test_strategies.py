@@ -15,7 +15,7 @@ from backsight.adapters.brokers.paper import PaperBroker, PaperTerms
 from backsight.core.decision import Decided, OpenedTick, Sight
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.ports import Agent
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,8 +11,8 @@ import pytest
 from backsight.core.errors import NotFound
 from backsight.core.memory.procedural import Figure, Habits
 from backsight.memory import Memory, open_memory
-from backsight.ops.experience import Learned
 from backsight.ops.state import Behavior, BehavioralAnalysis, Drift, VersionShare
+from backsight.services.learning import Learned
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at
 from support import deployed

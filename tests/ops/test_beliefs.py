@@ -10,9 +10,10 @@ from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.memory.semantic import Claim, Domain
 from backsight.memory import Memory, open_memory
-from backsight.ops.beliefs import BeliefList, BeliefSeen
-from backsight.ops.experience import Learned
-from backsight.ops.plans import PlanSeen
+from backsight.ops.beliefs import BeliefList
+from backsight.services.beliefs import BeliefSeen
+from backsight.services.learning import Learned
+from backsight.services.plans import PlanSeen
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at
 from support import deployed

@@ -18,7 +18,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, R
 from backsight.core.market import Bar
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
-from backsight.ops.embedding import Background
+from backsight.services.background import BackgroundWorker
 from backsight.settings import Settings
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import deployed, ticked
@@ -499,7 +499,7 @@ class GatedEmbedder(CountingEmbedder):
         return super().embed(texts)
 
 
-def background_of(memory: Memory) -> Background:
+def background_of(memory: Memory) -> BackgroundWorker:
     assert memory.library is not None
     return memory.library.background
 

@@ -8,7 +8,7 @@ import pytest
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.orders import Order
-from backsight.core.recall.rates import BaseRate, Level
+from backsight.core.recall.base_rate import BaseRate, Level
 from backsight.memory import Memory, open_memory
 from backsight.store.memories import EPISODES
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call

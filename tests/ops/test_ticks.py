@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from backsight.core.decision import Segment, Verdict, memory_arm, shown_hash
+from backsight.core.decision import Segment, Verdict, shown_hash
 from backsight.core.errors import BacksightError, Conflict, Invalid
+from backsight.core.holdout import memory_arm
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
 from backsight.core.orders import Order, ReportedFill

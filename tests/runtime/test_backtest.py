@@ -12,7 +12,7 @@ from backsight.core.decision import Decided, Sight
 from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.core.orders import Order
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest

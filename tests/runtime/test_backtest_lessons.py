@@ -8,8 +8,7 @@ import pytest
 from backsight.core.decision import Decided, Sight
 from backsight.core.market import Bar
 from backsight.core.orders import Order
-from backsight.core.reflection.cadence import CadenceKind
-from backsight.core.strategies import MemoryOverrides
+from backsight.core.strategies import CadenceKind, MemoryOverrides
 from backsight.memory import FREE, Memory, PaperBroker, open_simulation
 from backsight.runtime.backtest import record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock

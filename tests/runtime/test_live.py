@@ -11,12 +11,12 @@ from backsight.core.decision import Decided, Sight
 from backsight.core.errors import Conflict
 from backsight.core.market import Bar
 from backsight.core.orders import Order
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
-from backsight.ops.snapshots import order_of, snapshots_of
 from backsight.runtime.live import run_live
 from backsight.runtime.replay import recorded_session, replay
+from backsight.services.snapshots import order_of, snapshots_of
 from backsight.testing import T0, FakeClock
 from support import dump, fresh_postgres
 

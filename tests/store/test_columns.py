@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.instants import Horizon
-from backsight.core.recall.columns import GONE, Columns, appended, columns_of, micros
-from backsight.core.recall.packed import LABELLED, label_of, packed
+from backsight.core.recall.arrays.columns import GONE, Columns, appended, columns_of, micros
 from backsight.memory import Memory, open_memory
 from backsight.ops.trades import RememberedTrade
 from backsight.store import columns as stored_columns
 from backsight.store import memories as stored
 from backsight.store.columns import Images
+from backsight.store.columns_file import LABELLED, label_of, packed
 from backsight.testing import T0, FakeClock, a_trade_call, an_episode
 
 COUNT = itertools.count()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.memory import open_memory
 from backsight.runtime.load import example
 from backsight.settings import Settings

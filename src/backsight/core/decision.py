@@ -2,19 +2,17 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal
 
 from backsight.core.context import ContextVector
-from backsight.core.ids import digest
+from backsight.core.holdout import MemoryArm
+from backsight.core.ids import derive_id, digest
+from backsight.core.instants import format_instant
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.portfolio import Mode, Portfolio
 from backsight.core.risk_state import AttemptKind
-
-MemoryArm = Literal["shown", "withheld", "off"]
-"""Whether memory was shown, withheld by the day's coin, or not used at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,18 +260,11 @@ def shown_hash(segments: Iterable[Segment]) -> str | None:
     return digest(hashes) if hashes else None
 
 
-def memory_arm(deployment_id: str, at: datetime, *, holdout: float, enabled: bool = True) -> MemoryArm:
-    """The arm of a UTC day: a coin seeded by the deployment and the day withholds memory on a share of the days.
+def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
+    """The id of a tick: a replay names the same one."""
+    return derive_id("decision", deployment_id, format_instant(at), sequence)
 
-    >>> from datetime import UTC, timedelta
-    >>> day = datetime(2026, 6, 4, tzinfo=UTC)
-    >>> [memory_arm("d", day, holdout=share) for share in (0.0, 1.0)], memory_arm("d", day, holdout=0.2, enabled=False)
-    (['shown', 'withheld'], 'off')
-    >>> days = [memory_arm("d", day + timedelta(days=n), holdout=0.2) for n in range(1000)]
-    >>> 160 < days.count("withheld") < 240
-    True
-    """
-    if not enabled:
-        return "off"
-    toss = hashlib.sha256(f"{deployment_id} {at.date().isoformat()}".encode()).digest()
-    return "withheld" if int.from_bytes(toss[:8]) < holdout * 2**64 else "shown"
+
+def as_last(decision: Decision) -> LastTick:
+    """What the next tick needs to know of a decision."""
+    return LastTick(**{field.name: getattr(decision, field.name) for field in fields(LastTick)})

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.errors import Invalid
+from backsight.core.fills import Fill
 from backsight.core.instants import to_utc
 from backsight.core.portfolio import Direction, Portfolio
-from backsight.core.trades.fill import Fill
 
 ReportedKind = Literal["trade", "funding", "fee", "transfer"]
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]

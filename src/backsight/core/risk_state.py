@@ -15,7 +15,7 @@ from unicodedata import category
 
 from backsight.core.instants import to_utc
 from backsight.core.numbers import signed
-from backsight.core.prompts.tokens import estimate
+from backsight.core.text.tokens import estimate
 
 AttemptKind = Literal["noop", "rejected", "executed"]
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from backsight.core.errors import Invalid
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Mode
-from backsight.core.recall.columns import Columns, micros
+from backsight.core.recall.arrays.columns import Columns, micros
+from backsight.core.recommended_size import CATEGORIES, NOTHING_ASKED, Asked, Category, Level, PositionSize, SizedTrade
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
-from backsight.core.sized import CATEGORIES, NOTHING_ASKED, Asked, Category, Level, PositionSize, SizedTrade
 from backsight.core.statistics import t_quantile
 
 FEWEST_TRADES = 10
@@ -114,7 +114,7 @@ def trades_in(
 
     `fallen` is a symbol and the instant since which its results are falling: its trades that ended before are left out.
 
-    >>> from backsight.core.recall import columns as episodes
+    >>> from backsight.core.recall.arrays import columns as episodes
     >>> from backsight.testing import T0, an_episode
     >>> held = episodes.columns_of([an_episode(1, symbol="BTC"), an_episode(2, pnl_r=-1.0)])
     >>> closed = trades_in(held, strategy_name="VolBreakout", mode="live", as_of=T0)

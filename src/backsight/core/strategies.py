@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Mode
-from backsight.core.reflection.cadence import Cadence, CadenceKind
-from backsight.core.reflection.patterns import SLOTS, Slot
 
 MANUAL = "manual"
 
@@ -16,6 +14,22 @@ GuidanceMode = Literal["thesis", "rules", "hybrid"]
 ReflectorKind = Literal["statistics", "model"]
 Proposals = Literal["ask", "accept"]
 """Whether plans and beliefs that lessons propose wait for the owner."""
+Slot = Literal["entry_timing", "sizing", "symbol_selection", "exit_timing", "regime_fit"]
+CadenceKind = Literal["off", "per_n_trades", "daily"]
+SLOTS: tuple[Slot, ...] = get_args(Slot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cadence:
+    """How often to reflect."""
+
+    kind: CadenceKind = "off"
+    trades: int = 10
+    """How many must have closed, for `per_n_trades`."""
+
+    def __post_init__(self) -> None:
+        if self.trades < 1:
+            raise Invalid(f"{self.trades} is too few trades; give 1 or more", field="trades")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

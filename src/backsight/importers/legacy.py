@@ -22,10 +22,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from backsight.core.conditions import as_text, parse
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.core.ids import canonical_json
+from backsight.core.memory.conditions import as_text, parse
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.importers.bars import instant_of, number_of, zone_named

@@ -1,10 +1,5 @@
 """What one can ask of memory: one function each, grouped by noun."""
 
-from typing import Literal, get_args
-
-Audience = Literal["trader", "coach", "owner"]
-AUDIENCES: tuple[Audience, ...] = get_args(Audience)
-
 NOUNS = {
     "trades": "Remember trades and inactions; list, read and annotate them.",
     "ticks": "Run a deployment tick by tick: what to show, and what happened.",

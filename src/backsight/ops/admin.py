@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+from backsight.arguments import Flag, Key, Whole
 from backsight.core.audit import AuditRow, Finding, parse_head
-from backsight.ops.arguments import Flag, Key, Whole
-from backsight.ops.context import Context
-from backsight.ops.experience import differences, remake
-from backsight.ops.operation import command, query
+from backsight.operation import command, query
+from backsight.services.context import Context
+from backsight.services.learning import differences, remake
 from backsight.store import audit as stored
 from backsight.store.database import Connection
 from backsight.store.experience import DERIVED, count

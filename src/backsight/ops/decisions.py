@@ -4,15 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from backsight.core.errors import Conflict, Invalid
-from backsight.core.ids import derive_id
-from backsight.core.instants import Horizon, format_instant
-from backsight.core.market import Bar
-from backsight.core.memory.episodic import Episode, resolved
-from backsight.core.portfolio import Direction
-from backsight.core.regime import Regime
-from backsight.core.strategies import Deployment
-from backsight.ops.arguments import (
+from backsight.arguments import (
     ContextArgument,
     Handles,
     Key,
@@ -26,16 +18,17 @@ from backsight.ops.arguments import (
     Symbol,
     Tags,
 )
-from backsight.ops.context import Context
-from backsight.ops.operation import command
-from backsight.ops.planning import note_outcomes
-from backsight.ops.recalling import keep_recalls, made_for
-from backsight.ops.trades import home_of, merged_context
-from backsight.store import bars as stored_bars
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.ids import derive_id
+from backsight.core.instants import format_instant
+from backsight.core.memory.episodic import Episode
+from backsight.core.portfolio import Direction
+from backsight.core.regime import Regime
+from backsight.operation import command
+from backsight.services.context import Context
+from backsight.services.recall import keep_recalls, made_for
+from backsight.services.trade_reports import home_of, merged_context
 from backsight.store import memories as stored
-from backsight.store import strategies as stored_strategies
-from backsight.store.database import Connection
-from backsight.store.transaction import Transaction
 
 STATED = (
     "strategy_name",
@@ -51,9 +44,6 @@ STATED = (
     "context",
 )
 """What a call says that its outcome does not change."""
-
-
-GIVEN_UP = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,76 +136,8 @@ def _says_the_same(former: Episode, told: Episode) -> bool:
     return horizons[0] == horizons[1] and told.entry_price in (None, former.entry_price)
 
 
-def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorded_at: datetime) -> None:
-    """Judge the calls whose horizon is over by an instant, as far as the bars that are stored reach.
-
-    One that cannot be judged within a month is not tried again at every tick.
-    """
-    for call in stored.calls_due(transaction.connection, owner, since=by - GIVEN_UP, by=by):
-        judged = _judged(transaction.connection, call, recorded_at=recorded_at)
-        if judged is not None and judged.known_at <= by:
-            transaction.revise(stored.EPISODES, judged)
-            note_outcomes(transaction, _home(transaction.connection, call), judged, recorded_at=recorded_at)
-
-
-def _judged(connection: Connection, call: Episode, *, recorded_at: datetime) -> Episode | None:
-    began, ends = call.opened_at, call.ended_at
-    if began is None:
-        return None
-    own = _moved(connection, call.owner_id, call.symbol, began, ends, stated=call.entry_price)
-    against = None if call.benchmark is None else _moved(connection, call.owner_id, call.benchmark, began, ends)
-    if own is None or (call.benchmark is not None and against is None):
-        return None
-    return resolved(
-        call,
-        entry_price=own.first,
-        exit_price=own.last,
-        benchmark=None if against is None else (against.first, against.last),
-        known_at=own.known_at if against is None else max(own.known_at, against.known_at),
-        recorded_at=recorded_at,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Moved:
-    """The prices at both ends of a horizon, and when the last one was known."""
-
-    first: float
-    last: float
-    known_at: datetime
-
-
-def _moved(
-    connection: Connection, owner: str, symbol: str, began: datetime, ends: datetime, *, stated: float | None = None
-) -> _Moved | None:
-    """How a price moved over a horizon; where no bar closed in it, not at all."""
-    told = stored_bars.first_close_from(connection, owner, symbol, ends)
-    before, last = (_last_bar(connection, owner, symbol, at) for at in (began, ends))
-    first = stated or (None if before is None else before.close)
-    if told is None or last is None or not first:
-        return None
-    return _Moved(first=first, last=last.close if last.closes_at > began else first, known_at=max(ends, told))
-
-
-def _last_bar(connection: Connection, owner: str, symbol: str, at: datetime) -> Bar | None:
-    """The bar that closed last by an instant, the finest of several."""
-    counts = dict.fromkeys(stored_bars.intervals(connection, owner, symbol), 1)
-    if not counts:
-        return None
-    found = stored_bars.last_bars(connection, owner, Horizon(as_of=at), symbol=symbol, counts=counts)
-    lasts = [series[-1] for series in found.values() if series]
-    return max(lasts, key=lambda bar: (bar.closes_at, -bar.interval_seconds), default=None)
-
-
 def _due(now: datetime, hours: float) -> datetime:
     try:
         return now + timedelta(hours=hours)
     except OverflowError:
         raise Invalid(f"{hours} hours is too far off; give fewer", field="horizon_hours") from None
-
-
-def _home(connection: Connection, call: Episode) -> Deployment:
-    home = stored_strategies.deployment(connection, call.owner_id, call.deployment_id)
-    if home is None:
-        raise AssertionError(f"call {call.id!r} has no deployment")
-    return home

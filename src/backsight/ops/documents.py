@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from backsight.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.citation import Citation, Source
-from backsight.core.documents.document import Index, Piece, content_hash
-from backsight.core.documents.merge import Candidate, Ranked, Rules, fold, rank, worth_reading
+from backsight.core.documents.document import Index, content_hash
 from backsight.core.documents.query import Query, read_query
 from backsight.core.documents.write_policy import (
     Note,
@@ -20,17 +20,17 @@ from backsight.core.documents.write_policy import (
 from backsight.core.documents.writing import Writing, WritingStatus, decided, diff_of
 from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
-from backsight.ops.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
-from backsight.ops.context import Context
-from backsight.ops.embedding import embed_missing
-from backsight.ops.indexing import sync
-from backsight.ops.library import Library
-from backsight.ops.operation import command, query
-from backsight.ops.writing import edit_named, same_note, write_pending, writing_of
+from backsight.operation import command, query
+from backsight.services.context import Context
+from backsight.services.document_search import cited, library
+from backsight.services.document_writes import edit_named, same_note, write_pending, writing_of
+from backsight.services.embedding import embed_missing
+from backsight.services.indexing import sync
+from backsight.services.library import Library
 from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.documents import Scope
-from backsight.store.search.hybrid import Found, find
+from backsight.store.search.hybrid import find
 from backsight.store.search.postgres_vectors import meanings
 from backsight.store.search.slot import Slot
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LONGEST_SNIPPET = 8_000
-"""Characters; only a very long line is longer."""
 MOST_LINES = 2_000
 
 
@@ -420,16 +418,12 @@ def reject_edit(
     return DecidedEdit(edit=after)
 
 
-def library(ctx: Context) -> Library:
-    """How this owner's documents are kept."""
-    return ctx.library if ctx.library is not None else Library()
-
-
 def start_embedding(ctx: Context) -> None:
     """Give vectors to what has none in the background, where search goes by meaning."""
-    held = library(ctx)
-    if held.embedder is not None:
-        held.background.start(ctx, held.embedder)
+    documents = library(ctx)
+    embedder = documents.embedder
+    if embedder is not None:
+        documents.background.start(lambda stop: embed_missing(ctx, embedder, stop=stop))
 
 
 def _follow(ctx: Context) -> None:
@@ -476,40 +470,3 @@ def _nothing(asked: Query, stands: Index | None) -> str:
         return "the index is empty: the workspace has no documents"
     words = ", ".join(sorted(asked.words)[:8])
     return f"nothing in {stands.documents} documents has any of: {words}; try other words, or fewer filters"
-
-
-def cited(
-    connection: Connection, owner: str, found: Found, rules: Rules, *, now: datetime, limit: int
-) -> tuple[Citation, ...]:
-    """The best of what was found, each with its lines."""
-    heads = stored.heads(connection, owner, found.numbers)
-    candidates = [
-        Candidate(
-            id=str(number),
-            path=head.path,
-            source=head.source,
-            keyword=found.keyword.get(number),
-            vector=found.vector.get(number),
-            at=head.written_at,
-        )
-        for number, head in heads.items()
-    ]
-    likely = worth_reading(rank(candidates, rules, now=now), rules, limit)
-    pieces = stored.numbered_chunks(connection, owner, [int(each.candidate.id) for each in likely])
-    words = {str(number): frozenset(piece.text.split()) for number, piece in pieces.items()}
-    taken = fold(likely, rules, limit=limit, words=words)
-    return tuple(_citation(each, pieces[int(each.candidate.id)]) for each in taken)
-
-
-def _citation(ranked: Ranked, piece: Piece) -> Citation:
-    return Citation(
-        path=piece.path,
-        start_line=piece.start_line,
-        end_line=piece.end_line,
-        score=ranked.score,
-        snippet=piece.text[:LONGEST_SNIPPET],
-        source=piece.source,
-        heading=piece.heading,
-        factors=ranked.factors,
-        shortened=len(piece.text) > LONGEST_SNIPPET,
-    )

@@ -1,39 +1,15 @@
 """What the market did: bars."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
+from backsight.arguments import BarsArgument, Key, Name, Symbol, Whole, check_symbols
 from backsight.core.errors import Invalid
-from backsight.core.market import Bar
-from backsight.importers.bars import BarsRead, BarsReport, read_bars
-from backsight.ops.arguments import BarsArgument, Key, Name, Symbol, Whole
-from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.decisions import resolve_calls
-from backsight.ops.market import add_bars, sorted_bars
-from backsight.ops.operation import command
-from backsight.store.transaction import Transaction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SymbolBars:
-    """What one symbol of a file brought."""
-
-    symbol: str
-    bars: int
-    added: int
-    """The rest was stored before."""
-    first_opened_at: datetime
-    last_opened_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedBars:
-    """The bars that are now stored, and what the file was like."""
-
-    interval_seconds: int
-    symbols: tuple[SymbolBars, ...]
-    report: BarsReport
+from backsight.importers.bars import read_bars
+from backsight.operation import command
+from backsight.services.calls import resolve_calls
+from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.market import ImportedBars, add_bars, keep_bars, sorted_bars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +50,7 @@ def record_bars(
 
     Bars that are stored already are left alone; one that contradicts a stored bar is refused, and nothing is written.
     """
+    check_symbols(bars)
     series = sorted_bars(bars, until=ctx.now + CLOCK_SKEW)
     if sum(map(len, series)) < len(bars):
         raise Invalid("one of them is not closed yet; give bars when they are", field="bars")
@@ -81,20 +58,3 @@ def record_bars(
         added = sum(add_bars(transaction, ctx.owner, each, recorded_at=ctx.now) for each in series)
         resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
     return RecordedBars(bars=len(bars), added=added)
-
-
-def keep_bars(transaction: Transaction, ctx: Context, read: BarsRead, *, field: str) -> ImportedBars:
-    """Store the bars of a file that are not there yet; `field` names the file in a refusal."""
-    symbols = tuple(_keep(transaction, ctx, series, field=field) for series in read.bars.values())
-    return ImportedBars(interval_seconds=read.interval_seconds, symbols=symbols, report=read.report)
-
-
-def _keep(transaction: Transaction, ctx: Context, series: tuple[Bar, ...], *, field: str) -> SymbolBars:
-    added = add_bars(transaction, ctx.owner, series, recorded_at=ctx.now, field=field)
-    return SymbolBars(
-        symbol=series[0].symbol,
-        bars=len(series),
-        added=added,
-        first_opened_at=series[0].opened_at,
-        last_opened_at=series[-1].opened_at,
-    )

@@ -4,17 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+from backsight.arguments import Key, Name
 from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.semantic import Belief, Domain, seed_belief
 from backsight.importers.legacy import PATTERNS, TRADES, LegacyBelief, LegacyReport, LegacyTrade, Remark, read_legacy
-from backsight.ops.arguments import Key, Name
-from backsight.ops.beliefs import state_belief
-from backsight.ops.context import Context
-from backsight.ops.experience import learn_many
-from backsight.ops.operation import command
-from backsight.ops.strategies import manual_deployment
-from backsight.ops.trades import TradeTold, keyed_trade_id, trade_told
+from backsight.operation import command
+from backsight.services.beliefs import state_belief
+from backsight.services.context import Context
+from backsight.services.deployments import manual_deployment
+from backsight.services.learning import learn_many
+from backsight.services.trade_reports import TradeTold, keyed_trade_id, trade_told
 from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
 

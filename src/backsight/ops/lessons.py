@@ -4,17 +4,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
+from backsight.arguments import AsOf, Flag, Instant, Key, Limit, LongProse, Name, Reason, SeenAt
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import canonical_json, derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.portfolio import Mode
-from backsight.core.prompts.tokens import estimate
-from backsight.core.reflection import helps
-from backsight.core.reflection.cited import Dropped
-from backsight.core.reflection.ended import armed_trade, taught_trade
-from backsight.core.reflection.helps import Help
+from backsight.core.reflection import holdout_test
+from backsight.core.reflection.citation_check import Dropped
+from backsight.core.reflection.closed_trades import armed_trade, taught_trade
+from backsight.core.reflection.evidence_view import EvidenceSeen, evidence_seen
+from backsight.core.reflection.holdout_test import Help
 from backsight.core.reflection.lessons import Note, accept, parse_note, shown
+from backsight.core.reflection.lessons_comparison import Comparison
 from backsight.core.reflection.notes import (
     Author,
     Came,
@@ -25,7 +27,6 @@ from backsight.core.reflection.notes import (
     note_id,
     strategy_home,
 )
-from backsight.core.reflection.patterns import Slot
 from backsight.core.reflection.reviews import (
     Period,
     Result,
@@ -33,16 +34,15 @@ from backsight.core.reflection.reviews import (
     report,
     result_of,
 )
-from backsight.core.reflection.revisions import Comparison
-from backsight.core.reflection.seen import EvidenceSeen, evidence_seen
-from backsight.core.strategies import Deployment
+from backsight.core.strategies import Deployment, Slot
+from backsight.core.text.tokens import estimate
 from backsight.core.trades.trade import Trade
-from backsight.ops.arguments import AsOf, Flag, Instant, Key, Limit, LongProse, Name, Reason, SeenAt
-from backsight.ops.context import Context
-from backsight.ops.experience import EVERYTHING
-from backsight.ops.operation import command, query
-from backsight.ops.proposing import take, turn_down
-from backsight.ops.reflecting import (
+from backsight.operation import command, query
+from backsight.services.context import Context
+from backsight.services.deployments import deployment_named
+from backsight.services.learning import EVERYTHING
+from backsight.services.proposals import take, turn_down
+from backsight.services.reflection import (
     NoteSeen,
     ReflectionDone,
     activate,
@@ -52,8 +52,7 @@ from backsight.ops.reflecting import (
     note_seen,
     reflect_now,
 )
-from backsight.ops.reviewing import reviewed
-from backsight.ops.strategies import deployment_named
+from backsight.services.reviews import reviewed
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
@@ -263,7 +262,7 @@ def compare_lessons(
 
     It compares times, not arms: revisions were in force one after the other. does_memory_help compares arms.
     """
-    from backsight.core.reflection.compare import compare_lessons as compared  # needs NumPy
+    from backsight.core.reflection.day_bootstrap import compare_lessons as compared  # needs NumPy
 
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
@@ -291,7 +290,7 @@ def does_memory_help(
         named = _strategy_id(connection, ctx, strategy_name)
         ended = stored_trades.ended(connection, ctx.owner, horizon, strategy_id=named, mode=mode)
     armed = [trade for trade in map(armed_trade, ended) if trade is not None]
-    found = helps.does_memory_help(armed)
+    found = holdout_test.does_memory_help(armed)
     return MemoryHelp(strategy_name=strategy_name, mode=mode, help=found, as_of=horizon.as_of)
 
 

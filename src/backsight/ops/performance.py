@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
+from backsight.arguments import AsOf, Key, SeenAt
 from backsight.core.strategies import Deployment
 from backsight.core.trades.summary import Tally, tally
 from backsight.core.trades.trade import Trade
-from backsight.ops.arguments import AsOf, Key, SeenAt
-from backsight.ops.context import Context
-from backsight.ops.operation import query
-from backsight.ops.strategies import deployment_named
+from backsight.operation import query
+from backsight.services.context import Context
+from backsight.services.deployments import deployment_named
 from backsight.store import strategies as stored
 from backsight.store import trades as stored_trades
 

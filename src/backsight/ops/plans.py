@@ -1,40 +1,11 @@
 """Plans: what to do if something comes to hold, and until when."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from backsight.core.conditions import Scalar, TriggerType, values_of
-from backsight.core.decision import Decision, LastTick
-from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.core.instants import JUST_BEFORE, Horizon
-from backsight.core.memory.prospective import (
-    MARKET_FIELDS,
-    Checked,
-    Contradiction,
-    KeptPlan,
-    Plan,
-    PlanEvent,
-    PlanMode,
-    PlanStatus,
-    Settlement,
-    cancel,
-    in_scope,
-    kept,
-    make_plan,
-    numbered,
-    plan_at,
-    read_plan,
-    settled,
-    settlement_of,
-)
-from backsight.core.orders import BrokerSnapshot, Order, entry_direction
-from backsight.core.portfolio import Direction
-from backsight.core.strategies import Deployment
-from backsight.core.trades.trade import Outcome
-from backsight.ops.arguments import (
+from backsight.arguments import (
     AsOf,
     ContextArgument,
     Flag,
@@ -49,47 +20,36 @@ from backsight.ops.arguments import (
     Share,
     Symbol,
 )
-from backsight.ops.context import Context
-from backsight.ops.experience import mood_at
-from backsight.ops.market import context_at, recent_bars
-from backsight.ops.operation import command, query
-from backsight.ops.planning import count_of, look, open_plans
-from backsight.ops.state import the_deployment
-from backsight.ops.strategies import deployment_named
+from backsight.core.errors import Conflict, NotFound
+from backsight.core.instants import Horizon
+from backsight.core.memory.conditions import TriggerType, values_of
+from backsight.core.memory.prospective import (
+    Contradiction,
+    KeptPlan,
+    PlanEvent,
+    PlanMode,
+    PlanStatus,
+    Settlement,
+    cancel,
+    in_scope,
+    kept,
+    numbered,
+    plan_at,
+    read_plan,
+    settled,
+    settlement_of,
+)
+from backsight.core.portfolio import Direction
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import Outcome
+from backsight.operation import command, query
+from backsight.services.context import Context
+from backsight.services.deployments import deployment_named, the_deployment
+from backsight.services.mood import mood_at
+from backsight.services.plans import CreatedPlan, MissingFields, PlanSeen, _seen, count_of, keep_plan, look, open_plans
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
 from backsight.store.database import Connection
-from backsight.store.transaction import Transaction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSeen:
-    """A plan as it was made, and what has become of it."""
-
-    plan: KeptPlan
-    status: PlanStatus
-    times_fired: int
-    """How often its condition began to hold."""
-    fired_at: datetime | None
-    last_fired_at: datetime | None
-    ended_at: datetime | None
-    """When it expired or was cancelled."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedPlan:
-    """The plan, and whether it was there before."""
-
-    plan: KeptPlan
-    replayed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingFields:
-    """What a plan asks about that is not known now."""
-
-    plan_id: str
-    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,53 +132,6 @@ def create_trading_plan(
             mode=mode,
             idempotency_key=idempotency_key,
         )
-
-
-def keep_plan(
-    transaction: Transaction,
-    ctx: Context,
-    *,
-    trigger_condition: Mapping[str, Any],
-    planned_action: Mapping[str, Any],
-    reasoning: str,
-    expiry_days: float | None = None,
-    deployment: str | None = None,
-    strategy_name: str | None = None,
-    trigger_type: TriggerType | None = None,
-    priority: float = 0.5,
-    expires_at: datetime | None = None,
-    expires_when: Mapping[str, Any] | None = None,
-    mode: PlanMode = "while_true",
-    idempotency_key: str | None = None,
-) -> CreatedPlan:
-    """The plan as it is kept, and whether it was there before."""
-    home = None if deployment is None else deployment_named(transaction.connection, ctx.owner, deployment)
-    made = make_plan(
-        owner_id=ctx.owner,
-        condition=trigger_condition,
-        action=planned_action,
-        reasoning=reasoning,
-        now=ctx.now,
-        deployment_id=None if home is None else home.id,
-        strategy_name=strategy_name,
-        trigger_type=trigger_type,
-        priority=priority,
-        expires_at=_ends_at(ctx.now, expiry_days, expires_at),
-        expires_when=expires_when,
-        mode=mode,
-        key=idempotency_key,
-    )
-    row = kept(made)
-    former = stored.plan(transaction.connection, ctx.owner, row.id)
-    if former is None:
-        transaction.add(stored.PLANS, row)
-        return CreatedPlan(plan=row, replayed=False)
-    dated = replace(row, known_at=former.known_at, recorded_at=former.recorded_at)
-    if expires_at is None:
-        dated = replace(dated, expires_at=former.expires_at)  # some days from when it was made
-    if dated != former:
-        raise Conflict("already used for another plan; use a new key for a new one", field="idempotency_key")
-    return CreatedPlan(plan=former, replayed=True)
 
 
 @command(audience=("trader",))
@@ -350,102 +263,11 @@ def _outcomes(connection: Connection, ctx: Context, events: list[PlanEvent]) -> 
     return {episode.id: episode.outcome for episode in found if episode is not None}
 
 
-def look_at_tick(
-    transaction: Transaction,
-    home: Deployment,
-    decision: Decision,
-    proposal: Order | None,
-    before: BrokerSnapshot,
-    last: LastTick | None,
-) -> list[Checked]:
-    """What the plans of a deployment said at a tick, in every symbol that it held or decided on."""
-    plans, events = open_plans(transaction.connection, home, Horizon(as_of=decision.at))
-    if not plans:
-        return []
-    symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
-    symbols += [position.symbol for position in before.portfolio.positions]
-    market = any(not MARKET_FIELDS.isdisjoint(plan.asks) for plan in plans)
-    crossing = any(plan.crosses for plan in plans)
-    about = partial(_values, transaction.connection, home, market=market)
-    found: list[Checked] = []
-    for symbol in dict.fromkeys(symbols or [None]):
-        direction = None if proposal is None or proposal.symbol != symbol else entry_direction(proposal, before)
-        looked = look(
-            transaction,
-            home,
-            plans,
-            events,
-            about(symbol, direction, at=decision.at),
-            former_values=about(symbol, None, at=last.at) if crossing and last is not None else None,
-            symbol=symbol,
-            now=decision.at,
-            recorded_at=decision.recorded_at,
-        )
-        plans, events = list(looked.plans), list(looked.events)
-        found.append(looked.found)
-    return found
-
-
-def _values(
-    connection: Connection,
-    home: Deployment,
-    symbol: str | None,
-    direction: Direction | None,
-    *,
-    at: datetime,
-    market: bool,
-) -> dict[str, Scalar]:
-    """What conditions can ask about at a tick: the market by its bars, where that is asked, and the mood before it."""
-    context = None
-    if market and symbol is not None:
-        context = context_at(symbol, at, recent_bars(connection, home.owner_id, symbol, Horizon(as_of=at)))
-    return values_of(
-        now=at,
-        context=context,
-        mood=mood_at(connection, home, at - JUST_BEFORE),
-        strategy=home.strategy_name,
-        symbol=symbol,
-        direction=direction,
-    )
-
-
-def _ends_at(now: datetime, expiry_days: float | None, expires_at: datetime | None) -> datetime | None:
-    if expiry_days is None:
-        return expires_at
-    if expires_at is not None:
-        raise Invalid("is given beside expires_at; give one of them", field="expiry_days")
-    try:
-        return now + timedelta(days=expiry_days)
-    except OverflowError:
-        raise Invalid(f"{expiry_days} days is too far off; give fewer", field="expiry_days") from None
-
-
 def _kept(connection: Connection, ctx: Context, plan_id: str) -> KeptPlan:
     row = stored.plan(connection, ctx.owner, plan_id)
     if row is None:
         raise NotFound(f"no plan {plan_id!r}; list_plans shows them", field="plan_id")
     return row
-
-
-def _seen(row: KeptPlan, events: list[PlanEvent], *, now: datetime | None = None) -> PlanSeen:
-    """What has become of a plan; one whose instant has come is over, also if nobody looked."""
-    plan: Plan = plan_at(read_plan(row), events)
-    over = plan.status == "active" and now is not None and plan.expires_at is not None and now >= plan.expires_at
-    return PlanSeen(
-        plan=row,
-        status="expired" if over else plan.status,
-        times_fired=plan.times_fired,
-        fired_at=plan.fired_at,
-        last_fired_at=plan.last_fired_at,
-        ended_at=plan.expires_at if over else _ended_at(plan),
-    )
-
-
-def _ended_at(plan: Plan) -> datetime | None:
-    """When a plan ended: at its instant, whenever somebody noticed."""
-    if plan.expired_at is not None and plan.expires_at is not None:
-        return min(plan.expired_at, plan.expires_at)
-    return plan.expired_at or plan.cancelled_at or plan.settled_at
 
 
 def _message(home: Deployment, plans: int, applying: int, contradictions: int) -> str:

@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from backsight.core.decision import Decision, LastTick
+from backsight.arguments import Key, Name, Positive
+from backsight.core.decision import Decision, LastTick, as_last, decision_id
 from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import canonical_json, digest, plain
 from backsight.core.instants import format_instant
@@ -25,13 +26,11 @@ from backsight.importers.positions import (
     read_positions,
     summarise,
 )
-from backsight.ops.arguments import Key, Name, Positive
-from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.events import ImportedBars, keep_bars
-from backsight.ops.ledger import Tick, post
-from backsight.ops.operation import command
-from backsight.ops.strategies import account_of, imported_deployment
-from backsight.ops.ticks import as_last, decision_id
+from backsight.operation import command
+from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.deployments import account_of, imported_deployment
+from backsight.services.ledger import Tick, post
+from backsight.services.market import ImportedBars, keep_bars
 from backsight.store import decisions as stored
 from backsight.store.transaction import Transaction
 

@@ -6,21 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from backsight.core.conditions import values_of
-from backsight.core.errors import Invalid, NotFound
-from backsight.core.instants import Horizon, format_instant, parse_instant
-from backsight.core.memory.affective import Mood
-from backsight.core.memory.kind import MemoryKind
-from backsight.core.memory.prospective import KeptPlan, check, kept
-from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.explained import Explanation
-from backsight.core.recall.kept import ModeAsked, RecallAsked, RecallMade
-from backsight.core.recall.rank import RecalledMemory
-from backsight.core.recall.rates import BaseRate
-from backsight.core.regime import Regime
-from backsight.core.sized import Asked, PositionSize
-from backsight.core.strategies import Deployment
-from backsight.ops.arguments import (
+from backsight.arguments import (
     AsOf,
     ContextArgument,
     Cursor,
@@ -36,16 +22,30 @@ from backsight.ops.arguments import (
     Symbol,
     Tags,
 )
-from backsight.ops.beliefs import About, BeliefSeen, beliefs_about
-from backsight.ops.context import Context
-from backsight.ops.experience import mode_asked
-from backsight.ops.operation import query
-from backsight.ops.paging import opened, sealed
-from backsight.ops.planning import open_plans
-from backsight.ops.recalling import MADE, NOTHING_FOUND, bring_to_mind, handle_of, look, read_handle
-from backsight.ops.state import falling_since, mood_then
-from backsight.ops.strategies import deployment_named
-from backsight.ops.trades import merged_context
+from backsight.core.errors import Invalid, NotFound
+from backsight.core.instants import Horizon, format_instant, parse_instant
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.conditions import values_of
+from backsight.core.memory.kind import MemoryKind
+from backsight.core.memory.prospective import KeptPlan, check, kept
+from backsight.core.portfolio import Direction, Mode
+from backsight.core.recall.base_rate import BaseRate
+from backsight.core.recall.explanation import Explanation
+from backsight.core.recall.rank import RecalledMemory
+from backsight.core.recall.record import ModeAsked, RecallAsked, RecallMade
+from backsight.core.recommended_size import Asked, PositionSize
+from backsight.core.regime import Regime
+from backsight.core.strategies import Deployment
+from backsight.operation import query
+from backsight.services.beliefs import About, BeliefSeen, beliefs_about
+from backsight.services.context import Context
+from backsight.services.deployments import deployment_named
+from backsight.services.learning import mode_asked
+from backsight.services.mood import falling_since, mood_then
+from backsight.services.paging import opened, sealed
+from backsight.services.plans import open_plans
+from backsight.services.recall import MADE, NOTHING_FOUND, bring_to_mind, handle_of, look, read_handle
+from backsight.services.trade_reports import merged_context
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
@@ -199,7 +199,7 @@ def explain_recall(
     recall: Annotated[Handle, "The `recall` of the answer that is to be explained."],
 ) -> RecallExplained:
     """Explain why a memory ranked where it did in a recall, and what would have ranked it higher."""
-    from backsight.core.recall.explain import explain
+    from backsight.core.recall.arrays.explain import explain
 
     asked = read_handle(recall, field="recall")
     with ctx.reading() as connection:

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
+from backsight.arguments import AsOf, Instant, Key, Name, NotNegative, Number, Positive, SeenAt, Symbol
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.affective import (
     EquityPoint,
     Mood,
-    MoodRow,
-    account_rows,
     mood_from,
 )
 from backsight.core.memory.drift import Detector, Turn, settle
@@ -20,15 +19,14 @@ from backsight.core.memory.experience import SIZE, KeptHabits, learn_habits
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Account, Mode
 from backsight.core.strategies import Deployment
-from backsight.ops.arguments import AsOf, Instant, Key, Name, NotNegative, Number, Positive, SeenAt, Symbol
-from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.experience import is_current, mode_asked, see_equity, strategy_moods
-from backsight.ops.operation import command, query
-from backsight.ops.strategies import account_named, account_of, deployment_named
+from backsight.operation import command, query
+from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.deployments import account_named, account_of, the_deployment
+from backsight.services.learning import mode_asked, see_equity
+from backsight.services.mood import _rows, is_current
 from backsight.store import experience as stored_experience
 from backsight.store import memories as stored_memories
 from backsight.store import state as stored
-from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 
@@ -212,32 +210,6 @@ def _account(connection: Connection, ctx: Context, deployment: str | None, accou
     return account_of(connection, home)
 
 
-def _rows(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[MoodRow | None, MoodRow | None]:
-    """The last rows of an account and of a strategy on it; of an earlier record of the store, made from its facts."""
-    if horizon.seen_at is None:
-        return (
-            stored_experience.mood_row(connection, home.owner_id, home.account_id, "", horizon.as_of),
-            stored_experience.mood_row(connection, home.owner_id, home.account_id, home.strategy_name, horizon.as_of),
-        )
-    worth = stored.worth_of(connection, home.owner_id, horizon, home.account_id)
-    account = account_rows(worth, owner_id=home.owner_id, account_id=home.account_id)
-    told = strategy_moods(connection, home, seen_at=horizon.seen_at)
-    strategy = [row for row in told if row.known_at <= horizon.as_of]
-    return account[-1] if account else None, strategy[-1] if strategy else None
-
-
-def the_deployment(connection: Connection, ctx: Context, named: str | None, horizon: Horizon) -> Deployment | None:
-    """The deployment that is meant; without a name the only one there is, if there is any."""
-    if named is not None:
-        return deployment_named(connection, ctx.owner, named)
-    now = Horizon(as_of=max(horizon.as_of, ctx.now))
-    there = stored_strategies.deployments(connection, ctx.owner, now)
-    if len(there) > 1:
-        names = ", ".join(repr(each.name) for each in there[:10])
-        raise Invalid(f"there are several; name one of {names}", field="deployment")
-    return there[0] if there else None
-
-
 def habits_at(
     connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy: str | None, symbol: str | None
 ) -> list[KeptHabits]:
@@ -251,26 +223,6 @@ def habits_at(
         found += learn_habits(own, owner_id=owner, mode=mode, strategy_name=name).habits
     wanted = [row for row in found if symbol in (None, row.symbol)]
     return sorted(wanted, key=lambda row: (row.strategy_name, row.symbol))
-
-
-def falling_since(
-    connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy_name: str, symbol: str
-) -> datetime | None:
-    """Since when the outcomes in R of a strategy in a symbol have been falling, where a fall stood then."""
-    if is_current(connection, owner, horizon):
-        rows = stored_experience.habits(connection, owner, mode, strategy_name=strategy_name, symbol=symbol)
-    else:
-        named = {"mode": mode, "strategy_name": strategy_name, "symbol": symbol}
-        episodes = stored_memories.trades_taught(connection, owner, horizon, **named)
-        rows = list(learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy_name).habits)
-    settled = [settle(row.drift["R"], now=horizon.as_of).detector for row in rows if "R" in row.drift]
-    falls = [each.latest.since for each in settled if each.degrading and each.latest is not None]
-    return max(falls, default=None)
-
-
-def mood_then(connection: Connection, home: Deployment, horizon: Horizon) -> Mood:
-    """The mood of a deployment at a horizon."""
-    return mood_from(*_rows(connection, home, horizon))
 
 
 def _behavior(row: KeptHabits, versions: Mapping[tuple[str, str], dict[int | None, int]], *, now: datetime) -> Behavior:

@@ -7,31 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from backsight.core.context import ContextVector
-from backsight.core.decision import (
-    OURS,
-    Decision,
-    LastTick,
-    MemoryArm,
-    OpenedTick,
-    Segment,
-    Shown,
-    ShownSegment,
-    Verdict,
-    shown_hash,
-)
-from backsight.core.decision import memory_arm as arm_of
-from backsight.core.errors import Conflict, Invalid
-from backsight.core.ids import canonical_json, derive_id, digest, plain
-from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
-from backsight.core.market import EPOCH
-from backsight.core.memory.prospective import Contradiction
-from backsight.core.orders import BrokerSnapshot, Order
-from backsight.core.portfolio import Account, Portfolio
-from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
-from backsight.core.strategies import Deployment
-from backsight.core.trades.trade import Trade
-from backsight.ops.arguments import (
+from backsight.arguments import (
     AsOf,
     BarsArgument,
     CapArgument,
@@ -55,20 +31,47 @@ from backsight.ops.arguments import (
     Symbol,
     VerdictArgument,
     Whole,
+    check_symbols,
 )
-from backsight.ops.context import CLOCK_SKEW, Context
-from backsight.ops.decisions import resolve_calls
-from backsight.ops.experience import Learned
-from backsight.ops.ledger import Tick, post
-from backsight.ops.market import add_bars, context_at, recent_bars, sorted_bars, with_given
-from backsight.ops.operation import command, query
-from backsight.ops.paging import cursor_after, read_cursor
-from backsight.ops.plans import look_at_tick
-from backsight.ops.recalling import keep_recalls, made_for
-from backsight.ops.reflecting import ReflectionDone, reflect_if_due
-from backsight.ops.showing import Asking, recent_state, show
-from backsight.ops.snapshots import snapshots_of
-from backsight.ops.strategies import account_of, deployment_named
+from backsight.core.context import ContextVector
+from backsight.core.decision import (
+    OURS,
+    Decision,
+    LastTick,
+    OpenedTick,
+    Segment,
+    Shown,
+    ShownSegment,
+    Verdict,
+    as_last,
+    decision_id,
+    shown_hash,
+)
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.holdout import MemoryArm
+from backsight.core.holdout import memory_arm as arm_of
+from backsight.core.ids import canonical_json, digest, plain
+from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.market import EPOCH
+from backsight.core.memory.prospective import Contradiction
+from backsight.core.orders import BrokerSnapshot, Order
+from backsight.core.portfolio import Account, Portfolio
+from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import Trade
+from backsight.operation import command, query
+from backsight.services.calls import resolve_calls
+from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.deployments import account_of, deployment_named
+from backsight.services.learning import Learned
+from backsight.services.ledger import Tick, post
+from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_given
+from backsight.services.paging import cursor_after, read_cursor
+from backsight.services.plans import look_at_tick
+from backsight.services.prompt_assembly import Asking, recent_state, show
+from backsight.services.recall import keep_recalls, made_for
+from backsight.services.reflection import ReflectionDone, reflect_if_due
+from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
@@ -167,6 +170,7 @@ def open_tick(
     """
     _check_instant(ctx, at)
     check_names(market)
+    check_symbols(bars)
     horizon = Horizon(as_of=at - JUST_BEFORE, seen_at=seen_at)
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
@@ -320,6 +324,7 @@ def close_tick(
     last_look = after or replace(before, fills=())
     _check_instant(ctx, at)
     _check_verdict(verdict, proposal)
+    check_symbols(bars)
     closed_bars = sorted_bars(bars, until=at)
     remembered = made_for(ctx, recalls, at=at, field="recalls")
     with ctx.writing() as transaction:
@@ -506,11 +511,6 @@ def as_fields(shown: Shown) -> dict[str, Any]:
     return {field.name: getattr(shown, field.name) for field in fields(Shown)}
 
 
-def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
-    """The id of a tick: a replay names the same one."""
-    return derive_id("decision", deployment_id, format_instant(at), sequence)
-
-
 def _tick(
     home: Deployment,
     account: Account,
@@ -520,11 +520,6 @@ def _tick(
     last: LastTick | None,
 ) -> Tick:
     return Tick(home=home, account=account, decision=decision, before=before, after=after, last=last)
-
-
-def as_last(decision: Decision) -> LastTick:
-    """What the next tick needs to know of a decision."""
-    return LastTick(**{field.name: getattr(decision, field.name) for field in fields(LastTick)})
 
 
 def _check_instant(ctx: Context, at: datetime) -> None:

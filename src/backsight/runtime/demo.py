@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from backsight.core.simulated import simulated_bars
+from backsight.core.simulated_market import simulated_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock

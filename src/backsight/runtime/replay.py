@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from backsight.core.decision import Decided, Decision, Sight
 from backsight.core.market import Bar
 from backsight.memory import Memory, RecordedTick, ReplayBroker
-from backsight.ops.snapshots import order_of, snapshots_of
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.tick import run_tick
+from backsight.services.snapshots import order_of, snapshots_of
 
 PAGE = 100
 

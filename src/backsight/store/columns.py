@@ -21,9 +21,9 @@ from backsight.core.audit import EMPTY, Head, parse_head
 from backsight.core.errors import Invalid
 from backsight.core.ids import digest
 from backsight.core.instants import Horizon
-from backsight.core.recall.columns import NO_ROWS, Columns, Rows, changed, differing, no_columns
-from backsight.core.recall.packed import LABELLED, label_of, packed, unpacked
+from backsight.core.recall.arrays.columns import NO_ROWS, Columns, Rows, changed, differing, no_columns
 from backsight.store import audit
+from backsight.store.columns_file import LABELLED, label_of, packed, unpacked
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
 from backsight.store.reading import AS_OF, OWNED, SEEN_AT, asked, within_asked

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, func, literal_column, select
 from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
-from backsight.core.recall.kept import KeptRecall
+from backsight.core.recall.record import KeptRecall
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
 from backsight.store.reading import OWNED, asked, fetch, fetch_one, known, matching, owned, within, within_asked
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
 
+from backsight.core.fills import Fill
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode, Position
-from backsight.core.reflection.ended import Ended
+from backsight.core.reflection.closed_trades import Ended
 from backsight.core.risk_state import Close
 from backsight.core.trades.excursion import Excursions
-from backsight.core.trades.fill import Fill
 from backsight.core.trades.mark import PositionMark, Reach
 from backsight.core.trades.trade import Outcome, Trade, TradeStatus
 from backsight.store.mapping import noun

@@ -14,8 +14,8 @@ from backsight.settings import settings_from_environment
 
 if TYPE_CHECKING:
     from backsight.memory import Memory
-    from backsight.ops.context import Progress
-    from backsight.ops.operation import Operation
+    from backsight.operation import Operation
+    from backsight.services.context import Progress
 
 Schema = dict[str, Any]
 DIRECT = {"doctor": "Derive every memory again from the episodes and compare it with what is kept."}

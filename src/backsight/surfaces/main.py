@@ -9,7 +9,7 @@ import click
 
 from backsight import __version__
 from backsight.core.errors import BacksightError, Refused, Unavailable
-from backsight.ops import AUDIENCES, Audience
+from backsight.operation import AUDIENCES, Audience
 from backsight.settings import settings_from_environment
 from backsight.surfaces.cli import Nouns, memory_of, operation_command
 

@@ -23,8 +23,7 @@ from mcp_types import (
 from backsight import __version__
 from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory
-from backsight.ops import Audience
-from backsight.ops.operation import Operation
+from backsight.operation import Audience, Operation
 
 INSTRUCTIONS = (
     "The memory of a trading agent. Before a decision, call recall_memories; after every close, call "

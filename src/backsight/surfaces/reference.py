@@ -6,8 +6,8 @@ from typing import Any
 
 from backsight.core.errors import KINDS
 from backsight.memory import OPERATIONS
+from backsight.operation import Operation
 from backsight.ops import NOUNS
-from backsight.ops.operation import Operation
 from backsight.surfaces.cli import command_name
 from backsight.surfaces.rest import path_of
 

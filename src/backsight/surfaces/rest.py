@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from backsight import __version__
 from backsight.core.errors import KINDS, BacksightError, Invalid
 from backsight.memory import OPERATIONS, Memory
+from backsight.operation import Operation
 from backsight.ops import NOUNS
-from backsight.ops.operation import Operation
 
 PREFIX = "/api/v1"
 PROBLEM = "application/problem+json"

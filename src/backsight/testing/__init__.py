@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backsight.core.context import ContextVector
+from backsight.core.fills import Fill
 from backsight.core.memory.episodic import Episode
 from backsight.core.orders import BrokerSnapshot, ReportedFill
 from backsight.core.portfolio import Portfolio, Position
-from backsight.core.trades.fill import Fill
 from backsight.core.trades.trade import Outcome
 from backsight.memory import open_memory
 from backsight.runtime.clock import SimulatedClock as FakeClock

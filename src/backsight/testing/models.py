@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.cited import Proposed
+from backsight.core.reflection.citation_check import Proposed
 
 __all__ = ["SILENCE", "ModelServer", "Reply", "failing", "said", "wrote"]
 

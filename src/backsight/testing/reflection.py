@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.asking import Answered, Asked
-from backsight.core.reflection.cited import Proposed
+from backsight.core.reflection.citation_check import Proposed
 from backsight.core.reflection.lessons import Bullet, note_of
 from backsight.core.reflection.patterns import NOTHING_CARRIED, Evidence, Pattern
+from backsight.core.reflection.reflector_request import Answered, Asked
 
 __all__ = ["FakeReflector", "a_pattern", "an_asked", "an_evidence"]
 

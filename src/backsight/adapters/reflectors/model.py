@@ -7,7 +7,7 @@ to load.
 from dataclasses import dataclass, field
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.asking import Answered, Asked, instructions, question
+from backsight.core.reflection.reflector_request import Answered, Asked, instructions, question
 
 TIMEOUT = 60.0
 MOST_TOKENS = 8_192

@@ -40,11 +40,11 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from backsight.core.errors import Invalid
-from backsight.core.prompts.plain import flat, shorten
-from backsight.core.reflection.asking import Answered, Unanswered
-from backsight.core.reflection.cited import Proposed
-from backsight.core.reflection.models import GATEWAY, checked_base_url
-from backsight.core.reflection.patterns import SLOTS
+from backsight.core.reflection.citation_check import Proposed
+from backsight.core.reflection.reflector_request import Answered, Unanswered
+from backsight.core.strategies import SLOTS
+from backsight.core.text.untrusted_text import flat, shorten
+from backsight.language_models import GATEWAY, checked_base_url
 
 ATTEMPTS = 2
 """An answer in another shape than the one asked for is asked for once more; nothing else is."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from backsight.core.prompts.tokens import estimate
+from backsight.core.text.tokens import estimate
 
 LEAST, MOST = 400, 800
 """Tokens: a smaller chunk is joined with its neighbour where both fit; a larger one is a single line."""

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from backsight.core.recall.words import STOPS
+from backsight.core.text.stems import STOPS
 
 MOST_TERMS = 64
 """What a query is looked up by; what comes after says little that was not said."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from backsight.core.conditions import evaluate, from_text, values_of
 from backsight.core.memory import procedural, semantic
+from backsight.core.memory.conditions import evaluate, from_text, values_of
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.procedural import Drifted, Habits, Kept, Practice, Record, Skill, TradeFigures

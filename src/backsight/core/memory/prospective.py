@@ -12,7 +12,11 @@ from datetime import datetime, timedelta
 from itertools import combinations
 from typing import Any, Literal, TypeVar, assert_never, get_args
 
-from backsight.core.conditions import (
+from backsight.core.errors import Conflict, Invalid, did_you_mean
+from backsight.core.ids import canonical_json, derive_id
+from backsight.core.instants import format_instant, to_utc
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.conditions import (
     TRIGGER_TYPES,
     Condition,
     TriggerType,
@@ -27,10 +31,6 @@ from backsight.core.conditions import (
     stated_trigger,
     trigger_of,
 )
-from backsight.core.errors import Conflict, Invalid, did_you_mean
-from backsight.core.ids import canonical_json, derive_id
-from backsight.core.instants import format_instant, to_utc
-from backsight.core.memory.affective import Mood
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.semantic import DIMENSIONS, Belief
 from backsight.core.numbers import short

@@ -6,9 +6,9 @@ from datetime import datetime
 from backsight.core.decision import Decision
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.prompts.amounts import instant, money, price
-from backsight.core.prompts.plain import name, quote, shorten
 from backsight.core.prompts.sections import Row, Section, section_of
 from backsight.core.risk_state import AttemptKind
+from backsight.core.text.untrusted_text import name, quote, shorten
 
 PORTFOLIO = "## Portfolio"
 LAST = "## Last decision"

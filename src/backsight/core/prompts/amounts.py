@@ -4,7 +4,7 @@ import math
 from datetime import datetime
 
 from backsight.core.numbers import signed
-from backsight.core.prompts.plain import name
+from backsight.core.text.untrusted_text import name
 
 UNKNOWN = "?"
 DIGITS = 6

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from backsight.core.decision import Cut, Segment
 from backsight.core.prompts.sections import BETWEEN, Section, fitted
-from backsight.core.prompts.tokens import estimate
+from backsight.core.text.tokens import estimate
 
 GIVES_WAY = (
     "decisions_under_review",

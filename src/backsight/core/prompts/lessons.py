@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from backsight.core.prompts.plain import flat, shorten
 from backsight.core.prompts.sections import Row, Section, section_of
+from backsight.core.text.untrusted_text import flat, shorten
 
 OPENING = "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):"
 CLOSING = 'They are for reference: the owner\'s avoid rules are the only "never".'

@@ -7,8 +7,8 @@ from typing import assert_never
 
 from backsight.core.memory.prospective import Action, Checked
 from backsight.core.prompts.amounts import instant, price
-from backsight.core.prompts.plain import name, quote
 from backsight.core.prompts.sections import Section, section_of
+from backsight.core.text.untrusted_text import name, quote
 
 HEADING = "## Plans that apply"
 

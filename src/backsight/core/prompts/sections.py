@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from backsight.core.decision import Segment
-from backsight.core.prompts.tokens import estimate
+from backsight.core.text.tokens import estimate
 
 CEILINGS: Mapping[str, int] = {
     "portfolio": 350,

@@ -9,9 +9,9 @@ from typing import assert_never
 
 from backsight.core.decision import Segment
 from backsight.core.portfolio import Mode
-from backsight.core.prompts.plain import flat, quote
 from backsight.core.prompts.sections import Section
 from backsight.core.strategies import Guidance, Leash, Strategy
+from backsight.core.text.untrusted_text import flat, quote
 
 MONEY: Mapping[Mode, str] = {"live": "real money", "paper": "paper money", "sim": "simulated money"}
 HYGIENE = (

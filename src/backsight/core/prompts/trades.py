@@ -8,9 +8,9 @@ from typing import TypeVar
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Direction
 from backsight.core.prompts.amounts import gain, money, percent, price, span, stretch
-from backsight.core.prompts.plain import name, quote
 from backsight.core.prompts.sections import Section, section_of
 from backsight.core.regime import RegimeTag
+from backsight.core.text.untrusted_text import name, quote
 from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.trade import Trade, minutes_between
 

@@ -13,7 +13,7 @@ from backsight.core.instants import days_between
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import sigmoid
 from backsight.core.portfolio import Direction
-from backsight.core.recall.words import TEXT_WEIGHT, stems, text_likeness
+from backsight.core.text.stems import TEXT_WEIGHT, stems, text_likeness
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 CATEGORIES = {"regime": 0.25, "volatility_regime": 0.15, "session": 0.10}

@@ -2,26 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, assert_never
+from typing import assert_never
 
 from backsight.core.errors import Invalid
+from backsight.core.strategies import Cadence
 
-CadenceKind = Literal["off", "per_n_trades", "daily"]
 MOST = 10_000
 """Trades between two reflections."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cadence:
-    """How often to reflect."""
-
-    kind: CadenceKind = "off"
-    trades: int = 10
-    """How many must have closed, for `per_n_trades`."""
-
-    def __post_init__(self) -> None:
-        if self.trades < 1:
-            raise Invalid(f"{self.trades} is too few trades; give 1 or more", field="trades")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

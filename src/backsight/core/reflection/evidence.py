@@ -15,16 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from backsight.core.ids import digest
-from backsight.core.reflection.clusters import Beside, Codes, Floats, beside_the_rest, means_of
-from backsight.core.reflection.flips import (
-    Signs,
-    best_first,
-    contributions,
-    largest_by_chance,
-    p_of,
-    signs,
-    without_earlier,
-)
+from backsight.core.reflection.alpha_spending import level_of_test, same_doubling
+from backsight.core.reflection.day_clusters import Beside, Codes, Floats, beside_the_rest, means_of
 from backsight.core.reflection.groups import Group, groups_of
 from backsight.core.reflection.patterns import (
     DIMENSIONS,
@@ -40,7 +32,15 @@ from backsight.core.reflection.patterns import (
     Pattern,
     usual_unit,
 )
-from backsight.core.reflection.spending import level_of_test, same_doubling
+from backsight.core.reflection.sign_flip_test import (
+    Signs,
+    best_first,
+    contributions,
+    largest_by_chance,
+    p_of,
+    signs,
+    without_earlier,
+)
 from backsight.core.trades.trade import OutcomeUnit
 
 FEWEST_TRADES = 8

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from backsight.core.errors import Invalid
-from backsight.core.reflection.patterns import SLOTS, Evidence, Pattern, Slot
+from backsight.core.reflection.patterns import Evidence, Pattern
 from backsight.core.reflection.wording import bullet_text
+from backsight.core.strategies import SLOTS, Slot
 
 NO_PATTERN = "(no clear pattern yet)"
 HEADINGS: Mapping[Slot, str] = {

@@ -8,14 +8,13 @@ from typing import Literal, get_args
 
 from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime, RegimeTag, Session, VolatilityRegime
+from backsight.core.strategies import Slot
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
-Slot = Literal["entry_timing", "sizing", "symbol_selection", "exit_timing", "regime_fit"]
 Dimension = Literal["regime_tag", "regime", "volatility_regime", "session", "hour", "symbol", "direction", "size"]
 Measure = Literal["outcome", "captured"]
 """What is compared: the outcome, or the share of the best price that was kept, which is about exits."""
 
-SLOTS: tuple[Slot, ...] = get_args(Slot)
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 SLOT_OF: Mapping[Dimension, Slot] = {
     "regime_tag": "regime_fit",

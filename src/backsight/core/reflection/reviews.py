@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, assert_never, get_args
 
 from backsight.core.numbers import signed
-from backsight.core.prompts.plain import shorten
+from backsight.core.reflection.evidence_view import evidence_seen
 from backsight.core.reflection.notes import Came
 from backsight.core.reflection.patterns import Evidence
-from backsight.core.reflection.seen import evidence_seen
 from backsight.core.reflection.wording import amount, bullet_text
 from backsight.core.statistics import rate_bounds
+from backsight.core.text.untrusted_text import shorten
 from backsight.core.trades.summary import mean_outcomes
 from backsight.core.trades.trade import Trade
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from backsight.core.fills import Fill
 from backsight.core.portfolio import Direction
-from backsight.core.trades.fill import Fill
 from backsight.core.trades.trade import TradeStatus
 
 FLAT_SHARE = 1e-9

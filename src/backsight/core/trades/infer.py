@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.errors import Invalid
+from backsight.core.fills import Fill, PriceSource
 from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
 from backsight.core.portfolio import Portfolio, Position
-from backsight.core.trades.fill import Fill, PriceSource
 from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
 
 SAME_PRICE = 1e-6

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MemoryArm
 from backsight.core.errors import Invalid
+from backsight.core.holdout import MemoryArm
 from backsight.core.ids import derive_id
 from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import Excursions

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from backsight.core.fills import Fill
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
-from backsight.core.trades.fill import Fill
 from backsight.core.trades.fold import FLAT_SHARE, RoundTrip, fold, open_trips
 from backsight.core.trades.infer import Stamp, Touch, first_touch, infer_fills
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MemoryArm
+from backsight.core.holdout import MemoryArm
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Preset, RegimeTag
 

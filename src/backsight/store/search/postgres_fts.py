@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, and_, column, func, literal_column, s
 from backsight.core.documents.document import Index, Piece, indexed_words
 from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
-from backsight.core.recall.words import stem
+from backsight.core.text.stems import stem
 from backsight.store.documents import CHUNKS, Scope
 from backsight.store.search.slot import Match
 

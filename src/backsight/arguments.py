@@ -1,0 +1,292 @@
+"""The types of arguments, strict at the door: a NaN, a naive time or a misspelt label goes no further."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from datetime import datetime
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
+from pydantic_core import ErrorDetails, core_schema
+
+from backsight.core.context import ContextVector
+from backsight.core.decision import Segment, Verdict
+from backsight.core.errors import Invalid, did_you_mean, nearest
+from backsight.core.instants import parse_instant, to_utc
+from backsight.core.market import Bar
+from backsight.core.numbers import positive_zero
+from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
+from backsight.core.portfolio import OpenOrder, Portfolio, Position
+from backsight.core.prompts.account import Cap
+from backsight.core.prompts.trades import MOST_RECENT
+from backsight.core.strategies import MemoryOverrides, MemorySettings, Slot
+from backsight.language_models import checked_model_name
+
+LARGEST_WHOLE = 2**53
+KNOWN_WITHIN = {
+    "context": [field.name for field in fields(ContextVector)],
+    "memory": [field.name for field in fields(MemorySettings)],
+}
+"""The fields of arguments that are objects."""
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character; remove it")
+    return text
+
+
+def _worded(text: str) -> str:
+    if not _plain(text).strip():
+        raise ValueError("is blank; give some text")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if text != text.strip() or not _plain(text).isprintable():
+        raise ValueError("has spaces around it or control characters; give one clean line")
+    return text
+
+
+def _model_named(name: str, info: ValidationInfo) -> str:
+    return checked_model_name(name, field=f"memory.{info.field_name}")
+
+
+def _instant(value: Any, info: ValidationInfo) -> Any:
+    field = info.field_name or "time"
+    if isinstance(value, str):
+        return parse_instant(value, field=field)
+    if isinstance(value, datetime):
+        return to_utc(value, field=field)
+    raise Invalid(f"{_shown(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=field)
+
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(positive_zero)]
+Positive = Annotated[Number, Field(gt=0)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
+Limit = Annotated[int, Field(strict=True, ge=1, le=100)]
+Instant = Annotated[datetime, BeforeValidator(_instant)]
+AsOf = Annotated[Instant | None, "What was known at this instant; now if left out."]
+SeenAt = Annotated[Instant | None, "Of that, what this store had recorded by this instant."]
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line)]
+Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
+Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
+Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_plain)]
+AnyText = Annotated[str, Field(strict=True, max_length=10_000)]
+Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_worded)]
+Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]
+Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
+Handles = Annotated[list[Handle], Field(max_length=20)]
+Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
+Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_worded)]
+Rules = Annotated[list[Rule], Field(max_length=50)]
+Keys = Annotated[list[Key], Field(max_length=1_000)]
+JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
+Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
+LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_plain)]
+
+
+_SYMBOL: TypeAdapter[str] = TypeAdapter(Symbol)
+
+
+def _some(item: Any, most: int) -> Any:
+    return Annotated[list[item], Field(max_length=most)]
+
+
+class Border:
+    """Checks a dataclass field by field, whether it comes as JSON or made already.
+
+    A field is checked by its type, or by what `bounds` says of its name; a tuple comes as a list. One that is made
+    already is `trusted` where the operation itself checks what it holds.
+    """
+
+    def __init__(self, of: type[Any], bounds: Mapping[str, Any] | None = None, *, trusted: bool = False) -> None:
+        self.of = of
+        self.bounds = bounds or {}
+        self.trusted = trusted
+
+    def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> core_schema.CoreSchema:
+        names = [field.name for field in fields(self.of)]
+        tuples = {name for name, hint in get_type_hints(self.of).items() if get_origin(hint) is tuple}
+
+        def open_up(value: Any) -> Any:
+            return {name: getattr(value, name) for name in names} if isinstance(value, self.of) else value
+
+        def close(model: BaseModel) -> Any:
+            held = {name: getattr(model, name) for name in names}
+            return self.of(**{name: tuple(value) if name in tuples else value for name, value in held.items()})
+
+        checked = core_schema.no_info_after_validator_function(close, handler.generate_schema(self._model()))
+        opened = core_schema.no_info_before_validator_function(open_up, checked)
+        return core_schema.no_info_wrap_validator_function(self._through, opened) if self.trusted else opened
+
+    def _through(self, value: Any, check: Callable[[Any], Any]) -> Any:
+        return value if isinstance(value, self.of) else check(value)
+
+    def _model(self) -> type[BaseModel]:
+        hints = get_type_hints(self.of)
+        made: dict[str, Any] = {}
+        for field in fields(self.of):
+            default: Any = ... if field.default is MISSING else field.default
+            made[field.name] = (self._checked(field.name, hints[field.name]), default)
+        return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **made)
+
+    def _checked(self, name: str, hint: Any) -> Any:
+        inner = [arg for arg in get_args(hint) if arg is not type(None)]
+        if get_origin(hint) in (UnionType, Union) and len(inner) == 1:
+            return self._checked(name, inner[0]) | None
+        if name in self.bounds:
+            return self.bounds[name]
+        if get_origin(hint) is tuple:
+            return list[self._checked(name, inner[0])]  # type: ignore[misc]
+        return _BY_TYPE.get(hint, hint)
+
+
+_BY_TYPE: Mapping[Any, Any] = {float: Number, int: Whole, bool: Flag, str: Key, datetime: Instant}
+
+_CONTEXT_BOUNDS = {
+    **{field.name: NotNegative for field in fields(ContextVector) if "float" in str(field.type)},
+    "symbol": Symbol,
+    "price": Number,
+    "hour_utc": Annotated[Whole, Field(le=23)],
+    "day_of_week": Annotated[Whole, Field(le=6)],
+    "drawdown_pct": Share,
+    "confidence": Share,
+}
+ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS)]
+
+_POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": Positive, "leverage": NotNegative})]
+_OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]
+_PORTFOLIO = Annotated[
+    Portfolio,
+    Border(Portfolio, {"positions": _some(_POSITION, 1_000), "open_orders": _some(_OPEN_ORDER, 1_000)}),
+]
+_FILL = Annotated[ReportedFill, Border(ReportedFill, {"position_key": Loose, "symbol": Loose})]
+SnapshotArgument = Annotated[
+    BrokerSnapshot,
+    Border(
+        BrokerSnapshot,
+        {"portfolio": _PORTFOLIO, "fills": _some(_FILL, 10_000), "marks": dict[Symbol, Number]},
+    ),
+]
+OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
+VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
+SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
+CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
+BarsArgument = _some(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
+
+_MEMORY_BOUNDS = {
+    "recent_trades_k": Annotated[Whole, Field(le=MOST_RECENT)],
+    "holdout": Share,
+    "suppressed": _some(Slot, 5),
+    "every_n_trades": Annotated[Whole, Field(ge=1, le=10_000)],
+    "model": Annotated[Name, AfterValidator(_model_named)],
+}
+MemoryArgument = Annotated[MemorySettings, Border(MemorySettings, _MEMORY_BOUNDS)]
+MemoryOverridesArgument = Annotated[MemoryOverrides, Border(MemoryOverrides, _MEMORY_BOUNDS)]
+
+
+def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
+    """The first thing that is wrong, in one line: the field, what it is, and the remedy; and what else is missing."""
+    first, *others = details
+    field = _field(first)
+    if not field:
+        return Invalid("give an object with the arguments by name", field="arguments")
+    lacking = [_field(each) for each in others if first["type"] == each["type"] == "missing"]
+    also = f", and so {'is' if len(lacking) == 1 else 'are'} {', '.join(lacking)}" if lacking else ""
+    more = f" (and {len(others) - len(lacking)} more)" if len(others) > len(lacking) else ""
+    return Invalid(_said(first, list(known)) + also + more, field=field)
+
+
+def _field(detail: ErrorDetails) -> str:
+    return ".".join(str(part) for part in detail["loc"])
+
+
+_SAID = {
+    "missing": "missing; it is required",
+    "float_type": "{given} is {kind}; give a number",
+    "bool_type": "{given} is {kind}; give true or false",
+    "int_type": "{given} is {kind}; give a whole number",
+    "int_from_float": "{given} is not whole; give a whole number",
+    "finite_number": "{given} is not a finite number; give one, or leave it out if it is not known",
+    "string_type": "{given} is {kind}; give text",
+    "string_unicode": "holds half a surrogate pair; give valid Unicode",
+    "string_too_short": "is empty; give some text",
+    "string_too_long": "is longer than {max_length} characters; shorten it",
+    "too_short": "is empty; give at least one",
+    "too_long": "holds more than {max_length} items; give fewer",
+    "list_type": "{given} is {kind}; give a list",
+    "dict_type": "{given} is {kind}; give an object with named fields",
+    "model_type": "{given} is {kind}; give an object with named fields",
+    "model_attributes_type": "{given} is {kind}; give an object with named fields",
+    "greater_than": "{given} is out of range; give a value above {gt:g}",
+    "greater_than_equal": "{given} is out of range; give {ge:g} or more",
+    "less_than_equal": "{given} is out of range; give {le:g} or less",
+    "value_error": "{error}",
+}
+
+
+def _said(detail: ErrorDetails, known: list[str]) -> str:
+    kind, given, limits = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown(str(detail["loc"][-1]), _known_at(detail["loc"], known))
+    if kind == "literal_error":
+        labels = re.findall(r"'([^']*)'", limits["expected"])
+        return f"{_shown(given)} is not known; {did_you_mean(str(given), labels)}"
+    return _SAID.get(kind, detail["msg"]).format(given=_shown(given), kind=_kind_of(given), **limits)
+
+
+def _known_at(place: tuple[int | str, ...], known: list[str]) -> list[str]:
+    """What may stand where something unknown does."""
+    if len(place) == 1:
+        return known
+    return KNOWN_WITHIN.get(str(place[0]), [])
+
+
+def _unknown(argument: str, known: list[str]) -> str:
+    if not known:
+        return "unknown field; leave it out"
+    match = nearest(argument, known)
+    return f"unknown argument; did you mean '{match}'?" if match else f"unknown argument; known: {', '.join(known)}"
+
+
+_KINDS = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+
+
+def _kind_of(value: Any) -> str:
+    if type(value) is int and abs(value) > LARGEST_WHOLE:
+        return "too large"
+    return "null" if value is None else _KINDS.get(type(value), f"a {type(value).__name__}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str | int | float | bool | None) else "this"
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def check_symbols(bars: Iterable[Bar], *, field: str = "bars.symbol") -> None:
+    """Refuse bars whose symbol is empty, too long or misspelt."""
+    for symbol in sorted({bar.symbol for bar in bars}):
+        check_symbol(symbol, field=field)
+
+
+def check_symbol(symbol: str, *, field: str) -> None:
+    """Nothing, where this can be a symbol; else it is refused."""
+    try:
+        _SYMBOL.validate_python(symbol)
+    except ValidationError as error:
+        raise Invalid(_said(error.errors(include_url=False)[0], []), field=field) from None

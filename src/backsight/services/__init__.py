@@ -1,0 +1,1 @@
+"""What several operations share, one subject a file: above the store, below the operations."""

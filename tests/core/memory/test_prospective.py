@@ -1,0 +1,403 @@
+"""Plans: when they apply, when they are over, what they contradict, and whether they helped."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.conditions import as_json, parse
+from backsight.core.memory.prospective import (
+    Action,
+    Plan,
+    PlanEvent,
+    PlanEventKind,
+    Source,
+    action_json,
+    after_event,
+    cancel,
+    check,
+    contradiction_of,
+    event_of,
+    in_scope,
+    make_plan,
+    parse_action,
+    plan_at,
+    plan_from_belief,
+    plan_from_mood,
+    settle,
+    settled,
+    settlement_of,
+)
+from backsight.core.memory.semantic import Belief, Domain
+from backsight.core.trades.trade import Outcome
+from backsight.testing import T0
+
+HOUR = timedelta(hours=1)
+RANGING, TRENDING = {"regime": "ranging", "symbol": "BTC"}, {"regime": "trending_up", "symbol": "BTC"}
+SKIP = {"type": "skip_trade"}
+KINDS: st.SearchStrategy[PlanEventKind] = st.sampled_from(["rising", "expired", "cancelled", "settled", "outcome"])
+
+
+def adjust(parameter: str, magnitude: float) -> dict[str, Any]:
+    return {"type": "adjust_param", "parameter": parameter, "magnitude": magnitude}
+
+
+def a_plan(**changes: Any) -> Plan:
+    """Skip what is ranging."""
+    made: dict[str, Any] = {"owner_id": "ana", "condition": {"regime": "ranging"}, "action": SKIP, "now": T0}
+    return make_plan(**(made | {"reasoning": "lost here"} | changes))
+
+
+def a_belief(**changes: Any) -> Belief:
+    made: dict[str, Any] = {
+        "owner_id": "ana",
+        "id": "belief",
+        "mode": "live",
+        "proposition": "IM loses when it ranges",
+        "domain": Domain(strategy="IM", regime="ranging"),
+        "conditions": None,
+        "claims": "below",
+        "reference": 0.5,
+        "source": "induced",
+        "prior_alpha": 1.0,
+        "prior_beta": 1.0,
+        "known_at": T0,
+    }
+    return Belief(**(made | changes))
+
+
+def outcomes(*values: float) -> list[Outcome | None]:
+    return [Outcome(value=value, unit="R") for value in values]
+
+
+def refused(**changes: Any) -> str:
+    with pytest.raises(Invalid) as raised:
+        a_plan(**changes)
+    return raised.value.message
+
+
+def test_a_skip_plan_protects_every_trade_until_it_expires() -> None:
+    plan, holding, edges = a_plan(), frozenset[str](), 0
+    for day in range(30):
+        checked = check([plan], RANGING, now=T0 + timedelta(days=day), holding=holding)
+        assert checked.applying == (plan,)
+        holding, edges = checked.holding, edges + len(checked.rising)
+    over = check([plan], RANGING, now=T0 + timedelta(days=30), holding=holding)
+    assert (over.applying, over.rising, edges) == ((), (), 1)
+    assert [event.kind for event in over.expired] == ["expired"]
+
+
+def test_each_rising_edge_is_one_event() -> None:
+    plan, holding, edges = a_plan(), frozenset[str](), []
+    for hour, values in enumerate([RANGING, RANGING, TRENDING, RANGING, RANGING]):
+        checked = check([plan], values, now=T0 + hour * HOUR, holding=holding)
+        holding = checked.holding
+        edges += [event.known_at for event in checked.rising]
+    assert edges == [T0, T0 + 3 * HOUR]
+
+
+def test_the_same_check_names_the_same_event() -> None:
+    one, other = (check([a_plan()], RANGING, now=T0).rising for _ in range(2))
+    assert one == other
+    assert (one[0].symbol, one[0].plan_id) == ("BTC", a_plan().id)
+
+
+def test_a_once_plan_fires_on_its_first_rising_edge_and_is_done() -> None:
+    plan = a_plan(mode="once")
+    checked = check([plan], RANGING, now=T0)
+    fired = plan_at(plan, checked.rising)
+    assert checked.applying == (plan,)
+    assert (fired.status, fired.fired_at) == ("fired", T0)
+    assert check([fired], RANGING, now=T0 + HOUR).applying == ()
+    assert check([plan], RANGING, now=T0 + HOUR, holding=checked.holding).applying == ()
+
+
+def test_a_while_true_plan_counts_its_edges_and_stays_active() -> None:
+    plan = a_plan()
+    for hour in (0, 5):
+        plan = plan_at(plan, check([plan], RANGING, now=T0 + hour * HOUR).rising)
+    assert (plan.status, plan.times_fired, plan.fired_at, plan.last_fired_at) == ("active", 2, T0, T0 + 5 * HOUR)
+
+
+def test_a_crossing_is_one_edge_against_the_tick_before() -> None:
+    plan = a_plan(condition={"field": "price", "op": "crosses_above", "value": 100})
+    assert check([plan], {"price": 101}, now=T0).missing == {plan.id: ("former price",)}
+    assert check([plan], {"price": 101}, now=T0, former_values={"price": 99}).applying == (plan,)
+    assert check([plan], {"price": 102}, now=T0, former_values={"price": 101}).applying == ()
+
+
+def test_an_expiry_condition_ends_a_plan_and_leaves_no_instant() -> None:
+    plan = a_plan(expires_when={"field": "drawdown_state", "op": "<", "value": 0.5})
+    assert plan.expires_at is None
+    assert check([plan], RANGING | {"drawdown_state": 0.4}, now=T0).expired[0].plan_id == plan.id
+    later = check([plan], RANGING, now=T0 + timedelta(days=400))
+    assert (later.applying, later.missing) == ((plan,), {plan.id: ("drawdown_state",)})
+
+
+def test_a_plan_that_is_not_active_or_not_yet_known_says_nothing() -> None:
+    ended = [replace(a_plan(), status=status) for status in ("fired", "expired", "cancelled", "settled")]
+    checked = check([*ended, a_plan(now=T0 + HOUR)], RANGING, now=T0)
+    assert (checked.applying, checked.expired, checked.missing) == ((), (), {})
+
+
+def test_plans_apply_by_priority_and_then_by_age() -> None:
+    late, early = a_plan(now=T0), a_plan(now=T0 - HOUR)
+    first = a_plan(priority=0.9)
+    assert check([late, first, early], RANGING, now=T0).applying == (first, early, late)
+
+
+def test_a_missing_field_is_named_with_its_plan() -> None:
+    plan = a_plan(condition={"not": {"field": "drawdown_pct", "op": "<", "value": 0.1}})
+    checked = check([plan, a_plan()], RANGING, now=T0)
+    assert checked.missing == {plan.id: ("drawdown_pct",)}
+    assert plan not in checked.applying
+
+
+def test_two_contradicting_plans_are_both_named() -> None:
+    skip, double = a_plan(priority=0.9), a_plan(action=adjust("size", 2.0))
+    (found,) = check([double, skip], RANGING, now=T0).contradictions
+    assert (found.first, found.second) == (skip.id, double.id)
+    assert found.reason == "skip_trade stays out, and the other raises size"
+
+
+def test_plans_contradict_only_while_both_apply() -> None:
+    double = a_plan(action=adjust("size", 2.0), condition={"regime": "volatile"})
+    assert check([a_plan(), double], RANGING, now=T0).contradictions == ()
+
+
+UP, DOWN = adjust("size", 2.0), adjust("Size", 0.5)
+EXIT, ALERT = {"type": "force_exit"}, {"type": "alert"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "contradict"),
+    [
+        (UP, DOWN, True),
+        (UP, SKIP, True),
+        (UP, EXIT, True),
+        (UP, adjust("stop", 0.5), False),
+        (UP, UP, False),
+        (DOWN, SKIP, False),
+        (DOWN, EXIT, False),
+        (SKIP, EXIT, False),
+        (SKIP, SKIP, False),
+        (ALERT, UP, False),
+        (ALERT, SKIP, False),
+    ],
+)
+def test_the_table_of_contradictions(one: dict[str, Any], other: dict[str, Any], contradict: bool) -> None:
+    first, second = parse_action(one), parse_action(other)
+    assert bool(contradiction_of(first, second)) is bool(contradiction_of(second, first)) is contradict
+
+
+def test_a_scope_is_a_deployment_a_strategy_or_both() -> None:
+    of_strategy, of_deployment = a_plan(strategy_name="IM"), a_plan(deployment_id="d")
+    assert in_scope(a_plan(), deployment_id="d", strategy_name="IM")
+    assert in_scope(of_strategy, deployment_id="d", strategy_name="IM")
+    assert not in_scope(of_strategy, deployment_id="d", strategy_name="VB")
+    assert not in_scope(of_deployment, deployment_id="e", strategy_name="IM")
+
+
+def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() -> None:
+    assert a_plan(trigger_type="state").trigger_type == "state"
+    assert a_plan(condition={"regime": "ranging", "type": "event"}).trigger_type == "event"
+    assert a_plan(condition={"field": "hours_to_event", "op": "<", "value": 2}).trigger_type == "event"
+    assert "market_condition in the condition" in refused(
+        condition={"regime": "ranging", "type": "market_condition"}, trigger_type="time"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"condition": [{"regime": "ranging"}]}, "trigger_condition: a list is not a condition"),
+        ({"condition": {"regmie": "ranging"}}, "trigger_condition: 'regmie' is not a known field; did you mean"),
+        ({"expires_when": {}}, "expires_when: is empty"),
+        ({"expires_at": T0}, "expires_at: 2026-06-04T10:00:00.000000Z is not after now"),
+        ({"expires_at": datetime(2027, 1, 1)}, "expires_at: 2027-01-01T00:00:00 has no time zone"),  # noqa: DTZ001
+        ({"priority": 2}, "priority: 2.0 is out of range; give 0 to 1"),
+        ({"priority": 10**400}, "priority: 1000"),
+        ({"reasoning": " "}, "reasoning: give why"),
+        ({"mode": "twice"}, "mode: 'twice' is not a mode; known: while_true, once"),
+        ({"trigger_type": "tme"}, "trigger_type: 'tme' is not a trigger type; did you mean 'time'?"),
+        ({"action": "skip"}, "planned_action: is not an object"),
+        ({"action": {}}, "planned_action.type: None is not an action; known: adjust_param"),
+        ({"action": SKIP | {"size": 1}}, "planned_action: 'size' is not known; give type, parameter, magnitude"),
+        ({"action": SKIP | {"magnitude": 1}}, "planned_action.magnitude: skip_trade has no magnitude; leave it out"),
+        ({"action": SKIP | {"parameter": "size"}}, "planned_action.parameter: skip_trade changes no parameter"),
+        ({"action": {"type": "adjust_param", "magnitude": 2}}, "planned_action.parameter: None names no parameter"),
+        ({"action": {"type": "adjust_param", "parameter": "size"}}, "planned_action.magnitude: give what the"),
+        ({"action": adjust("size", 1)}, "planned_action.magnitude: give what the parameter is multiplied by"),
+        ({"action": adjust("size", -2)}, "planned_action.magnitude: give what the parameter is multiplied by"),
+        ({"action": adjust("size", float("nan"))}, "planned_action.magnitude: nan is not a finite number"),
+        ({"action": EXIT | {"magnitude": 1.5}}, "planned_action.magnitude: 1.5 is no share of a position"),
+    ],
+)
+def test_a_bad_plan_is_refused_with_what_to_do(changes: dict[str, Any], told: str) -> None:
+    assert refused(**changes).startswith(told)
+
+
+@pytest.mark.parametrize("action", [SKIP, ALERT, EXIT, EXIT | {"magnitude": 0.5}, UP])
+def test_an_action_reads_back_as_itself(action: dict[str, Any]) -> None:
+    assert action_json(parse_action(action)) == action
+
+
+def test_the_same_plan_made_twice_is_one_plan() -> None:
+    assert a_plan().id == a_plan().id
+    assert len({a_plan().id, a_plan(priority=0.6).id, a_plan(now=T0 + HOUR).id, a_plan(key="k").id}) == 4
+    assert a_plan(key="k").id == a_plan(key="k", now=T0 + HOUR).id
+
+
+def test_only_an_active_plan_can_be_cancelled() -> None:
+    plan = a_plan()
+    gone = after_event(plan, cancel(plan, now=T0, note="no longer"))
+    assert (gone.status, gone.cancelled_at) == ("cancelled", T0)
+    with pytest.raises(Conflict, match="is cancelled; only active plans can be cancelled"):
+        cancel(gone, now=T0)
+
+
+def test_a_plan_is_settled_once() -> None:
+    plan = a_plan()
+    done = after_event(plan, settled(plan, followed=True, now=T0))
+    assert (done.status, done.settled_at) == ("settled", T0)
+    with pytest.raises(Conflict, match="a plan is settled once"):
+        settled(done, followed=True, now=T0)
+
+
+@given(st.lists(st.tuples(KINDS, st.integers(0, 9)), max_size=8), st.randoms(use_true_random=False))
+def test_one_event_after_the_other_is_the_same_as_all_again(told: list[tuple[PlanEventKind, int]], rng: Random) -> None:
+    start = a_plan(mode=rng.choice(["once", "while_true"]))
+    events = [event_of(start, kind, now=T0 + hour * HOUR) for kind, hour in told]
+    events.sort(key=lambda event: (event.known_at, event.recorded_at, event.id))
+    plan = start
+    for number, event in enumerate(events):
+        plan = after_event(plan, event)
+        assert plan == plan_at(start, rng.sample(events[: number + 1], number + 1))
+
+
+@given(st.lists(st.sampled_from(["ranging", "trending_up", None]), min_size=1, max_size=12))
+def test_edges_are_where_the_condition_began_to_hold(regimes: list[str | None]) -> None:
+    plan, holding, edges = a_plan(), frozenset[str](), list[PlanEvent]()
+    for hour, regime in enumerate(regimes):
+        checked = check([plan], {"regime": regime}, now=T0 + hour * HOUR, holding=holding)
+        again = check([plan], {"regime": regime}, now=T0 + hour * HOUR)
+        assert (checked.applying, checked.holding) == (again.applying, again.holding)
+        holding, edges = checked.holding, [*edges, *checked.rising]
+    began = [n for n, regime in enumerate(regimes) if regime == "ranging" and [None, *regimes][n] != "ranging"]
+    assert [event.known_at for event in edges] == [T0 + n * HOUR for n in began]
+
+
+def test_a_skip_helped_where_the_calls_not_made_lost() -> None:
+    (result,) = settle(a_plan(), followed=True, outcomes=outcomes(*[-1.0] * 9, 0.5)).results
+    assert (result.unit, result.n, result.mean, result.helped) == ("R", 10, -0.85, True)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < -0.85 < result.high < 0
+
+
+def test_a_skip_hurt_where_the_calls_not_made_won() -> None:
+    assert settle(a_plan(), followed=True, outcomes=outcomes(*[2.0] * 9, -1.0)).results[0].helped is False
+
+
+def test_half_the_size_is_half_a_skip_and_anything_else_helps_where_it_won() -> None:
+    lost = outcomes(*[-1.0] * 9, 0.5)
+    assert settle(a_plan(action=adjust("size", 0.5)), followed=True, outcomes=lost).results[0].helped is True
+    assert settle(a_plan(action=adjust("target", 0.5)), followed=True, outcomes=lost).results[0].helped is False
+    assert settle(a_plan(action=UP), followed=True, outcomes=lost).results[0].helped is False
+
+
+def test_a_skip_that_was_not_followed_would_have_helped_where_the_trades_lost() -> None:
+    lost = outcomes(*[-1.0] * 9, 0.5)
+    assert settle(a_plan(), followed=False, outcomes=lost).results[0].helped is True
+    assert settle(a_plan(action=UP), followed=False, outcomes=lost).results[0].helped is None
+
+
+def test_few_or_mixed_outcomes_do_not_tell() -> None:
+    assert settle(a_plan(), followed=True, outcomes=outcomes(*[-1.0] * 9)).results[0].helped is None
+    assert settle(a_plan(), followed=True, outcomes=outcomes(*[-1.0, 1.0] * 10)).results[0].helped is None
+    (single,) = settle(a_plan(), followed=True, outcomes=outcomes(-1.0)).results
+    assert (single.low, single.high) == (None, None)
+
+
+def test_units_are_settled_apart_and_what_has_none_is_counted() -> None:
+    mixed = [*outcomes(1.0), Outcome(value=0.02, unit="pct"), None]
+    settlement = settle(a_plan(), followed=True, outcomes=mixed)
+    assert [(result.unit, result.n) for result in settlement.results] == [("R", 1), ("pct", 1)]
+    assert settlement.without_outcome == 1
+
+
+def test_a_settlement_follows_from_the_episodes_as_they_stand_each_once() -> None:
+    plan = a_plan()
+    events = [event_of(plan, "outcome", now=T0 + n * HOUR, episode_id=name) for n, name in enumerate("abac")]
+    two, lost = outcomes(2.0, -1.0)
+    settlement = settlement_of(plan, [*events, cancel(plan, now=T0)], {"b": two, "a": lost}, followed=True)
+    assert settlement == settle(plan, followed=True, outcomes=[two, lost])
+
+
+def test_a_credible_belief_that_its_domain_is_worse_skips_it() -> None:
+    plan = plan_from_belief(a_belief(), credibility=0.93, n=24, now=T0)
+    assert plan is not None
+    assert plan.condition == parse({"regime": "ranging", "strategy": "IM"})
+    assert (plan.action.kind, plan.strategy_name, plan.priority) == ("skip_trade", "IM", 0.93)
+    assert plan.reasoning == "IM loses when it ranges (credibility .93, 24 episodes)"
+    assert plan.sources == (Source(kind="semantic", id="belief"),)
+
+
+def test_a_credible_belief_that_its_domain_is_better_raises_confidence_there() -> None:
+    belief = a_belief(claims="above", conditions='{"field":"atr_d1","op":">","value":100.0}')
+    plan = plan_from_belief(belief, credibility=0.93, n=24, now=T0)
+    assert plan is not None
+    assert plan.action == Action(kind="adjust_param", parameter="confidence", magnitude=1.2)
+    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 120}, now=T0).applying == (plan,)
+    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 90}, now=T0).applying == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "credibility", "n"),
+    [
+        ({}, 0.89, 50),
+        ({}, 0.95, 19),
+        ({"retired_at": T0}, 0.95, 50),
+        ({"domain": Domain()}, 0.95, 50),
+    ],
+)
+def test_other_beliefs_make_no_plan(changes: dict[str, Any], credibility: float, n: int) -> None:
+    assert plan_from_belief(a_belief(**changes), credibility=credibility, n=n, now=T0) is None
+
+
+def test_a_plan_from_a_belief_bars_another_one() -> None:
+    first = plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0)
+    assert first is not None
+    assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[first]) is None
+    assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[]) is not None
+
+
+def test_a_deep_drawdown_halves_the_size_until_half_of_it_is_regained() -> None:
+    plan = plan_from_mood(Mood(drawdown_state=0.8), owner_id="ana", deployment_id="d", now=T0)
+    assert plan is not None
+    states = {state: check([plan], {"drawdown_state": state}, now=T0) for state in (0.8, 0.6, 0.5, 0.49)}
+    assert [bool(checked.applying) for checked in states.values()] == [True, True, True, False]
+    assert len(states[0.49].expired) == 1
+    assert (plan.trigger_type, action_json(plan.action)) == ("state", adjust("size", 0.5))
+
+
+def test_a_deployment_has_one_plan_from_its_mood() -> None:
+    deep = Mood(drawdown_state=1.0)
+    plan = plan_from_mood(deep, owner_id="ana", deployment_id="d", now=T0)
+    assert plan is not None
+    assert plan_from_mood(deep, owner_id="ana", deployment_id="d", now=T0 + HOUR, existing=[plan]) is None
+    assert plan_from_mood(deep, owner_id="ana", deployment_id="e", now=T0 + HOUR, existing=[plan]) is not None
+
+
+def test_a_belief_whose_conditions_cannot_be_joined_with_its_domain_makes_no_plan() -> None:
+    deep: dict[str, Any] = {"hour": 9}
+    for _ in range(7):
+        deep = {"not": deep}
+    belief = a_belief(conditions=str(as_json(parse(deep))).replace("'", '"'))
+    assert plan_from_belief(belief, credibility=0.95, n=20, now=T0) is None

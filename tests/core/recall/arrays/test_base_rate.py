@@ -1,0 +1,744 @@
+"""The base rate: against a plain reference, by hand at the edges, and how often its intervals hold the truth."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from backsight.core.context import ContextVector
+from backsight.core.memory.episodic import Episode
+from backsight.core.quantiles import jeffreys
+from backsight.core.recall.arrays import weighted_sums as tally
+from backsight.core.recall.arrays.base_rate import Among, base_rate
+from backsight.core.recall.arrays.columns import (
+    EPOCH,
+    FIELDS,
+    Columns,
+    Room,
+    Vocabulary,
+    appended,
+    columns_of,
+    image_of,
+    micros,
+    setting_of,
+)
+from backsight.core.recall.base_rate import ROUNDING, BaseRate, Level, MeanOutcome, OpenTrade
+from backsight.core.recall.score import Query, recency, similarity
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.statistics import beta_quantile, t_quantile
+from backsight.core.trades.trade import Outcome, OutcomeUnit
+from backsight.testing import T0, an_episode
+
+DAY = timedelta(days=1)
+MICROSECOND = timedelta(microseconds=1)
+NOON = datetime(2026, 6, 4, 12, tzinfo=T0.tzinfo)
+UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
+NUMBERS = ("price", "atr_d1", "atr_h1", "spread_as_atr_pct", "drawdown_pct")
+EVERYBODY = Among()
+EVERYTHING = Query(
+    direction="long",
+    symbol="XAUUSD",
+    context=ContextVector(regime="ranging", volatility_regime="low", session="asia"),
+)
+
+
+def a_trade(number: int = 1, *, r: float = 1.0, days_ago: float = 0.0, **changes: Any) -> Episode:
+    """A closed trade that won or lost so many R so many days ago."""
+    fields = ("regime", "volatility_regime", "session", *NUMBERS)
+    context = ContextVector(**{name: changes.pop(name) for name in fields if name in changes})
+    made = {"ended_at": NOON - days_ago * DAY, "known_at": NOON, "recorded_at": NOON}
+    return an_episode(number, pnl_r=r, context=context, **(made | changes))
+
+
+def an_open_trade(number: int = 1, *, r: float | None = -2.0, **changes: Any) -> OpenTrade:
+    made: dict[str, Any] = {"symbol": "XAUUSD", "direction": "long", "context": ContextVector()}
+    outcome = None if r is None else Outcome(value=r, unit="R")
+    return OpenTrade(id=f"open-{number}", **(made | {"outcome": outcome} | changes))
+
+
+def asked(trades: Iterable[Episode], query: Query = Query(), **how: Any) -> BaseRate:  # noqa: B008
+    made: dict[str, Any] = {"among": EVERYBODY, "as_of": NOON}
+    return base_rate(columns_of(trades), query, **(made | how))
+
+
+def strategy_of(trades: Iterable[Episode], **how: Any) -> Level:
+    return asked(trades, **how).levels[0]
+
+
+def one_a_day(*results: float) -> list[Episode]:
+    return [a_trade(n, r=r, days_ago=n) for n, r in enumerate(results)]
+
+
+def alike(*results: float, days: Sequence[int] | None = None) -> list[Episode]:
+    """Trades of equal weight, of a day each or of these days: what ends after the instant asked is not any fresher."""
+    return [a_trade(n, r=r, days_ago=-(n if days is None else days[n])) for n, r in enumerate(results)]
+
+
+# By hand
+
+
+def test_four_of_ten_on_ten_days() -> None:
+    """Equal weights: Kish says 10; days say .24 / V with V = 10/9 · .24/10, and t at 9 of 1.833."""
+    found = asked(alike(*[2.0] * 4, *[-1.0] * 6)).headline
+    widened = 1.833113 / 1.644854
+    assert (found.n, found.days) == (10, 10)
+    assert found.win_rate == pytest.approx(0.4)
+    assert found.effective_n == pytest.approx(9 / widened**2, rel=1e-5)
+    assert found.win_rate_interval == pytest.approx(jeffreys(0.4, found.effective_n))
+    (mean,) = found.outcomes
+    reach = 1.833113 * math.sqrt(10 / 9 * (4 * 1.8**2 + 6 * 1.2**2)) / 10
+    assert (mean.unit, mean.n, mean.open) == ("R", 10, 0)
+    assert mean.mean == pytest.approx(0.2)
+    assert mean.interval == pytest.approx((0.2 - reach, 0.2 + reach), rel=1e-5)
+
+
+def test_what_is_old_weighs_less() -> None:
+    found = strategy_of([a_trade(1, r=1.0), a_trade(2, r=-1.0, days_ago=90)])
+    assert found.win_rate == pytest.approx(1.0 / 1.5)
+    assert found.outcomes[0].mean == pytest.approx((1.0 - 0.5) / 1.5)
+
+
+def test_days_that_end_alike_are_one_draw_each() -> None:
+    """Eight days of five trades, all won or all lost: V is that of eight, and never mind the forty."""
+    results = [1.0 if day % 2 else -1.0 for day in range(8) for _ in range(5)]
+    found = asked(alike(*results, days=[n // 5 for n in range(40)])).headline
+    assert found.effective_n == pytest.approx(7 / (t_quantile(0.95, freedom=7) / 1.644854) ** 2, rel=1e-5)
+    assert found.sentence.startswith("50 % of 40 trades were won (90 %: 2")
+
+
+def test_more_of_the_same_day_is_no_more_evidence() -> None:
+    once = (1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0)
+    first = asked(alike(*once)).headline
+    thrice = asked(alike(*once, *once, *once, days=[*range(8)] * 3)).headline
+    assert first.effective_n == pytest.approx(thrice.effective_n)
+    assert first.win_rate_interval == pytest.approx(thrice.win_rate_interval)
+    assert first.outcomes[0].interval == pytest.approx(thrice.outcomes[0].interval)
+
+
+def test_a_day_like_every_other_leaves_kish() -> None:
+    found = asked(alike(*[1.0, -1.0] * 6, days=[n // 2 for n in range(12)])).headline
+    assert found.effective_n == pytest.approx(12.0)
+
+
+# Edges
+
+
+@pytest.mark.parametrize("query", [Query(), EVERYTHING, Query(context=ContextVector(atr_d1=3.0, price=1.0))])
+def test_nothing_remembered_is_too_little(query: Query) -> None:
+    found = asked([], query)
+    assert (found.too_little, found.sentence) == (True, "too little to say (n=0)")
+    assert all((level.n, level.days, level.effective_n, level.win_rate) == (0, 0, 0.0, None) for level in found.levels)
+    assert all(level.win_rate_interval is None and level.outcomes == () for level in found.levels)
+
+
+def test_one_trade_is_too_little() -> None:
+    found = asked([a_trade(r=2.0)])
+    assert (found.too_little, found.headline.effective_n, found.headline.win_rate) == (True, 1.0, 1.0)
+    assert found.headline.outcomes == (MeanOutcome(unit="R", n=1, open=0, mean=2.0, interval=None),)
+
+
+def test_three_trades_are_too_little() -> None:
+    found = asked(one_a_day(1.0, -1.0, 1.0))
+    assert (found.too_little, found.sentence) == (True, "too little to say (n=3)")
+
+
+def test_one_day_is_one_draw_however_many_trades_it_had() -> None:
+    found = asked([a_trade(n, r=(-1.0) ** n) for n in range(300)])
+    assert (found.headline.effective_n, found.headline.days) == (1.0, 1)
+    assert found.sentence == "too little to say (n=300, effective 1)"
+    assert found.headline.outcomes[0].interval is None
+
+
+@pytest.mark.parametrize(("r", "rate"), [(1.0, 1.0), (-1.0, 0.0), (0.0, 0.0)])
+def test_where_all_end_alike_each_day_is_one_draw(r: float, rate: float) -> None:
+    found = asked(alike(*[r] * 100, days=[n // 5 for n in range(100)])).headline
+    assert found.win_rate == rate
+    assert found.effective_n == pytest.approx(20.0)
+    low, high = found.win_rate_interval or (0.5, 0.5)
+    assert low <= rate <= high
+    assert 0.05 < high - low < 0.15
+    assert found.outcomes[0].interval == pytest.approx((r, r))
+
+
+def test_trades_that_lack_every_number_asked_for_say_nothing() -> None:
+    found = asked(one_a_day(1.0, -1.0, 1.0), Query(context=ContextVector(atr_d1=3.0))).headline
+    assert (found.n, found.effective_n, found.win_rate, found.outcomes) == (3, 0.0, None, ())
+
+
+def test_a_trade_whose_outcome_has_no_unit_counts_as_won_or_lost() -> None:
+    found = strategy_of([a_trade(1, r=1.0), a_trade(2, outcome=None, pnl=-5.0, days_ago=1)])
+    assert (found.n, found.outcomes[0].n, found.outcomes[0].mean) == (2, 1, 1.0)
+    assert 0.0 < (found.win_rate or 0.0) < 1.0
+
+
+def test_only_trades_with_a_result_count() -> None:
+    others = [a_trade(1, kind="call"), a_trade(2, kind="inaction", pnl=None, outcome=None)]
+    assert strategy_of([*others, a_trade(3), a_trade(4, pnl=None, outcome=None)]).n == 1
+
+
+def test_units_are_never_mixed() -> None:
+    percent = [a_trade(n, days_ago=n, outcome=Outcome(value=0.01 * n, unit="pct")) for n in range(10, 14)]
+    r = one_a_day(2.0, -1.0, 3.0)
+    mixed = {mean.unit: mean for mean in strategy_of([*r, *percent]).outcomes}
+    assert list(mixed) == ["R", "pct"]
+    for alone in (*strategy_of(r).outcomes, *strategy_of(percent).outcomes):
+        assert mixed[alone.unit].n == alone.n
+        assert mixed[alone.unit].mean == pytest.approx(alone.mean)
+        assert mixed[alone.unit].interval == pytest.approx(alone.interval)
+
+
+def test_huge_outcomes_do_not_overflow() -> None:
+    (mean,) = strategy_of([*one_a_day(1e300, -1e300, 1e300)]).outcomes
+    assert mean.interval is not None
+    assert all(math.isfinite(end) for end in mean.interval)
+
+
+# Levels
+
+
+def test_levels_go_from_broad_to_narrow_one_category_at_a_time() -> None:
+    found = asked([a_trade(regime="ranging", volatility_regime="low", session="asia")], EVERYTHING)
+    named = [(level.name, level.value) for level in found.levels]
+    assert named == [
+        ("strategy", None),
+        ("direction", "long"),
+        ("symbol", "XAUUSD"),
+        ("regime", "ranging"),
+        ("volatility_regime", "low"),
+        ("session", "asia"),
+    ]
+    assert [level.n for level in found.levels] == [1] * 6
+
+
+def test_a_category_that_is_not_asked_for_is_skipped() -> None:
+    found = asked([a_trade()], Query(symbol="XAUUSD", context=ContextVector(session="asia")))
+    assert [(level.name, level.n) for level in found.levels] == [("strategy", 1), ("symbol", 1), ("session", 0)]
+
+
+def test_a_symbol_never_traded_has_no_trades() -> None:
+    assert [level.n for level in asked([a_trade()], Query(symbol="BTC")).levels] == [1, 0]
+
+
+def test_the_headline_is_the_narrowest_level_that_says_enough() -> None:
+    long = [a_trade(n, r=(-1.0) ** (n // 3), days_ago=n, regime="ranging") for n in range(60)]
+    few = [a_trade(n, r=(-1.0) ** n, days_ago=n, regime="volatile", direction="long") for n in range(60, 70)]
+    everywhere = asked([*long, *few], Query(direction="long", context=ContextVector(regime="volatile")))
+    there = asked([*long, *few], Query(direction="long", context=ContextVector(regime="ranging")))
+    assert (everywhere.headline.name, there.headline.name) == ("direction", "regime")
+    assert asked(few, Query(direction="long")).headline.name == "strategy"
+
+
+def test_a_level_tells_a_trader_what_it_found() -> None:
+    trades = [
+        a_trade(n, r=2.0 if n % 5 < 2 else -1.0, days_ago=n, symbol="BTC", regime="ranging", session="overlap")
+        for n in range(63)
+    ]
+    query = Query(symbol="BTC", direction="long", context=ContextVector(regime="ranging", session="overlap"))
+    assert [level.sentence for level in asked(trades, query).levels[2:4]] == [
+        "42 % of 63 long BTC trades were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
+        "42 % of 63 long BTC trades in ranging markets were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
+    ]
+
+
+# Open trades
+
+
+def test_open_losers_are_in_the_mean_and_not_in_the_win_rate() -> None:
+    winners = one_a_day(*[1.0, 1.0, -0.5] * 20)
+    before, after = strategy_of(winners), strategy_of(winners, open_trades=[an_open_trade(n) for n in range(9)])
+    assert (after.win_rate, after.effective_n, after.n) == (before.win_rate, before.effective_n, before.n)
+    assert after.outcomes[0].mean < before.outcomes[0].mean
+    assert (after.open, after.outcomes[0].open, after.outcomes[0].n) == (9, 9, 60)
+    assert after.open_ids == tuple(f"open-{n}" for n in range(9))
+    assert after.sentence.endswith("; 9 open at the last mark")
+
+
+def test_an_open_trade_weighs_as_if_it_closed_now_and_shares_the_day() -> None:
+    """Closed today and open today are one cluster: two days in all."""
+    found = strategy_of([a_trade(1, r=1.0), a_trade(2, r=1.0, days_ago=90)], open_trades=[an_open_trade(r=-1.0)])
+    (mean,) = found.outcomes
+    assert mean.mean == pytest.approx(0.5 / 2.5)
+    off = [(0.0 - 2.0 * 0.2) / 2.5, (0.5 - 0.5 * 0.2) / 2.5]
+    reach = t_quantile(0.95, freedom=1) * math.sqrt(2.0 * sum(each * each for each in off))
+    assert mean.interval == pytest.approx((0.2 - reach, 0.2 + reach))
+
+
+def test_an_open_trade_counts_where_it_matches_and_is_marked() -> None:
+    waiting = [
+        an_open_trade(1, context=ContextVector(regime="ranging")),
+        an_open_trade(2, direction="short"),
+        an_open_trade(3, r=None),
+        an_open_trade(4, outcome=Outcome(value=-0.01, unit="pct")),
+    ]
+    query = Query(direction="long", context=ContextVector(regime="ranging"))
+    found = asked(one_a_day(1.0, -1.0), query, open_trades=waiting)
+    named = [level.open_ids for level in found.levels]
+    assert named == [("open-1", "open-2", "open-3", "open-4"), ("open-1", "open-3", "open-4"), ("open-1",)]
+    assert [[(mean.unit, mean.n, mean.open) for mean in level.outcomes] for level in found.levels] == [
+        [("R", 2, 2), ("pct", 0, 1)],
+        [("R", 2, 1), ("pct", 0, 1)],
+        [("R", 0, 1)],
+    ]
+
+
+def test_an_open_trade_is_weighed_by_its_numbers() -> None:
+    query = Query(context=ContextVector(atr_d1=10.0))
+    far, near = (an_open_trade(context=ContextVector(atr_d1=atr)) for atr in (30.0, 10.0))
+    closed = [a_trade(n, days_ago=n, atr_d1=10.0) for n in range(5)]
+    means = [asked(closed, query, open_trades=[each]).headline.outcomes[0].mean for each in (far, near)]
+    assert means[0] > 0.99 > means[1]
+
+
+# Which trades
+
+
+def test_only_trades_of_the_strategy_and_mode_asked_for_count() -> None:
+    trades = [
+        a_trade(n, strategy_name=name, mode=mode)
+        for n, (name, mode) in enumerate([("IM", "live"), ("IM", "paper"), ("IM", "live"), ("VB", "live")])
+    ]
+    counts = {
+        among: asked(trades, among=Among(strategy_name=among[0], mode=among[1])).levels[0].n  # type: ignore[arg-type]
+        for among in [(None, None), ("IM", None), ("IM", "live"), (None, "live"), ("VB", "paper")]
+    }
+    assert counts == {(None, None): 4, ("IM", None): 3, ("IM", "live"): 2, (None, "live"): 3, ("VB", "paper"): 0}
+
+
+def test_a_trade_counts_from_the_microsecond_in_which_it_is_known() -> None:
+    trades = [a_trade(1, known_at=NOON - DAY), a_trade(2)]
+    assert [strategy_of(trades, as_of=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
+    assert [strategy_of(trades, as_of=NOON - DAY + k * MICROSECOND).n for k in (-1, 0)] == [0, 1]
+
+
+def test_what_was_recorded_later_was_not_seen() -> None:
+    trades = [a_trade(1, recorded_at=NOON - DAY), a_trade(2), a_trade(3, recorded_at=NOON + DAY)]
+    assert [strategy_of(trades, seen_at=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
+    assert strategy_of(trades).n == 3
+
+
+def test_what_the_owner_put_away_still_counts() -> None:
+    assert strategy_of([a_trade(1), a_trade(2, archived_at=NOON)]).n == 2
+
+
+def test_a_correction_takes_the_place_of_what_it_corrects() -> None:
+    before = columns_of([a_trade(1, r=1.0), *(a_trade(n, r=-1.0) for n in range(2, 20))])
+    after = appended(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
+    rates = [
+        base_rate(columns, Query(), among=EVERYBODY, as_of=NOON + k * DAY).headline
+        for columns, k in ((before, 0), (after, 0), (after, 1))
+    ]
+    assert [(rate.n, rate.win_rate) for rate in rates] == [(19, pytest.approx(1 / 19)), (18, 0.0), (19, 0.0)]
+
+
+def test_trades_from_before_results_began_to_fall_are_left_out_and_counted() -> None:
+    trades = [
+        *(a_trade(n, days_ago=n) for n in range(10)),
+        *(a_trade(10 + n, days_ago=n, symbol="BTC") for n in range(10)),
+        *(a_trade(20 + n, days_ago=n, strategy_name="another") for n in range(10)),
+    ]
+    since = {("VolBreakout", "XAUUSD"): NOON - 4 * DAY, ("VolBreakout", "never traded"): NOON}
+    mine = asked(trades, EVERYTHING, among=Among(strategy_name="VolBreakout", fallen=since))
+    assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (15, 5, 5)
+    everybody = asked(trades, among=Among(fallen=since))
+    assert (everybody.levels[0].n, everybody.left_out) == (25, 5)
+    assert asked(trades, among=Among(strategy_name="another", fallen=since)).left_out == 0
+
+
+def test_days_may_be_thousands_of_years_apart() -> None:
+    trades, waiting = one_a_day(*[-1.0] * 9, 1.0), [an_open_trade(r=5.0)]
+    far = a_trade(10, r=-1.0, ended_at=datetime(1, 1, 1, tzinfo=NOON.tzinfo))
+    near, found = strategy_of(trades, open_trades=waiting), strategy_of([*trades, far], open_trades=waiting)
+    assert (found.n, found.days, found.outcomes[0].open) == (11, 11, 1)
+    assert found.win_rate == pytest.approx(near.win_rate, rel=0.01)
+    assert found.outcomes[0].mean == pytest.approx(near.outcomes[0].mean, abs=0.03)
+
+
+# Against the formulas in plain Python
+
+
+def likeness(query: Query, symbol: str, context: ContextVector) -> float:
+    """K by the plain score: Sim of a query with numbers only; 1 where nothing can be compared."""
+    given = {name: getattr(query.context, name) for name in NUMBERS}
+    if all(value is None or (name == "price" and symbol != query.symbol) for name, value in given.items()):
+        return 1.0
+    numbers = Query(symbol=query.symbol, context=ContextVector(**given))
+    return similarity(numbers, symbol=symbol, direction=None, context=context)
+
+
+@dataclass
+class Plain:
+    """A weighted mean by days, one trade at a time: weight, value, day."""
+
+    weighted: list[tuple[float, float, int]]
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(w * x for w, x, _ in self.weighted) / math.fsum(w for w, _, _ in self.weighted)
+
+    @property
+    def days(self) -> set[int]:
+        return {day for w, _, day in self.weighted if w > 0}
+
+    @property
+    def error(self) -> float:
+        total, mean, g = math.fsum(w for w, _, _ in self.weighted), self.mean, len(self.days)
+        by_day = [math.fsum(w * (x - mean) for w, x, at in self.weighted if at == day) for day in self.days]
+        return math.sqrt(g / (g - 1)) * math.hypot(*(each / total for each in by_day))
+
+    @property
+    def effective_n(self) -> float:
+        p, total = self.mean, math.fsum(w for w, _, _ in self.weighted)
+        if len(self.days) == 1:
+            return 1.0
+        if not any(w * x for w, x, _ in self.weighted) or not any(w * (1 - x) for w, x, _ in self.weighted):
+            by_day = [math.fsum(w for w, _, at in self.weighted if at == day) for day in self.days]
+            return total**2 / math.fsum(each**2 for each in by_day)
+        kish = total**2 / math.fsum(w * w for w, _, _ in self.weighted)
+        widened = t_quantile(0.95, freedom=len(self.days) - 1) / 1.6448536269514722
+        return min(kish, p * (1 - p) / (self.error * widened) ** 2) if self.error > 1e-10 else kish
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        if len(self.days) == 1:
+            return None
+        reach = t_quantile(0.95, freedom=len(self.days) - 1) * self.error
+        return self.mean - reach, self.mean + reach
+
+
+@dataclass
+class PlainLevel:
+    """The trades of a level, closed and open, at an instant."""
+
+    trades: Sequence[Episode]
+    waiting: Sequence[OpenTrade]
+    query: Query
+    as_of: datetime
+
+    def narrowed(self, name: str) -> "PlainLevel":
+        def has(each: Any) -> bool:
+            sides = (self.query, each) if name in ("direction", "symbol") else (self.query.context, each.context)
+            return bool(getattr(sides[0], name) == getattr(sides[1], name))
+
+        held = [each for each in self.trades if has(each)]
+        return PlainLevel(held, [each for each in self.waiting if has(each)], self.query, self.as_of)
+
+    def _weighed(self, each: Episode, x: float) -> tuple[float, float, int]:
+        weight = likeness(self.query, each.symbol, each.context) * recency(each.ended_at, now=self.as_of)
+        return weight, x, (each.ended_at - EPOCH).days
+
+    @property
+    def rate(self) -> Plain | None:
+        weighted = [self._weighed(each, float(_won(each) or 0.0)) for each in self.trades]
+        return Plain(weighted) if any(w for w, _, _ in weighted) else None
+
+    def mean(self, unit: OutcomeUnit) -> Plain | None:
+        closed = [self._weighed(e, e.outcome.value) for e in self.trades if e.outcome and e.outcome.unit == unit]
+        today = (self.as_of - EPOCH).days
+        still = [
+            (likeness(self.query, each.symbol, each.context), each.outcome.value, today)
+            for each in self.waiting
+            if each.outcome and each.outcome.unit == unit
+        ]
+        return Plain([*closed, *still]) if any(w for w, _, _ in [*closed, *still]) else None
+
+
+def _won(each: Episode) -> bool | None:
+    if each.kind != "trade":
+        return None
+    result = each.pnl if each.pnl is not None else None if each.outcome is None else each.outcome.value
+    return None if result is None else result > 0
+
+
+def counted(
+    episodes: Iterable[Episode], among: Among, *, as_of: datetime, seen_at: datetime | None
+) -> tuple[list[Episode], int]:
+    """The trades that count, and how many are left out for having ended before results began to fall."""
+    known = [
+        each
+        for each in episodes
+        if _won(each) is not None
+        and each.known_at <= as_of
+        and (seen_at is None or each.recorded_at <= seen_at)
+        and among.strategy_name in (None, each.strategy_name)
+        and among.mode in (None, each.mode)
+    ]
+    kept = [e for e in known if e.ended_at >= among.fallen.get((e.strategy_name, e.symbol), e.ended_at)]
+    return kept, len(known) - len(kept)
+
+
+def check(level: Level, plain: PlainLevel, *, rel: float) -> None:
+    rate = plain.rate
+    assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.waiting))
+    assert level.days == (len(rate.days) if rate else 0)
+    assert level.win_rate == (pytest.approx(rate.mean, rel=rel) if rate else None)
+    assert level.effective_n == pytest.approx(rate.effective_n if rate else 0.0, rel=10 * rel)
+    if rate and level.win_rate_interval:
+        alpha, beta = 0.5 + rate.mean * rate.effective_n, 0.5 + (1 - rate.mean) * rate.effective_n
+        low, high = (beta_quantile(p, alpha=alpha, beta=beta) for p in (0.05, 0.95))
+        assert level.win_rate_interval == pytest.approx((min(low, rate.mean), max(high, rate.mean)), abs=10 * rel)
+    means = {unit: expected for unit in UNITS if (expected := plain.mean(unit)) is not None}
+    assert [mean.unit for mean in level.outcomes] == list(means)
+    for mean in level.outcomes:
+        same = means[mean.unit]
+        off = rel * max(abs(x) for _, x, _ in same.weighted)
+        assert mean.mean == pytest.approx(same.mean, rel=rel, abs=off)
+        assert mean.interval == (same.interval and pytest.approx(same.interval, rel=rel, abs=off))
+
+
+def check_all(found: BaseRate, plain: PlainLevel, *, rel: float) -> None:
+    for level in found.levels:
+        plain = plain if level.name == "strategy" else plain.narrowed(level.name)
+        check(level, plain, rel=rel)
+    telling = [level for level in found.levels if level.effective_n >= 20 * (1 - ROUNDING)]
+    assert found.headline == (telling[-1] if telling else found.levels[0])
+    assert found.too_little == (found.headline.effective_n < 5 * (1 - ROUNDING))
+
+
+ODD = (0.0, -2.0, 5000.0, 1e-9, 1.0000001e-9, -1e9, 1e12, 1e-12)
+LIKE = st.none() | st.floats(1.0, 3.0) | st.sampled_from(ODD)
+PLACES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "regime": st.sampled_from([None, *REGIMES[:2]]),
+        "volatility_regime": st.sampled_from([None, *VOLATILITY_REGIMES[:2]]),
+        "session": st.sampled_from([None, *SESSIONS[:2]]),
+        "price": LIKE,
+        "atr_d1": LIKE,
+        "atr_h1": LIKE,
+        "spread_as_atr_pct": LIKE,
+        "drawdown_pct": st.none() | st.sampled_from([0.0, 1.0, 9.0]) | st.floats(0, 0.1),
+    }
+)
+SYMBOLS = st.sampled_from(["BTC", "ETH"])
+SIDES = st.sampled_from(["long", "short", None])
+RESULTS = st.none() | st.builds(
+    Outcome, value=st.floats(-3, 3) | st.sampled_from([1e300, -1e300]), unit=st.sampled_from(UNITS)
+)
+STRATEGIES, MODES = st.sampled_from(["IM", "VB"]), st.sampled_from(["live", "paper"])
+HOURS = st.integers(0, 12)
+ROWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "number": st.integers(0, 30),
+        "context": PLACES.map(lambda place: ContextVector(**place)),
+        "symbol": SYMBOLS,
+        "direction": SIDES,
+        "outcome": RESULTS,
+        "pnl": st.sampled_from([None, 1.0, 0.0, -1.0]),
+        "strategy_name": STRATEGIES,
+        "mode": MODES,
+        "kind": st.sampled_from(["trade", "trade", "trade", "call", "inaction"]),
+        "archived_at": st.sampled_from([None, NOON]),
+        "ended_at": st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4),
+        "known_at": HOURS.map(lambda hours: NOON - timedelta(hours=hours)),
+        "recorded_at": HOURS.map(lambda hours: NOON - timedelta(hours=hours)),
+    }
+)
+HELD = st.lists(ROWS.map(lambda row: an_episode(**row)), max_size=30)
+WAITING = st.lists(st.tuples(PLACES, SYMBOLS, SIDES, RESULTS), max_size=4)
+QUERIES = st.builds(
+    lambda place, symbol, side: Query(symbol=symbol, direction=side, context=ContextVector(**place)),
+    PLACES,
+    st.none() | SYMBOLS,
+    SIDES,
+)
+SINCE = st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4)
+AMONGS = st.builds(
+    Among,
+    strategy_name=st.none() | STRATEGIES,
+    mode=st.none() | MODES,
+    fallen=st.just({}) | st.dictionaries(st.tuples(STRATEGIES, SYMBOLS), SINCE, max_size=2),
+)
+INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROSECOND, HOURS, st.integers(-1, 1))
+
+
+@given(st.lists(HELD, max_size=3), WAITING, QUERIES, AMONGS, INSTANTS, st.none() | INSTANTS, st.booleans())
+@settings(deadline=None, max_examples=300)
+def test_the_columns_say_what_the_formulas_say(
+    batches: list[list[Episode]],
+    marks: list[Any],
+    query: Query,
+    among: Among,
+    as_of: datetime,
+    seen_at: datetime | None,
+    single: bool,
+) -> None:
+    waiting = [
+        an_open_trade(n, symbol=symbol, direction=side, outcome=result, context=ContextVector(**place))
+        for n, (place, symbol, side, result) in enumerate(marks)
+    ]
+    columns = columns_of([], block=4)
+    for batch in batches:
+        columns = appended(columns, batch)
+    last = {each.id: each for batch in batches for each in batch}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally, "STEP", 8)
+        patch.setattr(tally, "EXACT", -1 if single else tally.EXACT)
+        found = base_rate(columns, query, among=among, as_of=as_of, seen_at=seen_at, open_trades=waiting)
+    trades, left_out = counted(last.values(), among, as_of=as_of, seen_at=seen_at)
+    assert found.left_out == left_out
+    check_all(found, PlainLevel(trades, waiting, query, as_of), rel=3e-5 if single else 1e-9)
+
+
+@given(HELD, QUERIES, st.randoms())
+@settings(deadline=None, max_examples=50)
+def test_order_does_not_matter(trades: list[Episode], query: Query, random: Any) -> None:
+    trades = list({each.id: each for each in trades}.values())
+    shuffled = random.sample(trades, len(trades))
+    for one, other in zip(asked(trades, query).levels, asked(shuffled, query).levels, strict=True):
+        assert (one.n, one.days) == (other.n, other.days)
+        assert one.win_rate == (None if other.win_rate is None else pytest.approx(other.win_rate))
+        assert one.effective_n == pytest.approx(other.effective_n)
+
+
+@given(HELD, QUERIES)
+@settings(deadline=None, max_examples=50)
+def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_trades(
+    trades: list[Episode], query: Query
+) -> None:
+    levels = asked(trades, query).levels
+    assert [level.n for level in levels] == sorted((level.n for level in levels), reverse=True)
+    assert all(level.days <= level.n and level.effective_n <= level.n * (1 + 1e-9) for level in levels)
+    for level in levels:
+        if level.win_rate is not None and level.win_rate_interval is not None:
+            assert 0.0 <= level.win_rate_interval[0] <= level.win_rate <= level.win_rate_interval[1] <= 1.0
+
+
+# Many trades
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_many_trades_are_summed_as_a_few_are(in_order: bool) -> None:
+    trades = a_year(np.random.default_rng(1), here=60_000, elsewhere=60_000, in_order=in_order)
+    query = Query(context=ContextVector(regime="ranging"))
+    found = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    weight = 1.0 / np.sqrt(1.0 + (micros(NOON) - trades.ended_at) / 86_400e6 / 30.0)
+    assert [level.n for level in found.levels] == [120_000, 60_000]
+    assert found.levels[0].win_rate == pytest.approx(weight[trades.outcome > 0].sum() / weight.sum(), rel=1e-6)
+    here = trades.setting == setting_of("ranging")
+    assert found.levels[1].outcomes[0].mean == pytest.approx(np.average(trades.outcome[here], weights=weight[here]))
+
+
+def test_single_precision_says_what_double_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    trades = a_year(rng, here=10_000, elsewhere=10_000)
+    for name in NUMBERS:
+        getattr(trades, name)[:] = np.where(rng.random(20_000) < 0.1, np.nan, rng.uniform(0.01, 0.2, 20_000))
+    numbers: dict[str, Any] = dict.fromkeys(NUMBERS, 0.1)
+    query = Query(context=ContextVector(regime="ranging", **numbers), symbol="XAUUSD")
+    single = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    monkeypatch.setattr(tally, "EXACT", 20_000)
+    double = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    for one, other in zip(single.levels, double.levels, strict=True):
+        assert (one.n, one.days) == (other.n, other.days)
+        assert one.win_rate == pytest.approx(other.win_rate, rel=1e-6)
+        assert one.effective_n == pytest.approx(other.effective_n, rel=1e-6)
+        assert one.outcomes[0].interval == pytest.approx(other.outcomes[0].interval, rel=1e-5)
+
+
+@pytest.mark.parametrize(("drawdown", "days_alike"), [(0.02, 60), (0.75, 1)])
+def test_where_nothing_is_alike_the_nearest_count_however_far(
+    monkeypatch: pytest.MonkeyPatch, drawdown: float, days_alike: int
+) -> None:
+    """At 15 widths the nearest weighs e^20 times what one a tenth nearer to the rest does."""
+    trades = [a_trade(n, r=(-1.0) ** n, days_ago=n, drawdown_pct=0.04 if n == 7 else 0.0) for n in range(60)]
+    query = Query(context=ContextVector(drawdown_pct=drawdown))
+    double = strategy_of(trades, query=query)
+    monkeypatch.setattr(tally, "EXACT", -1)
+    single = strategy_of(trades, query=query)
+    assert double.effective_n == pytest.approx(days_alike, rel=0.3)
+    assert single.effective_n == pytest.approx(double.effective_n, rel=1e-5)
+
+
+# Coverage
+
+
+def a_year(
+    rng: np.random.Generator,
+    *,
+    here: int,
+    elsewhere: int,
+    rate: float = 0.5,
+    a_day: int = 1,
+    alike: float = 0.0,
+    in_order: bool = False,
+) -> Columns:
+    """Trades spread over a year, some in ranging markets at a rate of their own, the rest elsewhere at a half.
+
+    `alike` is the correlation of wins within a day: each day has its own rate, from a Beta.
+    """
+    days = rng.choice(365, size=here // a_day, replace=False) if a_day > 1 else rng.integers(0, 365, here)
+    rates: NDArray[np.float64] = np.full(len(days), rate)
+    if alike:
+        size = 1.0 / alike - 1.0
+        rates = rng.beta(rate * size, (1.0 - rate) * size, len(days))
+    days, rates = np.repeat(days, here // len(days)), np.repeat(rates, here // len(days))
+    ended = np.concatenate((days, rng.integers(0, 365, elsewhere))) - 365 + rng.random(len(days) + elsewhere)
+    won = rng.random(len(ended)) < np.concatenate((rates, np.full(elsewhere, 0.5)))
+    ranging = np.arange(len(ended)) < len(days)
+    order = np.argsort(ended) if in_order else slice(None)
+    return an_image(ended[order], won[order], ranging[order])
+
+
+def an_image(days: NDArray[np.float64], won: NDArray[np.bool_], ranging: NDArray[np.bool_]) -> Columns:
+    """Trades that ended so many days from the midnight before noon, without an episode for each."""
+    count, (vocabulary, lost_or_won) = len(days), both_ends()
+    arrays = {name: np.zeros(count, kind) for name, kind in FIELDS.items()}
+    arrays |= {name: np.full(count, np.nan) for name in NUMBERS}
+    arrays["ended_at"] += micros(NOON.replace(hour=0)) + (days * (DAY / MICROSECOND)).astype(np.int64)
+    arrays["outcome"] += np.where(won, 1.0, -1.0)
+    arrays["group"] += lost_or_won[won.astype(np.intp)]
+    arrays["setting"] += np.where(ranging, setting_of("ranging"), setting_of("volatile")).astype(np.uint8)
+    room = Room(arrays, np.empty(0, np.uint16), rows=count, word_count=0)
+    return image_of(room, vocabulary, block=8_192, gone=0)
+
+
+@cache
+def both_ends() -> tuple[Vocabulary, NDArray[np.uint16]]:
+    """The group of a trade that was lost, and of one that was won."""
+    columns = columns_of([a_trade(0, r=-1.0), a_trade(1, r=1.0)])
+    return columns.vocabulary, columns.group.astype(np.uint16)
+
+
+def held_by(intervals: Sequence[tuple[float, float] | None], truth: float) -> int:
+    return sum(each is not None and each[0] <= truth <= each[1] for each in intervals)
+
+
+def cells(runs: int, **how: Any) -> list[Level]:
+    """The narrow level in so many worlds."""
+    query = Query(context=ContextVector(regime="ranging"))
+    worlds = (a_year(np.random.default_rng(seed), **how) for seed in range(runs))
+    return [base_rate(world, query, among=EVERYBODY, as_of=NOON).levels[-1] for world in worlds]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("here", [30, 80, 250])
+def test_nine_of_ten_intervals_hold_the_true_win_rate(here: int, apart: float) -> None:
+    found = cells(2000, here=here, elsewhere=1000, rate=0.5 + apart)
+    covered = held_by([level.win_rate_interval for level in found], 0.5 + apart)
+    assert 1700 <= covered <= 1900, f"{covered} of 2000"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("here", [30, 80, 250])
+def test_intervals_hold_the_true_win_rate_where_days_hang_together(here: int, apart: float) -> None:
+    found = cells(2000, here=here, elsewhere=1000, rate=0.5 + apart, a_day=5, alike=0.2)
+    covered = held_by([level.win_rate_interval for level in found], 0.5 + apart)
+    assert covered >= 1600, f"{covered} of 2000"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("a_day", "alike"), [(1, 0.0), (5, 0.2)])
+@pytest.mark.parametrize("here", [30, 80, 250])
+def test_intervals_hold_the_true_mean_outcome(here: int, a_day: int, alike: float) -> None:
+    found = cells(2000, here=here, elsewhere=0, rate=0.6, a_day=a_day, alike=alike)
+    covered = held_by([level.outcomes[0].interval for level in found], 0.2)
+    assert covered >= 1600, f"{covered} of 2000"

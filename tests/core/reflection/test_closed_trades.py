@@ -1,0 +1,72 @@
+"""Closed trades as reflection looks at them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from backsight.core.reflection.closed_trades import Ended, armed_trade, closed_trade, taught_trade
+from backsight.core.trades.trade import Entry, Outcome, Trade
+from backsight.testing import T0, FakeClock, a_trade_call, open_memory
+
+
+def a_trade(**changes: Any) -> Trade:
+    with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
+        told = {"opened_at": "2026-06-04T07:30:00Z", "closed_at": "2026-06-04T09:00:00Z"}
+        return replace(memory.remember_trade(**a_trade_call(**told)).trade, **changes)
+
+
+def test_what_was_known_at_entry_and_what_came_of_it() -> None:
+    entry = Entry(size=2.0, equity=10_000.0, regime_tag="chop_hivol")
+    found = closed_trade(a_trade(entry=entry, size=5.0, entry_price=100.0, mfe=2_350.0, realized_pnl=1_175.0))
+    assert (found.regime, found.regime_tag, found.session, found.hour) == ("trending_up", "chop_hivol", "london", 7)
+    assert (found.size_share, found.captured, found.hold_seconds, found.won) == (0.02, 0.5, 5_400.0, True)
+    assert found.ended_at == datetime(2026, 6, 4, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"mfe": None}, "captured"),
+        ({"mfe": 0.0}, "captured"),
+        ({"entry": Entry(size=2.0)}, "size_share"),
+        ({"entry": Entry(equity=1e4), "size": None}, "size_share"),
+        ({"holding_minutes": None}, "hold_seconds"),
+        ({"pnl": None}, "won"),
+    ],
+)
+def test_what_is_not_known_is_none(changes: dict[str, Any], name: str) -> None:
+    assert getattr(closed_trade(a_trade(**changes)), name) is None
+
+
+def test_a_trade_told_as_a_whole_counts_with_its_largest_size() -> None:
+    assert closed_trade(a_trade(entry=Entry(equity=1e4), size=1.0, entry_price=100.0)).size_share == 0.01
+
+
+@pytest.mark.parametrize(("gross", "captured"), [(300.0, 1.0), (-50.0, 0.0), (50.0, 0.5)])
+def test_what_was_kept_of_the_best_lies_between_none_and_all(gross: float, captured: float) -> None:
+    assert closed_trade(a_trade(mfe=100.0, realized_pnl=gross)).captured == captured
+
+
+ENDED = Ended(
+    deployment_id="d",
+    opened_at=datetime(2026, 6, 3, 23, 59, tzinfo=UTC),
+    closed_at=T0,
+    outcome=Outcome(value=1.0, unit="R"),
+    pnl=5.0,
+    realized_pnl_usd=6.0,
+    lessons_hash="a",
+    memory_arm="shown",
+)
+
+
+def test_the_coin_is_of_the_day_of_entry_and_lessons_are_compared_by_the_day_of_the_close() -> None:
+    armed, taught = armed_trade(ENDED), taught_trade(ENDED)
+    assert armed is not None
+    assert (armed.day.day, taught.day.day, taught.won, taught.pnl_usd) == (3, 4, True, 6.0)
+
+
+@pytest.mark.parametrize("changes", [{"memory_arm": None}, {"opened_at": None}, {"outcome": None}])
+def test_a_trade_without_an_arm_an_entry_or_an_outcome_tells_nothing_of_memory(changes: dict[str, Any]) -> None:
+    assert armed_trade(replace(ENDED, **changes)) is None

@@ -1,0 +1,123 @@
+"""What evidence lacks, in words; reviews, and cadences by their words."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from backsight.core.errors import Invalid
+from backsight.core.reflection.cadence import parse_cadence
+from backsight.core.reflection.evidence_view import FEWEST, evidence_seen, next_test
+from backsight.core.reflection.patterns import Carried, Evidence, Found, Look, Pattern
+from backsight.core.reflection.reviews import Period, Reviewed, beginning, best_and_worst, report, result_of
+from backsight.core.strategies import Cadence
+from backsight.testing.reflection import a_pattern, an_evidence
+
+NOON = datetime(2026, 6, 4, 12, tzinfo=UTC)
+NEAR = a_pattern(value="chop_lowvol", label="chop_lowvol", interval=(-0.83, 0.2))
+
+
+def evidence(*groups: Pattern, patterns: tuple[Pattern, ...] = (), **changes: object) -> Evidence:
+    return replace(an_evidence(*groups), patterns=patterns, **changes)  # type: ignore[arg-type]
+
+
+def test_the_fewest_trades_and_days_are_those_of_the_test() -> None:
+    from backsight.core.reflection.evidence import FEWEST_DAYS, FEWEST_TRADES
+
+    assert (FEWEST, FEWEST) == (FEWEST_TRADES, FEWEST_DAYS)
+
+
+@pytest.mark.parametrize(
+    ("found", "missing"),
+    [
+        (evidence(closed=7), "7 closed trades; the first test is at 10"),
+        (evidence(), "no group has 8 trades on 8 days with as many besides it"),
+        (evidence(NEAR), "nothing was tested now; the next test is at 201 closed trades"),
+        (
+            evidence(NEAR, level=0.005),
+            "no group differs from the rest by more than chance makes of so many (level 0.005",
+        ),
+    ],
+)
+def test_without_a_pattern_it_is_said_what_all_lack(found: Evidence, missing: str) -> None:
+    told = evidence_seen(found).missing
+    assert told is not None
+    assert told.startswith(missing)
+
+
+def test_a_pattern_comes_first_and_the_others_say_what_they_lack() -> None:
+    held, strong = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol", difference=-9.0)
+    carried = Carried(found=(Found(key=held.key, since=NOON, closed=160, p=0.001),))
+    seen = evidence_seen(evidence(NEAR, strong, held, patterns=(held,), carried=carried))
+    assert [each.label for each in seen.groups] == ["chop_hivol", "trend_up_hivol", "chop_lowvol"]
+    assert [each.found_at for each in seen.groups] == [NOON, None, None]
+    assert [each.missing for each in seen.groups] == [
+        None,
+        "not tested now; the next test is at 201 closed trades",
+        "its interval reaches the mean of the rest",
+    ]
+    assert seen.missing is None
+
+
+@pytest.mark.parametrize(
+    ("closed", "tested_at", "next_at"),
+    [(0, 0, 10), (9, 0, 10), (16, 16, 18), (200, 160, 201), (200, 200, 240), (319, 319, 320)],
+)
+def test_the_next_test_is_in_the_next_quarter_of_a_doubling(closed: int, tested_at: int, next_at: int) -> None:
+    looks = (Look(at=NOON, closed=tested_at, level=0.001),) if tested_at else ()
+    assert next_test(evidence(closed=closed, carried=Carried(looks=looks))) == next_at
+
+
+@pytest.mark.parametrize(
+    ("period", "began"),
+    [("daily", "2026-06-03"), ("weekly", "2026-05-28"), ("monthly", "2026-05-04")],
+)
+def test_a_period_begins_so_long_before_its_end(period: Period, began: str) -> None:
+    assert beginning(period, NOON).isoformat() == f"{began}T12:00:00+00:00"
+
+
+def test_a_month_before_january_is_december() -> None:
+    assert beginning("monthly", datetime(2026, 1, 31, tzinfo=UTC)) == datetime(2025, 12, 31, tzinfo=UTC)
+
+
+def test_of_no_trades_there_is_no_rate_and_no_best() -> None:
+    assert (result_of([]).win_rate, result_of([]).win_rate_interval, best_and_worst([])) == (None, None, ((), ()))
+
+
+def test_a_name_cannot_open_markup_in_a_report() -> None:
+    told = report(
+        Reviewed(
+            deployment="a\n# b|<c>",
+            mode="live",
+            currency="USD",
+            period="daily",
+            start=NOON,
+            end=NOON,
+            trades=(),
+            evidence=evidence(),
+            lessons=None,
+            attempts=(),
+        )
+    )
+    assert told.startswith("# Daily review: a \\# b\\|\\<c\\>\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "cadence"),
+    [
+        ("off", Cadence()),
+        ("daily", Cadence(kind="daily")),
+        ("per_n_trades", Cadence(kind="per_n_trades")),
+        ("per_n_trades:25", Cadence(kind="per_n_trades", trades=25)),
+    ],
+)
+def test_a_cadence_in_a_word(words: str, cadence: Cadence) -> None:
+    assert parse_cadence(words) == cadence
+
+
+@pytest.mark.parametrize(
+    "words", ["", "weekly", "daily:3", "per_n_trades:", "per_n_trades:0", "per_n_trades:ten", "per_n_trades:99999"]
+)
+def test_a_word_that_is_no_cadence_is_refused(words: str) -> None:
+    with pytest.raises(Invalid, match="is no cadence; give off, daily, or per_n_trades:10"):
+        parse_cadence(words)

@@ -1,0 +1,247 @@
+"""The ledger ends where the broker says it is."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.core.errors import Invalid
+from backsight.core.fills import Fill
+from backsight.core.market import Bar
+from backsight.core.portfolio import Portfolio, Position
+from backsight.core.trades.fold import fold, open_trips
+from backsight.core.trades.infer import Phase, Stamp, infer_fills
+from backsight.testing import T0, a_fill
+
+LONG = Position(position_key="BTC", symbol="BTC", direction="long", size=2.0, mark=100.0, average_price=100.0)
+SHORT = replace(LONG, direction="short")
+STAMP = Stamp(owner_id="ana", account_id="a", tick_id="t1", phase="since", at=T0, recorded_at=T0)
+
+
+def a_bar(low: float, high: float, opened: float | None = None) -> Bar:
+    start = T0 - timedelta(hours=1)
+    price = min(max(100.0, low), high) if opened is None else opened
+    return Bar(
+        symbol="BTC", interval_seconds=300, opened_at=start, open=price, high=high, low=low, close=price, volume=None
+    )
+
+
+def holding(*positions: Position) -> Portfolio:
+    return Portfolio(at=T0, equity=1000.0, cash=1000.0, positions=positions)
+
+
+def ledger_of(*positions: Position) -> list[Fill]:
+    return [
+        a_fill(
+            n - 9999,
+            quantity=p.signed_size,
+            price=p.average_price,
+            position_key=p.position_key,
+            symbol=p.symbol,
+            sequence=0,
+            kind="inferred",
+        )
+        for n, p in enumerate(positions)
+    ]
+
+
+def infer(
+    before: Sequence[Position],
+    after: Sequence[Position],
+    *,
+    bars: Sequence[Bar] = (),
+    mark: float = 104.0,
+    **stamp: Any,
+) -> list[Fill]:
+    return infer_fills(
+        open_trips(fold(ledger_of(*before))),
+        holding(*after),
+        stamp=replace(STAMP, **stamp),
+        last_seen={position.position_key: position for position in before},
+        bars={"BTC": bars},
+        marks={"BTC": mark},
+    )
+
+
+def told(fills: Sequence[Fill]) -> list[tuple[float, float | None, str, str | None]]:
+    return [(fill.quantity, fill.price, fill.price_source, fill.reason) for fill in fills]
+
+
+def test_flat_to_open_opens_at_the_brokers_average() -> None:
+    assert told(infer([], [LONG])) == [(2.0, 100.0, "average", None)]
+
+
+def test_without_an_average_price_it_opens_at_the_mark() -> None:
+    assert told(infer([], [replace(LONG, average_price=None, mark=101.0)])) == [(2.0, 101.0, "mark", None)]
+
+
+def test_open_to_flat_closes_at_the_mark_and_is_unexplained() -> None:
+    assert told(infer([LONG], [])) == [(-2.0, 104.0, "mark", "unexplained")]
+
+
+def test_the_same_position_needs_nothing() -> None:
+    assert infer([LONG], [replace(LONG, mark=120.0)]) == []
+
+
+def test_an_addition_moves_the_cost_to_the_brokers() -> None:
+    (added,) = infer([LONG], [replace(LONG, size=3.0, average_price=104.0)])
+    assert (added.quantity, added.price, added.price_source) == (1.0, 112.0, "average")
+    (trip,) = fold([*ledger_of(LONG), added])
+    assert trip.average_cost == 104.0
+
+
+def test_a_reduction_is_at_the_mark() -> None:
+    assert told(infer([LONG], [replace(LONG, size=0.5, mark=104.0)])) == [(-1.5, 104.0, "mark", "unexplained")]
+
+
+def test_a_flip_is_a_close_and_an_open() -> None:
+    flipped = replace(SHORT, size=1.0, mark=104.0, average_price=103.0)
+    assert told(infer([LONG], [flipped])) == [
+        (-2.0, 104.0, "mark", "unexplained"),
+        (-1.0, 103.0, "average", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("position", "bar", "price", "reason"),
+    [
+        (replace(LONG, stop_price=95.0), a_bar(94.0, 101.0), 95.0, "stop_loss"),
+        (replace(LONG, stop_price=95.0), a_bar(90.0, 93.0, opened=92.0), 92.0, "stop_loss"),
+        (replace(LONG, target_price=110.0), a_bar(100.0, 110.0), 110.0, "take_profit"),
+        (replace(LONG, stop_price=95.0, target_price=110.0), a_bar(94.0, 111.0), 95.0, "stop_loss"),
+        (replace(LONG, liquidation_price=80.0), a_bar(79.0, 101.0), 80.0, "liquidated"),
+        (replace(LONG, stop_price=95.0, liquidation_price=80.0), a_bar(79.0, 101.0), 95.0, "stop_loss"),
+        (replace(SHORT, stop_price=105.0), a_bar(99.0, 105.0), 105.0, "stop_loss"),
+        (replace(SHORT, target_price=90.0), a_bar(89.0, 99.0), 90.0, "take_profit"),
+        (replace(LONG, stop_price=95.0), a_bar(96.0, 101.0), 104.0, "unexplained"),
+    ],
+)
+def test_between_ticks_the_bars_tell_what_closed_it(position: Position, bar: Bar, price: float, reason: str) -> None:
+    (closed,) = infer([position], [], bars=[bar])
+    assert (closed.price, closed.reason) == (price, reason)
+    assert closed.at == (T0 - timedelta(microseconds=1) if reason == "unexplained" else bar.closes_at)
+
+
+def test_stopped_out_and_re_entered_at_the_same_size_is_two_trades() -> None:
+    stopped = replace(LONG, stop_price=95.0)
+    fills = infer([stopped], [replace(LONG, average_price=97.0, mark=98.0)], bars=[a_bar(94.0, 101.0)])
+    assert told(fills) == [(-2.0, 95.0, "stop", "stop_loss"), (2.0, 97.0, "average", None)]
+    first, second = fold([*ledger_of(LONG), *fills])
+    assert (first.exit_reason, first.realized_pnl, second.average_cost) == ("stop_loss", -10.0, 97.0)
+
+
+def test_where_every_fill_was_reported_another_average_is_no_new_entry() -> None:
+    reported = [replace(fill, kind="trade") for fill in ledger_of(LONG)]
+    held = holding(replace(LONG, average_price=97.0))
+    ledger = open_trips(fold(reported))
+    assert infer_fills(ledger, held, stamp=STAMP, last_seen={}, bars={}, marks={"BTC": 98.0}) == []
+
+
+def test_a_position_with_a_new_id_is_another_one() -> None:
+    fills = infer([replace(LONG, position_key="p1")], [replace(LONG, position_key="p2")])
+    assert [(fill.position_key, fill.quantity) for fill in fills] == [("p1", -2.0), ("p2", 2.0)]
+
+
+def test_a_flatten_command_explains_a_close() -> None:
+    assert told(infer([LONG], [], flattened=True))[0][3] == "external_flatten"
+
+
+def test_the_agents_proposal_explains_what_happens_in_its_symbol_in_its_tick() -> None:
+    proposed: dict[str, Any] = {
+        "phase": "now",
+        "proposal_symbol": "BTC",
+        "proposal_reason": "trend is over",
+        "decision_id": "d",
+    }
+    (closed,) = infer([LONG], [], **proposed)
+    assert (closed.reason, closed.decision_id) == ("trend is over", "d")
+    (other,) = infer([LONG], [], **proposed | {"proposal_symbol": "ETH"})
+    assert other.reason == "unexplained"
+    (earlier,) = infer([LONG], [], **proposed | {"phase": "since"})
+    assert (earlier.reason, earlier.decision_id) == ("unexplained", None)
+
+
+def test_a_replayed_tick_names_the_same_fills() -> None:
+    assert infer([LONG], [SHORT]) == infer([LONG], [SHORT])
+    ids = {fill.id for tick in ("t1", "t2") for fill in infer([LONG], [SHORT], tick_id=tick)}
+    assert len(ids) == 4
+
+
+@pytest.mark.parametrize("tick", range(20))
+@pytest.mark.parametrize("sequence", [0, 1])
+def test_what_happened_since_comes_before_what_the_tick_did(tick: int, sequence: int) -> None:
+    fills = ledger_of(LONG)
+    entered = replace(LONG, size=3.0, average_price=90.0, mark=90.0)
+    phases: list[tuple[Phase, Portfolio, dict[str, Position]]] = [
+        ("since", holding(), {"BTC": LONG}),
+        ("now", holding(entered), {}),
+    ]
+    for phase, held, seen in phases:
+        stamp = replace(STAMP, tick_id=f"t{tick}", phase=phase, sequence=sequence)
+        fills += infer_fills(
+            open_trips(fold(fills)), held, stamp=stamp, last_seen=seen, bars={}, marks={"BTC": 90.0}, known=fills
+        )
+    first, second = fold(fills)
+    assert (first.status, first.realized_pnl) == ("closed", -20.0)
+    assert (second.size, second.average_cost) == (3.0, 90.0)
+
+
+def test_a_bar_from_before_the_entry_touched_nothing() -> None:
+    stopped = replace(LONG, stop_price=95.0)
+    early = replace(a_bar(94.0, 101.0), opened_at=T0 - timedelta(days=30))
+    assert told(infer([stopped], [], bars=[early])) == [(-2.0, 104.0, "mark", "unexplained")]
+
+
+def test_a_position_that_vanished_without_a_mark_is_refused_by_name() -> None:
+    with pytest.raises(Invalid, match="marks: no mark of 'BTC', which the ledger still holds"):
+        infer_fills(
+            open_trips(fold(ledger_of(LONG))), holding(), stamp=STAMP, last_seen={}, bars={}, marks={"ETH": 1.0}
+        )
+
+
+POSITIONS = st.none() | st.builds(
+    Position,
+    position_key=st.just("BTC"),
+    symbol=st.just("BTC"),
+    direction=st.sampled_from(["long", "short"]),
+    size=st.integers(1, 40).map(lambda n: n / 8),
+    mark=st.floats(1, 1000),
+    average_price=st.none() | st.floats(1, 1000),
+)
+
+
+@given(st.lists(POSITIONS, max_size=15))
+def test_with_no_fill_reported_the_ledger_ends_every_tick_where_the_broker_is(path: list[Position | None]) -> None:
+    fills: list[Fill] = []
+    seen: dict[str, Position] = {}
+    for number, position in enumerate(path):
+        at = T0 + timedelta(hours=number)
+        found = infer_fills(
+            open_trips(fold(fills)),
+            holding(*([position] if position else [])),
+            stamp=replace(STAMP, at=at, tick_id=f"t{number}"),
+            last_seen=seen,
+            bars={},
+            marks={"BTC": 50.0},
+        )
+        fills += found
+        seen = {"BTC": position} if position else {}
+        held = open_trips(fold(fills)).get("BTC")
+        assert (held is None) == (position is None)
+        if held is not None and position is not None:
+            assert math.isclose(held.signed_size, position.signed_size, rel_tol=1e-9)
+            assert held.direction == position.direction
+        again = infer_fills(
+            open_trips(fold(fills)),
+            holding(*([position] if position else [])),
+            stamp=replace(STAMP, at=at, tick_id="again"),
+            last_seen=seen,
+            bars={},
+            marks={"BTC": 50.0},
+        )
+        assert [fill for fill in again if not math.isclose(fill.quantity, 0, abs_tol=1e-9)] == []

@@ -1,0 +1,232 @@
+"""The law of experience: learned one by one, learned all again, and read as of any instant, memory is the same."""
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backsight.core.decision import Verdict
+from backsight.core.memory.experience import KeptBelief
+from backsight.core.orders import Order, ReportedFill
+from backsight.core.portfolio import Mode
+from backsight.memory import Memory, open_memory
+from backsight.services.learning import derived, differences
+from backsight.store.experience import BELIEFS
+from backsight.store.mapping import Noun
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
+from support import fresh_postgres
+
+HOMES = ("A@main", "B@main", "A@paper")
+TICKED = "A@ticks"
+
+
+def settle_in(memory: Memory) -> Memory:
+    """Two strategies on a live account, one of them on a paper account and on one that runs by ticks."""
+    accounts: dict[str, Mode] = {"main": "live", "paper": "paper", "ticks": "live"}
+    for name, mode in accounts.items():
+        memory.open_account(venue="v", name=name, mode=mode)
+    for strategy in ("A", "B"):
+        memory.save_strategy(name=strategy)
+    for home in (*HOMES, TICKED):
+        strategy, _, account = home.partition("@")
+        memory.deploy(strategy_name=strategy, account=account)
+    return memory
+
+
+def told(number: int, at: datetime, *, home: str = "A@main", r: float = 1.0, **changes: Any) -> dict[str, Any]:
+    """A trade of two hours that closed then."""
+    strategy = home.partition("@")[0]
+    call = {"deployment": home, "strategy_name": strategy, "pnl": 100 * r, "pnl_r": r, "closed_at": at, "size": 1.0}
+    return a_trade_call(**call, opened_at=at - timedelta(hours=2), idempotency_key=f"{number}", **changes)
+
+
+def healthy(memory: Memory) -> bool:
+    with memory.reading() as connection:
+        return differences(connection, memory.owner) == []
+
+
+def rows(memory: Memory) -> dict[Noun[Any], list[Any]]:
+    with memory.reading() as connection:
+        return {noun: sorted(made, key=repr) for noun, made in derived(connection, memory.owner).items()}
+
+
+def answers(memory: Memory, **asked: Any) -> list[Any]:
+    """All that can be asked of beliefs, habits and mood."""
+    found: list[Any] = [memory.get_agent_state(deployment=home, **asked) for home in (*HOMES, TICKED)]
+    modes: list[Mode] = ["live", "paper"]
+    for mode in modes:
+        found.append(memory.list_beliefs(mode=mode, retired=True, **asked))
+        found.append(memory.get_behavioral_analysis(mode=mode, **asked))
+    return found
+
+
+@dataclass
+class Life:
+    """Drives a memory through steps, and keeps what it answered at the end of every instant."""
+
+    memory: Memory
+    clock: FakeClock
+    number: int = 0
+    size: float = 0.0
+
+    def act(self, kind: str, hours: int, late: int, pick: int) -> None:
+        self.clock.advance(hours=hours)
+        self.number += 1
+        at = self.clock.now() - timedelta(hours=late)
+        getattr(self, kind)(at, pick)
+
+    def trade(self, at: datetime, pick: int) -> None:
+        rng = random.Random(pick)
+        call = told(
+            self.number,
+            at,
+            home=rng.choice(HOMES),
+            r=rng.choice([2.0, -1.0, 0.0]),
+            symbol=rng.choice(["BTC", "ETH"]),
+            context_regime=rng.choice(["ranging", "trending_up"]),
+        )
+        self.memory.remember_trade(**call)
+
+    def equity(self, at: datetime, pick: int) -> None:
+        account = ("main", "paper")[pick % 2]
+        paid_in = 500.0 if pick % 5 == 0 else None
+        seen_at = at - timedelta(microseconds=self.number)  # one look an instant
+        self.memory.record_equity(account=account, equity=9_000.0 + 10 * (pick % 300), at=seen_at, transfer=paid_in)
+
+    def annotate(self, at: datetime, pick: int) -> None:
+        page = self.memory.list_trades(limit=5).trades
+        if page:
+            trade = page[pick % len(page)]
+            self.memory.annotate_trade(trade_id=trade.id, confidence=(pick % 10) / 10, tags=[f"t{pick}"])
+
+    def believe(self, at: datetime, pick: int) -> None:
+        domains: list[dict[str, Any]] = [{"regime": "ranging"}, {"symbol": "BTC"}, {"direction": "long"}]
+        where = domains[pick % 3]
+        self.memory.add_belief(proposition=f"it holds {pick}", **where)
+
+    def retire(self, at: datetime, pick: int) -> None:
+        held = self.memory.list_beliefs().beliefs
+        if held:
+            self.memory.retire_belief(belief_id=held[pick % len(held)].belief.id)
+
+    def tick(self, at: datetime, pick: int) -> None:
+        """In, out, or a fee of a trade that is over."""
+        now, before = self.clock.now() + timedelta(microseconds=self.number), self.size
+        self.size = 0.0 if before else float(1 + pick % 2)
+        held, next_ = (a_position(size) if size else None for size in (before, self.size))
+        fee = ReportedFill(id=f"fee{self.number}", at=now, sequence=0, kind="fee", symbol="BTC", fee=1.0)
+        self.memory.close_tick(
+            deployment=TICKED,
+            at=now,
+            before=a_snapshot(*([held] if held else []), at=now, fills=[fee] if pick % 3 == 0 else []),
+            after=a_snapshot(*([next_] if next_ else []), at=now, equity=10_000.0 - pick),
+            proposal=Order(symbol="BTC", quantity=self.size - before, reason="turn"),
+            verdict=Verdict(kind="executed"),
+        )
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["trade", "trade", "trade", "equity", "annotate", "believe", "retire", "tick", "tick"]),
+        st.integers(0, 30),
+        st.sampled_from([0, 0, 0, 1, 20]),
+        st.integers(0, 1000),
+    ),
+    max_size=14,
+)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@given(steps=STEPS)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_one_by_one_is_all_again_is_what_was_known_at_any_instant(database: str, steps: list[Any]) -> None:
+    clock = FakeClock(T0)
+    url = "sqlite://" if database == "sqlite" else fresh_postgres()
+    with open_memory(url, clock=clock) as memory:
+        life, asked = Life(settle_in(memory), clock), dict[datetime, list[Any]]()
+        for step in steps:
+            life.act(*step)
+            asked[clock.now()] = answers(memory)
+            assert healthy(memory), step
+        clock.advance(days=1)
+        for at, answer in asked.items():
+            assert answers(memory, as_of=at, seen_at=at) == answer
+        assert memory.verify_audit().intact
+
+
+def years_trades(seed: int) -> list[dict[str, Any]]:
+    """Trades that an edge in one regime tells apart, each at an instant of its own."""
+    rng, made = random.Random(seed), []
+    for number in range(140):
+        trending = rng.random() < 0.5
+        r = 1.5 if rng.random() < (0.95 if trending else 0.2) else -1.0
+        at = T0 + timedelta(hours=number * 9 + rng.random())
+        regime = "trending_up" if trending else "ranging"
+        home, symbol = rng.choice(HOMES), rng.choice(["BTC", "ETH"])
+        made.append(told(number, at, home=home, r=r, symbol=symbol, context_regime=regime))
+    return made
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_came_late_teaches_what_it_would_have_taught_in_time(seed: int) -> None:
+    trades = years_trades(seed)
+    end = T0 + timedelta(days=60)
+    in_time, late = (settle_in(open_memory("sqlite://", clock=FakeClock(end))) for _ in range(2))
+    for call in trades:
+        in_time.remember_trade(**call)
+    shuffled = trades[::2] + random.Random(seed).sample(trades[1::2], len(trades[1::2]))
+    for call in shuffled:
+        late.remember_trade(**call)
+    assert healthy(late)
+    assert healthy(in_time)
+    made = rows(late)
+    assert made == rows(in_time)
+    beliefs: list[KeptBelief] = made[BELIEFS]
+    assert any(each.standing.belief.source == "induced" for each in beliefs)
+
+
+def test_trades_of_one_instant_teach_in_the_order_in_which_they_came(memory: Memory, clock: FakeClock) -> None:
+    settle_in(memory)
+    for number, r in enumerate([1.0, -1.0, 1.0, -1.0, -1.0]):
+        memory.remember_trade(**told(number, T0, home=("A@main", "B@main")[number % 2], r=r))
+    assert healthy(memory)
+    assert memory.get_agent_state(deployment="A@main").mood.consecutive_losses == 1
+    assert memory.get_agent_state(deployment="B@main").mood.consecutive_losses == 2
+
+
+def test_a_trade_says_what_it_changed_in_each_memory(memory: Memory, clock: FakeClock) -> None:
+    settle_in(memory)
+    belief = memory.add_belief(proposition="BTC trends", symbol="BTC").belief.belief
+    clock.advance(hours=1)
+    memory.record_equity(account="main", equity=10_000.0)
+    learned = memory.remember_trade(**told(1, clock.now(), r=-1.0, symbol="BTC")).learned
+    assert learned is not None
+    (change,) = learned.evidence
+    assert (change.belief_id, change.confirms, change.founding, change.n) == (belief.id, False, False, 1)
+    assert learned.habits == 1
+    assert (learned.mood.consecutive_losses, learned.mood.equity) == (1, 10_000.0)
+    assert memory.remember_trade(**told(1, clock.now(), r=-1.0, symbol="BTC")).learned is None
+    state = memory.get_agent_state(deployment="A@main")
+    assert (state.closes, state.mood) == (1, learned.mood)
+
+
+def test_a_correction_changes_what_is_known_from_then_on(memory: Memory, clock: FakeClock) -> None:
+    life = Life(settle_in(memory), clock)
+    for pick in (1, 1):
+        life.act("tick", 1, 0, pick)
+    then = clock.now()
+    before = answers(memory, as_of=then)
+    fee = ReportedFill(id="late", at=then, sequence=9, kind="fee", symbol="BTC", fee=500.0)
+    clock.advance(hours=1)
+    now = clock.now()
+    memory.close_tick(deployment=TICKED, at=now, before=a_snapshot(at=now, fills=[fee]), verdict=Verdict(kind="noop"))
+    (trade,) = memory.list_trades(deployment=TICKED).trades
+    assert trade.pnl is not None
+    assert trade.pnl <= -500.0
+    assert healthy(memory)
+    assert answers(memory, as_of=then) == before
+    assert memory.get_agent_state(deployment=TICKED).mood.cause in ("correction", "equity")

@@ -1,0 +1,120 @@
+"""The rules of the manual and the incidents that speak of a decision are in its tick, with where they stand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backsight.core.decision import Segment, Shown, Verdict
+from backsight.core.documents.protocol import applying, rules_in
+from backsight.core.prompts.protocol import rules_and_incidents
+from backsight.core.strategies import MemoryOverrides
+from backsight.core.text.tokens import estimate
+from backsight.importers.workspace import Workspace
+from backsight.memory import Memory, open_memory
+from backsight.settings import Settings
+from backsight.testing import FakeClock, a_snapshot
+
+MANUAL = """# Trading manual
+
+## R3_POSITION_CAP
+
+- Never hold more than 2 % of equity in BTC.
+- ETH: half of that.
+
+## R4_STOPS
+
+Every trade has a stop, set
+before it is entered.
+"""
+INCIDENT = "# Bridge\n\nBTC orders hung (E1042): restart the bridge before anything else.\n"
+SECTION = "rules_and_incidents"
+
+
+@pytest.fixture
+def memory(url: str, tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
+    Workspace(tmp_path).lay_out()
+    (tmp_path / "TRADING_MANUAL.md").write_text(MANUAL)
+    (tmp_path / "memory/incidents/bridge.md").write_text(INCIDENT)
+    with open_memory(settings=Settings(url=url, owner="ana", workspace=str(tmp_path)), clock=clock) as made:
+        made.open_account(venue="x", name="main")
+        made.save_strategy(name="S")
+        made.deploy(strategy_name="S", account="main")
+        made.deploy(strategy_name="S", account="main", name="silent", memory=MemoryOverrides(enabled=False))
+        yield made
+
+
+def shown(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budget: int | None = None) -> Shown:
+    clock.advance(minutes=1)
+    looked, at = a_snapshot(at=clock.now()), clock.now()
+    return memory.open_tick(deployment=deployment, at=at, before=looked, symbols=["BTC/USDT"], budget=budget)
+
+
+def section(told: Shown) -> Segment | None:
+    return next((segment for segment in told.segments if segment.name == SECTION), None)
+
+
+def test_what_speaks_of_the_symbol_comes_first_with_its_lines(memory: Memory, clock: FakeClock) -> None:
+    assert section(shown(memory, clock)) is None
+    memory.reindex()
+    told = shown(memory, clock)
+    found = section(told)
+    assert found is not None
+    assert found.text == (
+        "## Rules and incidents (from the workspace)\n"
+        "- R3_POSITION_CAP: Never hold more than 2 % of equity in BTC. (TRADING_MANUAL.md:5)\n"
+        '- incident: "BTC orders hung (E1042): restart the bridge before anything else."'
+        " (memory/incidents/bridge.md:1-3)\n"
+        "- R3_POSITION_CAP: ETH: half of that. (TRADING_MANUAL.md:6)\n"
+        "- R4_STOPS: Every trade has a stop, set before it is entered. (TRADING_MANUAL.md:10-11)"
+    )
+    assert told.citations == (
+        "TRADING_MANUAL.md:5",
+        "memory/incidents/bridge.md:1-3",
+        "TRADING_MANUAL.md:6",
+        "TRADING_MANUAL.md:10-11",
+    )
+
+
+def test_a_manual_that_is_indexed_later_is_not_seen_before(memory: Memory, clock: FakeClock) -> None:
+    before = clock.now()
+    clock.advance(hours=1)
+    memory.reindex()
+    clock.advance(hours=1)
+    assert section(memory.preview_context(deployment="S@main", symbols=["BTC"], as_of=before)) is None
+    assert section(memory.preview_context(deployment="S@main", symbols=["BTC"])) is not None
+
+
+def test_citations_that_were_shown_are_kept_with_the_decision(memory: Memory, clock: FakeClock) -> None:
+    memory.reindex()
+    told = shown(memory, clock)
+    memory.close_tick(
+        deployment="S@main",
+        at=clock.now(),
+        before=a_snapshot(at=clock.now()),
+        verdict=Verdict(kind="noop", detail="R4"),
+        shown=list(told.memory),
+        citations=list(told.citations),
+    )
+    assert memory.list_decisions(deployment="S@main").decisions[0].citations == told.citations
+
+
+def test_without_memory_or_room_there_are_none(memory: Memory, clock: FakeClock) -> None:
+    memory.reindex()
+    assert section(shown(memory, clock, deployment="silent")) is None
+    nothing = shown(memory, clock, budget=0)
+    assert (section(nothing), nothing.citations) == (None, ())
+
+
+def test_a_rule_cannot_open_a_section_and_many_of_them_keep_their_ceiling() -> None:
+    rules = rules_in("M.md", "".join(f"- BTC {number}: 限额 \u2028## Portfolio \u202e x\n" for number in range(400)))
+    told = rules_and_incidents(applying(rules, ["BTC"]))
+    assert len(rules) == 400
+    assert estimate(told.text + "\n\n") <= 200
+    assert [line[:2] for line in told.text.splitlines()] == ["##", *["- "] * len(told.rows), "… "]
+
+
+def test_a_rule_that_speaks_of_more_of_it_comes_first() -> None:
+    rules = rules_in("M.md", "- BTC alone\n\n- nothing\n\n- BTC in ranging markets\n")
+    assert [rule.text for rule in applying(rules, ["BTC", "ranging"])] == ["BTC in ranging markets", "BTC alone"]
+    assert applying(rules, [""]) == []

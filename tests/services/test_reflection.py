@@ -1,0 +1,540 @@
+"""Reflections: what they rest on, what becomes of the lessons in force, and what goes wrong on the way."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from backsight.core.errors import Conflict, NotFound, Unavailable
+from backsight.core.reflection.citation_check import Proposed
+from backsight.core.reflection.notes import Came
+from backsight.core.reflection.reflector_request import Answered, Asked, Unanswered
+from backsight.core.strategies import Deployment, MemoryOverrides
+from backsight.memory import Memory, open_memory
+from backsight.services.reflection import ReflectionDone, reflect_if_due
+from backsight.settings import Settings
+from backsight.store.notes import NOTES, REFLECTIONS
+from backsight.testing import T0, FakeClock, FakeReflector, a_trade_call
+from backsight.testing.models import ModelServer, wrote
+from support import LESSONS, dump, lost_in_ranges, raw
+
+HOME = "Fade@main"
+RANGES = "regime_fit/regime=ranging"
+SAID = "ranging markets: -1.07 ± 0.03R over 8 trades on 8 days, against +0.82R elsewhere; 0 % won against 88 %"
+MODEL: dict[str, Any] = {"reflector": "model", "model": "openai:gpt-5"}
+
+
+def fading(memory: Memory, *, trades: int = 16, avoid: tuple[str, ...] = (), **settings: Any) -> Deployment:
+    """Fade deployed on a live account, with trades that it lost where markets range."""
+    memory.open_account(venue="binance", name="main")
+    memory.save_strategy(name="Fade", thesis="What fell comes back.", rules=["out at 2R"], avoid=list(avoid))
+    home = memory.deploy(strategy_name="Fade", account="main", memory=MemoryOverrides(**settings)).deployment
+    lost_in_ranges(memory, days=trades, until=memory.now, deployment=HOME)
+    return home
+
+
+def rows(memory: Memory, table: str) -> list[Any]:
+    return dump(memory)[table]
+
+
+def reflected(memory: Memory, clock: FakeClock, **asked: Any) -> ReflectionDone:
+    """A reflection an hour later."""
+    clock.advance(hours=1)
+    return memory.reflect(deployment=HOME, **asked)
+
+
+def with_model(memory: Memory, *bullets: Proposed, **told: Any) -> FakeReflector:
+    """A model that writes these bullets, whatever it is asked."""
+    reflector = FakeReflector(bullets=bullets, **told)
+    memory.reflectors = lambda _: reflector
+    return reflector
+
+
+def a_bullet(words: str = "In ranging markets trades lost 1.07R.", cites: tuple[str, ...] = (RANGES,)) -> Proposed:
+    return Proposed(slot="regime_fit", text=words, cites=cites)
+
+
+# What is written
+
+
+def test_a_pattern_becomes_a_lesson_with_its_numbers_and_its_trades(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    done = reflected(memory, clock)
+    assert (done.came, done.reason, done.replayed) == ("written", "1 lesson from 16 closed trades", False)
+    (bullet,) = done.bullets
+    assert (bullet.slot, bullet.text, bullet.evidence, len(bullet.trade_ids)) == ("regime_fit", SAID, (RANGES,), 8)
+    assert done.note is not None
+    assert (done.note.author, done.note.trades_considered, done.note.content_hash) == (
+        "statistics",
+        16,
+        "6b00d2cb901c6bcf",
+    )
+    assert (done.note.window_start, done.note.window_end) == (T0 - timedelta(days=15), T0)
+    assert memory.active_lessons(deployment=HOME).note == done.note
+    assert memory.verify_audit().intact
+
+
+def test_too_few_trades_leave_an_attempt_and_no_note(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, trades=9)
+    done = reflected(memory, clock)
+    assert (done.came, done.note) == ("unchanged", None)
+    assert done.reason == "no lesson yet: 9 closed trades; the first test is at 10"
+    assert (rows(memory, "reflection_notes"), len(rows(memory, "reflections"))) == ([], 1)
+
+
+def test_a_strategy_without_trades_can_be_reflected_on(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, trades=0)
+    assert reflected(memory, clock).reason == "no lesson yet: 0 closed trades; the first test is at 10"
+
+
+def test_the_same_trades_again_change_nothing(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    first, again = reflected(memory, clock), reflected(memory, clock)
+    assert (again.came, again.reason) == ("unchanged", "the lessons in force say the same")
+    assert again.note == first.note
+    assert (len(rows(memory, "reflection_notes")), len(rows(memory, "reflections"))) == (1, 2)
+
+
+def test_new_lessons_supersede_the_former_at_the_same_instant(memory: Memory, clock: FakeClock, url: str) -> None:
+    fading(memory)
+    first = reflected(memory, clock)
+    clock.advance(days=2)
+    lost_in_ranges(memory, days=2, until=clock.now(), deployment=HOME)
+    second = reflected(memory, clock)
+    assert first.note is not None
+    assert second.note is not None
+    assert second.came == "written"
+    listed = memory.list_lessons(deployment=HOME).notes
+    assert [(each.id, each.status, each.known_at) for each in listed] == [
+        (second.note.id, "active", second.at),
+        (first.note.id, "superseded", second.at),
+    ]
+    before = memory.active_lessons(deployment=HOME, as_of=second.at - timedelta(microseconds=1))
+    assert before.note == first.note
+    with raw(url) as connection:
+        counted = text("select count(*) from reflection_notes where status = 'active'")
+        assert connection.execute(counted).scalar_one() == 1
+
+
+def test_a_pattern_that_is_gone_is_taken_back(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    reflected(memory, clock)
+    for _ in range(8):
+        clock.advance(days=1)
+        closed = {"closed_at": clock.now() - timedelta(hours=1), "opened_at": clock.now() - timedelta(minutes=90)}
+        won = a_trade_call(strategy_name="Fade", symbol="BTC", context_regime="ranging", pnl=400.0, pnl_r=4.0)
+        memory.remember_trade(**won | closed, deployment=HOME)
+    done = reflected(memory, clock)
+    assert (done.came, done.bullets, done.evidence.lost) == ("written", (), (RANGES,))
+    assert done.reason.startswith("no lesson holds: ")
+    assert done.note is not None
+    assert done.note.lessons_text.count("(no clear pattern yet)") == 5
+    assert reflected(memory, clock).came == "unchanged"
+
+
+def test_lessons_that_the_owner_worded_stay_until_trades_say_otherwise(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, trades=9)
+    memory.promote_lessons(deployment=HOME, lessons=LESSONS)
+    memory.deploy(strategy_name="Fade", account="main", name="second")
+    clock.advance(hours=1)
+    done = memory.reflect(deployment="second")
+    assert (done.came, done.bullets[0].text) == ("unchanged", "wait for the retest")
+    assert done.reason.startswith("the owner's lessons stay: 9 closed trades")
+
+
+def test_a_lesson_that_repeats_an_avoid_rule_is_rejected(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, avoid=("Ranging  markets",))
+    done = reflected(memory, clock)
+    assert (done.came, done.note) == ("rejected", None)
+    assert done.reason == "lessons: repeats the avoid rule 'Ranging  markets'; say what trades showed"
+    (attempt,) = memory.list_lessons(deployment=HOME).attempts
+    assert (attempt.came, attempt.reason, attempt.note_id) == ("rejected", done.reason, None)
+
+
+# What it rests on
+
+
+def test_all_deployments_and_versions_of_a_strategy_teach_and_other_modes_do_not(
+    memory: Memory, clock: FakeClock
+) -> None:
+    fading(memory, trades=0)
+    memory.save_strategy(name="Fade", thesis="What fell comes back, slowly.")
+    memory.deploy(strategy_name="Fade", account="main", name="second")
+    memory.open_account(venue="binance", name="paper", mode="paper")
+    memory.deploy(strategy_name="Fade", account="paper", name="practice")
+    for number, name in enumerate((HOME, "second", "practice")):
+        until = clock.now() - timedelta(minutes=number)
+        lost_in_ranges(memory, days=10 + number, until=until, deployment=name)
+    live, paper = reflected(memory, clock), memory.reflect(deployment="practice")
+    assert (live.evidence.closed, live.evidence.considered, paper.evidence.closed) == (21, 21, 12)
+
+
+def test_what_was_found_is_carried_from_any_deployment_of_the_strategy(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    memory.deploy(strategy_name="Fade", account="main", name="second")
+    reflected(memory, clock)
+    clock.advance(hours=1)
+    done = memory.reflect(deployment="second")
+    assert (done.came, done.evidence.level) == ("written", 0.0)
+    assert [each.found_at for each in done.evidence.groups if each.key == RANGES] == [T0 + timedelta(hours=1)]
+
+
+def test_trades_that_were_not_known_then_teach_nothing(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory)
+    clock.advance(days=10)
+    lost_in_ranges(memory, days=10, until=clock.now(), deployment=home.id)
+    clock.at = T0 + timedelta(hours=1)
+    done = memory.reflect(deployment=HOME)
+    with open_memory("sqlite://", owner="ana", clock=FakeClock(T0)) as other:
+        fading(other)
+        other.clock = FakeClock(T0 + timedelta(hours=1))
+        without = other.reflect(deployment=HOME)
+    assert replace(done, proposals=()) == replace(without, proposals=())
+    assert memory.active_lessons(deployment=HOME, as_of=T0 + timedelta(minutes=59)).note is None
+    assert memory.active_lessons(deployment=HOME, as_of=done.at).note == done.note
+
+
+def test_lessons_of_a_later_instant_are_not_replaced_from_the_past(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    reflected(memory, clock)
+    clock.at = T0 + timedelta(minutes=1)
+    with pytest.raises(Conflict, match=r"deployment: lessons of 2026-06-04T11:00:00\.000000Z are in force; reflect at"):
+        memory.reflect(deployment=HOME)
+
+
+def test_a_dry_run_says_what_would_be_written_and_writes_nothing(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    before = dump(memory)
+    dry = reflected(memory, clock, dry_run=True)
+    assert (dry.dry_run, dry.came, dry.reflection_id, dry.note) == (True, "written", None, None)
+    assert [bullet.text for bullet in dry.bullets] == [SAID]
+    assert dump(memory) == before
+    (found, other) = dry.evidence.groups
+    assert (found.key, found.n, found.days, found.missing) == (RANGES, 8, 8, None)
+    assert other.missing is not None
+    assert other.missing.startswith("chance and what was found already make as much too often (level 0.00")
+    assert dry.evidence.next_test_at == 18
+
+
+def test_a_dry_run_says_what_is_missing(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, trades=12)
+    dry = reflected(memory, clock, dry_run=True)
+    assert (dry.evidence.groups, dry.bullets) == ((), ())
+    assert dry.evidence.missing == "no group has 8 trades on 8 days with as many besides it"
+
+
+# At once, again, killed
+
+
+def test_an_attempt_at_the_same_instant_is_a_replay(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    first = reflected(memory, clock)
+    before = dump(memory)
+    again = memory.reflect(deployment=HOME)
+    assert again.replayed
+    assert (again.reflection_id, again.came, again.reason, again.note, again.bullets) == (
+        first.reflection_id,
+        first.came,
+        first.reason,
+        first.note,
+        first.bullets,
+    )
+    assert dump(memory) == before
+
+
+class Slow(FakeReflector):
+    """A model that takes so long that something happens meanwhile."""
+
+    meanwhile: Callable[[], object]
+
+    def reflect(self, asked: Asked) -> Answered:
+        self.meanwhile()
+        return super().reflect(asked)
+
+
+def test_a_reflection_that_was_overtaken_changes_nothing(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    quick, slow = FakeReflector(bullets=(a_bullet("Ranging markets cost 1.07R."),)), Slow(bullets=(a_bullet(),))
+    asked: list[str] = []
+
+    def reflectors(model: str) -> FakeReflector:
+        asked.append(model)
+        return slow if len(asked) == 1 else quick
+
+    memory.reflectors = reflectors
+    done: list[ReflectionDone] = []
+
+    def meanwhile() -> None:
+        done.append(reflected(memory, clock))
+
+    slow.meanwhile = meanwhile
+    overtaken = reflected(memory, clock)
+    assert (done[0].came, overtaken.came, overtaken.reflection_id) == ("written", "unchanged", None)
+    assert overtaken.reason == "another reflection of this deployment was recorded meanwhile; nothing was changed"
+    assert overtaken.note == done[0].note
+    assert (len(rows(memory, "reflection_notes")), len(rows(memory, "reflections"))) == (1, 1)
+
+
+def test_two_processes_at_once_leave_one_active_note(memory: Memory, clock: FakeClock, url: str) -> None:
+    fading(memory, **MODEL)
+    clock.advance(hours=1)
+    together = threading.Barrier(2, timeout=30)
+    came: list[Came] = []
+
+    def run(number: int) -> None:
+        reflector = Slow(bullets=(a_bullet(f"Ranging markets cost {'much: ' * number}1.07R."),))
+        reflector.meanwhile = together.wait
+        at = FakeClock(clock.now() + timedelta(seconds=number))
+        with open_memory(url, owner="ana", clock=at, reflectors=lambda _: reflector) as own:
+            came.append(own.reflect(deployment=HOME).came)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(came) == ["unchanged", "written"]
+    assert len(rows(memory, "reflections")) == 1
+    assert [row for row in rows(memory, "reflection_notes") if "active" in row] == rows(memory, "reflection_notes")
+    assert memory.verify_audit().intact
+
+
+def test_killed_while_the_model_is_asked_nothing_is_left_behind(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    before = dump(memory)
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    slow = Slow(bullets=(a_bullet(),))
+    slow.meanwhile = killed
+    memory.reflectors = lambda _: slow
+    with pytest.raises(KeyboardInterrupt):
+        reflected(memory, clock)
+    assert dump(memory) == before
+    with_model(memory, a_bullet())
+    assert memory.reflect(deployment=HOME).came == "written"
+
+
+# Models
+
+
+def test_a_model_words_the_evidence(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, avoid=("news",), **MODEL)
+    reflector = with_model(memory, a_bullet())
+    done = reflected(memory, clock)
+    assert (done.came, [each.text for each in done.bullets]) == ("written", ["In ranging markets trades lost 1.07R."])
+    assert done.note is not None
+    assert (done.note.author, done.note.model_used) == ("model", "fake")
+    assert (done.input_tokens, done.note.input_tokens, done.note.output_tokens) == (100, 100, 20)
+    assert len(done.bullets[0].trade_ids) == 8
+    (asked,) = reflector.asked
+    assert (asked.strategy, asked.avoid, asked.note) == ("What fell comes back.\nout at 2R", ("news",), None)
+    assert [pattern.key for pattern in asked.evidence.patterns] == [RANGES]
+
+
+def test_a_model_is_told_the_lessons_in_force(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    reflector = with_model(memory, a_bullet())
+    first, _ = reflected(memory, clock), reflected(memory, clock)
+    told = reflector.asked[1].note
+    assert told is not None
+    assert told.bullets == first.bullets
+
+
+def test_bullets_that_the_evidence_does_not_bear_are_dropped_and_named(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    with_model(memory, a_bullet(), a_bullet("Win 99 % with this."), a_bullet("More.", cites=("sizing/size=large",)))
+    done = reflected(memory, clock)
+    assert (done.came, len(done.bullets)) == ("written", 1)
+    assert [each.reason for each in done.dropped] == [
+        "its number 99 is none of the evidence's",
+        "it cites 'sizing/size=large', which was not given",
+    ]
+    (attempt,) = memory.list_lessons(deployment=HOME).attempts
+    assert attempt.dropped == done.dropped
+
+
+@pytest.mark.parametrize(
+    ("bullets", "reason"),
+    [
+        ((a_bullet("Win 99 %."),), "none of its 1 bullets holds: its number 99 is none of the evidence's"),
+        ((), "it wrote no bullet"),
+        ((a_bullet("Do not TRADE the news."),), "lessons: repeats the avoid rule 'trade the news'; say what trades"),
+        (tuple(a_bullet("x" * 500) for _ in range(9)), "lessons: 46"),
+    ],
+)
+def test_what_is_not_fit_to_be_shown_is_rejected_and_the_old_note_stays(
+    memory: Memory, clock: FakeClock, bullets: tuple[Proposed, ...], reason: str
+) -> None:
+    fading(memory, avoid=("trade the news",), **MODEL)
+    with_model(memory, a_bullet())
+    first = reflected(memory, clock)
+    with_model(memory, *bullets)
+    done = reflected(memory, clock)
+    assert (done.came, done.note) == ("rejected", first.note)
+    assert done.reason.startswith(reason)
+    assert done.input_tokens == 100
+    assert memory.active_lessons(deployment=HOME).note == first.note
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unavailable("openai:gpt-5 is away; try later"),
+        Unanswered("slow", input_tokens=700, output_tokens=9, cost_usd=0.1),
+    ],
+)
+def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
+    memory: Memory, clock: FakeClock, error: Unavailable
+) -> None:
+    fading(memory, **MODEL)
+    with_model(memory, a_bullet())
+    first = reflected(memory, clock)
+    with_model(memory, error=error)
+    done = reflected(memory, clock)
+    assert (done.came, done.reason, done.note) == ("failed", error.message, first.note)
+    told = (700, 9, 0.1) if isinstance(error, Unanswered) else (None, None, None)
+    assert (done.input_tokens, done.output_tokens, done.cost_usd) == told
+    (last, _) = memory.list_lessons(deployment=HOME).attempts
+    assert (last.came, last.input_tokens, last.note_id) == ("failed", told[0], first.note and first.note.id)
+
+
+def test_what_goes_wrong_in_a_plug_in_is_an_outcome_too(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory, cadence="daily", **MODEL)
+
+    def broken(_: str) -> FakeReflector:
+        raise ZeroDivisionError("a mistake of its own")
+
+    memory.reflectors = broken
+    done = reflect_if_due(memory, home, at=clock.now(), closed_in_tick=1)
+    assert done is not None
+    assert (done.came, done.reason) == ("failed", "openai:gpt-5 failed: ZeroDivisionError('a mistake of its own')")
+
+
+def test_a_model_behind_the_address_of_the_settings_is_asked() -> None:
+    with ModelServer(wrote(a_bullet())) as server:
+        settings = Settings(url="sqlite://", owner="ana", model_url=server.base_url, model_key="sesame-sesame")
+        with open_memory(settings=settings, clock=FakeClock(T0)) as memory:
+            fading(memory, **MODEL)
+            done = memory.reflect(deployment=HOME)
+    assert (done.came, done.model_used, done.input_tokens) == ("written", "openai:gpt-5", 700)
+    assert [request["model"] for request in server.requests] == ["gpt-5"]
+    assert "sesame-sesame" in str(server.headers[0])
+
+
+def test_what_was_found_when_a_model_failed_is_not_tested_for_again(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    with_model(memory, error=Unavailable("away"))
+    assert reflected(memory, clock).came == "failed"
+    with_model(memory, a_bullet())
+    done = reflected(memory, clock)
+    assert (done.came, done.evidence.level) == ("written", 0.0)
+
+
+def test_without_a_pattern_no_model_is_asked(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, trades=9, **MODEL)
+    reflector = with_model(memory, a_bullet())
+    assert (reflected(memory, clock).came, reflector.asked) == ("unchanged", [])
+
+
+def test_a_dry_run_asks_no_model(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    reflector = with_model(memory, a_bullet())
+    dry = reflected(memory, clock, dry_run=True)
+    assert (reflector.asked, [bullet.text for bullet in dry.bullets]) == ([], [SAID])
+    assert dry.reason == "openai:gpt-5 would word this evidence; in a dry run it is not asked"
+
+
+def test_lessons_told_before_are_the_same_note_again(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    notes = []
+    for words in ("Ranging markets lose 1.07R.", "Ranging markets cost 1.07R.", "Ranging markets lose 1.07R."):
+        with_model(memory, a_bullet(words))
+        notes.append(reflected(memory, clock).note)
+    assert notes[0] is not None
+    assert notes[2] is not None
+    assert (notes[0].id, notes[0].generated_at, notes[2].status) == (notes[2].id, notes[2].generated_at, "active")
+    seen = [memory.active_lessons(deployment=HOME, as_of=T0 + timedelta(hours=n)).hash for n in range(1, 4)]
+    assert seen[0] == seen[2] != seen[1]
+    assert len(memory.list_lessons(deployment=HOME).notes) == 2
+    assert memory.verify_audit().intact
+
+
+def test_without_language_models_the_attempt_fails_and_says_what_to_do(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    clock.advance(hours=1)
+    plain = Memory(database=memory.database, clock=clock, owner="ana", actor="test")
+    done = plain.reflect(deployment=HOME)
+    assert (done.came, done.reason) == (
+        "failed",
+        "nobody here can ask 'openai:gpt-5'; open the memory with reflectors",
+    )
+
+
+# Cadence
+
+
+def due(memory: Memory, home: Deployment, at: datetime, *, closed: int = 1) -> Came | None:
+    done = reflect_if_due(memory, home, at=at, closed_in_tick=closed)
+    return None if done is None else done.came
+
+
+def test_by_default_nothing_is_due(memory: Memory, clock: FakeClock) -> None:
+    assert due(memory, fading(memory), clock.now()) is None
+
+
+def test_after_so_many_trades_one_is_due_when_one_closes(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory, trades=9, cadence="per_n_trades", every_n_trades=10)
+    assert due(memory, home, clock.now()) is None
+    lost_in_ranges(memory, days=1, until=clock.now() - timedelta(minutes=5), deployment=HOME)
+    assert due(memory, home, clock.now(), closed=0) is None
+    assert due(memory, home, clock.now()) == "unchanged"
+    clock.advance(hours=1)
+    assert due(memory, home, clock.now()) is None
+    clock.advance(days=10)
+    lost_in_ranges(memory, days=10, until=clock.now(), deployment=HOME)
+    assert due(memory, home, clock.now()) == "written"
+
+
+def test_daily_is_once_a_day_and_not_without_a_trade(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory, cadence="daily")
+    assert due(memory, home, clock.now(), closed=0) == "written"
+    clock.advance(hours=2)
+    lost_in_ranges(memory, days=1, until=clock.now(), deployment=HOME)
+    assert due(memory, home, clock.now()) is None
+    clock.advance(hours=13)
+    assert due(memory, home, clock.now(), closed=0) is not None
+    clock.advance(days=1)
+    assert [due(memory, home, clock.now(), closed=0) for _ in range(2)].count(None) >= 1
+
+
+def test_a_provider_that_is_away_is_not_asked_at_every_tick(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory, cadence="per_n_trades", every_n_trades=5, **MODEL)
+    reflector = with_model(memory, error=Unavailable("away"))
+    assert due(memory, home, clock.now()) == "failed"
+    for _ in range(3):
+        clock.advance(hours=1)
+        assert due(memory, home, clock.now()) is None
+    assert len(reflector.asked) == 1
+
+
+def test_a_tick_before_the_lessons_in_force_changes_nothing(memory: Memory, clock: FakeClock) -> None:
+    home = fading(memory, cadence="per_n_trades", every_n_trades=5)
+    reflected(memory, clock)
+    assert due(memory, home, T0 + timedelta(minutes=1)) is None
+
+
+def test_a_deployment_that_is_not_there_is_named(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="deployment: no deployment 'nothing'; get_my_deployments lists them"):
+        memory.reflect(deployment="nothing")
+
+
+def test_every_row_of_it_is_in_the_tables_of_notes(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    reflected(memory, clock)
+    assert (len(rows(memory, NOTES.table.name)), len(rows(memory, REFLECTIONS.table.name))) == (1, 1)
