@@ -17,7 +17,7 @@ from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import Authored, example, load_agent, memory_for
+from backsight.runtime.load import CodedStrategy, example, load_agent, memory_for
 from support import dump
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
@@ -40,7 +40,7 @@ def market(days: int = 9, *, seed: int = 7, rests: bool = False) -> dict[str, li
 def run(
     memory: Memory,
     clock: SimulatedClock,
-    agent: Authored,
+    agent: CodedStrategy,
     bars: dict[str, list[Bar]],
     *,
     terms: PaperTerms = TERMS,
@@ -64,7 +64,7 @@ def simulation() -> Iterator[tuple[Memory, SimulatedClock]]:
         yield memory, clock
 
 
-def made(file: str) -> Authored:
+def made(file: str) -> CodedStrategy:
     return load_agent(f"{example(file)}:{EXAMPLES[file]}")
 
 

@@ -1,14 +1,14 @@
-"""A store to look at: a year of a simulated market, traded by an example strategy tick by tick."""
+"""The demonstration store: an example strategy trades a year of a simulated market."""
 
 import random
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from backsight.core.simulated_market import simulated_bars
-from backsight.memory import Memory, PaperBroker, PaperTerms
-from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
+from backsight.memory import Memory, PaperTerms
+from backsight.runtime.backtest import BacktestRun, run_backtest
+from backsight.runtime.backtest_setup import BacktestSetup, NamedProgress, open_backtest
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.load import example, load_agent, memory_for
+from backsight.runtime.load import example, load_agent
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
 DAYS = 364
@@ -19,25 +19,20 @@ DEPLOYMENT = f"{STRATEGY}@{ACCOUNT}"
 CASH = 100_000.0
 TERMS = PaperTerms(fee_rate=0.0001, slippage=0.00005, funding_rate=0.00001)
 
-Told = Callable[[str, int, int], None]
 
-
-def fill(memory: Memory, clock: SimulatedClock, *, seed: int, days: int = DAYS, progress: Told) -> BacktestRun:
-    """Trade the year hour by hour, and remember all of it."""
+def fill(memory: Memory, clock: SimulatedClock, *, seed: int, days: int = DAYS, progress: NamedProgress) -> BacktestRun:
+    """Fill an empty store: an example strategy trades a simulated year, one tick an hour."""
     agent = load_agent(f"{example('volatility_breakout.py')}:VolatilityBreakout")
     rng = random.Random(f"{seed} {SYMBOL}")  # noqa: S311 (prices, not secrets)
     bars = simulated_bars(rng, symbol=SYMBOL, start=START, days=days, price=PRICE, daily_atr=DAILY_ATR, rests=True)
-    record_history(memory, clock, {SYMBOL: bars}, progress=lambda *at: progress("Recording 5-minute bars", *at))
-    clock.at = START
-    account = memory.open_account(venue="simulated", name=ACCOUNT, mode="sim").account
-    memory.save_strategy(name=STRATEGY, thesis=agent.thesis, rules=list(agent.rules), avoid=list(agent.avoid))
-    memory.deploy(strategy_name=STRATEGY, account=ACCOUNT, memory=memory_for(agent))
+    setup = BacktestSetup(agent=agent, bars={SYMBOL: bars}, start=START, account=ACCOUNT, terms=TERMS, cash=CASH)
+    _, broker = open_backtest(memory, clock, setup, progress=progress)
     return run_backtest(
         memory,
         clock,
         agent,
-        PaperBroker(account.id, at=START, cash=CASH, terms=TERMS),
+        broker,
         deployment=DEPLOYMENT,
-        bars={SYMBOL: bars},
-        progress=lambda *at: progress("Trading a simulated year", *at),
+        bars=setup.bars,
+        progress=lambda *counts: progress("Trading a simulated year", *counts),
     )

@@ -1,4 +1,4 @@
-"""Agents by name: a class in a file or a module, `strategies/breakout.py:Breakout` or `package.module:Breakout`."""
+"""Loading strategy classes by name: `strategies/breakout.py:Breakout` or `package.module:Breakout`."""
 
 import importlib
 import importlib.util
@@ -12,15 +12,13 @@ from backsight.core.errors import BacksightError, Invalid, NotFound, did_you_mea
 from backsight.core.strategies import MemoryOverrides
 
 EXAMPLES = ("volatility_breakout.py", "intraday_momentum.py", "mean_reversion.py")
+REQUIRED_ATTRIBUTES = ("name", "thesis", "rules", "avoid", "decide")
 
 
-SAID = ("name", "thesis", "rules", "avoid", "decide")
+class CodedStrategy(Protocol):
+    """A strategy written as a Python class: an agent with a name, a thesis and rules.
 
-
-class Authored(Protocol):
-    """A strategy in code: an agent that says what it is.
-
-    One that never looks at what memory shows says so with `reads_memory = False`: then nothing is put together for it,
+    A strategy that never reads memory sets `reads_memory = False`. Ticks then skip the assembly of the memory sections,
     which takes most of the time of a tick.
     """
 
@@ -32,57 +30,57 @@ class Authored(Protocol):
     def decide(self, sight: Sight) -> Decided: ...
 
 
-def load_agent(named: str) -> Authored:
-    """The strategy of this name, made with its defaults."""
-    place, _, wanted = named.rpartition(":")
-    if not place or not wanted:
-        raise Invalid(f"{named!r} names no class; give file.py:Class or module:Class", field="strategy")
+def load_agent(reference: str) -> CodedStrategy:
+    """An instance of the strategy class that `file.py:Class` or `module:Class` names, made with its defaults."""
+    place, _, class_name = reference.rpartition(":")
+    if not place or not class_name:
+        raise Invalid(f"{reference!r} names no class; give file.py:Class or module:Class", field="strategy")
     module = _module(place)
-    made = getattr(module, wanted, None)
-    if not isinstance(made, type):
+    strategy_class = getattr(module, class_name, None)
+    if not isinstance(strategy_class, type):
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
-        raise NotFound(f"no class {wanted!r} in {place}; {did_you_mean(wanted, classes)}", field="strategy")
-    lacking = [name for name in SAID if not hasattr(made, name)]
-    if lacking:
-        raise Invalid(
-            f"{wanted!r} lacks {', '.join(lacking)}; a strategy says what it is and decides", field="strategy"
-        )
+        raise NotFound(f"no class {class_name!r} in {place}; {did_you_mean(class_name, classes)}", field="strategy")
+    missing = [name for name in REQUIRED_ATTRIBUTES if not hasattr(strategy_class, name)]
+    if missing:
+        needed = ", ".join(REQUIRED_ATTRIBUTES)
+        raise Invalid(f"{class_name!r} lacks {', '.join(missing)}; a strategy class has {needed}", field="strategy")
     try:
-        agent: Authored = made()
+        agent: CodedStrategy = strategy_class()
     except TypeError as error:
-        raise Invalid(f"{wanted!r} cannot be made: {error}; give its parameters defaults", field="strategy") from None
+        message = f"{class_name!r} cannot be created: {error}; give every parameter a default"
+        raise Invalid(message, field="strategy") from None
     return agent
 
 
-def memory_for(agent: Authored) -> MemoryOverrides | None:
-    """How a deployment of this agent uses memory: as its strategy says, unless it does not read any."""
+def memory_for(agent: CodedStrategy) -> MemoryOverrides | None:
+    """The memory settings of a deployment of this agent: memory is off if the agent does not read any."""
     return None if getattr(agent, "reads_memory", True) else MemoryOverrides(enabled=False)
 
 
 def example(file: str) -> Path:
-    """Where an example strategy is: beside the installed package, or in the checkout."""
-    here = Path(__file__).parents[1]
-    found = [folder / file for folder in (here / "examples", here.parents[1] / "examples") if (folder / file).exists()]
-    if not found:
-        raise NotFound(f"no example {file!r}; known: {', '.join(EXAMPLES)}", field="strategy")
-    return found[0]
+    """The path of an example strategy: in the installed package, or in a checkout of the repository."""
+    package = Path(__file__).parents[1]
+    for folder in (package / "examples", package.parents[1] / "examples"):
+        if (folder / file).exists():
+            return folder / file
+    raise NotFound(f"no example {file!r}; known: {', '.join(EXAMPLES)}", field="strategy")
 
 
 def _module(place: str) -> ModuleType:
     try:
-        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        return _module_from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except BacksightError:
         raise
     except ModuleNotFoundError as error:
         raise NotFound(f"{place}: {error}; check the name", field="strategy") from None
 
 
-def _from_file(path: Path) -> ModuleType:
+def _module_from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise NotFound(f"no file {str(path)!r}; give the path of a Python file", field="strategy")
     spec = importlib.util.spec_from_file_location(f"backsight_agent_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise Invalid(f"{str(path)!r} is not a Python file; give one", field="strategy")
+        raise Invalid(f"{str(path)!r} is not a Python file; give the path of one", field="strategy")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     spec.loader.exec_module(module)

@@ -1,63 +1,76 @@
-"""A backtest as a document: what was run, on what, and what it came to, each number with its sample size."""
+"""The report of a backtest as a Markdown document; every rate and mean has its sample size."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from backsight.core.ids import digest
 from backsight.core.statistics import rate_bounds
 from backsight.core.trades.summary import mean_outcomes
 from backsight.core.trades.trade import Trade
+from backsight.memory import Memory
 from backsight.runtime.backtest import BacktestRun
+from backsight.runtime.backtest_setup import BacktestSetup
 
 NAMED_EXITS = ("stop_loss", "take_profit", "liquidated", "external_flatten", "unexplained")
 
 
 def report_path(strategy: str, run: BacktestRun, text: str) -> str:
-    """Where a report belongs in a workspace; the same run is the same file."""
+    """The path of a report in a workspace; equal reports have equal paths."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", strategy).strip("-") or "strategy"
     span = f"{run.first_at:%Y%m%d}-{run.last_at:%Y%m%d}"
     return f"artifacts/backtests/{plain[:60]}-{span}-{digest(text)[:8]}.md"
 
 
-def report_of(
-    strategy: str,
-    run: BacktestRun,
-    trades: Sequence[Trade],
-    *,
-    said: Mapping[str, Sequence[str]],
-    terms: Mapping[str, object],
-    lessons: Sequence[str] = (),
-) -> str:
-    """The report as Markdown; the same run gives the same bytes."""
+def backtest_report(memory: Memory, setup: BacktestSetup, run: BacktestRun, *, deployment: str) -> str:
+    """The report of a run that is still in memory: its result, its strategy, its terms and the active lessons."""
+    agent = setup.agent
+    note = memory.active_lessons(deployment=deployment).note
+    sections = [
+        f"# Backtest of {agent.name}",
+        _list(_result(run, all_trades(memory, deployment))),
+        _section("Thesis", [agent.thesis]),
+        _section("Rules", agent.rules),
+        _section("Avoid", agent.avoid),
+        "## Terms\n\n" + _list({"every": setup.every, **asdict(setup.terms)}),
+        _section("Lessons", [] if note is None else [bullet.text for bullet in note.bullets]),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def all_trades(memory: Memory, deployment: str) -> list[Trade]:
+    """Every closed trade of a deployment, newest first."""
+    trades: list[Trade] = []
+    cursor: str | None = None
+    while True:
+        page = memory.list_trades(deployment=deployment, limit=100, cursor=cursor)
+        trades += page.trades
+        cursor = page.next_cursor
+        if cursor is None:
+            return trades
+
+
+def exit_counts(trades: Sequence[Trade]) -> dict[str, int]:
+    """How many trades ended for each reason; reasons in the agent's own words count as `by order`."""
+    counts = dict.fromkeys((*NAMED_EXITS, "by order"), 0)
+    for trade in trades:
+        counts[trade.exit_reason if trade.exit_reason in NAMED_EXITS else "by order"] += 1
+    return {reason: count for reason, count in counts.items() if count}
+
+
+def _result(run: BacktestRun, trades: Sequence[Trade]) -> dict[str, str]:
     change = run.end_equity / run.start_equity - 1 if run.start_equity else 0.0
     means = ", ".join(map(str, mean_outcomes(trade.outcome for trade in trades if trade.outcome)))
-    exits = ", ".join(f"{reason} {count}" for reason, count in exits_of(trades).items())
-    symbols = ", ".join(sorted({trade.symbol for trade in trades}))
-    result = {
+    lines = {
         "period": f"{run.first_at:%Y-%m-%d} to {run.last_at:%Y-%m-%d}, {run.ticks:,} ticks",
         "equity": f"{run.start_equity:,.2f} to {run.end_equity:,.2f} ({change:+.1%})",
         "largest drawdown": f"{run.drawdown:.1%}",
         "trades": f"{len(trades)} closed{_won(trades)}",
         "outcome": f"{means}, mean with its 95 % interval" if means else "",
-        "exits": exits,
-        "symbols": symbols,
+        "exits": ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items()),
+        "symbols": ", ".join(sorted({trade.symbol for trade in trades})),
     }
-    sections = [
-        f"# Backtest of {strategy}",
-        _list({name: value for name, value in result.items() if value}),
-        *(_section(name.capitalize(), lines) for name, lines in said.items()),
-        "## Terms\n\n" + _list({name: str(value) for name, value in terms.items()}),
-        _section("Lessons", lessons),
-    ]
-    return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def exits_of(trades: Sequence[Trade]) -> dict[str, int]:
-    """How trades ended; what the agent said in its own words is one kind."""
-    counted = dict.fromkeys((*NAMED_EXITS, "by order"), 0)
-    for trade in trades:
-        counted[trade.exit_reason if trade.exit_reason in NAMED_EXITS else "by order"] += 1
-    return {reason: count for reason, count in counted.items() if count}
+    return {name: line for name, line in lines.items() if line}
 
 
 def _won(trades: Sequence[Trade]) -> str:
@@ -72,5 +85,5 @@ def _section(heading: str, lines: Sequence[str]) -> str:
     return f"## {heading}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
-def _list(told: Mapping[str, str]) -> str:
-    return "\n".join(f"- {name}: {value}" for name, value in told.items())
+def _list(values: Mapping[str, object]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in values.items())

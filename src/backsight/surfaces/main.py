@@ -162,6 +162,7 @@ def backtest(
     from datetime import timedelta
 
     from backsight.memory import PaperTerms
+    from backsight.runtime.backtest_setup import BacktestRequest
     from backsight.surfaces.backtest import show_backtest
 
     terms = PaperTerms(
@@ -171,10 +172,9 @@ def backtest(
         max_leverage=max_leverage,
         reports_fills=fills,
     )
-    show_backtest(
-        strategy,
-        files,
-        store=store,
+    request = BacktestRequest(
+        strategy=strategy,
+        files=files,
         symbol=symbol,
         timezone=timezone,
         every=timedelta(minutes=every),
@@ -182,9 +182,8 @@ def backtest(
         currency=currency,
         terms=terms,
         reflect=reflect,
-        report=report,
-        workspace=settings_from_environment().workspace,
     )
+    show_backtest(request, store=store, report=report, workspace=settings_from_environment().workspace)
 
 
 @program.group("import", cls=Imports)
