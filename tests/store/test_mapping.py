@@ -62,11 +62,11 @@ def test_what_is_written_at_once_is_what_is_read(connection: Connection, noun: N
     value = data.draw(st.from_type(noun.type))
     row = noun.to_row(value)
     with connection.begin_nested() as nested:
-        insert_all(connection, noun.table, [noun.told(value)])
+        insert_all(connection, noun.table, [noun.to_values(value)])
         found = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
         nested.rollback()
     assert noun.from_row(found) == value
-    assert noun.told_cells(noun.told(value)) == noun.cells(row)
+    assert noun.cells_of_values(noun.to_values(value)) == noun.cells(row)
 
 
 @pytest.mark.parametrize("table", METADATA.tables.values(), ids=lambda table: table.name)

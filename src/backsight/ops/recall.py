@@ -117,7 +117,7 @@ def recall_memories(
     """
     if since is not None and until is not None and until <= since:
         raise Invalid("is not after since; give a later instant", field="until")
-    repeated = ctx.asked(without=("cursor", "limit"))
+    repeated = ctx.arguments(without=("cursor", "limit"))
     horizon, after = ctx.horizon(as_of, seen_at), None
     if cursor is not None:
         horizon, after = _continued(cursor, repeated)

@@ -333,7 +333,7 @@ def close_tick(
         account = account_of(connection, home)
         _check_snapshot(account, before, field="before")
         _check_snapshot(account, last_look, field="after")
-        asked = digest({**ctx.asked(without=("deployment",)), "deployment_id": home.id})
+        asked = digest({**ctx.arguments(without=("deployment",)), "deployment_id": home.id})
         last = stored.last_of_account(connection, ctx.owner, home.account_id)
         if last is not None and last.moment >= (at, sequence):
             return _replayed(connection, ctx, last, decision_id(home.id, at, sequence), asked)
@@ -430,7 +430,7 @@ def list_decisions(
 ) -> DecisionPage:
     """List the decisions of a deployment, newest first: what was proposed, why, and what became of it."""
     horizon = ctx.horizon(as_of, seen_at)
-    asked = ctx.asked(without=("cursor", "limit"))
+    asked = ctx.arguments(without=("cursor", "limit"))
     before = None if cursor is None else read_cursor(cursor, query=asked)
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)

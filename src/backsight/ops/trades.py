@@ -358,7 +358,7 @@ def list_trades(
 ) -> TradePage:
     """List trades, newest first, a page at a time: closed ones, or those still open."""
     horizon = ctx.horizon(as_of, seen_at)
-    asked = ctx.asked(without=("cursor", "limit"))
+    asked = ctx.arguments(without=("cursor", "limit"))
     before = None if cursor is None else read_cursor(cursor, query=asked)
     with ctx.reading() as connection:
         home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)

@@ -81,11 +81,11 @@ class Context:
 
     @property
     def request_digest(self) -> str:
-        """SHA-256 of what was asked, the idempotency key aside: equal requests have equal digests."""
-        return digest(self.asked(without=("idempotency_key",)))
+        """SHA-256 of the request's arguments without the idempotency key: equal requests have equal digests."""
+        return digest(self.arguments(without=("idempotency_key",)))
 
-    def asked(self, *, without: Collection[str]) -> dict[str, object]:
-        """What was asked, as JSON has it, some arguments aside."""
+    def arguments(self, *, without: Collection[str]) -> dict[str, object]:
+        """The request's checked arguments as JSON values, except those named in `without`."""
         return {name: plain(value) for name, value in self._request.items() if name not in without}
 
     def horizon(self, as_of: datetime | None, seen_at: datetime | None) -> Horizon:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from backsight.core.audit import EMPTY, AuditRow, Batch, Change, Head, next_link
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, asked, owned
+from backsight.store.reading import OWNED, owned, parameters
 
 AUDIT = noun(AuditRow, "audit_log", key=("sequence",))
 
@@ -25,13 +25,13 @@ _HASH = select(AUDIT.table.c.hash).where(
 
 def head(connection: Connection, owner: str) -> Head:
     """The last link of an owner's chain."""
-    last = connection.execute(_HEAD, asked(owner)).first()
+    last = connection.execute(_HEAD, parameters(owner)).first()
     return EMPTY if last is None else Head(sequence=last.sequence, hash=last.hash)
 
 
 def holds(connection: Connection, owner: str, head: Head) -> bool:
     """Whether an owner's chain has this link."""
-    return connection.execute(_HASH, asked(owner, sequence=head.sequence)).scalar() == head.hash
+    return connection.execute(_HASH, parameters(owner, sequence=head.sequence)).scalar() == head.hash
 
 
 def changes_of(

@@ -11,7 +11,17 @@ from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, sele
 from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, asked, fetch, is_private, matching, owned, remembered, within, within_asked
+from backsight.store.reading import (
+    OWNED,
+    fetch,
+    is_private,
+    matching,
+    owned,
+    parameters,
+    prepared_within,
+    row_cache,
+    within,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,7 @@ def _lasts(lengths: tuple[int, ...]) -> CompoundSelect[Any]:
     """The last bars of several lengths in one statement, each length with the count of bars that is asked for."""
     parts = [
         select(_C.interval_seconds, *_PRICES.selected_columns)
-        .where(*_SYMBOL, _C.interval_seconds == seconds, *within_asked(BARS))
+        .where(*_SYMBOL, _C.interval_seconds == seconds, *prepared_within(BARS))
         .where(_C.opened_at <= bindparam(f"opened_{seconds}"))
         .order_by(_C.opened_at.desc())
         .limit(bindparam(f"count_{seconds}"))
@@ -77,17 +87,17 @@ def _lasts(lengths: tuple[int, ...]) -> CompoundSelect[Any]:
 
 def finest_interval(connection: Connection, owner: str, symbol: str) -> int | None:
     """The shortest length in seconds that a symbol has bars of."""
-    found: int | None = connection.execute(_FINEST, asked(owner, symbol=symbol)).scalar_one()
+    found: int | None = connection.execute(_FINEST, parameters(owner, symbol=symbol)).scalar_one()
     return found
 
 
 def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...]:
     """The lengths in seconds that a symbol has bars of, shortest first."""
-    held, key = remembered(connection), (BARS, owner, symbol)
+    held, key = row_cache(connection), (BARS, owner, symbol)
     if key in held:
         known: tuple[int, ...] = held[key]
         return known
-    found = tuple(connection.execute(_INTERVALS, asked(owner, symbol=symbol)).scalars())
+    found = tuple(connection.execute(_INTERVALS, parameters(owner, symbol=symbol)).scalars())
     if is_private(connection):
         held[key] = found
     return found
@@ -99,7 +109,7 @@ def last_bars(
     """The last bars of a symbol that were closed by a horizon, so many of each length, oldest first."""
     if not is_private(connection) or horizon.seen_at is not None:
         return _windows(connection, owner, horizon, symbol=symbol, counts=counts)
-    held = remembered(connection)
+    held = row_cache(connection)
     for seconds, count in sorted(counts.items()):
         key = (BARS, owner, symbol, seconds, count)
         then, window = held.get(key, (None, []))
@@ -119,7 +129,7 @@ def last_bars(
 
 def forget_windows(connection: Connection) -> None:
     """Bars were added: what was read before may not be all there is."""
-    held = remembered(connection)
+    held = row_cache(connection)
     for key in [key for key in held if key[0] is BARS]:
         del held[key]
 
@@ -129,7 +139,7 @@ def _windows(
 ) -> dict[int, list[Bar]]:
     if not counts:
         return {}
-    values = asked(owner, horizon, symbol=symbol)
+    values = parameters(owner, horizon, symbol=symbol)
     for seconds, count in counts.items():
         values[f"opened_{seconds}"] = horizon.as_of - timedelta(seconds=seconds)
         values[f"count_{seconds}"] = count
@@ -144,7 +154,7 @@ def bars_closed(
 ) -> list[Bar]:
     """The bars of a symbol that closed after one instant and by another, oldest first."""
     length = timedelta(seconds=interval_seconds)
-    values = asked(owner, symbol=symbol, seconds=interval_seconds, after=after - length, until=until - length)
+    values = parameters(owner, symbol=symbol, seconds=interval_seconds, after=after - length, until=until - length)
     return _made(connection.execute(_CLOSED, values), symbol, interval_seconds)
 
 

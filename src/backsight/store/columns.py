@@ -26,7 +26,7 @@ from backsight.store import audit
 from backsight.store.columns_file import LABELLED, label_of, packed, unpacked
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
-from backsight.store.reading import AS_OF, OWNED, SEEN_AT, asked, within_asked
+from backsight.store.reading import AS_OF, OWNED, SEEN_AT, parameters, prepared_within
 from backsight.store.reading import Columns as TableColumns
 
 MOST_BYTES = 512 * 1024 * 1024
@@ -93,7 +93,7 @@ class Images:
         The connection must not have written: what it has not committed may never come to be.
         """
         columns = self._current(connection, owner)
-        return changed(columns, _rows(connection, _STANDING, asked(owner, horizon)))
+        return changed(columns, _rows(connection, _STANDING, parameters(owner, horizon)))
 
     def forget(self, owner: str) -> None:
         """Drop what is held of an owner, and its file."""
@@ -247,7 +247,7 @@ def _standing() -> Any:
         raise TypeError("episodes are revised")
     c = former.table.c
     standing = or_(c[REPLACED_KNOWN] > AS_OF, c[REPLACED_RECORDED] > SEEN_AT)
-    return select(*_wanted(c)).where(c[OWNER] == OWNED, _ended(c), *within_asked(former), standing)
+    return select(*_wanted(c)).where(c[OWNER] == OWNED, _ended(c), *prepared_within(former), standing)
 
 
 _STANDING = _standing()

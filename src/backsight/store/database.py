@@ -3,8 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache as made_once
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 from backsight.core.errors import Conflict, Invalid, Refused, Unavailable
 from backsight.core.ids import digest
 from backsight.store import schema
-from backsight.store.reading import PRIVATE, remembered
+from backsight.store.reading import PRIVATE, row_cache
 
 if TYPE_CHECKING:
     from backsight.store.columns import Images
@@ -113,7 +112,7 @@ class Database:
                 with connection.begin():
                     yield connection
             except BaseException:
-                remembered(connection).clear()  # it may hold what was taken back
+                row_cache(connection).clear()  # it may hold what was taken back
                 raise
 
 
@@ -146,7 +145,7 @@ def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str,
         connection.execute(_upsert(table, connection.dialect.name), rows)
 
 
-@made_once
+@cache
 def _upsert(table: Table, dialect: str) -> Executable:
     """The statement that does so; made once, since making it takes longer than running it."""
     key = [column.name for column in table.primary_key]

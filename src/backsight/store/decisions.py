@@ -13,14 +13,14 @@ from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
 from backsight.store.reading import (
     OWNED,
-    asked,
     fetch,
     fetch_one,
+    in_batches,
     matching,
     owned,
-    some_at_a_time,
+    parameters,
+    prepared_within,
     within,
-    within_asked,
 )
 
 DECISIONS = noun(
@@ -41,14 +41,14 @@ _LAST_OF_ACCOUNT = (
     _LAST.where(_C.owner_id == OWNED, _C.account_id == bindparam("account")).order_by(*_NEWEST_FIRST).limit(1)
 )
 _LAST_OF_DEPLOYMENT = (
-    _LAST.where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), *within_asked(DECISIONS))
+    _LAST.where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), *prepared_within(DECISIONS))
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
 _ATTEMPTS = (
     select(_C.at, _C.verdict_kind, _C.verdict_rule)
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
-    .where(_C.verdict_kind != "noop", *within_asked(DECISIONS))
+    .where(_C.verdict_kind != "noop", *prepared_within(DECISIONS))
     .order_by(_C.at, _C.sequence)
 )
 
@@ -59,17 +59,17 @@ _SEGMENT = select(SEGMENTS.table.c.hash).where(
 
 def decision(connection: Connection, owner: str, decision_id: str) -> Decision | None:
     """The decision of this id."""
-    return fetch_one(connection, DECISIONS, _DECISION, asked(owner, id=decision_id))
+    return fetch_one(connection, DECISIONS, _DECISION, parameters(owner, id=decision_id))
 
 
 def last_of_account(connection: Connection, owner: str, account_id: str) -> LastTick | None:
     """The last tick that an account has seen."""
-    return _last(connection.execute(_LAST_OF_ACCOUNT, asked(owner, account=account_id)).first())
+    return _last(connection.execute(_LAST_OF_ACCOUNT, parameters(owner, account=account_id)).first())
 
 
 def last_of_deployment(connection: Connection, owner: str, deployment_id: str, horizon: Horizon) -> LastTick | None:
     """The last tick of a deployment that was known then."""
-    return _last(connection.execute(_LAST_OF_DEPLOYMENT, asked(owner, horizon, deployment=deployment_id)).first())
+    return _last(connection.execute(_LAST_OF_DEPLOYMENT, parameters(owner, horizon, deployment=deployment_id)).first())
 
 
 def _last(row: Row[Any] | None) -> LastTick | None:
@@ -80,7 +80,7 @@ def attempts_since(
     connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime
 ) -> list[Attempt]:
     """What came of the ticks of a deployment from an instant on at which something was proposed, oldest first."""
-    rows = connection.execute(_ATTEMPTS, asked(owner, horizon, deployment=deployment_id, since=since))
+    rows = connection.execute(_ATTEMPTS, parameters(owner, horizon, deployment=deployment_id, since=since))
     return [Attempt(at=at, kind=kind, rule=rule) for at, kind, rule in rows]
 
 
@@ -126,7 +126,7 @@ def segments(connection: Connection, owner: str, hashes: Collection[str]) -> dic
     """Segments that were shown, by hash."""
     c = SEGMENTS.table.c
     found: dict[str, Segment] = {}
-    for some in some_at_a_time(hashes):
+    for some in in_batches(hashes):
         rows = connection.execute(select(c.hash, c.name, c.text).where(c.owner_id == owner, c.hash.in_(some)))
         found |= {row[0]: Segment(name=row[1], text=row[2]) for row in rows}
     return found
@@ -140,4 +140,4 @@ def decisions_of_account(connection: Connection, owner: str, account_id: str) ->
 
 def has_segment(connection: Connection, owner: str, segment_hash: str) -> bool:
     """Whether a segment is stored."""
-    return connection.execute(_SEGMENT, asked(owner, hash=segment_hash)).first() is not None
+    return connection.execute(_SEGMENT, parameters(owner, hash=segment_hash)).first() is not None

@@ -16,7 +16,7 @@ from backsight.core.documents.document import Document, Index, Piece, Vector
 from backsight.core.documents.writing import Writing
 from backsight.core.instants import Horizon
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import MANY, Columns, fetch, fetch_one, matching, owned, some_at_a_time
+from backsight.store.reading import BATCH, Columns, fetch, fetch_one, in_batches, matching, owned
 
 DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("valid_to", "path")])
 CHUNKS = noun(Piece, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")])
@@ -106,7 +106,7 @@ def chunks(connection: Connection, owner: str, path: str, at: datetime | None = 
 def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, Piece]:
     """Chunks by their numbers."""
     found: dict[int, Piece] = {}
-    for some in some_at_a_time(numbers):
+    for some in in_batches(numbers):
         statement = owned(CHUNKS, owner, CHUNKS.table.c.number.in_(some))
         found |= {piece.number: piece for piece in fetch(connection, CHUNKS, statement)}
     return found
@@ -117,7 +117,7 @@ def heads(connection: Connection, owner: str, numbers: Collection[int]) -> dict[
     c = CHUNKS.table.c
     found: dict[int, Head] = {}
     asked = select(c.number, c.path, c.source, c.written_at).where(c.owner_id == owner)
-    for some in some_at_a_time(numbers):
+    for some in in_batches(numbers):
         rows = connection.execute(asked.where(c.number.in_(some)))
         found |= {row[0]: Head(row[1], row[2], row[3]) for row in rows}
     return found
@@ -171,7 +171,7 @@ def vectors(connection: Connection, owner: str, model: str, hashes: Collection[s
     """The vectors of texts, by their hashes."""
     v = VECTORS.table.c
     found: dict[str, bytes] = {}
-    for some in some_at_a_time(hashes):
+    for some in in_batches(hashes):
         mine = (v.owner_id == owner, v.model == model, v.text_hash.in_(some))
         statement = select(v.text_hash, v["values"]).where(*mine)
         found |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
@@ -183,7 +183,7 @@ def stored_vectors(connection: Connection, owner: str, model: str) -> Iterator[l
     v = VECTORS.table.c
     last = ""
     while True:
-        after = owned(VECTORS, owner, v.model == model, v.text_hash > last).order_by(v.text_hash).limit(MANY)
+        after = owned(VECTORS, owner, v.model == model, v.text_hash > last).order_by(v.text_hash).limit(BATCH)
         some = fetch(connection, VECTORS, after)
         if not some:
             return

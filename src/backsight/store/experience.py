@@ -30,14 +30,14 @@ from backsight.store.memories import EPISODES
 from backsight.store.reading import (
     AS_OF,
     OWNED,
-    asked,
     fetch,
     fetch_one,
+    in_batches,
     matching,
     owned,
-    some_at_a_time,
+    parameters,
+    prepared_within,
     within,
-    within_asked,
 )
 
 T = TypeVar("T")
@@ -135,12 +135,12 @@ def stated_belief(connection: Connection, owner: str, belief_id: str) -> StatedB
     return fetch_one(connection, STATED, owned(STATED, owner, STATED.table.c.id == belief_id))
 
 
-_RETIRED = select(RETIREMENTS.table).where(RETIREMENTS.table.c.owner_id == OWNED, *within_asked(RETIREMENTS))
+_RETIRED = select(RETIREMENTS.table).where(RETIREMENTS.table.c.owner_id == OWNED, *prepared_within(RETIREMENTS))
 
 
 def retirements(connection: Connection, owner: str, horizon: Horizon) -> dict[str, datetime]:
     """When the owner retired which beliefs, as far as the horizon goes."""
-    found = fetch(connection, RETIREMENTS, _RETIRED, asked(owner, horizon))
+    found = fetch(connection, RETIREMENTS, _RETIRED, parameters(owner, horizon))
     return {each.belief_id: each.known_at for each in found}
 
 
@@ -158,12 +158,12 @@ _FED = select(EVIDENCE.table).where(
 
 def belief(connection: Connection, owner: str, belief_id: str) -> KeptBelief | None:
     """The belief of this id as it stands."""
-    return fetch_one(connection, BELIEFS, _BELIEF, asked(owner, id=belief_id))
+    return fetch_one(connection, BELIEFS, _BELIEF, parameters(owner, id=belief_id))
 
 
 def fed_by(connection: Connection, owner: str, episode_id: str) -> list[tuple[KeptEvidence, KeptBelief]]:
     """What an episode is evidence of, and those beliefs as they stand."""
-    found = fetch(connection, EVIDENCE, _FED, asked(owner, episode=episode_id))
+    found = fetch(connection, EVIDENCE, _FED, parameters(owner, episode=episode_id))
     found.sort(key=lambda each: each.evidence.belief_id)  # in SQL, all evidence would be read in this order
     held = ((each, belief(connection, owner, each.evidence.belief_id)) for each in found)
     return [(each, of) for each, of in held if of is not None]
@@ -189,13 +189,13 @@ _SPOKEN_OF_ONE = _SPOKEN.where(*(or_(_B[name] == bindparam(name), _B[name].is_(N
 
 def beliefs_about(connection: Connection, owner: str, mode: Mode, strategy: str) -> list[KeptBelief]:
     """The beliefs of one mode that may speak of a strategy, oldest first."""
-    return fetch(connection, BELIEFS, _SPOKEN, asked(owner, mode=mode, strategy=strategy))
+    return fetch(connection, BELIEFS, _SPOKEN, parameters(owner, mode=mode, strategy=strategy))
 
 
 def beliefs_about_one(connection: Connection, episode: Episode) -> list[KeptBelief]:
     """The beliefs whose domain holds an episode, oldest first."""
     context = episode.context
-    values = asked(
+    values = parameters(
         episode.owner_id,
         mode=episode.mode,
         strategy=episode.strategy_name,
@@ -211,8 +211,8 @@ def beliefs_about_one(connection: Connection, episode: Episode) -> list[KeptBeli
 def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, KeptCell]:
     """Those of these cells that were seen, by their domains."""
     found: dict[str, KeptCell] = {}
-    for some in some_at_a_time(domains):
-        rows = fetch(connection, CELLS, _CELLS, asked(owner, mode=mode, domains=some))
+    for some in in_batches(domains):
+        rows = fetch(connection, CELLS, _CELLS, parameters(owner, mode=mode, domains=some))
         found |= {row.domain: row for row in rows}
     return found
 
@@ -230,8 +230,8 @@ def days(
     """The days of some cells, from one to another of them, by domain."""
     first, last = between
     found: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
-    for some in some_at_a_time(domains):
-        values = asked(owner, mode=mode, domains=some, first=first, last=last)
+    for some in in_batches(domains):
+        values = parameters(owner, mode=mode, domains=some, first=first, last=last)
         for domain, day, n, wins in connection.execute(_DAYS, values):
             found[domain][day] = DayCount(n=n, wins=wins)
     return found
@@ -282,7 +282,7 @@ def practised(
     connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, most: int
 ) -> list[TradeFigures]:
     """The last trades of a strategy in a symbol, so many of them at most, oldest first."""
-    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol, most=most)
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, most=most)
     found = []
     for *figures, value, unit in connection.execute(_RECENT, values):
         outcome = None if value is None else Outcome(value=value, unit=unit)
@@ -294,20 +294,20 @@ def practised_with_records(
     connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str
 ) -> list[PractisedTrade]:
     """The last hundred trades of a strategy in a symbol, each with the strategy's record before it, oldest first."""
-    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol, most=LONGEST_WINDOW)
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, most=LONGEST_WINDOW)
     return fetch(connection, PRACTISED, _WHOLE, values)[::-1]
 
 
 def earlier(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int) -> Record:
     """The strategy's record before one of its trades in a symbol: the last, or so many further back."""
-    values = asked(owner, mode=mode, strategy=strategy, symbol=symbol, back=back)
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, back=back)
     found = fetch_one(connection, PRACTISED, _EARLIER, values)
     return Record() if found is None else found.earlier
 
 
 def record_of(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
     """The record of a strategy after its last trade."""
-    last = fetch_one(connection, PRACTISED, _LAST, asked(owner, mode=mode, strategy=strategy))
+    last = fetch_one(connection, PRACTISED, _LAST, parameters(owner, mode=mode, strategy=strategy))
     return Record() if last is None else last.earlier.add(last.trade)
 
 
@@ -321,7 +321,7 @@ _HABITS = (
 
 def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> KeptHabits | None:
     """The habits of a strategy in a symbol as they stand."""
-    return fetch_one(connection, HABITS, _HABITS, asked(owner, mode=mode, strategy=strategy, symbol=symbol))
+    return fetch_one(connection, HABITS, _HABITS, parameters(owner, mode=mode, strategy=strategy, symbol=symbol))
 
 
 def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[KeptHabits]:
@@ -343,7 +343,7 @@ _MOOD = (
 
 def mood_row(connection: Connection, owner: str, account_id: str, strategy: str, as_of: datetime) -> MoodRow | None:
     """The last row of an account's (or of a strategy's on it) that was known by an instant."""
-    return fetch_one(connection, MOODS, _MOOD, asked(owner, account=account_id, strategy=strategy, as_of=as_of))
+    return fetch_one(connection, MOODS, _MOOD, parameters(owner, account=account_id, strategy=strategy, as_of=as_of))
 
 
 def equities(
@@ -375,7 +375,7 @@ _LATER = [
 
 def known_after(connection: Connection, owner: str, at: datetime) -> bool:
     """Whether anything that teaches became known after an instant."""
-    values = asked(owner, as_of=at)
+    values = parameters(owner, as_of=at)
     return any(connection.execute(statement, values).first() is not None for statement in _LATER)
 
 

@@ -146,21 +146,21 @@ class Noun(Generic[T]):
         self.former = former
         """Versions that a correction replaced, with the instants from which they no longer stand."""
         self.columns = tuple(column.name for column in table.c)
-        spelt = [(name, number, _spelling(column)) for number, (name, column) in enumerate(table.c.items())]
-        self._spelt = [(name, number, spell) for name, number, spell in spelt if spell is not None]
+        converters = [(name, number, _converter(column)) for number, (name, column) in enumerate(table.c.items())]
+        self._converted = [(name, number, convert) for name, number, convert in converters if convert is not None]
         read = {leaf.column: leaf for leaf in leaves}
         self._read = _reader([read[name] for name in self.columns if name in read])
         place = {name: number for number, name in enumerate(self.columns)}
         self._build = _builder(of, {leaf.path: place[leaf.column] for leaf in leaves})
-        self._named = sorted(name for name in self.columns if name != OWNER)
-        self._in_order_of_names = itemgetter(*(place[name] for name in self._named))
+        self._sorted_columns = sorted(name for name in self.columns if name != OWNER)
+        self._pick_sorted = itemgetter(*(place[name] for name in self._sorted_columns))
 
-    def told(self, value: T) -> list[Any]:
-        """What the columns of a value hold, in the order of the table: numbers and texts, as drivers take them."""
+    def to_values(self, value: T) -> list[Any]:
+        """The column values of a row in table order, as numbers and text that database drivers accept."""
         row = self._read(value)
-        for _, number, spell in self._spelt:
+        for _, number, convert in self._converted:
             if row[number] is not None:
-                row[number] = spell(row[number])
+                row[number] = convert(row[number])
         return row
 
     def to_row(self, value: T) -> dict[str, Any]:
@@ -171,17 +171,17 @@ class Noun(Generic[T]):
         """The value of a row that has the columns of the table in their order."""
         return typing.cast(T, self._build(row))
 
-    def told_cells(self, told: Sequence[Any]) -> dict[str, Cell]:
-        """The columns of what a value is told as, without the owner; by name, so that nothing is left to sort."""
-        return dict(zip(self._named, self._in_order_of_names(told), strict=True))
+    def cells_of_values(self, values: Sequence[Any]) -> dict[str, Cell]:
+        """The cells of `to_values` by column name, without the owner, in alphabetical order: ready for hashing."""
+        return dict(zip(self._sorted_columns, self._pick_sorted(values), strict=True))
 
     def cells(self, row: Row) -> dict[str, Cell]:
-        """The columns of a row as JSON has them, without the owner."""
-        told = dict(row)
-        del told[OWNER]
-        for name, _, _ in self._spelt:
-            told[name] = as_cell(told[name])
-        return told
+        """The columns of a row as JSON values, without the owner."""
+        cells = dict(row)
+        del cells[OWNER]
+        for name, _, _ in self._converted:
+            cells[name] = as_cell(cells[name])
+        return cells
 
     def key_of(self, row: Row) -> tuple[Cell, ...]:
         """What names a row among its owner's."""
@@ -213,8 +213,8 @@ def as_cell(value: Any) -> Cell:
     return typing.cast(Cell, value)
 
 
-def _spelling(column: Column[Any]) -> Callable[[Any], str] | None:
-    """What makes a text of a column's values; None where they are numbers or texts themselves."""
+def _converter(column: Column[Any]) -> Callable[[Any], str] | None:
+    """The function that turns a column's values into text; None for columns of numbers or text."""
     if isinstance(column.type, UtcInstant):
         return format_instant
     if isinstance(column.type, TextTuple):

@@ -12,7 +12,7 @@ from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
 from backsight.core.recall.record import KeptRecall
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, known, matching, owned, within, within_asked
+from backsight.store.reading import OWNED, fetch, fetch_one, known, matching, owned, parameters, prepared_within, within
 
 EPISODES = noun(
     Episode,
@@ -34,7 +34,7 @@ RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decis
 _T = RETRIEVALS.table.c
 _RETRIEVED = (
     select(_T.episode_id, func.count())
-    .where(_T.owner_id == OWNED, _T.episode_id.in_(bindparam("ids", expanding=True)), *within_asked(RETRIEVALS))
+    .where(_T.owner_id == OWNED, _T.episode_id.in_(bindparam("ids", expanding=True)), *prepared_within(RETRIEVALS))
     .group_by(_T.episode_id)
 )
 
@@ -43,7 +43,7 @@ def retrieved(connection: Connection, owner: str, ids: Collection[str], horizon:
     """How often episodes were recalled for a decision, as far as the horizon goes."""
     if not ids:
         return Counter()
-    rows = connection.execute(_RETRIEVED, asked(owner, horizon, ids=list(ids)))
+    rows = connection.execute(_RETRIEVED, parameters(owner, horizon, ids=list(ids)))
     return Counter({row[0]: row[1] for row in rows})
 
 
@@ -65,7 +65,7 @@ _DUE = (
 
 def calls_due(connection: Connection, owner: str, *, since: datetime, by: datetime) -> list[Episode]:
     """The calls whose horizon ended between two instants and whose outcome is not known."""
-    return fetch(connection, EPISODES, _DUE, asked(owner, since=since, by=by))
+    return fetch(connection, EPISODES, _DUE, parameters(owner, since=since, by=by))
 
 
 def call_marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
@@ -96,7 +96,7 @@ _ONE = select(EPISODES.table).where(EPISODES.table.c.owner_id == OWNED, EPISODES
 def episode(connection: Connection, owner: str, episode_id: str, horizon: Horizon | None = None) -> Episode | None:
     """The episode of this id, as it stood then."""
     if horizon is None:
-        return fetch_one(connection, EPISODES, _ONE, asked(owner, id=episode_id))
+        return fetch_one(connection, EPISODES, _ONE, parameters(owner, id=episode_id))
     return fetch_one(connection, EPISODES, known(EPISODES, owner, horizon, lambda c: [c.id == episode_id]))
 
 
@@ -107,7 +107,9 @@ _BY_ID = select(EPISODES.table).where(
 
 def episodes_by_id(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> dict[str, Episode]:
     """Those of these episodes that there are, by id, as they stood then."""
-    current = fetch(connection, EPISODES, _BY_ID, asked(owner, ids=list(ids)))  # asked for instants too, all are read
+    current = fetch(
+        connection, EPISODES, _BY_ID, parameters(owner, ids=list(ids))
+    )  # asked for instants too, all are read
     found = {each.id: each for each in current if horizon.holds(each.known_at, each.recorded_at)}
     former = (episode(connection, owner, each, horizon) for each in ids if each not in found)
     return found | {each.id: each for each in former if each is not None}
@@ -135,13 +137,13 @@ _LAST_OF_INSTANT = (
 
 def last_place(connection: Connection, owner: str, mode: Mode) -> tuple[datetime, int, str] | None:
     """The place of the last trade of a mode in the order in which episodes teach."""
-    row = connection.execute(_LAST_TAUGHT, asked(owner, mode=mode)).first()
+    row = connection.execute(_LAST_TAUGHT, parameters(owner, mode=mode)).first()
     return None if row is None else (row[0], row[1], row[2])
 
 
 def next_sequence(connection: Connection, owner: str, mode: Mode, at: datetime) -> int:
     """The next number among the episodes of an instant."""
-    last = connection.execute(_LAST_OF_INSTANT, asked(owner, mode=mode, at=at)).scalar()
+    last = connection.execute(_LAST_OF_INSTANT, parameters(owner, mode=mode, at=at)).scalar()
     return 0 if last is None else last + 1
 
 

@@ -10,7 +10,7 @@ from backsight.core.reflection.notes import Proposal, ProposalKind, ProposalStat
 from backsight.core.strategies import Deployment
 from backsight.store.mapping import noun
 from backsight.store.memories import EPISODES
-from backsight.store.reading import asked, fetch, fetch_one, known, known_asked, matching, owned, within
+from backsight.store.reading import fetch, fetch_one, known, matching, owned, parameters, prepared_known, within
 
 NOTES = noun(
     ReflectionNote,
@@ -38,14 +38,14 @@ PROPOSALS = noun(
 )
 
 
-_ACTIVE = known_asked(
+_ACTIVE = prepared_known(
     NOTES, NOTES.columns, lambda c: [c.deployment_id == bindparam("deployment"), c.status == literal_column("'active'")]
 ).limit(1)
 
 
 def active_note(connection: Connection, owner: str, deployment_id: str, horizon: Horizon) -> ReflectionNote | None:
     """The lessons in force for a deployment at a horizon."""
-    return fetch_one(connection, NOTES, _ACTIVE, asked(owner, horizon, deployment=deployment_id))
+    return fetch_one(connection, NOTES, _ACTIVE, parameters(owner, horizon, deployment=deployment_id))
 
 
 def strategy_note(

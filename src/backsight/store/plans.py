@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, exists, func, literal_column, or_,
 from backsight.core.instants import Horizon
 from backsight.core.memory.prospective import KeptPlan, PlanEvent
 from backsight.store.mapping import noun
-from backsight.store.reading import AS_OF, OWNED, asked, fetch, fetch_one, owned, within, within_asked
+from backsight.store.reading import AS_OF, OWNED, fetch, fetch_one, owned, parameters, prepared_within, within
 
 PLANS = noun(KeptPlan, "prospective_memory", indexes=[("known_at", "id")])
 PLAN_EVENTS = noun(
@@ -41,16 +41,16 @@ ENDED = ("expired", "cancelled", "settled")
 
 _P, _E = PLANS.table.c, PLAN_EVENTS.table.c
 _END = select(_E.id).where(
-    _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind.in_(ENDED), *within_asked(PLAN_EVENTS)
+    _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind.in_(ENDED), *prepared_within(PLAN_EVENTS)
 )
 _UNENDED = (
-    select(PLANS.table).where(_P.owner_id == OWNED, *within_asked(PLANS), ~exists(_END)).order_by(_P.known_at, _P.id)
+    select(PLANS.table).where(_P.owner_id == OWNED, *prepared_within(PLANS), ~exists(_END)).order_by(_P.known_at, _P.id)
 )
 
 
 def unended(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPlan]:
     """The plans known then of which no end was recorded by then, oldest first."""
-    return fetch(connection, PLANS, _UNENDED, asked(owner, horizon))
+    return fetch(connection, PLANS, _UNENDED, parameters(owner, horizon))
 
 
 _EXPIRED = select(_E.id).where(
@@ -70,13 +70,13 @@ def unexpired(
     connection: Connection, owner: str, *, deployment_id: str, strategy_name: str, now: datetime
 ) -> list[KeptPlan]:
     """The plans that bear on a deployment and have not expired, whatever else became of them, oldest first."""
-    values = asked(owner, Horizon(as_of=now), deployment=deployment_id, strategy=strategy_name)
+    values = parameters(owner, Horizon(as_of=now), deployment=deployment_id, strategy=strategy_name)
     return fetch(connection, PLANS, _UNEXPIRED, values)
 
 
 _EVENTS = (
     select(PLAN_EVENTS.table)
-    .where(_E.owner_id == OWNED, _E.plan_id.in_(bindparam("plans", expanding=True)), *within_asked(PLAN_EVENTS))
+    .where(_E.owner_id == OWNED, _E.plan_id.in_(bindparam("plans", expanding=True)), *prepared_within(PLAN_EVENTS))
     .order_by(_E.known_at, _E.sequence, _E.recorded_at, _E.id)
 )
 
@@ -85,7 +85,7 @@ def events_of(connection: Connection, owner: str, horizon: Horizon, plans: Seque
     """What became of some plans by then, in order."""
     if not plans:
         return []
-    return fetch(connection, PLAN_EVENTS, _EVENTS, asked(owner, horizon, plans=list(plans)))
+    return fetch(connection, PLAN_EVENTS, _EVENTS, parameters(owner, horizon, plans=list(plans)))
 
 
 def events(connection: Connection, owner: str, horizon: Horizon) -> list[PlanEvent]:

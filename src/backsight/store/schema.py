@@ -1,6 +1,6 @@
 """All tables together, and the revisions that led to them."""
 
-from functools import cache as made_once
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, select
@@ -55,7 +55,7 @@ VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32),
 """Kept by the migrations; here so that a new store needs none of them."""
 
 
-@made_once
+@cache
 def _statements(name: str) -> tuple[str, ...]:
     """What makes every table and its indexes in a dialect; PostgreSQL takes all of it at once."""
     dialect = registry.load(name)()

@@ -8,7 +8,7 @@ from backsight.core.instants import Horizon
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment, Strategy
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import OWNED, asked, fetch, fetch_one, matching, owned, remembered, within
+from backsight.store.reading import OWNED, fetch, fetch_one, matching, owned, parameters, row_cache, within
 
 ACCOUNTS = noun(Account, "accounts")
 STRATEGIES = noun(Strategy, "strategies", key=("id", "version"), indexes=[("name",)])
@@ -28,9 +28,9 @@ _ACCOUNT, _DEPLOYMENT = _named(ACCOUNTS, most=2), _named(DEPLOYMENTS, most=1)
 
 def account(connection: Connection, owner: str, named: str) -> Account | None:
     """The account of this id, or this name where only one has it."""
-    held = remembered(connection)
+    held = row_cache(connection)
     if (ACCOUNTS, owner, named) not in held:
-        found = fetch(connection, ACCOUNTS, _ACCOUNT, asked(owner, named=named))
+        found = fetch(connection, ACCOUNTS, _ACCOUNT, parameters(owner, named=named))
         if len(found) != 1 or found[0].id != named:  # another account may take the name
             return found[0] if len(found) == 1 else None
         held[ACCOUNTS, owner, named] = found[0]
@@ -45,7 +45,7 @@ def account_names(connection: Connection, owner: str) -> list[str]:
 
 def strategy(connection: Connection, owner: str, name: str, version: int | None = None) -> Strategy | None:
     """This version of a strategy, or its latest."""
-    held, c = remembered(connection), STRATEGIES.table.c
+    held, c = row_cache(connection), STRATEGIES.table.c
     if version is not None and (STRATEGIES, owner, name, version) in held:
         kept: Strategy = held[STRATEGIES, owner, name, version]
         return kept
@@ -58,9 +58,9 @@ def strategy(connection: Connection, owner: str, name: str, version: int | None 
 
 def deployment(connection: Connection, owner: str, named: str) -> Deployment | None:
     """The deployment of this id or name."""
-    held = remembered(connection)
+    held = row_cache(connection)
     if (DEPLOYMENTS, owner, named) not in held:
-        found = fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, asked(owner, named=named))
+        found = fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, parameters(owner, named=named))
         if found is None:
             return None
         held[DEPLOYMENTS, owner, named] = found

@@ -20,14 +20,14 @@ from backsight.store.mapping import noun
 from backsight.store.reading import (
     OWNED,
     Columns,
-    asked,
     fetch,
     fetch_one,
     known,
-    known_asked,
     matching,
     owned,
-    within_asked,
+    parameters,
+    prepared_known,
+    prepared_within,
 )
 from backsight.store.strategies import ACCOUNTS
 
@@ -99,7 +99,7 @@ def digests(connection: Connection, owner: str, ids: Sequence[str]) -> dict[str,
     """The digests of the requests that made those of these trades that there are, by id."""
     found: dict[str, str] = {}
     for first in range(0, len(ids), MOST_ASKED):
-        rows = connection.execute(_DIGESTS, asked(owner, ids=ids[first : first + MOST_ASKED]))
+        rows = connection.execute(_DIGESTS, parameters(owner, ids=ids[first : first + MOST_ASKED]))
         found |= {row.id: row.request_digest for row in rows}
     return found
 
@@ -224,7 +224,7 @@ def _closed(c: Columns) -> list[ColumnElement[bool]]:
     return [c.deployment_id == bindparam("deployment"), c.status == "closed"]
 
 
-_CLOSES = known_asked(TRADES, ["exit_tick_at", "pnl", "id"], _closed).order_by(desc("exit_tick_at"), desc("id"))
+_CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "id"], _closed).order_by(desc("exit_tick_at"), desc("id"))
 _FEW = (12, 200, None)
 """Closes that are read at first, then, then all: a day and a losing streak are seldom longer."""
 _LATEST = [_CLOSES.limit(few) for few in _FEW]
@@ -250,7 +250,7 @@ _LEFT_OPEN = (
 
 def closes(connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime) -> list[Close]:
     """The closes of a deployment from an instant on, and before it those since the last win, oldest first."""
-    values = asked(owner, horizon, deployment=deployment_id)
+    values = parameters(owner, horizon, deployment=deployment_id)
     found: list[Any] = []
     for statement, few in zip(_LATEST, _FEW, strict=True):
         rows = connection.execute(statement, values)
@@ -261,10 +261,10 @@ def closes(connection: Connection, owner: str, deployment_id: str, horizon: Hori
 
 
 _CLOSED = [
-    known_asked(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_not(None)]).order_by(
+    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_not(None)]).order_by(
         desc("entry_tick_at"), "id"
     ),
-    known_asked(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_(None)]).order_by(
+    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_(None)]).order_by(
         desc("exit_tick_at"), "id"
     ),
 ]
@@ -276,13 +276,13 @@ def recent_closed(
     connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, most: int
 ) -> list[Trade]:
     """The closed trades that a deployment entered last, as they stood then; those without an entry by their end."""
-    values = asked(owner, horizon, deployment=deployment_id, most=most)
+    values = parameters(owner, horizon, deployment=deployment_id, most=most)
     found = [trade for statement in _RECENTLY_CLOSED for trade in fetch(connection, TRADES, statement, values)]
     by_id = sorted(found, key=lambda trade: trade.id)
     return sorted(by_id, key=lambda trade: trade.opened_at or trade.closed_at or FIRST_INSTANT, reverse=True)[:most]
 
 
-_OPEN_THEN = known_asked(
+_OPEN_THEN = prepared_known(
     TRADES,
     TRADES.columns,
     lambda c: [c.account_id == bindparam("account"), c.status == literal_column("'open'")],
@@ -291,7 +291,7 @@ _OPEN_THEN = known_asked(
 
 def open_then(connection: Connection, owner: str, account_id: str, horizon: Horizon) -> list[Trade]:
     """The trades of an account that were open at a horizon."""
-    return fetch(connection, TRADES, _OPEN_THEN, asked(owner, horizon, account=account_id))
+    return fetch(connection, TRADES, _OPEN_THEN, parameters(owner, horizon, account=account_id))
 
 
 _ACCOUNTS = select(ACCOUNTS.table.c.id, ACCOUNTS.table.c.mode).where(ACCOUNTS.table.c.owner_id == OWNED)
@@ -301,7 +301,7 @@ def every_open(
     connection: Connection, owner: str, horizon: Horizon, *, strategy_name: str | None, mode: str | None
 ) -> list[Trade]:
     """All trades that were open at a horizon, of a strategy and a mode where they are named, the last entered first."""
-    accounts = [row.id for row in connection.execute(_ACCOUNTS, asked(owner)) if mode in (None, row.mode)]
+    accounts = [row.id for row in connection.execute(_ACCOUNTS, parameters(owner)) if mode in (None, row.mode)]
     found = [trade for account in accounts for trade in open_then(connection, owner, account, horizon)]
     wanted = sorted((each for each in found if strategy_name in (None, each.strategy_name)), key=lambda each: each.id)
     return sorted(wanted, key=lambda trade: trade.opened_at or FIRST_INSTANT, reverse=True)
@@ -309,7 +309,7 @@ def every_open(
 
 def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:
     """The open trades of an account, by position."""
-    found = fetch(connection, TRADES, _OPEN, asked(owner, account=account_id))
+    found = fetch(connection, TRADES, _OPEN, parameters(owner, account=account_id))
     return sorted(found, key=lambda trade: trade.position_key)  # in SQL, a whole account would be read in this order
 
 
@@ -330,7 +330,7 @@ def fills_of_position(
     connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime | None
 ) -> list[Fill]:
     """The fills of a position from an instant on, in the order in which they fold."""
-    values = asked(owner, account=account_id, key=position_key, since=since or FIRST_INSTANT)
+    values = parameters(owner, account=account_id, key=position_key, since=since or FIRST_INSTANT)
     return fetch(connection, FILLS, _FILLS, values)
 
 
@@ -353,7 +353,7 @@ def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterab
 
 def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:
     """The positions that a tick left open."""
-    found = fetch(connection, MARKS, _LEFT_OPEN, asked(owner, decision=decision_id))
+    found = fetch(connection, MARKS, _LEFT_OPEN, parameters(owner, decision=decision_id))
     return sorted(found, key=lambda mark: mark.position.position_key)
 
 
@@ -368,7 +368,7 @@ def marks_of_position(
 
 _LAST_MARK = (
     select(MARKS.table)
-    .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.trade_id == bindparam("trade"), *within_asked(MARKS))
+    .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.trade_id == bindparam("trade"), *prepared_within(MARKS))
     .order_by(MARKS.table.c.at.desc(), MARKS.table.c.sequence.desc())
     .limit(1)
 )
@@ -376,7 +376,7 @@ _LAST_MARK = (
 
 def last_mark(connection: Connection, owner: str, trade_id: str, horizon: Horizon) -> PositionMark | None:
     """The last tick that saw a trade open, as far as the horizon goes."""
-    return fetch_one(connection, MARKS, _LAST_MARK, asked(owner, horizon, trade=trade_id))
+    return fetch_one(connection, MARKS, _LAST_MARK, parameters(owner, horizon, trade=trade_id))
 
 
 def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict[str, Trade]:

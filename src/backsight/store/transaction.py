@@ -22,17 +22,17 @@ class Transaction:
 
     def add(self, noun: Noun[T], value: T) -> None:
         """Write a row that is not there yet."""
-        told = noun.told(value)
+        told = noun.to_values(value)
         insert_all(self.connection, noun.table, [told])
-        cells = noun.told_cells(told)
+        cells = noun.cells_of_values(told)
         self._note(noun, cells, cells)
 
     def add_all(self, noun: Noun[T], values: Iterable[T]) -> None:
         """Write many rows that are not there yet; the chain keeps a short hash of each."""
-        rows = [noun.told(value) for value in values]
+        rows = [noun.to_values(value) for value in values]
         if rows:
             insert_all(self.connection, noun.table, rows)
-            items = tuple(item_hash(noun.told_cells(row)) for row in rows)
+            items = tuple(item_hash(noun.cells_of_values(row)) for row in rows)
             self.changes.append(Batch(table=noun.table.name, items=items))
 
     def derive(self, noun: Noun[T], values: Iterable[T]) -> None:
@@ -41,7 +41,7 @@ class Transaction:
 
     def derive_new(self, noun: Noun[T], values: Iterable[T]) -> None:
         """Write rows that follow from others and are not there yet; the chain does not speak of them."""
-        insert_all(self.connection, noun.table, map(noun.told, values))
+        insert_all(self.connection, noun.table, map(noun.to_values, values))
 
     def put(self, noun: Noun[T], value: T) -> None:
         """Write a row, in place of the one with its key if there is one; a row that says the same is left alone."""
