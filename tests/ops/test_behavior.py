@@ -12,7 +12,7 @@ from backsight.core.errors import NotFound
 from backsight.core.memory.procedural import Figure, Habits
 from backsight.memory import Memory, open_memory
 from backsight.ops.state import Behavior, BehavioralAnalysis, Drift, VersionShare
-from backsight.services.learning import Learned
+from backsight.services.learning import LearningReport
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at
 from support import deployed
@@ -32,12 +32,12 @@ def quick(clock: FakeClock) -> Iterator[Memory]:
 
 def traded(
     memory: Memory, clock: FakeClock, results: Iterable[float], *, hours: float = 1.0, **changes: Any
-) -> list[Learned]:
+) -> list[LearningReport]:
     """What these trades taught, one a day, each with its result in R, held for so long."""
     return [one_traded(memory, clock, r, hours=hours, **changes) for r in results]
 
 
-def one_traded(memory: Memory, clock: FakeClock, r: float, *, hours: float = 1.0, **changes: Any) -> Learned:
+def one_traded(memory: Memory, clock: FakeClock, r: float, *, hours: float = 1.0, **changes: Any) -> LearningReport:
     clock.advance(days=1)
     told: dict[str, Any] = {"pnl": 100 * r, "pnl_r": r, "opened_at": clock.now() - hours * HOUR}
     learned = memory.remember_trade(**a_trade_call(**(told | changes))).learned

@@ -11,9 +11,9 @@ from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.memory.semantic import Claim, Domain
 from backsight.memory import Memory, open_memory
 from backsight.ops.beliefs import BeliefList
-from backsight.services.beliefs import BeliefSeen
-from backsight.services.learning import Learned
-from backsight.services.plans import PlanSeen
+from backsight.services.beliefs import BeliefView
+from backsight.services.learning import LearningReport
+from backsight.services.plans import PlanView
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at
 from support import deployed
@@ -40,7 +40,9 @@ def stated(memory: Memory, **changes: Any) -> str:
     return memory.add_belief(**(told | where | changes)).belief.belief.id
 
 
-def traded(memory: Memory, clock: FakeClock, *results: float, regime: str = "trending_up", **changes: Any) -> Learned:
+def traded(
+    memory: Memory, clock: FakeClock, *results: float, regime: str = "trending_up", **changes: Any
+) -> LearningReport:
     """What the last of these trades taught, one a day, each with its result in R."""
     for r in results:
         clock.advance(days=1)
@@ -50,7 +52,7 @@ def traded(memory: Memory, clock: FakeClock, *results: float, regime: str = "tre
     return learned
 
 
-def held(memory: Memory, belief_id: str, **asked: Any) -> BeliefSeen:
+def held(memory: Memory, belief_id: str, **asked: Any) -> BeliefView:
     found = memory.list_beliefs(**({"retired": True} | asked)).beliefs
     return next(each for each in found if each.belief.id == belief_id)
 
@@ -60,7 +62,7 @@ def counts(memory: Memory, belief_id: str, **asked: Any) -> tuple[float, float, 
     return seen.alpha, seen.beta, seen.n
 
 
-def plans_of(memory: Memory, belief_id: str) -> list[PlanSeen]:
+def plans_of(memory: Memory, belief_id: str) -> list[PlanView]:
     return [each for each in memory.list_plans().plans if belief_id in "".join(each.plan.sources)]
 
 
@@ -226,7 +228,7 @@ def test_weighing_by_outcome_is_another_answer_and_is_not_kept(memory: Memory, c
 # Induced and refuted.
 
 
-def an_edge(memory: Memory, clock: FakeClock, trades: Iterable[int] = range(46)) -> list[Learned]:
+def an_edge(memory: Memory, clock: FakeClock, trades: Iterable[int] = range(46)) -> list[LearningReport]:
     """Nine of ten won in trends and three of ten in ranges, in turn, one trade a day."""
     made = []
     for n in trades:

@@ -15,7 +15,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
 from backsight.core.memory.semantic import Belief
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
-from backsight.services.learning import derived, differences
+from backsight.services.learning import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import deployed, fresh_postgres, ticked
@@ -75,12 +75,12 @@ def memories(memory: Memory, **asked: Any) -> list[Any]:
 
 def healthy(memory: Memory) -> bool:
     with memory.reading() as connection:
-        return differences(connection, memory.owner) == []
+        return find_differences(connection, memory.owner) == []
 
 
 def induced(memory: Memory) -> list[Belief]:
     with memory.reading() as connection:
-        beliefs = [each.standing.belief for each in derived(connection, memory.owner)[BELIEFS]]
+        beliefs = [each.standing.belief for each in derive_rows(connection, memory.owner)[BELIEFS]]
     return [belief for belief in beliefs if belief.source == "induced"]
 
 

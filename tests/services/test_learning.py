@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.decision import Verdict
-from backsight.core.memory.experience import KeptBelief
+from backsight.core.memory.experience import BeliefRecord
 from backsight.core.orders import Order, ReportedFill
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
-from backsight.services.learning import derived, differences
+from backsight.services.learning import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.store.mapping import Noun
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
@@ -46,12 +46,12 @@ def told(number: int, at: datetime, *, home: str = "A@main", r: float = 1.0, **c
 
 def healthy(memory: Memory) -> bool:
     with memory.reading() as connection:
-        return differences(connection, memory.owner) == []
+        return find_differences(connection, memory.owner) == []
 
 
 def rows(memory: Memory) -> dict[Noun[Any], list[Any]]:
     with memory.reading() as connection:
-        return {noun: sorted(made, key=repr) for noun, made in derived(connection, memory.owner).items()}
+        return {noun: sorted(made, key=repr) for noun, made in derive_rows(connection, memory.owner).items()}
 
 
 def answers(memory: Memory, **asked: Any) -> list[Any]:
@@ -185,7 +185,7 @@ def test_what_came_late_teaches_what_it_would_have_taught_in_time(seed: int) -> 
     assert healthy(in_time)
     made = rows(late)
     assert made == rows(in_time)
-    beliefs: list[KeptBelief] = made[BELIEFS]
+    beliefs: list[BeliefRecord] = made[BELIEFS]
     assert any(each.standing.belief.source == "induced" for each in beliefs)
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.core.ids import canonical_json
-from backsight.core.memory.conditions import as_text, parse
+from backsight.core.memory.conditions import condition_text, parse_condition
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.importers.bars import instant_of, number_of, zone_named
@@ -416,7 +416,7 @@ def _conditions(value: object, notes: list[str]) -> str | None:
     if not stated and not words:
         return None
     try:
-        return as_text(parse(stated or words))
+        return condition_text(parse_condition(stated or words))
     except Invalid as error:
         notes.append(f"its validity conditions are left away: {error.message}")
         return None

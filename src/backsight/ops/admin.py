@@ -8,7 +8,7 @@ from backsight.arguments import Flag, Key, Whole
 from backsight.core.audit import AuditRow, Finding, parse_head
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.learning import differences, remake
+from backsight.services.learning import find_differences, rebuild_rows
 from backsight.store import audit as stored
 from backsight.store.database import Connection
 from backsight.store.experience import DERIVED, count
@@ -62,7 +62,7 @@ def verify_audit(
     kept = None if head is None else parse_head(head)
     with ctx.reading() as connection:
         end, rows, findings = verify(connection, ctx.owner, kept=kept)
-        findings = findings or differences(connection, ctx.owner)
+        findings = findings or find_differences(connection, ctx.owner)
     return Verification(intact=not findings, links=end.sequence, rows=rows, head=str(end), findings=tuple(findings))
 
 
@@ -83,7 +83,7 @@ def doctor(
         with ctx.writing() as transaction:
             found = _diagnosis(ctx, transaction.connection, spoilt)
             if not found.healthy:
-                remake(transaction, ctx.owner)
+                rebuild_rows(transaction, ctx.owner)
         return replace(found, repaired=not found.healthy)
     with ctx.reading() as connection:
         return _diagnosis(ctx, connection, _spoilt_columns(ctx, connection))
@@ -97,7 +97,7 @@ def _spoilt_columns(ctx: Context, connection: Connection) -> list[Finding]:
 
 
 def _diagnosis(ctx: Context, connection: Connection, spoilt: list[Finding]) -> Diagnosis:
-    findings = [*differences(connection, ctx.owner), *spoilt]
+    findings = [*find_differences(connection, ctx.owner), *spoilt]
     return Diagnosis(
         healthy=not findings,
         rows={noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED},

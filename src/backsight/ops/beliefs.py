@@ -7,7 +7,7 @@ from typing import Annotated
 from backsight.arguments import AsOf, Flag, JsonObject, Key, Name, Reason, SeenAt, Share, Symbol
 from backsight.core.errors import NotFound
 from backsight.core.instants import Horizon
-from backsight.core.memory.experience import KeptBelief, Retirement, kept_belief
+from backsight.core.memory.experience import BeliefRecord, Retirement, belief_record
 from backsight.core.memory.semantic import (
     Belief,
     Claim,
@@ -17,11 +17,11 @@ from backsight.core.memory.semantic import (
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.operation import command, query
-from backsight.services.beliefs import BeliefSeen, belief_stated, seen, state_belief
+from backsight.services.beliefs import BeliefView, belief_view, make_stated_belief, state_belief
 from backsight.services.context import Context
-from backsight.services.learning import beliefs_at, mode_asked, remake_beliefs
+from backsight.services.learning import beliefs_at, deployment_and_mode, rebuild_beliefs
 from backsight.services.mood import is_current
-from backsight.services.plans import drop_plans
+from backsight.services.plans import cancel_plans_from_beliefs
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store.database import Connection
@@ -31,7 +31,7 @@ from backsight.store.database import Connection
 class AddedBelief:
     """The belief, and whether it was there before."""
 
-    belief: BeliefSeen
+    belief: BeliefView
     replayed: bool
 
 
@@ -39,7 +39,7 @@ class AddedBelief:
 class BeliefList:
     """Beliefs, the most credible first."""
 
-    beliefs: tuple[BeliefSeen, ...]
+    beliefs: tuple[BeliefView, ...]
     mode: Mode
     as_of: datetime
 
@@ -48,7 +48,7 @@ class BeliefList:
 class RetiredBelief:
     """The belief as it stands, and whether it was retired before."""
 
-    belief: BeliefSeen
+    belief: BeliefView
     replayed: bool
 
 
@@ -72,7 +72,7 @@ def add_belief(
 
     Say where it holds: a belief about everything is refused. The same belief again changes nothing.
     """
-    stated = belief_stated(
+    stated = make_stated_belief(
         ctx,
         proposition=proposition,
         strategy_name=strategy_name,
@@ -89,17 +89,17 @@ def add_belief(
     with ctx.writing() as transaction:
         replayed = state_belief(transaction, stated, recorded_at=ctx.now)
         held = _held(transaction.connection, stated, now=ctx.now)
-    return AddedBelief(belief=seen(held, now=ctx.now), replayed=replayed)
+    return AddedBelief(belief=belief_view(held, now=ctx.now), replayed=replayed)
 
 
-def _held(connection: Connection, belief: Belief, *, now: datetime) -> KeptBelief:
+def _held(connection: Connection, belief: Belief, *, now: datetime) -> BeliefRecord:
     """A belief as it stands now, whatever future the store may hold."""
     if is_current(connection, belief.owner_id, Horizon(as_of=now)):
         found = stored.belief(connection, belief.owner_id, belief.id)
     else:
         then = beliefs_at(connection, belief.owner_id, belief.mode, Horizon(as_of=now)).beliefs
         found = next((each for each in then if each.standing.belief.id == belief.id), None)
-    return found or kept_belief(Standing(belief=belief))
+    return found or belief_record(Standing(belief=belief))
 
 
 @query(audience=("trader", "coach"))
@@ -123,7 +123,7 @@ def list_beliefs(
     """List beliefs with their evidence: how often they held, how credible they are, and what they rest on."""
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        home, within = mode_asked(connection, ctx.owner, deployment, mode)
+        home, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
         if weighting == "count" and is_current(connection, ctx.owner, horizon):
             held = stored.beliefs(connection, ctx.owner, within)
         else:
@@ -131,7 +131,7 @@ def list_beliefs(
     strategy = strategy_name or (None if home is None else home.strategy_name)
     shown = [
         each
-        for each in (seen(belief, now=horizon.as_of, regime=regime) for belief in held)
+        for each in (belief_view(belief, now=horizon.as_of, regime=regime) for belief in held)
         if strategy is None or each.belief.domain.strategy in (None, strategy)
         if retired or each.belief.retired_at is None or each.belief.retired_at > horizon.as_of
         if worth_testing in (None, each.worth_testing)
@@ -155,15 +155,15 @@ def retire_belief(
             raise NotFound(f"no belief {belief_id!r}; list_beliefs shows them", field="belief_id")
         belief = held.standing.belief
         if belief.retired_at is not None:
-            return RetiredBelief(belief=seen(_held(connection, belief, now=ctx.now), now=ctx.now), replayed=True)
+            return RetiredBelief(belief=belief_view(_held(connection, belief, now=ctx.now), now=ctx.now), replayed=True)
         fact = Retirement(owner_id=ctx.owner, belief_id=belief_id, reason=reason, known_at=ctx.now, recorded_at=ctx.now)
         transaction.add(stored.RETIREMENTS, fact)
-        last = stored_memories.last_place(connection, ctx.owner, belief.mode)
+        last = stored_memories.last_teaching_place(connection, ctx.owner, belief.mode)
         if last is not None and last[0] > ctx.now:
-            remake_beliefs(transaction, ctx.owner, belief.mode)
+            rebuild_beliefs(transaction, ctx.owner, belief.mode)
         else:
             gone = replace(held.standing, belief=replace(belief, retired_at=ctx.now))
-            transaction.derive(stored.BELIEFS, [kept_belief(gone)])
-        drop_plans(transaction, ctx.owner, [belief_id], now=ctx.now)
+            transaction.derive(stored.BELIEFS, [belief_record(gone)])
+        cancel_plans_from_beliefs(transaction, ctx.owner, [belief_id], now=ctx.now)
         after = _held(connection, held.standing.belief, now=ctx.now)
-    return RetiredBelief(belief=seen(after, now=ctx.now), replayed=False)
+    return RetiredBelief(belief=belief_view(after, now=ctx.now), replayed=False)

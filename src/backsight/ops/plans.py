@@ -22,22 +22,22 @@ from backsight.arguments import (
 )
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.instants import Horizon
-from backsight.core.memory.conditions import TriggerType, values_of
+from backsight.core.memory.conditions import TriggerType, condition_values
 from backsight.core.memory.prospective import (
     Contradiction,
-    KeptPlan,
     PlanEvent,
     PlanMode,
+    PlanRecord,
     PlanStatus,
     Settlement,
-    cancel,
-    in_scope,
-    kept,
-    numbered,
-    plan_at,
-    read_plan,
-    settled,
-    settlement_of,
+    apply_events,
+    compute_settlement,
+    is_in_scope,
+    make_cancelled_event,
+    make_settled_event,
+    number_event,
+    plan_from_record,
+    plan_record,
 )
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
@@ -46,7 +46,16 @@ from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named, the_deployment
 from backsight.services.mood import mood_at
-from backsight.services.plans import CreatedPlan, MissingFields, PlanSeen, _seen, count_of, keep_plan, look, open_plans
+from backsight.services.plans import (
+    CreatedPlan,
+    MissingFields,
+    PlanView,
+    count_events,
+    open_plans,
+    plan_view,
+    record_plan_check,
+    store_plan,
+)
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
 from backsight.store.database import Connection
@@ -56,7 +65,7 @@ from backsight.store.database import Connection
 class CheckedPlans:
     """The plans that apply now, the most urgent first, and what changed since the last look."""
 
-    applying: tuple[PlanSeen, ...]
+    applying: tuple[PlanView, ...]
     rising: tuple[str, ...]
     """Plans whose condition has just begun to hold."""
     expired: tuple[str, ...]
@@ -70,7 +79,7 @@ class CheckedPlans:
 class PlanList:
     """Plans, oldest first."""
 
-    plans: tuple[PlanSeen, ...]
+    plans: tuple[PlanView, ...]
     as_of: datetime
 
 
@@ -78,7 +87,7 @@ class PlanList:
 class SettledPlan:
     """The plan as it stands, what followed it and whether that helped, and whether it was settled before."""
 
-    plan: PlanSeen
+    plan: PlanView
     settlement: Settlement
     replayed: bool
 
@@ -87,7 +96,7 @@ class SettledPlan:
 class CancelledPlan:
     """The plan as it stands, and whether it was cancelled before."""
 
-    plan: PlanSeen
+    plan: PlanView
     replayed: bool
 
 
@@ -116,7 +125,7 @@ def create_trading_plan(
     needed.
     """
     with ctx.writing() as transaction:
-        return keep_plan(
+        return store_plan(
             transaction,
             ctx,
             trigger_condition=trigger_condition,
@@ -158,8 +167,10 @@ def check_active_plans(
         plans, told = open_plans(connection, home, Horizon(as_of=ctx.now))
         mood = mood_at(connection, home, ctx.now)
         about_symbol = symbol or (None if current_context is None else current_context.symbol)
-        about = partial(values_of, mood=mood, strategy=home.strategy_name, symbol=about_symbol, direction=direction)
-        looked = look(
+        about = partial(
+            condition_values, mood=mood, strategy=home.strategy_name, symbol=about_symbol, direction=direction
+        )
+        looked = record_plan_check(
             transaction,
             home,
             plans,
@@ -171,7 +182,7 @@ def check_active_plans(
             recorded_at=ctx.now,
         )
     found, events = looked.found, list(looked.events)
-    seen = tuple(_seen(kept(plan), events) for plan in found.applying)
+    seen = tuple(plan_view(plan_record(plan), events) for plan in found.applying)
     return CheckedPlans(
         applying=seen,
         rising=tuple(event.plan_id for event in found.rising),
@@ -198,10 +209,10 @@ def list_plans(
         rows = stored.plans(connection, ctx.owner, horizon)
         events = stored.events(connection, ctx.owner, horizon)
     if home is not None:
-        plans = {row.id: read_plan(row) for row in rows}
+        plans = {row.id: plan_from_record(row) for row in rows}
         name = home.strategy_name
-        rows = [row for row in rows if in_scope(plans[row.id], deployment_id=home.id, strategy_name=name)]
-    seen = [_seen(row, events, now=horizon.as_of) for row in rows]
+        rows = [row for row in rows if is_in_scope(plans[row.id], deployment_id=home.id, strategy_name=name)]
+    seen = [plan_view(row, events, now=horizon.as_of) for row in rows]
     return PlanList(plans=tuple(each for each in seen if status in (None, each.status)), as_of=horizon.as_of)
 
 
@@ -216,14 +227,16 @@ def cancel_plan(
     with ctx.writing() as transaction:
         row = _kept(transaction.connection, ctx, plan_id)
         events = stored.events(transaction.connection, ctx.owner, Horizon(as_of=ctx.now))
-        plan = plan_at(read_plan(row), events)
+        plan = apply_events(plan_from_record(row), events)
         if plan.status == "cancelled":
-            return CancelledPlan(plan=_seen(row, events), replayed=True)
+            return CancelledPlan(plan=plan_view(row, events), replayed=True)
         if plan.status != "active":
             raise Conflict(f"it is {plan.status} already; only an active plan can be cancelled", field="plan_id")
-        event = numbered(cancel(plan, now=ctx.now, note=reason), sequence=count_of(events, plan_id))
+        event = number_event(
+            make_cancelled_event(plan, now=ctx.now, note=reason), sequence=count_events(events, plan_id)
+        )
         transaction.add(stored.PLAN_EVENTS, event)
-    return CancelledPlan(plan=_seen(row, [*events, event]), replayed=False)
+    return CancelledPlan(plan=plan_view(row, [*events, event]), replayed=False)
 
 
 @command(audience=("trader",))
@@ -242,17 +255,19 @@ def settle_plan(
     with ctx.writing() as transaction:
         row = _kept(transaction.connection, ctx, plan_id)
         events = stored.events_of(transaction.connection, ctx.owner, Horizon(as_of=ctx.now), [plan_id])
-        plan = plan_at(read_plan(row), events)
+        plan = apply_events(plan_from_record(row), events)
         told = next((event for event in events if event.kind == "settled"), None)
         if told is None:
-            event = numbered(settled(plan, followed=followed, now=ctx.now, note=note), sequence=len(events))
+            event = number_event(
+                make_settled_event(plan, followed=followed, now=ctx.now, note=note), sequence=len(events)
+            )
             transaction.add(stored.PLAN_EVENTS, event)
             events.append(event)
         elif told.followed != followed:
             raise Conflict("it is settled the other way already; a plan is settled once", field="followed")
         outcomes = _outcomes(transaction.connection, ctx, events)
-    settlement = settlement_of(plan, events, outcomes, followed=followed)
-    return SettledPlan(plan=_seen(row, events), settlement=settlement, replayed=told is not None)
+    settlement = compute_settlement(plan, events, outcomes, followed=followed)
+    return SettledPlan(plan=plan_view(row, events), settlement=settlement, replayed=told is not None)
 
 
 def _outcomes(connection: Connection, ctx: Context, events: list[PlanEvent]) -> dict[str, Outcome | None]:
@@ -263,7 +278,7 @@ def _outcomes(connection: Connection, ctx: Context, events: list[PlanEvent]) -> 
     return {episode.id: episode.outcome for episode in found if episode is not None}
 
 
-def _kept(connection: Connection, ctx: Context, plan_id: str) -> KeptPlan:
+def _kept(connection: Connection, ctx: Context, plan_id: str) -> PlanRecord:
     row = stored.plan(connection, ctx.owner, plan_id)
     if row is None:
         raise NotFound(f"no plan {plan_id!r}; list_plans shows them", field="plan_id")

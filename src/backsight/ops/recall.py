@@ -25,9 +25,9 @@ from backsight.arguments import (
 from backsight.core.errors import Invalid, NotFound
 from backsight.core.instants import Horizon, format_instant, parse_instant
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import values_of
+from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
-from backsight.core.memory.prospective import KeptPlan, check, kept
+from backsight.core.memory.prospective import PlanRecord, check_plans, plan_record
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.base_rate import BaseRate
 from backsight.core.recall.explanation import Explanation
@@ -37,11 +37,11 @@ from backsight.core.recommended_size import Asked, PositionSize
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.operation import query
-from backsight.services.beliefs import About, BeliefSeen, beliefs_about
+from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
-from backsight.services.learning import mode_asked
-from backsight.services.mood import falling_since, mood_then
+from backsight.services.learning import deployment_and_mode
+from backsight.services.mood import falling_outcomes_since, mood_then
 from backsight.services.paging import opened, sealed
 from backsight.services.plans import open_plans
 from backsight.services.recall import MADE, NOTHING_FOUND, bring_to_mind, handle_of, look, read_handle
@@ -71,9 +71,9 @@ class Recall:
     """Selected by outcome, each with the factors of its score."""
     next_cursor: str | None
     """Where the next memories are; None: there are no more."""
-    beliefs: tuple[BeliefSeen, ...]
+    beliefs: tuple[BeliefView, ...]
     """Beliefs that speak of this, the most credible first."""
-    plans: tuple[KeptPlan, ...]
+    plans: tuple[PlanRecord, ...]
     """Plans whose condition holds now; reading does not trigger them."""
     mood: Mood | None
     """Of the deployment that is named; it colours the factor Aff."""
@@ -141,8 +141,8 @@ def recall_memories(
             seen_at=horizon.seen_at,
         )
         looked = look(ctx, connection, asked)
-        about = About(symbol=symbol, direction=direction, strategy_name=strategy_name, context=asked.context)
-        beliefs: tuple[BeliefSeen, ...] = ()
+        about = DecisionSubject(symbol=symbol, direction=direction, strategy_name=strategy_name, context=asked.context)
+        beliefs: tuple[BeliefView, ...] = ()
         if "semantic" in memory_types and asked.one_mode is not None:
             beliefs = beliefs_about(connection, ctx.owner, asked.one_mode, horizon, about)
         plans = () if home is None else _plans(connection, home, about, looked.mood, horizon)
@@ -274,11 +274,11 @@ def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
 
 
 def _plans(
-    connection: Connection, home: Deployment, about: About, mood: Mood | None, horizon: Horizon
-) -> tuple[KeptPlan, ...]:
+    connection: Connection, home: Deployment, about: DecisionSubject, mood: Mood | None, horizon: Horizon
+) -> tuple[PlanRecord, ...]:
     """The plans of a deployment that hold now, the most urgent first."""
     plans, _ = open_plans(connection, home, horizon)
-    values = values_of(
+    values = condition_values(
         now=horizon.as_of,
         context=about.context,
         mood=mood,
@@ -286,7 +286,7 @@ def _plans(
         symbol=about.symbol,
         direction=about.direction,
     )
-    return tuple(kept(plan) for plan in check(plans, values, now=horizon.as_of).applying)
+    return tuple(plan_record(plan) for plan in check_plans(plans, values, now=horizon.as_of).applying)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,10 +332,12 @@ def position_size(
     horizon = ctx.horizon(as_of, seen_at)
     asked = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
-        named, within = mode_asked(connection, ctx.owner, deployment, mode)
+        named, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
         home = named or _only_home(connection, ctx.owner, strategy_name, within, horizon)
         columns = ctx.database.images.at(connection, ctx.owner, horizon)
-        since = falling_since(connection, ctx.owner, within, horizon, strategy_name=strategy_name, symbol=symbol)
+        since = falling_outcomes_since(
+            connection, ctx.owner, within, horizon, strategy_name=strategy_name, symbol=symbol
+        )
         appetite = 1.0 if home is None else mood_then(connection, home, horizon).risk_appetite
     closed = trades_in(
         columns,

@@ -15,15 +15,15 @@ from backsight.core.memory.affective import (
     mood_from,
 )
 from backsight.core.memory.drift import Detector, Turn, settle
-from backsight.core.memory.experience import SIZE, KeptHabits, learn_habits
+from backsight.core.memory.experience import SIZE, HabitsRecord, learn_habits
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Account, Mode
 from backsight.core.strategies import Deployment
 from backsight.operation import command, query
 from backsight.services.context import CLOCK_SKEW, Context
 from backsight.services.deployments import account_named, account_of, the_deployment
-from backsight.services.learning import mode_asked, see_equity
-from backsight.services.mood import _rows, is_current
+from backsight.services.learning import deployment_and_mode, learn_equity
+from backsight.services.mood import is_current, mood_rows
 from backsight.store import experience as stored_experience
 from backsight.store import memories as stored_memories
 from backsight.store import state as stored
@@ -122,7 +122,7 @@ def get_agent_state(
         home = the_deployment(connection, ctx, deployment, horizon)
         if home is None:
             return AgentState(deployment=None, mood=mood_from(None, None), closes=0, equity_seen=0, as_of=horizon.as_of)
-        account, strategy = _rows(connection, home, horizon)
+        account, strategy = mood_rows(connection, home, horizon)
     return AgentState(
         deployment=home,
         mood=mood_from(account, strategy, max_drawdown=max_drawdown),
@@ -150,7 +150,7 @@ def get_behavioral_analysis(
     """
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        home, within = mode_asked(connection, ctx.owner, deployment, mode)
+        home, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
         strategy = strategy_name or (None if home is None else home.strategy_name)
         rows = habits_at(connection, ctx.owner, within, horizon, strategy=strategy, symbol=symbol)
         versions = stored_trades.versions(connection, ctx.owner, horizon, within)
@@ -191,7 +191,7 @@ def record_equity(
         former = stored.equity_point(transaction.connection, ctx.owner, point.id)
         if former is None:
             transaction.add(stored.EQUITY, point)
-            see_equity(transaction, ctx.owner, home.id, point.fact, recorded_at=ctx.now)
+            learn_equity(transaction, ctx.owner, home.id, point.fact, recorded_at=ctx.now)
             return RecordedEquity(point=point, replayed=False)
     if (former.equity, former.transfer) != (equity, point.transfer):
         told = f"{home.name!r} was worth {former.equity} at {format_instant(when)}, as it is kept"
@@ -212,12 +212,12 @@ def _account(connection: Connection, ctx: Context, deployment: str | None, accou
 
 def habits_at(
     connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy: str | None, symbol: str | None
-) -> list[KeptHabits]:
+) -> list[HabitsRecord]:
     """Habits as they stood, from what is kept where that is of the same instant."""
     if is_current(connection, owner, horizon):
         return stored_experience.habits(connection, owner, mode, strategy_name=strategy, symbol=symbol)
-    episodes = stored_memories.trades_taught(connection, owner, horizon, mode=mode, strategy_name=strategy)
-    found: list[KeptHabits] = []
+    episodes = stored_memories.teaching_trades(connection, owner, horizon, mode=mode, strategy_name=strategy)
+    found: list[HabitsRecord] = []
     for name in sorted({episode.strategy_name for episode in episodes}):
         own = [episode for episode in episodes if episode.strategy_name == name]
         found += learn_habits(own, owner_id=owner, mode=mode, strategy_name=name).habits
@@ -225,7 +225,9 @@ def habits_at(
     return sorted(wanted, key=lambda row: (row.strategy_name, row.symbol))
 
 
-def _behavior(row: KeptHabits, versions: Mapping[tuple[str, str], dict[int | None, int]], *, now: datetime) -> Behavior:
+def _behavior(
+    row: HabitsRecord, versions: Mapping[tuple[str, str], dict[int | None, int]], *, now: datetime
+) -> Behavior:
     pooled = versions.get((row.strategy_name, row.symbol), {})
     return Behavior(
         strategy_name=row.strategy_name,

@@ -63,11 +63,11 @@ from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
 from backsight.services.context import CLOCK_SKEW, Context
 from backsight.services.deployments import account_of, deployment_named
-from backsight.services.learning import Learned
+from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.services.paging import cursor_after, read_cursor
-from backsight.services.plans import look_at_tick
+from backsight.services.plans import check_plans_at_tick
 from backsight.services.prompt_assembly import Asking, recent_state, show
 from backsight.services.recall import keep_recalls, made_for
 from backsight.services.reflection import ReflectionDone, reflect_if_due
@@ -92,7 +92,7 @@ class ClosedTick:
     decision: Decision
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
-    learned: tuple[Learned, ...]
+    learned: tuple[LearningReport, ...]
     """What the trades that ended, or were corrected, changed in each memory."""
     plans: tuple[str, ...]
     """The plans that applied when it was decided."""
@@ -392,7 +392,7 @@ def close_tick(
             known_at=at,
             recorded_at=ctx.now,
         )
-        looked = look_at_tick(transaction, home, decision, proposal, before, last_here)
+        looked = check_plans_at_tick(transaction, home, decision, proposal, before, last_here)
         posted = post(transaction, _tick(home, account, decision, before, last_look, last))
         keep_recalls(transaction, ctx.owner, decision.id, remembered, recalled, known_at=at, recorded_at=ctx.now)
         kept = replace(

@@ -38,7 +38,7 @@ from backsight.core.memory.episodic import (
     episode_of_trade,
     retrieval_strength,
 )
-from backsight.core.memory.prospective import KeptPlan, kept
+from backsight.core.memory.prospective import PlanRecord, plan_record
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
@@ -52,16 +52,23 @@ from backsight.importers.trades import TradeRow, read_trades
 from backsight.operation import Operation, command, operation_of, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
-from backsight.services.learning import BeliefChange, Learned, LearnedMany, beliefs_fed, learn_many, learn_trades
+from backsight.services.learning import (
+    BeliefChange,
+    BulkLearningReport,
+    LearningReport,
+    beliefs_changed_by,
+    learn_many,
+    learn_trades,
+)
 from backsight.services.mood import mood_at
 from backsight.services.paging import cursor_after, read_cursor
-from backsight.services.plans import plans_held
+from backsight.services.plans import plans_holding_at
 from backsight.services.trade_reports import Note, TradeTold, _named, _trade_id, home_of, merged_context, trade_told
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
 from backsight.store.database import Connection
-from backsight.store.experience import equities
+from backsight.store.experience import equity_series
 from backsight.store.transaction import Transaction
 
 RECENT_CLOSES = 50
@@ -75,7 +82,7 @@ class RememberedTrade:
 
     trade: Trade
     episode_id: str
-    learned: Learned | None
+    learned: LearningReport | None
     """What it changed in each memory; None where it changed none."""
     replayed: bool
     message: str
@@ -91,7 +98,7 @@ class ImportedTrades:
     """Rows that were known, or that an earlier row of the file tells."""
     first_closed_at: datetime
     last_closed_at: datetime
-    learned: LearnedMany | None
+    learned: BulkLearningReport | None
     """None where nothing was added."""
     message: str
 
@@ -130,7 +137,7 @@ class AnnotatedTrade:
     """The trade as it now is, what the words changed in other memories, and whether all was said before."""
 
     trade: Trade
-    learned: Learned | None
+    learned: LearningReport | None
     replayed: bool
 
 
@@ -157,7 +164,7 @@ class TradeReflection:
     """What it is evidence for or against."""
     lessons_hash: str | None
     """Of the lessons in force at entry."""
-    plans: tuple[KeptPlan, ...]
+    plans: tuple[PlanRecord, ...]
     """Plans that held when it was opened."""
     citations: tuple[str, ...]
     """What the decision that opened it referred to."""
@@ -471,15 +478,15 @@ def get_trade_reflection(
         episode = stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon)
         retrieved = 0
         if episode is not None:
-            retrieved = stored_memories.retrieved(connection, ctx.owner, [episode.id], horizon)[episode.id]
+            retrieved = stored_memories.retrieval_counts(connection, ctx.owner, [episode.id], horizon)[episode.id]
         named = trade.entry.snapshot_id
         decision = None if named is None else stored_decisions.decision(connection, ctx.owner, named)
-        fed = beliefs_fed(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)
+        fed = beliefs_changed_by(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)
         home = deployment_named(connection, ctx.owner, trade.deployment_id)
         began = trade.opened_at
         held = []
         if began is not None:
-            held = plans_held(connection, home, trade.symbol, began, seen_at=horizon.seen_at)
+            held = plans_holding_at(connection, home, trade.symbol, began, seen_at=horizon.seen_at)
     return TradeReflection(
         trade=trade,
         episode=episode,
@@ -487,7 +494,7 @@ def get_trade_reflection(
         strength=None if episode is None else _strength(episode, horizon, retrieved),
         beliefs=fed,
         lessons_hash=trade.entry.lessons_hash,
-        plans=tuple(map(kept, held)),
+        plans=tuple(map(plan_record, held)),
         citations=() if decision is None else decision.citations,
         as_of=horizon.as_of,
     )
@@ -591,7 +598,7 @@ def _trades_of(transaction: Transaction, ctx: Context, source: Source, rows: Seq
             homes[row.home] = _home_of_row(transaction, ctx, source, row)
         entries.setdefault(homes[row.home].account_id, []).append(row.entered_at)
     worth = {
-        account_id: equities(transaction.connection, ctx.owner, account_id, since=min(at), until=max(at))
+        account_id: equity_series(transaction.connection, ctx.owner, account_id, since=min(at), until=max(at))
         for account_id, at in entries.items()
     }
     return [
@@ -670,7 +677,7 @@ def noted(trade: Trade, note: Note, *, now: datetime) -> Trade:
     )
 
 
-def keep_noted(transaction: Transaction, trade: Trade) -> Learned | None:
+def keep_noted(transaction: Transaction, trade: Trade) -> LearningReport | None:
     """Keep a trade that was added to, and its episode; what that changed in other memories."""
     transaction.revise(stored.TRADES, trade)
     if trade.status == "open":

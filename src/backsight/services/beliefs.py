@@ -9,8 +9,15 @@ from typing import Any
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.instants import Horizon, format_instant
-from backsight.core.memory.conditions import Condition, as_text, comparisons, evaluate, parse, values_of
-from backsight.core.memory.experience import KeptBelief, kept_belief, stated_of
+from backsight.core.memory.conditions import (
+    Condition,
+    comparisons_in,
+    condition_text,
+    condition_values,
+    evaluate_condition,
+    parse_condition,
+)
+from backsight.core.memory.experience import BeliefRecord, belief_record, statement_of
 from backsight.core.memory.semantic import (
     Belief,
     Claim,
@@ -28,7 +35,7 @@ from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.core.statistics import Moments
 from backsight.core.trades.trade import OutcomeUnit
 from backsight.services.context import Context
-from backsight.services.learning import beliefs_at, remake_beliefs
+from backsight.services.learning import beliefs_at, rebuild_beliefs
 from backsight.services.mood import is_current
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -37,7 +44,7 @@ from backsight.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOutcome:
+class BeliefOutcome:
     """The mean outcome in one unit over all evidence, and the ends between which it lies with 90 %."""
 
     unit: OutcomeUnit
@@ -49,7 +56,7 @@ class MeanOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeliefSeen:
+class BeliefView:
     """A belief and how sure one may be of it now."""
 
     belief: Belief
@@ -61,7 +68,7 @@ class BeliefSeen:
     """From the evidence since it was induced: what founded it says nothing new."""
     founding: int
     """How many of the n episodes founded it."""
-    outcomes: tuple[MeanOutcome, ...]
+    outcomes: tuple[BeliefOutcome, ...]
     strength: float
     """What is left of it: it fades since the last evidence, and counts .3 where the regime is not its own."""
     worth_testing: bool
@@ -69,7 +76,7 @@ class BeliefSeen:
     last_evidence_at: datetime
 
 
-def belief_stated(
+def make_stated_belief(
     ctx: Context,
     *,
     proposition: str,
@@ -93,7 +100,7 @@ def belief_stated(
         volatility_regime=volatility_regime,
         session=session,
     )
-    held_to = None if conditions is None else parse(conditions, field="conditions")
+    held_to = None if conditions is None else parse_condition(conditions, field="conditions")
     if held_to is not None:
         _check_conditions(held_to)
     return seed_belief(
@@ -102,7 +109,7 @@ def belief_stated(
         mode=mode,
         domain=domain,
         known_at=ctx.now,
-        conditions=None if held_to is None else as_text(held_to),
+        conditions=None if held_to is None else condition_text(held_to),
         claims=claims,
         reference=reference,
     )
@@ -110,7 +117,7 @@ def belief_stated(
 
 def _check_conditions(conditions: Condition) -> None:
     """Refuse what no trade could meet: conditions are held against the context at entry."""
-    for comparison in comparisons(conditions):
+    for comparison in comparisons_in(conditions):
         if comparison.field not in AT_ENTRY:
             told = f"{comparison.field!r} is not part of the context in which a trade is entered"
             raise Invalid(f"{told}; known there: {', '.join(sorted(AT_ENTRY))}", field="conditions")
@@ -128,17 +135,17 @@ def state_belief(transaction: Transaction, belief: Belief, *, recorded_at: datet
         told = f"this belief is kept against {former.reference}, since {format_instant(former.known_at)}"
         raise Conflict(f"{told}; word it otherwise to hold it against another rate", field="reference")
     if former is None:
-        transaction.add(stored.STATED, stated_of(belief, recorded_at=recorded_at))
-        last = stored_memories.last_place(connection, owner, belief.mode)
+        transaction.add(stored.STATED, statement_of(belief, recorded_at=recorded_at))
+        last = stored_memories.last_teaching_place(connection, owner, belief.mode)
         if last is not None and last[0] > belief.known_at:
-            remake_beliefs(transaction, owner, belief.mode)
+            rebuild_beliefs(transaction, owner, belief.mode)
         else:
-            transaction.derive(stored.BELIEFS, [kept_belief(Standing(belief=belief))])
+            transaction.derive(stored.BELIEFS, [belief_record(Standing(belief=belief))])
     return former is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class DecisionSubject:
     """What is being decided on."""
 
     symbol: str
@@ -148,8 +155,8 @@ class About:
 
 
 def beliefs_about(
-    connection: Connection, owner: str, mode: Mode, horizon: Horizon, about: About
-) -> tuple[BeliefSeen, ...]:
+    connection: Connection, owner: str, mode: Mode, horizon: Horizon, about: DecisionSubject
+) -> tuple[BeliefView, ...]:
     """The beliefs held then whose domain and conditions hold for what is being decided on, most credible first."""
     if is_current(connection, owner, horizon):
         held = stored.beliefs(connection, owner, mode)
@@ -158,15 +165,15 @@ def beliefs_about(
     now, regime = horizon.as_of, about.context.regime
     live = [each for each in held if not _is_retired(each, now) and _speaks_of(each.standing.belief, about, now)]
     live.sort(key=lambda each: (-each.posterior.credibility, each.standing.belief.id))
-    return tuple(seen(each, now=now, regime=regime) for each in live)
+    return tuple(belief_view(each, now=now, regime=regime) for each in live)
 
 
-def _is_retired(held: KeptBelief, now: datetime) -> bool:
+def _is_retired(held: BeliefRecord, now: datetime) -> bool:
     retired_at = held.standing.belief.retired_at
     return retired_at is not None and retired_at <= now
 
 
-def _speaks_of(belief: Belief, about: About, now: datetime) -> bool:
+def _speaks_of(belief: Belief, about: DecisionSubject, now: datetime) -> bool:
     """Whether a belief is about this; what is not told of it, a belief that names it is not about."""
     domain, context = belief.domain, about.context
     told = {
@@ -181,17 +188,17 @@ def _speaks_of(belief: Belief, about: About, now: datetime) -> bool:
         return False
     if belief.conditions is None:
         return True
-    values = values_of(
+    values = condition_values(
         now=now, context=context, strategy=about.strategy_name, symbol=about.symbol, direction=about.direction
     )
-    return evaluate(parse(json.loads(belief.conditions)), values).holds
+    return evaluate_condition(parse_condition(json.loads(belief.conditions)), values).holds
 
 
-def seen(held: KeptBelief, *, now: datetime, regime: Regime | None = None) -> BeliefSeen:
+def belief_view(held: BeliefRecord, *, now: datetime, regime: Regime | None = None) -> BeliefView:
     """A belief as it is shown."""
     standing, belief = held.standing, held.standing.belief
     low, high = win_rate_interval(held.posterior, claims=belief.claims)
-    return BeliefSeen(
+    return BeliefView(
         belief=belief,
         posterior=held.posterior,
         win_rate_low=low,
@@ -205,9 +212,9 @@ def seen(held: KeptBelief, *, now: datetime, regime: Regime | None = None) -> Be
     )
 
 
-def _mean(unit: OutcomeUnit, moments: Moments) -> MeanOutcome:
+def _mean(unit: OutcomeUnit, moments: Moments) -> BeliefOutcome:
     low, high = moments.interval(level=LEVEL) or (None, None)
-    return MeanOutcome(unit=unit, n=moments.n, mean=moments.mean, low=low, high=high)
+    return BeliefOutcome(unit=unit, n=moments.n, mean=moments.mean, low=low, high=high)
 
 
 LEVEL = 0.9

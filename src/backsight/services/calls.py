@@ -7,7 +7,7 @@ from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.core.memory.episodic import Episode, resolved
 from backsight.core.strategies import Deployment
-from backsight.services.plans import note_outcomes
+from backsight.services.plans import record_outcome
 from backsight.store import bars as stored_bars
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
@@ -24,7 +24,7 @@ def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorde
         judged = _judged(transaction.connection, call, recorded_at=recorded_at)
         if judged is not None and judged.known_at <= by:
             transaction.revise(stored.EPISODES, judged)
-            note_outcomes(transaction, _home(transaction.connection, call), judged, recorded_at=recorded_at)
+            record_outcome(transaction, _home(transaction.connection, call), judged, recorded_at=recorded_at)
 
 
 def _judged(connection: Connection, call: Episode, *, recorded_at: datetime) -> Episode | None:

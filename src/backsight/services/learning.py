@@ -13,38 +13,38 @@ from backsight.core.audit import Finding
 from backsight.core.instants import Horizon
 from backsight.core.memory import semantic
 from backsight.core.memory.affective import (
-    EquitySeen,
+    EquityFact,
     Mood,
-    Transferred,
+    TransferFact,
     account_row,
     account_rows,
-    closed_of,
+    close_fact,
     next_strategy_rows,
 )
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
-    Beliefs,
-    KeptBelief,
-    KeptCell,
-    KeptEvidence,
-    Practices,
-    cell_of,
+    BeliefRecord,
+    BeliefRecords,
+    CellRecord,
+    EvidenceRecord,
+    HabitRecords,
+    belief_record,
+    cell_from_record,
     changed_cells,
-    holds,
-    in_place,
-    kept_belief,
+    conditions_held,
+    in_teaching_order,
     learn_beliefs,
     learn_habits,
-    practice_of,
+    practice_from_record,
 )
-from backsight.core.memory.procedural import Drifted, Kept, Practice, Skill, window_of
+from backsight.core.memory.procedural import DriftAlarm, Practice, Skill, WindowTrade, window_of
 from backsight.core.memory.prospective import MOOD_BEGINS
-from backsight.core.memory.semantic import Belief, Domain, Evidence, Knowledge
+from backsight.core.memory.semantic import Belief, BeliefEvidence, Domain, Knowledge
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.services.deployments import deployment_named
 from backsight.services.mood import is_current, mood_at, strategy_moods
-from backsight.services.plans import drop_plans, note_many_outcomes, note_outcomes, plan_for
+from backsight.services.plans import cancel_plans_from_beliefs, make_plans, record_outcome, record_outcomes
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
@@ -76,7 +76,7 @@ class BeliefChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearningReport:
     """What one closed trade changed in each memory."""
 
     episode_id: str
@@ -87,7 +87,7 @@ class Learned:
     retired: tuple[Belief, ...]
     habits: int
     """Procedural: how many trades the habits of this strategy and symbol now rest on."""
-    drifted: tuple[Drifted, ...]
+    drifted: tuple[DriftAlarm, ...]
     mood: Mood
     """Affective: as it is now."""
     plans: tuple[str, ...]
@@ -95,7 +95,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedMany:
+class BulkLearningReport:
     """What many closed trades changed in each memory."""
 
     episodes: int
@@ -116,11 +116,11 @@ class LearnedMany:
 class _Taught:
     """What episodes changed in beliefs and habits."""
 
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[BeliefEvidence, ...]
     """Those of these episodes."""
     induced: tuple[Belief, ...]
     retired: tuple[Belief, ...]
-    practices: Mapping[_Skill, Practices]
+    practices: Mapping[_Skill, HabitRecords]
     """Of all trades that were learned on the way."""
 
 
@@ -142,7 +142,7 @@ def learn_trades(
     episodes: Iterable[Episode],
     *,
     withdrawn: Sequence[Episode] = (),
-) -> tuple[Learned, ...]:
+) -> tuple[LearningReport, ...]:
     """Keep the episodes of closed trades and learn from them; say what that changed.
 
     `withdrawn` are those that were taken back, since their trades are closed no longer. Many at once: `learn_many`.
@@ -159,20 +159,20 @@ def learn_trades(
     return _learn_again(transaction, taught)
 
 
-def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> LearnedMany:
+def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> BulkLearningReport:
     """Keep the episodes of many closed trades that are not there yet, and learn from all of them at once.
 
     Beliefs, habits and moods are then what they would be had the episodes come one by one, in the order in which they
     became known, those of one instant as they are given. Plans are made once, of what all of them lead to.
     """
     connection = transaction.connection
-    lasts = {each: stored_memories.last_place(connection, *each) for each in _modes(episodes)}
+    lasts = {each: stored_memories.last_teaching_place(connection, *each) for each in _modes(episodes)}
     placed = _placed(connection, episodes, lasts)
     transaction.add_all(stored_memories.EPISODES, placed)
     follow = all(last is None or last < _of_mode(placed, mode)[0].place for (_, mode), last in lasts.items())
     taught = _learn_next(transaction, placed) if follow else _learn_past(transaction, placed)
     homes = _homes(connection, placed)
-    return LearnedMany(
+    return BulkLearningReport(
         episodes=len(placed),
         evidence=len(taught.evidence),
         induced=taught.induced,
@@ -229,13 +229,13 @@ def _kept(transaction: Transaction, episode: Episode) -> tuple[_Change, bool]:
         )
         transaction.revise(stored_memories.EPISODES, placed)
         return _Change(episode=placed, former=former), False
-    last = stored_memories.last_place(connection, owner, episode.mode)
+    last = stored_memories.last_teaching_place(connection, owner, episode.mode)
     (placed,) = _placed(connection, [episode], {(owner, episode.mode): last})
     transaction.add(stored_memories.EPISODES, placed)
     return _Change(episode=placed), last is None or last < placed.place
 
 
-def _learn_one(transaction: Transaction, episode: Episode) -> Learned:
+def _learn_one(transaction: Transaction, episode: Episode) -> LearningReport:
     """Learn one episode that follows all others of its mode."""
     taught = _learn_next(transaction, [episode])
     return _told(transaction, episode, taught, drifted=taught.practices[_skill(episode)].alarms)
@@ -243,7 +243,7 @@ def _learn_one(transaction: Transaction, episode: Episode) -> Learned:
 
 def _learn_next(transaction: Transaction, episodes: Sequence[Episode]) -> _Taught:
     """Learn episodes that follow all others of their modes."""
-    evidence, induced, retired = list[Evidence](), list[Belief](), list[Belief]()
+    evidence, induced, retired = list[BeliefEvidence](), list[Belief](), list[Belief]()
     for owner, mode in _modes(episodes):
         learned = _learn_beliefs(transaction, owner, mode, _of_mode(episodes, mode))
         evidence += learned.evidence
@@ -267,15 +267,15 @@ def _learn_next(transaction: Transaction, episodes: Sequence[Episode]) -> _Taugh
 
 def _learn_past(transaction: Transaction, episodes: Sequence[Episode]) -> _Taught:
     """Learn all again that some episodes concern, whose place is before others or which were corrected."""
-    connection, evidence = transaction.connection, list[KeptEvidence]()
+    connection, evidence = transaction.connection, list[EvidenceRecord]()
     modes = _modes(episodes)
     before = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
     for owner, mode in modes:
-        evidence += remake_beliefs(transaction, owner, mode).evidence
+        evidence += rebuild_beliefs(transaction, owner, mode).evidence
     after = _by_id(belief for each in modes for belief in stored.beliefs(connection, *each))
-    practices = {skill: remake_habits(transaction, *skill) for skill in _by_skill(episodes)}
+    practices = {skill: rebuild_habits(transaction, *skill) for skill in _by_skill(episodes)}
     for home in _series(_homes(connection, episodes).values()):
-        remake_strategy_moods(transaction, home)
+        rebuild_strategy_moods(transaction, home)
     return _Taught(
         evidence=_evidence_of(episodes, (each.evidence for each in evidence)),
         induced=tuple(each.standing.belief for name, each in after.items() if name not in before),
@@ -284,7 +284,7 @@ def _learn_past(transaction: Transaction, episodes: Sequence[Episode]) -> _Taugh
     )
 
 
-def _evidence_of(episodes: Iterable[Episode], evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+def _evidence_of(episodes: Iterable[Episode], evidence: Iterable[BeliefEvidence]) -> tuple[BeliefEvidence, ...]:
     """The evidence that some episodes are."""
     named = {episode.id for episode in episodes}
     return tuple(each for each in evidence if each.episode_id in named)
@@ -301,21 +301,23 @@ def _series(homes: Iterable[Deployment]) -> list[Deployment]:
     return list({(home.account_id, home.strategy_name): home for home in homes}.values())
 
 
-def _told(transaction: Transaction, episode: Episode, taught: _Taught, *, drifted: tuple[Drifted, ...]) -> Learned:
+def _told(
+    transaction: Transaction, episode: Episode, taught: _Taught, *, drifted: tuple[DriftAlarm, ...]
+) -> LearningReport:
     """What was learned from an episode, with the plans that follow from it."""
     connection = transaction.connection
     home = _home(connection, episode)
     is_evidence = any(each.episode_id == episode.id for each in taught.evidence)
-    fed = stored.fed_by(connection, episode.owner_id, episode.id) if is_evidence else []
+    fed = stored.beliefs_with_evidence_from(connection, episode.owner_id, episode.id) if is_evidence else []
     now = max(episode.known_at, episode.recorded_at)
     mood = mood_at(connection, home, now)
-    note_outcomes(transaction, home, episode, recorded_at=episode.recorded_at)
-    drop_plans(transaction, home.owner_id, [belief.id for belief in taught.retired], now=now)
+    record_outcome(transaction, home, episode, recorded_at=episode.recorded_at)
+    cancel_plans_from_beliefs(transaction, home.owner_id, [belief.id for belief in taught.retired], now=now)
     plans: tuple[str, ...] = ()
     if now - episode.known_at <= HISTORY:
-        plans = plan_for(transaction, home, [held for _, held in fed], mood, now=now)
+        plans = make_plans(transaction, home, [held for _, held in fed], mood, now=now)
     habits = taught.practices[_skill(episode)].habits
-    return Learned(
+    return LearningReport(
         episode_id=episode.id,
         evidence=tuple(_change(each.evidence, held) for each, held in fed),
         induced=taught.induced,
@@ -335,8 +337,8 @@ def _told_to_plans(
         return ()
     connection, owner = transaction.connection, episodes[0].owner_id
     now = max(max(episode.known_at, episode.recorded_at) for episode in episodes)
-    note_many_outcomes(transaction, homes, episodes)
-    drop_plans(transaction, owner, [belief.id for belief in taught.retired], now=now)
+    record_outcomes(transaction, homes, episodes)
+    cancel_plans_from_beliefs(transaction, owner, [belief.id for belief in taught.retired], now=now)
     recent = {episode.id: episode.deployment_id for episode in episodes if now - episode.known_at <= HISTORY}
     fed: dict[str, set[str]] = {deployment_id: set() for deployment_id in recent.values()}
     for each in taught.evidence:
@@ -347,28 +349,34 @@ def _told_to_plans(
         home = homes[deployment_id]
         held = (stored.belief(connection, owner, belief_id) for belief_id in sorted(beliefs))
         mood = mood_at(connection, home, now)
-        made += plan_for(transaction, home, [each for each in held if each is not None], mood, now=now)
+        made += make_plans(transaction, home, [each for each in held if each is not None], mood, now=now)
     return tuple(made)
 
 
-def _learn_beliefs(transaction: Transaction, owner: str, mode: Mode, episodes: Sequence[Episode]) -> semantic.Learned:
+def _learn_beliefs(
+    transaction: Transaction, owner: str, mode: Mode, episodes: Sequence[Episode]
+) -> semantic.BeliefUpdate:
     """Bring cells, evidence and beliefs to where more episodes lead; the founding evidence is among what is said."""
     connection = transaction.connection
     before = _knowledge(connection, owner, mode, episodes)
     retired = stored.retirements(connection, owner, EVERYTHING)
-    learned = semantic.learn_all(in_place(episodes), knowledge=before, holds=holds, retirements=retired)
+    learned = semantic.learn_all(
+        in_teaching_order(episodes), knowledge=before, holds=conditions_held, retirements=retired
+    )
     after = learned.knowledge
     changed = changed_cells(before, after)
     transaction.derive(stored.CELLS, changed.cells)
     transaction.derive(stored.DAYS, changed.days)
     transaction.derive_new(stored.DAYS, changed.new_days)
     fed = [standing for name, standing in after.standings.items() if standing is not before.standings.get(name)]
-    transaction.derive(stored.BELIEFS, map(kept_belief, fed))
+    transaction.derive(stored.BELIEFS, map(belief_record, fed))
     evidence = list(learned.evidence)
     for belief in learned.induced:
         standing = after.standings[belief.id]
-        evidence += semantic.founding_evidence(standing, in_place(stored.founders(connection, standing)))
-    transaction.derive_new(stored.EVIDENCE, [KeptEvidence(owner_id=owner, evidence=each) for each in evidence])
+        evidence += semantic.founding_evidence(
+            standing, in_teaching_order(stored.founding_episodes(connection, standing))
+        )
+    transaction.derive_new(stored.EVIDENCE, [EvidenceRecord(owner_id=owner, evidence=each) for each in evidence])
     return replace(learned, evidence=tuple(evidence))
 
 
@@ -386,32 +394,34 @@ def _knowledge(connection: Connection, owner: str, mode: Mode, episodes: Sequenc
     return Knowledge(
         owner_id=owner,
         mode=mode,
-        cells={met[text][0]: cell_of(row, days[text]) for text, row in rows.items()},
-        seen=stored.cells_seen(connection, owner, mode) if looked_at else {},
+        cells={met[text][0]: cell_from_record(row, days[text]) for text, row in rows.items()},
+        seen=stored.count_cells_by_width(connection, owner, mode) if looked_at else {},
         standings={each.standing.belief.id: each.standing for each in spoken},
     )
 
 
-def _spoken_of(connection: Connection, owner: str, mode: Mode, episodes: Sequence[Episode]) -> list[KeptBelief]:
+def _spoken_of(connection: Connection, owner: str, mode: Mode, episodes: Sequence[Episode]) -> list[BeliefRecord]:
     """The beliefs that may speak of some episodes."""
     if len(episodes) == 1:
-        return stored.beliefs_about_one(connection, episodes[0])
+        return stored.beliefs_about_episode(connection, episodes[0])
     strategies = sorted({episode.strategy_name for episode in episodes})
-    return [each for strategy in strategies for each in stored.beliefs_about(connection, owner, mode, strategy)]
+    return [
+        each for strategy in strategies for each in stored.beliefs_about_strategy(connection, owner, mode, strategy)
+    ]
 
 
-def _is_looked_at(row: KeptCell | None, more: int) -> bool:
+def _is_looked_at(row: CellRecord | None, more: int) -> bool:
     return semantic.is_looked_at(0 if row is None else row.tally.n, more=more)
 
 
-def _learn_habits(transaction: Transaction, named: _Skill, episodes: Sequence[Episode]) -> Practices:
+def _learn_habits(transaction: Transaction, named: _Skill, episodes: Sequence[Episode]) -> HabitRecords:
     """Bring the habits of a strategy to where more of its episodes lead."""
     connection, (owner, mode, strategy) = transaction.connection, named
     read = _practice if len(episodes) == 1 else _whole_practice
     symbols = {symbol: read(connection, named, symbol) for symbol in sorted({each.symbol for each in episodes})}
     skill = Skill(
         strategy_name=strategy,
-        record=stored.record_of(connection, owner, mode, strategy),
+        record=stored.strategy_record(connection, owner, mode, strategy),
         symbols={symbol: practice for symbol, practice in symbols.items() if practice is not None},
     )
     made = learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy, skill=skill)
@@ -425,9 +435,9 @@ def _practice(connection: Connection, named: _Skill, symbol: str) -> Practice | 
     held = stored.habits_of(connection, *named, symbol)
     if held is None:
         return None
-    recent = stored.practised(connection, *named, symbol, most=window_of(held.habits.stability) - 1)
-    earlier = stored.earlier(connection, *named, symbol, back=len(recent) - 1)
-    return practice_of(held, [Kept(trade=each, earlier=earlier) for each in recent])
+    recent = stored.recent_trades(connection, *named, symbol, most=window_of(held.habits.stability) - 1)
+    earlier = stored.record_before_trade(connection, *named, symbol, back=len(recent) - 1)
+    return practice_from_record(held, [WindowTrade(trade=each, earlier=earlier) for each in recent])
 
 
 def _whole_practice(connection: Connection, named: _Skill, symbol: str) -> Practice | None:
@@ -435,27 +445,27 @@ def _whole_practice(connection: Connection, named: _Skill, symbol: str) -> Pract
     held = stored.habits_of(connection, *named, symbol)
     if held is None:
         return None
-    recent = stored.practised_with_records(connection, *named, symbol)
-    return practice_of(held, [Kept(trade=each.trade, earlier=each.earlier) for each in recent])
+    recent = stored.recent_trades_with_records(connection, *named, symbol)
+    return practice_from_record(held, [WindowTrade(trade=each.trade, earlier=each.earlier) for each in recent])
 
 
 def _learn_moods(transaction: Transaction, home: Deployment, episodes: Iterable[Episode]) -> None:
     """Add the rows that more closes make; where later ones are there already, make all of them again."""
-    closes = [close for episode in in_place(episodes) if (close := closed_of(episode)) is not None]
+    closes = [close for episode in in_teaching_order(episodes) if (close := close_fact(episode)) is not None]
     if not closes:
         return
     named = {"owner_id": home.owner_id, "account_id": home.account_id, "strategy_name": home.strategy_name}
     last = stored.mood_row(transaction.connection, home.owner_id, home.account_id, home.strategy_name, FOREVER)
     if last is not None and last.order > (closes[0].known_at, closes[0].sequence, closes[0].id):
-        remake_strategy_moods(transaction, home)
+        rebuild_strategy_moods(transaction, home)
         return
     rows = next_strategy_rows(last, closes, **named)
     transaction.derive(stored.MOODS, rows[: -len(closes)])
     transaction.derive_new(stored.MOODS, rows[-len(closes) :])
 
 
-def see_equity(
-    transaction: Transaction, owner: str, account_id: str, fact: EquitySeen | Transferred, *, recorded_at: datetime
+def learn_equity(
+    transaction: Transaction, owner: str, account_id: str, fact: EquityFact | TransferFact, *, recorded_at: datetime
 ) -> None:
     """Add the row that one more look at an account makes, and the plans that a deep drawdown calls for.
 
@@ -463,25 +473,25 @@ def see_equity(
     """
     last = stored.mood_row(transaction.connection, owner, account_id, "", FOREVER)
     if last is not None and last.order >= (fact.known_at, fact.sequence, fact.id):
-        remake_account_moods(transaction, owner, account_id)
+        rebuild_account_moods(transaction, owner, account_id)
         return
     row = account_row(last, fact, owner_id=owner, account_id=account_id)
     transaction.derive_new(stored.MOODS, [row])
     now = max(fact.known_at, recorded_at)
     if (row.drawdown_state or 0.0) >= MOOD_BEGINS and now - fact.known_at <= HISTORY:
         for home in stored_strategies.deployments_of(transaction.connection, owner, account_id):
-            plan_for(transaction, home, [], mood_at(transaction.connection, home, now), now=now)
+            make_plans(transaction, home, [], mood_at(transaction.connection, home, now), now=now)
 
 
-def remake_account_moods(transaction: Transaction, owner: str, account_id: str) -> None:
+def rebuild_account_moods(transaction: Transaction, owner: str, account_id: str) -> None:
     """Make the rows of an account again from all that was seen of it."""
     connection = transaction.connection
-    facts = stored_state.worth_of(connection, owner, EVERYTHING, account_id)
+    facts = stored_state.equity_facts(connection, owner, EVERYTHING, account_id)
     stored.clear(connection, stored.MOODS, owner, account_id=account_id, strategy_name="")
     transaction.derive_new(stored.MOODS, account_rows(facts, owner_id=owner, account_id=account_id))
 
 
-def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[Learned, ...]:
+def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[LearningReport, ...]:
     """Learn all again that some changes concern."""
     taught = _learn_past(transaction, [change.episode for change in changes])
     return tuple(
@@ -491,7 +501,7 @@ def _learn_again(transaction: Transaction, changes: Sequence[_Change]) -> tuple[
     )
 
 
-def _drifted_at(episode: Episode, taught: _Taught) -> tuple[Drifted, ...]:
+def _drifted_at(episode: Episode, taught: _Taught) -> tuple[DriftAlarm, ...]:
     """The alarms of an episode's symbol that are of the instant at which it became known."""
     alarms = taught.practices[_skill(episode)].alarms
     return tuple(each for each in alarms if each.symbol == episode.symbol and each.alarm.at == episode.first_known_at)
@@ -504,10 +514,10 @@ def beliefs_at(
     horizon: Horizon,
     *,
     weighting: semantic.Weighting = "count",
-) -> Beliefs:
+) -> BeliefRecords:
     """All that was known of beliefs at a horizon, from the episodes as they stood then."""
     return learn_beliefs(
-        stored_memories.trades_taught(connection, owner, horizon, mode=mode),
+        stored_memories.teaching_trades(connection, owner, horizon, mode=mode),
         owner_id=owner,
         mode=mode,
         stated=stored.stated(connection, owner, mode, horizon),
@@ -516,7 +526,7 @@ def beliefs_at(
     )
 
 
-def remake_beliefs(transaction: Transaction, owner: str, mode: Mode) -> Beliefs:
+def rebuild_beliefs(transaction: Transaction, owner: str, mode: Mode) -> BeliefRecords:
     """Learn the beliefs of a mode again from all episodes."""
     connection = transaction.connection
     made = beliefs_at(connection, owner, mode, EVERYTHING)
@@ -530,10 +540,10 @@ def remake_beliefs(transaction: Transaction, owner: str, mode: Mode) -> Beliefs:
     return made
 
 
-def remake_habits(transaction: Transaction, owner: str, mode: Mode, strategy: str) -> Practices:
+def rebuild_habits(transaction: Transaction, owner: str, mode: Mode, strategy: str) -> HabitRecords:
     """Learn the habits of a strategy again from all episodes, with all alarms there ever were."""
     connection = transaction.connection
-    episodes = stored_memories.trades_taught(connection, owner, mode=mode, strategy_name=strategy)
+    episodes = stored_memories.teaching_trades(connection, owner, mode=mode, strategy_name=strategy)
     made = learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy)
     for noun in (stored.PRACTISED, stored.HABITS):
         stored.clear(connection, noun, owner, mode=mode, strategy_name=strategy)
@@ -542,7 +552,7 @@ def remake_habits(transaction: Transaction, owner: str, mode: Mode, strategy: st
     return made
 
 
-def remake_strategy_moods(transaction: Transaction, home: Deployment) -> None:
+def rebuild_strategy_moods(transaction: Transaction, home: Deployment) -> None:
     """Make the rows of a strategy on an account again from all that was ever known of its closes."""
     connection = transaction.connection
     rows = strategy_moods(connection, home)
@@ -550,12 +560,12 @@ def remake_strategy_moods(transaction: Transaction, home: Deployment) -> None:
     transaction.derive_new(stored.MOODS, rows)
 
 
-def beliefs_fed(
+def beliefs_changed_by(
     connection: Connection, owner: str, mode: Mode, episode_id: str, horizon: Horizon
 ) -> tuple[BeliefChange, ...]:
     """The beliefs that an episode was evidence of, as they stood then."""
     if is_current(connection, owner, horizon):
-        fed = [(each.evidence, held) for each, held in stored.fed_by(connection, owner, episode_id)]
+        fed = [(each.evidence, held) for each, held in stored.beliefs_with_evidence_from(connection, owner, episode_id)]
     else:
         then = beliefs_at(connection, owner, mode, horizon)
         by_id = {each.standing.belief.id: each for each in then.beliefs}
@@ -564,7 +574,7 @@ def beliefs_fed(
     return tuple(sorted((_change(*each) for each in fed), key=lambda change: change.belief_id))
 
 
-def mode_asked(
+def deployment_and_mode(
     connection: Connection, owner: str, deployment: str | None, mode: Mode | None
 ) -> tuple[Deployment | None, Mode]:
     """The deployment that is named, and the mode that is meant: as asked, else the deployment's, else live."""
@@ -572,7 +582,7 @@ def mode_asked(
     return home, mode or (home.mode if home is not None else "live")
 
 
-def derived(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]]:
+def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]]:
     """Every derived row of an owner, made again from facts."""
     made: dict[Noun[Any], list[Any]] = {noun: [] for noun in stored.DERIVED}
     for mode in stored.modes(connection, owner):
@@ -581,7 +591,7 @@ def derived(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]]:
         made[stored.EVIDENCE] += beliefs.evidence
         made[stored.CELLS] += beliefs.cells
         made[stored.DAYS] += beliefs.days
-        episodes = stored_memories.trades_taught(connection, owner, mode=mode)
+        episodes = stored_memories.teaching_trades(connection, owner, mode=mode)
         for strategy in sorted({episode.strategy_name for episode in episodes}):
             own = [episode for episode in episodes if episode.strategy_name == strategy]
             practices = learn_habits(own, owner_id=owner, mode=mode, strategy_name=strategy)
@@ -589,25 +599,25 @@ def derived(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]]:
             made[stored.HABITS] += practices.habits
     homes = stored_strategies.deployments(connection, owner, EVERYTHING)
     for account_id in sorted({home.account_id for home in homes}):
-        worth = stored_state.worth_of(connection, owner, EVERYTHING, account_id)
+        worth = stored_state.equity_facts(connection, owner, EVERYTHING, account_id)
         made[stored.MOODS] += account_rows(worth, owner_id=owner, account_id=account_id)
     for home in {(each.account_id, each.strategy_name): each for each in homes}.values():
         made[stored.MOODS] += strategy_moods(connection, home)
     return made
 
 
-def differences(connection: Connection, owner: str) -> list[Finding]:
+def find_differences(connection: Connection, owner: str) -> list[Finding]:
     """Where a derived row is not what the facts make of it."""
     return [
         finding
-        for noun, values in derived(connection, owner).items()
+        for noun, values in derive_rows(connection, owner).items()
         for finding in stored.compare(connection, noun, owner, values)
     ]
 
 
-def remake(transaction: Transaction, owner: str) -> None:
+def rebuild_rows(transaction: Transaction, owner: str) -> None:
     """Make every derived row of an owner again from facts."""
-    for noun, values in derived(transaction.connection, owner).items():
+    for noun, values in derive_rows(transaction.connection, owner).items():
         stored.clear(transaction.connection, noun, owner)
         transaction.derive_new(noun, values)
 
@@ -619,7 +629,7 @@ def _home(connection: Connection, episode: Episode) -> Deployment:
     return home
 
 
-def _change(evidence: Evidence, held: KeptBelief) -> BeliefChange:
+def _change(evidence: BeliefEvidence, held: BeliefRecord) -> BeliefChange:
     return BeliefChange(
         belief_id=evidence.belief_id,
         proposition=held.standing.belief.proposition,
@@ -641,11 +651,11 @@ def _by_skill(episodes: Iterable[Episode]) -> dict[_Skill, list[Episode]]:
     return found
 
 
-def _by_id(beliefs: Iterable[KeptBelief]) -> dict[str, KeptBelief]:
+def _by_id(beliefs: Iterable[BeliefRecord]) -> dict[str, BeliefRecord]:
     return {each.standing.belief.id: each for each in beliefs}
 
 
-def _newly_retired(belief: KeptBelief, before: dict[str, KeptBelief]) -> bool:
+def _newly_retired(belief: BeliefRecord, before: dict[str, BeliefRecord]) -> bool:
     held = belief.standing.belief
     former = before.get(held.id)
     return held.retired_at is not None and former is not None and former.standing.belief.retired_at is None

@@ -10,7 +10,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import Bar
-from backsight.core.memory.affective import worth_at
+from backsight.core.memory.affective import equity_fact
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.orders import BrokerSnapshot, ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
@@ -31,7 +31,7 @@ from backsight.core.trades.materialise import (
 )
 from backsight.core.trades.settle import Phase, Settled, from_first, settle
 from backsight.core.trades.trade import Entry, Trade
-from backsight.services.learning import Learned, learn_trades, see_equity
+from backsight.services.learning import LearningReport, learn_equity, learn_trades
 from backsight.services.market import context_at, recent_bars, regime_at
 from backsight.services.mood import mood_at
 from backsight.store import bars as stored_bars
@@ -71,7 +71,7 @@ class Posted:
 
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
-    learned: tuple[Learned, ...]
+    learned: tuple[LearningReport, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,7 +443,7 @@ def _configured_risk(connection: Connection, tick: Tick) -> float | None:
 
 def _write_trades(
     transaction: Transaction, tick: Tick, held: _Held, settled: Settled, rows: Sequence[Trade]
-) -> tuple[Learned, ...]:
+) -> tuple[LearningReport, ...]:
     """Closed trades first, since a position has one open trade at a time; what no longer stands is taken back."""
     taken_back: list[Episode] = []
     standing = {trade_id_of(tick.decision.account_id, trip) for trip in settled.trips}
@@ -469,8 +469,8 @@ def _write_equity(transaction: Transaction, tick: Tick, settled: Settled) -> Non
     """What the account was seen to be worth, and what was paid in or out since the last tick."""
     decision = tick.decision
     moved = math.fsum(fill.amount for fill in settled.added if fill.kind == "transfer")
-    fact = worth_at(decision.id, decision.at, decision.sequence, decision.equity, moved)
-    see_equity(transaction, decision.owner_id, decision.account_id, fact, recorded_at=decision.recorded_at)
+    fact = equity_fact(decision.id, decision.at, decision.sequence, decision.equity, moved)
+    learn_equity(transaction, decision.owner_id, decision.account_id, fact, recorded_at=decision.recorded_at)
 
 
 def _write_marks(transaction: Transaction, tick: Tick, held: _Held, rows: Iterable[tuple[Trade, Reach]]) -> None:
@@ -505,7 +505,7 @@ def _mark(tick: Tick, held: _Held, row: Trade, reach: Reach, position: Position,
     )
 
 
-def _posted(held: _Held, rows: Sequence[Trade], learned: tuple[Learned, ...]) -> Posted:
+def _posted(held: _Held, rows: Sequence[Trade], learned: tuple[LearningReport, ...]) -> Posted:
     """What is new, and what is closed that was not; a trade may be both."""
     closed_before = {trade.id for trade in held.trades.values() if trade.status == "closed"}
     return Posted(

@@ -8,7 +8,7 @@ from backsight.core.memory.affective import (
     Mood,
     MoodRow,
     account_rows,
-    closed_of,
+    close_fact,
     mood_from,
     strategy_rows,
 )
@@ -23,7 +23,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
 
 
-def falling_since(
+def falling_outcomes_since(
     connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy_name: str, symbol: str
 ) -> datetime | None:
     """Since when the outcomes in R of a strategy in a symbol have been falling, where a fall stood then."""
@@ -31,7 +31,7 @@ def falling_since(
         rows = stored_experience.habits(connection, owner, mode, strategy_name=strategy_name, symbol=symbol)
     else:
         named = {"mode": mode, "strategy_name": strategy_name, "symbol": symbol}
-        episodes = stored_memories.trades_taught(connection, owner, horizon, **named)
+        episodes = stored_memories.teaching_trades(connection, owner, horizon, **named)
         rows = list(learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy_name).habits)
     settled = [settle(row.drift["R"], now=horizon.as_of).detector for row in rows if "R" in row.drift]
     falls = [each.latest.since for each in settled if each.degrading and each.latest is not None]
@@ -40,17 +40,17 @@ def falling_since(
 
 def mood_then(connection: Connection, home: Deployment, horizon: Horizon) -> Mood:
     """The mood of a deployment at a horizon."""
-    return mood_from(*_rows(connection, home, horizon))
+    return mood_from(*mood_rows(connection, home, horizon))
 
 
-def _rows(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[MoodRow | None, MoodRow | None]:
+def mood_rows(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[MoodRow | None, MoodRow | None]:
     """The last rows of an account and of a strategy on it; of an earlier record of the store, made from its facts."""
     if horizon.seen_at is None:
         return (
             stored_experience.mood_row(connection, home.owner_id, home.account_id, "", horizon.as_of),
             stored_experience.mood_row(connection, home.owner_id, home.account_id, home.strategy_name, horizon.as_of),
         )
-    worth = stored.worth_of(connection, home.owner_id, horizon, home.account_id)
+    worth = stored.equity_facts(connection, home.owner_id, horizon, home.account_id)
     account = account_rows(worth, owner_id=home.owner_id, account_id=home.account_id)
     told = strategy_moods(connection, home, seen_at=horizon.seen_at)
     strategy = [row for row in told if row.known_at <= horizon.as_of]
@@ -67,11 +67,11 @@ def close_versions(connection: Connection, home: Deployment, *, seen_at: datetim
     """All that was ever known of the closes of a strategy on an account, of what was recorded by an instant."""
     siblings = stored_strategies.deployments_of(connection, home.owner_id, home.account_id)
     ids = [each.id for each in siblings if each.strategy_name == home.strategy_name]
-    found = stored_memories.versions(connection, home.owner_id, ids, seen_at=seen_at)
+    found = stored_memories.episode_versions(connection, home.owner_id, ids, seen_at=seen_at)
     begun = {(each.episode.id, each.episode.known_at) for each in found}
     told = [
         CloseVersion(
-            close=closed_of(each.episode),
+            close=close_fact(each.episode),
             id=each.episode.id,
             sequence=each.episode.sequence,
             known_at=each.episode.known_at,

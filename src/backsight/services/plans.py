@@ -10,36 +10,36 @@ from backsight.core.decision import Decision, LastTick
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import Scalar, TriggerType, values_of
+from backsight.core.memory.conditions import Scalar, TriggerType, condition_values
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.experience import KeptBelief
+from backsight.core.memory.experience import BeliefRecord
 from backsight.core.memory.prospective import (
     BELIEF_CREDIBILITY,
     MARKET_FIELDS,
     MOOD_BEGINS,
     MOOD_ENDS,
-    Checked,
-    KeptPlan,
     Plan,
+    PlanCheck,
     PlanEvent,
     PlanMode,
+    PlanRecord,
+    PlanSource,
     PlanStatus,
-    Source,
-    cancel,
-    check,
-    event_of,
-    holding_of,
-    in_scope,
-    is_of_mood,
-    joined,
-    kept,
+    apply_events,
+    check_plans,
+    comes_from_mood,
+    is_in_scope,
+    join_checks,
+    make_cancelled_event,
+    make_event,
     make_plan,
-    numbered,
-    plan_at,
+    number_event,
     plan_from_belief,
     plan_from_mood,
-    plans_at,
-    read_plan,
+    plan_from_record,
+    plan_record,
+    plans_after_events,
+    plans_holding,
 )
 from backsight.core.orders import BrokerSnapshot, Order, entry_direction
 from backsight.core.portfolio import Direction
@@ -55,10 +55,10 @@ from backsight.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSeen:
+class PlanView:
     """A plan as it was made, and what has become of it."""
 
-    plan: KeptPlan
+    plan: PlanRecord
     status: PlanStatus
     times_fired: int
     """How often its condition began to hold."""
@@ -72,7 +72,7 @@ class PlanSeen:
 class CreatedPlan:
     """The plan, and whether it was there before."""
 
-    plan: KeptPlan
+    plan: PlanRecord
     replayed: bool
 
 
@@ -89,35 +89,35 @@ ONCE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class RecordedPlanCheck:
     """What the plans of a deployment say, and all that was ever told of them."""
 
     plans: tuple[Plan, ...]
-    found: Checked
+    found: PlanCheck
     events: tuple[PlanEvent, ...]
 
 
 def open_plans(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[list[Plan], list[PlanEvent]]:
     """The plans that bear on a deployment and are not over, with what became of them so far."""
     rows = stored.unended(connection, home.owner_id, horizon)
-    here = [row for row in rows if in_scope(row, deployment_id=home.id, strategy_name=home.strategy_name)]
+    here = [row for row in rows if is_in_scope(row, deployment_id=home.id, strategy_name=home.strategy_name)]
     events = stored.events_of(connection, home.owner_id, horizon, [row.id for row in here])
-    return plans_at(here, events), events
+    return plans_after_events(here, events), events
 
 
-def every_open_plan(connection: Connection, owner: str, horizon: Horizon) -> list[Plan]:
+def all_open_plans(connection: Connection, owner: str, horizon: Horizon) -> list[Plan]:
     """All plans of an owner that are not over."""
     rows = stored.unended(connection, owner, horizon)
-    return plans_at(rows, stored.events_of(connection, owner, horizon, [row.id for row in rows]))
+    return plans_after_events(rows, stored.events_of(connection, owner, horizon, [row.id for row in rows]))
 
 
-def plans_held(
+def plans_holding_at(
     connection: Connection, home: Deployment, symbol: str, at: datetime, *, seen_at: datetime | None = None
 ) -> list[Plan]:
     """The plans of a deployment that held in a symbol at an instant, as its looks until then told."""
     plans, events = open_plans(connection, home, Horizon(as_of=at, seen_at=seen_at))
-    by_symbol = holding_of(events, symbol=symbol, deployment_id=home.id)
-    without = holding_of(events, symbol=None, deployment_id=home.id)
+    by_symbol = plans_holding(events, symbol=symbol, deployment_id=home.id)
+    without = plans_holding(events, symbol=None, deployment_id=home.id)
     looked_at = {event.plan_id for event in events if event.symbol == symbol and event.deployment_id == home.id}
     return [
         plan
@@ -128,7 +128,7 @@ def plans_held(
     ]
 
 
-def look(
+def record_plan_check(
     transaction: Transaction,
     home: Deployment,
     plans: Sequence[Plan],
@@ -139,36 +139,36 @@ def look(
     symbol: str | None,
     now: datetime,
     recorded_at: datetime,
-) -> Looked:
+) -> RecordedPlanCheck:
     """Say which plans apply, and record what began, ended and expired: once, however often one looks at an instant."""
     general = [plan for plan in plans if not plan.is_of_market]
-    say = partial(check, now=now, former_values=former_values, recorded_at=recorded_at)
+    say = partial(check_plans, now=now, former_values=former_values, recorded_at=recorded_at)
     unnamed = {name: value for name, value in values.items() if name != "symbol"}
-    found = joined(
-        say(general, unnamed, holding=holding_of(events, symbol=None, deployment_id=home.id)),
+    found = join_checks(
+        say(general, unnamed, holding=plans_holding(events, symbol=None, deployment_id=home.id)),
         say(
             [plan for plan in plans if plan.is_of_market],
             values,
-            holding=holding_of(events, symbol=symbol, deployment_id=home.id),
+            holding=plans_holding(events, symbol=symbol, deployment_id=home.id),
         ),
     )
     new = [
-        numbered(event, sequence=count_of(events, event.plan_id), deployment_id=home.id)
+        number_event(event, sequence=count_events(events, event.plan_id), deployment_id=home.id)
         for event in (*found.rising, *found.falling, *found.expired)
     ]
     for event in new:
         transaction.add(stored.PLAN_EVENTS, event)
     told = (*events, *new)
-    return Looked(plans=tuple(plan_at(plan, new) for plan in plans), found=found, events=told)
+    return RecordedPlanCheck(plans=tuple(apply_events(plan, new) for plan in plans), found=found, events=told)
 
 
-def count_of(events: Iterable[PlanEvent], plan_id: str) -> int:
+def count_events(events: Iterable[PlanEvent], plan_id: str) -> int:
     """How many events were told of a plan: the next one's number."""
     return sum(event.plan_id == plan_id for event in events)
 
 
-def plan_for(
-    transaction: Transaction, home: Deployment, beliefs: Iterable[KeptBelief], mood: Mood, *, now: datetime
+def make_plans(
+    transaction: Transaction, home: Deployment, beliefs: Iterable[BeliefRecord], mood: Mood, *, now: datetime
 ) -> tuple[str, ...]:
     """Make the plans that beliefs and the mood of a deployment call for, where none bars them."""
     connection = transaction.connection
@@ -193,7 +193,7 @@ def plan_for(
         made.append(plan_from_mood(mood, owner_id=home.owner_id, deployment_id=home.id, now=now, existing=felt))
     new = [each for each in made if each is not None and stored.plan(connection, home.owner_id, each.id) is None]
     for plan in new:
-        transaction.add(stored.PLANS, kept(plan))
+        transaction.add(stored.PLANS, plan_record(plan))
     return tuple(plan.id for plan in new)
 
 
@@ -202,50 +202,50 @@ def _with_sources(connection: Connection, home: Deployment, now: datetime) -> li
     found = stored.unexpired(
         connection, home.owner_id, deployment_id=home.id, strategy_name=home.strategy_name, now=now
     )
-    return [read_plan(row) for row in found if row.sources]
+    return [plan_from_record(row) for row in found if row.sources]
 
 
 def _felt(connection: Connection, home: Deployment, plans: Iterable[Plan], now: datetime) -> list[Plan]:
     """The plans from a deployment's mood that are still at work, or were put away before the account recovered."""
-    own = [plan for plan in plans if is_of_mood(plan, home.id)]
+    own = [plan for plan in plans if comes_from_mood(plan, home.id)]
     events = stored.events_of(connection, home.owner_id, Horizon(as_of=now), [plan.id for plan in own])
-    standing = [plan_at(plan, events) for plan in own]
+    standing = [apply_events(plan, events) for plan in own]
     return [plan for plan in standing if plan.status == "active" or not _recovered(connection, home, plan)]
 
 
 def _recovered(connection: Connection, home: Deployment, plan: Plan) -> bool:
     """Whether the account has come out of the drawdown in which a plan was made and put away."""
-    return stored_experience.was_above_water(
+    return stored_experience.was_below_drawdown_state(
         connection, home.owner_id, home.account_id, since=plan.known_at, below=MOOD_ENDS
     )
 
 
-def drop_plans(transaction: Transaction, owner: str, beliefs: Collection[str], *, now: datetime) -> None:
+def cancel_plans_from_beliefs(transaction: Transaction, owner: str, beliefs: Collection[str], *, now: datetime) -> None:
     """Cancel the plans of any deployment that came from these beliefs, since they are retired."""
     if not beliefs:
         return
-    gone = {Source(kind="semantic", id=belief_id) for belief_id in beliefs}
-    for plan in every_open_plan(transaction.connection, owner, Horizon(as_of=now)):
+    gone = {PlanSource(kind="semantic", id=belief_id) for belief_id in beliefs}
+    for plan in all_open_plans(transaction.connection, owner, Horizon(as_of=now)):
         in_force = plan.status == "active" and (plan.expires_at is None or now < plan.expires_at)
         if in_force and not gone.isdisjoint(plan.sources):
             told = stored.events_of(transaction.connection, owner, Horizon(as_of=now), [plan.id])
-            event = cancel(plan, now=now, note="its belief was retired")
-            transaction.add(stored.PLAN_EVENTS, numbered(event, sequence=len(told)))
+            event = make_cancelled_event(plan, now=now, note="its belief was retired")
+            transaction.add(stored.PLAN_EVENTS, number_event(event, sequence=len(told)))
 
 
-def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, *, recorded_at: datetime) -> None:
+def record_outcome(transaction: Transaction, home: Deployment, episode: Episode, *, recorded_at: datetime) -> None:
     """Tell the plans that held when a trade or a call began how it ended; calls are what a skip left out."""
     connection, began = transaction.connection, episode.opened_at
     if began is None:
         return
-    for plan in plans_held(connection, home, episode.symbol, began):
+    for plan in plans_holding_at(connection, home, episode.symbol, began):
         skipped = plan.action.kind == "skip_trade"
         if episode.kind == "call" and not skipped:
             continue
         told = stored.events_of(connection, home.owner_id, Horizon(as_of=episode.known_at), [plan.id])
         if any(event.kind == "outcome" and event.episode_id == episode.id for event in told):
             continue
-        event = event_of(
+        event = make_event(
             plan,
             "outcome",
             now=episode.known_at,
@@ -254,20 +254,20 @@ def note_outcomes(transaction: Transaction, home: Deployment, episode: Episode, 
             outcome=episode.outcome,
             followed=episode.kind == "call" if skipped else None,
         )
-        transaction.add(stored.PLAN_EVENTS, numbered(event, sequence=len(told), deployment_id=home.id))
+        transaction.add(stored.PLAN_EVENTS, number_event(event, sequence=len(told), deployment_id=home.id))
 
 
-def note_many_outcomes(transaction: Transaction, homes: Mapping[str, Deployment], episodes: Sequence[Episode]) -> None:
+def record_outcomes(transaction: Transaction, homes: Mapping[str, Deployment], episodes: Sequence[Episode]) -> None:
     """Tell plans how many trades ended; `homes` are their deployments, by id."""
     if not episodes:
         return
     first = stored.first_known(transaction.connection, episodes[0].owner_id)
     for episode in episodes:
         if first is not None and episode.opened_at is not None and episode.opened_at >= first:
-            note_outcomes(transaction, homes[episode.deployment_id], episode, recorded_at=episode.recorded_at)
+            record_outcome(transaction, homes[episode.deployment_id], episode, recorded_at=episode.recorded_at)
 
 
-def keep_plan(
+def store_plan(
     transaction: Transaction,
     ctx: Context,
     *,
@@ -301,7 +301,7 @@ def keep_plan(
         mode=mode,
         key=idempotency_key,
     )
-    row = kept(made)
+    row = plan_record(made)
     former = stored.plan(transaction.connection, ctx.owner, row.id)
     if former is None:
         transaction.add(stored.PLANS, row)
@@ -314,14 +314,14 @@ def keep_plan(
     return CreatedPlan(plan=former, replayed=True)
 
 
-def look_at_tick(
+def check_plans_at_tick(
     transaction: Transaction,
     home: Deployment,
     decision: Decision,
     proposal: Order | None,
     before: BrokerSnapshot,
     last: LastTick | None,
-) -> list[Checked]:
+) -> list[PlanCheck]:
     """What the plans of a deployment said at a tick, in every symbol that it held or decided on."""
     plans, events = open_plans(transaction.connection, home, Horizon(as_of=decision.at))
     if not plans:
@@ -331,10 +331,10 @@ def look_at_tick(
     market = any(not MARKET_FIELDS.isdisjoint(plan.asks) for plan in plans)
     crossing = any(plan.crosses for plan in plans)
     about = partial(_values, transaction.connection, home, market=market)
-    found: list[Checked] = []
+    found: list[PlanCheck] = []
     for symbol in dict.fromkeys(symbols or [None]):
         direction = None if proposal is None or proposal.symbol != symbol else entry_direction(proposal, before)
-        looked = look(
+        looked = record_plan_check(
             transaction,
             home,
             plans,
@@ -363,7 +363,7 @@ def _values(
     context = None
     if market and symbol is not None:
         context = context_at(symbol, at, recent_bars(connection, home.owner_id, symbol, Horizon(as_of=at)))
-    return values_of(
+    return condition_values(
         now=at,
         context=context,
         mood=mood_at(connection, home, at - JUST_BEFORE),
@@ -384,11 +384,11 @@ def _ends_at(now: datetime, expiry_days: float | None, expires_at: datetime | No
         raise Invalid(f"{expiry_days} days is too far off; give fewer", field="expiry_days") from None
 
 
-def _seen(row: KeptPlan, events: list[PlanEvent], *, now: datetime | None = None) -> PlanSeen:
+def plan_view(row: PlanRecord, events: list[PlanEvent], *, now: datetime | None = None) -> PlanView:
     """What has become of a plan; one whose instant has come is over, also if nobody looked."""
-    plan: Plan = plan_at(read_plan(row), events)
+    plan: Plan = apply_events(plan_from_record(row), events)
     over = plan.status == "active" and now is not None and plan.expires_at is not None and now >= plan.expires_at
-    return PlanSeen(
+    return PlanView(
         plan=row,
         status="expired" if over else plan.status,
         times_fired=plan.times_fired,

@@ -11,8 +11,8 @@ from backsight.core.decision import MEMORY, SYSTEM, Decision, Segment, SegmentTo
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
 from backsight.core.instants import Horizon
-from backsight.core.memory.conditions import values_of
-from backsight.core.memory.prospective import check
+from backsight.core.memory.conditions import condition_values
+from backsight.core.memory.prospective import check_plans
 from backsight.core.portfolio import Account, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
@@ -213,7 +213,7 @@ def _plans(connection: Connection, asking: Asking) -> list[PlanLine]:
     mood = mood_at(connection, home, asking.horizon.as_of)
     found: dict[str, tuple[float, PlanLine]] = {}
     for context in asking.contexts or [ContextVector()]:
-        values = values_of(
+        values = condition_values(
             now=asking.at,
             context=context,
             mood=mood,
@@ -221,7 +221,7 @@ def _plans(connection: Connection, asking: Asking) -> list[PlanLine]:
             symbol=context.symbol,
             direction=None,
         )
-        checked = check(plans, values, now=asking.at)
+        checked = check_plans(plans, values, now=asking.at)
         for plan, line in zip(checked.applying, plan_lines(checked), strict=True):
             found.setdefault(plan.id, (plan.priority, line))
     return [line for _, line in sorted(found.values(), key=lambda each: -each[0])]

@@ -12,10 +12,10 @@ from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.proposals import Suggestion, suggestions
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import Deployment
-from backsight.services.beliefs import belief_stated, state_belief
+from backsight.services.beliefs import make_stated_belief, state_belief
 from backsight.services.context import Context
 from backsight.services.learning import EVERYTHING
-from backsight.services.plans import keep_plan
+from backsight.services.plans import store_plan
 from backsight.store import experience as stored_experience
 from backsight.store import notes as stored
 from backsight.store.transaction import Transaction
@@ -59,7 +59,7 @@ def take(transaction: Transaction, ctx: Context, proposal: Proposal, *, reason: 
     """The proposal as accepted, and the plan or the belief that it is from now on."""
     content: dict[str, Any] = json.loads(proposal.content)
     if proposal.kind == "plan":
-        made_id = keep_plan(transaction, ctx, **content).plan.id
+        made_id = store_plan(transaction, ctx, **content).plan.id
     else:
         made_id = _believed(transaction, ctx, content)
     return _decided(transaction, ctx, replace(proposal, status="accepted", decided_reason=reason, made_id=made_id))
@@ -78,7 +78,7 @@ def _decided(transaction: Transaction, ctx: Context, proposal: Proposal) -> Prop
 
 def _believed(transaction: Transaction, ctx: Context, content: dict[str, Any]) -> str:
     """The belief that was proposed; one that says the same, against whatever rate, is that belief."""
-    stated = belief_stated(ctx, **content)
+    stated = make_stated_belief(ctx, **content)
     if stored_experience.stated_belief(transaction.connection, ctx.owner, stated.id) is None:
         state_belief(transaction, stated, recorded_at=ctx.now)
     return stated.id

@@ -24,7 +24,7 @@ from backsight.core.strategies import Deployment
 from backsight.core.text.stems import stems
 from backsight.core.trades.trade import Outcome, Trade, outcome_of
 from backsight.services.context import Context
-from backsight.services.mood import falling_since, mood_then
+from backsight.services.mood import falling_outcomes_since, mood_then
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
@@ -121,7 +121,7 @@ def usual(connection: Connection, owner: str, looked: Looked) -> BaseRate:
     asked, strategy = looked.asked, looked.strategy_name
     fallen = {}
     if strategy is not None and asked.one_mode is not None:
-        since = falling_since(
+        since = falling_outcomes_since(
             connection, owner, asked.one_mode, asked.horizon, strategy_name=strategy, symbol=asked.symbol
         )
         fallen = {} if since is None else {(strategy, asked.symbol): since}
@@ -160,7 +160,7 @@ def bring_to_mind(
     if len(episodes) < len(shown):  # somebody removed rows behind our back, as verify_audit will tell
         ctx.database.images.forget(ctx.owner)
         return bring_to_mind(ctx, connection, look(ctx, connection, looked.asked), after=after)
-    retrieved = stored.retrieved(connection, ctx.owner, episodes, looked.asked.horizon)
+    retrieved = stored.retrieval_counts(connection, ctx.owner, episodes, looked.asked.horizon)
 
     def told(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
         return tuple(_recalled(hit, episodes[hit.id], retrieved[hit.id], now=looked.asked.as_of) for hit in hits)

@@ -12,17 +12,26 @@ from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, MoodRow, StrategyMood
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
-    KeptBelief,
-    KeptCell,
-    KeptDay,
-    KeptEvidence,
-    KeptHabits,
+    BeliefRecord,
+    CellDayRecord,
+    CellRecord,
+    EvidenceRecord,
+    HabitsRecord,
     PractisedTrade,
     Retirement,
     StatedBelief,
 )
 from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, Record, TradeFigures
-from backsight.core.memory.semantic import DIMENSIONS, Belief, DayCount, Domain, Evidence, Posterior, Standing, Tally
+from backsight.core.memory.semantic import (
+    DIMENSIONS,
+    Belief,
+    BeliefEvidence,
+    DayCount,
+    Domain,
+    EvidenceTally,
+    Posterior,
+    Standing,
+)
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
 from backsight.store.mapping import OWNER, Noun, noun
@@ -43,12 +52,12 @@ from backsight.store.reading import (
 T = TypeVar("T")
 
 
-def _bare(path: str, of: type[Any], prefix: str = "") -> dict[str, str]:
+def _field_columns(path: str, of: type[Any], prefix: str = "") -> dict[str, str]:
     """Column names of a part's fields: those of the fields, perhaps after a prefix."""
     return {f"{path}.{field.name}": f"{prefix}{field.name}" for field in fields(of)}
 
 
-def _figures(path: str, of: type[Any]) -> dict[str, str]:
+def _figure_columns(path: str, of: type[Any]) -> dict[str, str]:
     """Column names of figures: the value has the figure's, its sample size the same with an n."""
     return {f"{path}.{field.name}.value": field.name for field in fields(of)} | {
         f"{path}.{field.name}.n": f"{field.name}_n" for field in fields(of)
@@ -56,55 +65,66 @@ def _figures(path: str, of: type[Any]) -> dict[str, str]:
 
 
 STATED = noun(
-    StatedBelief, "stated_beliefs", names=_bare("domain", Domain), indexes=[("mode", "known_at"), ("known_at",)]
+    StatedBelief,
+    "stated_beliefs",
+    names=_field_columns("domain", Domain),
+    indexes=[("mode", "known_at"), ("known_at",)],
 )
 RETIREMENTS = noun(Retirement, "belief_retirements", key=("belief_id",), indexes=[("known_at",)])
 
 BELIEFS = noun(
-    KeptBelief,
+    BeliefRecord,
     "semantic_memory",
     names={
-        **_bare("standing.belief", Belief),
-        **_bare("standing.belief.domain", Domain),
-        **_bare("standing.founding", Tally, "founding_"),
-        **_bare("standing.tested", Tally, "tested_"),
+        **_field_columns("standing.belief", Belief),
+        **_field_columns("standing.belief.domain", Domain),
+        **_field_columns("standing.founding", EvidenceTally, "founding_"),
+        **_field_columns("standing.tested", EvidenceTally, "tested_"),
         "standing.days": "first_days",
-        **_bare("posterior", Posterior),
+        **_field_columns("posterior", Posterior),
     },
     indexes=[("mode", "strategy")],
 )
 EVIDENCE = noun(
-    KeptEvidence,
+    EvidenceRecord,
     "belief_evidence",
     key=("belief_id", "episode_id"),
-    names=_bare("evidence", Evidence),
+    names=_field_columns("evidence", BeliefEvidence),
     indexes=[("episode_id",)],
 )
-CELLS = noun(KeptCell, "semantic_cells", key=("mode", "domain"), names=_bare("tally", Tally), clustered=True)
-DAYS = noun(KeptDay, "semantic_days", key=("mode", "domain", "day"), names=_bare("count", DayCount), clustered=True)
+CELLS = noun(
+    CellRecord, "semantic_cells", key=("mode", "domain"), names=_field_columns("tally", EvidenceTally), clustered=True
+)
+DAYS = noun(
+    CellDayRecord,
+    "semantic_days",
+    key=("mode", "domain", "day"),
+    names=_field_columns("count", DayCount),
+    clustered=True,
+)
 PRACTISED = noun(
     PractisedTrade,
     "practised_trades",
     key=("mode", "strategy_name", "symbol", "known_at", "sequence", "episode_id"),
     names={
-        **_bare("trade", TradeFigures),
-        **_bare("trade.outcome", Outcome, "outcome_"),
-        **_bare("earlier", Record, "earlier_"),
+        **_field_columns("trade", TradeFigures),
+        **_field_columns("trade.outcome", Outcome, "outcome_"),
+        **_field_columns("earlier", Record, "earlier_"),
     },
     indexes=[("mode", "strategy_name", "known_at", "sequence")],
     clustered=True,
 )
 HABITS = noun(
-    KeptHabits,
+    HabitsRecord,
     "procedural_memory",
     key=("mode", "strategy_name", "symbol"),
-    names={**_bare("habits", Habits), **_figures("habits", Habits), "habits.window": "window_size"},
+    names={**_field_columns("habits", Habits), **_figure_columns("habits", Habits), "habits.window": "window_size"},
 )
 MOODS = noun(
     MoodRow,
     "affective_state",
     key=("account_id", "strategy_name", "known_at", "sequence", "id"),
-    names={**_bare("account", AccountMood), **_bare("strategy", StrategyMood)},
+    names={**_field_columns("account", AccountMood), **_field_columns("strategy", StrategyMood)},
     clustered=True,
 )
 DERIVED: tuple[Noun[Any], ...] = (BELIEFS, EVIDENCE, CELLS, DAYS, PRACTISED, HABITS, MOODS)
@@ -144,7 +164,7 @@ def retirements(connection: Connection, owner: str, horizon: Horizon) -> dict[st
     return {each.belief_id: each.known_at for each in found}
 
 
-def beliefs(connection: Connection, owner: str, mode: Mode) -> list[KeptBelief]:
+def beliefs(connection: Connection, owner: str, mode: Mode) -> list[BeliefRecord]:
     """The beliefs of one mode as they stand, oldest first."""
     c = BELIEFS.table.c
     return fetch(connection, BELIEFS, owned(BELIEFS, owner, c.mode == mode).order_by(c.known_at, c.id))
@@ -156,12 +176,14 @@ _FED = select(EVIDENCE.table).where(
 )
 
 
-def belief(connection: Connection, owner: str, belief_id: str) -> KeptBelief | None:
+def belief(connection: Connection, owner: str, belief_id: str) -> BeliefRecord | None:
     """The belief of this id as it stands."""
     return fetch_one(connection, BELIEFS, _BELIEF, parameters(owner, id=belief_id))
 
 
-def fed_by(connection: Connection, owner: str, episode_id: str) -> list[tuple[KeptEvidence, KeptBelief]]:
+def beliefs_with_evidence_from(
+    connection: Connection, owner: str, episode_id: str
+) -> list[tuple[EvidenceRecord, BeliefRecord]]:
     """What an episode is evidence of, and those beliefs as they stand."""
     found = fetch(connection, EVIDENCE, _FED, parameters(owner, episode=episode_id))
     found.sort(key=lambda each: each.evidence.belief_id)  # in SQL, all evidence would be read in this order
@@ -187,12 +209,12 @@ _SPOKEN = (
 _SPOKEN_OF_ONE = _SPOKEN.where(*(or_(_B[name] == bindparam(name), _B[name].is_(None)) for name in DIMENSIONS))
 
 
-def beliefs_about(connection: Connection, owner: str, mode: Mode, strategy: str) -> list[KeptBelief]:
+def beliefs_about_strategy(connection: Connection, owner: str, mode: Mode, strategy: str) -> list[BeliefRecord]:
     """The beliefs of one mode that may speak of a strategy, oldest first."""
     return fetch(connection, BELIEFS, _SPOKEN, parameters(owner, mode=mode, strategy=strategy))
 
 
-def beliefs_about_one(connection: Connection, episode: Episode) -> list[KeptBelief]:
+def beliefs_about_episode(connection: Connection, episode: Episode) -> list[BeliefRecord]:
     """The beliefs whose domain holds an episode, oldest first."""
     context = episode.context
     values = parameters(
@@ -208,16 +230,16 @@ def beliefs_about_one(connection: Connection, episode: Episode) -> list[KeptBeli
     return fetch(connection, BELIEFS, _SPOKEN_OF_ONE, values)
 
 
-def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, KeptCell]:
+def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, CellRecord]:
     """Those of these cells that were seen, by their domains."""
-    found: dict[str, KeptCell] = {}
+    found: dict[str, CellRecord] = {}
     for some in in_batches(domains):
         rows = fetch(connection, CELLS, _CELLS, parameters(owner, mode=mode, domains=some))
         found |= {row.domain: row for row in rows}
     return found
 
 
-def cells_seen(connection: Connection, owner: str, mode: Mode) -> dict[int, int]:
+def count_cells_by_width(connection: Connection, owner: str, mode: Mode) -> dict[int, int]:
     """How many cells of each width were seen."""
     c = CELLS.table.c
     counted = select(c.width, func.count().label("cells")).where(c.owner_id == owner, c.mode == mode).group_by(c.width)
@@ -237,7 +259,7 @@ def days(
     return found
 
 
-def founders(connection: Connection, standing: Standing) -> list[Episode]:
+def founding_episodes(connection: Connection, standing: Standing) -> list[Episode]:
     """The episodes that an induced belief was induced from, in the order in which they teach."""
     belief, c = standing.belief, EPISODES.table.c
     domain = belief.domain
@@ -278,7 +300,7 @@ _EARLIER = (
 _LAST = select(PRACTISED.table).where(*_OF_STRATEGY).order_by(*_NEWEST).limit(1)
 
 
-def practised(
+def recent_trades(
     connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, most: int
 ) -> list[TradeFigures]:
     """The last trades of a strategy in a symbol, so many of them at most, oldest first."""
@@ -290,7 +312,7 @@ def practised(
     return found[::-1]
 
 
-def practised_with_records(
+def recent_trades_with_records(
     connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str
 ) -> list[PractisedTrade]:
     """The last hundred trades of a strategy in a symbol, each with the strategy's record before it, oldest first."""
@@ -298,14 +320,16 @@ def practised_with_records(
     return fetch(connection, PRACTISED, _WHOLE, values)[::-1]
 
 
-def earlier(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int) -> Record:
+def record_before_trade(
+    connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int
+) -> Record:
     """The strategy's record before one of its trades in a symbol: the last, or so many further back."""
     values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, back=back)
     found = fetch_one(connection, PRACTISED, _EARLIER, values)
     return Record() if found is None else found.earlier
 
 
-def record_of(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
+def strategy_record(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
     """The record of a strategy after its last trade."""
     last = fetch_one(connection, PRACTISED, _LAST, parameters(owner, mode=mode, strategy=strategy))
     return Record() if last is None else last.earlier.add(last.trade)
@@ -319,12 +343,12 @@ _HABITS = (
 )
 
 
-def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> KeptHabits | None:
+def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> HabitsRecord | None:
     """The habits of a strategy in a symbol as they stand."""
     return fetch_one(connection, HABITS, _HABITS, parameters(owner, mode=mode, strategy=strategy, symbol=symbol))
 
 
-def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[KeptHabits]:
+def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[HabitsRecord]:
     """Habits as they stand, by strategy and symbol."""
     c = HABITS.table.c
     statement = owned(HABITS, owner, c.mode == mode, *matching(HABITS, **equal))
@@ -346,7 +370,7 @@ def mood_row(connection: Connection, owner: str, account_id: str, strategy: str,
     return fetch_one(connection, MOODS, _MOOD, parameters(owner, account=account_id, strategy=strategy, as_of=as_of))
 
 
-def equities(
+def equity_series(
     connection: Connection, owner: str, account_id: str, *, since: datetime, until: datetime
 ) -> list[tuple[datetime, float | None]]:
     """When an account was seen to be worth what, from the last look by one instant to the last by another, in order."""
@@ -359,7 +383,9 @@ def equities(
     return [*first, *((row.known_at, row.equity) for row in later)]
 
 
-def was_above_water(connection: Connection, owner: str, account_id: str, *, since: datetime, below: float) -> bool:
+def was_below_drawdown_state(
+    connection: Connection, owner: str, account_id: str, *, since: datetime, below: float
+) -> bool:
     """Whether an account's drawdown state was below a level at some look after an instant."""
     c = MOODS.table.c
     looks = owned(MOODS, owner, c.account_id == account_id, c.strategy_name == "", c.known_at > since)

@@ -39,7 +39,7 @@ _RETRIEVED = (
 )
 
 
-def retrieved(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> Counter[str]:
+def retrieval_counts(connection: Connection, owner: str, ids: Collection[str], horizon: Horizon) -> Counter[str]:
     """How often episodes were recalled for a decision, as far as the horizon goes."""
     if not ids:
         return Counter()
@@ -135,7 +135,7 @@ _LAST_OF_INSTANT = (
 )
 
 
-def last_place(connection: Connection, owner: str, mode: Mode) -> tuple[datetime, int, str] | None:
+def last_teaching_place(connection: Connection, owner: str, mode: Mode) -> tuple[datetime, int, str] | None:
     """The place of the last trade of a mode in the order in which episodes teach."""
     row = connection.execute(_LAST_TAUGHT, parameters(owner, mode=mode)).first()
     return None if row is None else (row[0], row[1], row[2])
@@ -147,7 +147,7 @@ def next_sequence(connection: Connection, owner: str, mode: Mode, at: datetime) 
     return 0 if last is None else last + 1
 
 
-def trades_taught(
+def teaching_trades(
     connection: Connection, owner: str, horizon: Horizon | None = None, **equal: str | None
 ) -> list[Episode]:
     """The closed trades among the episodes, as they stood then or as they stand, in the order in which they teach."""
@@ -168,7 +168,7 @@ class EpisodeVersion:
     """None where it still stands."""
 
 
-def versions(
+def episode_versions(
     connection: Connection, owner: str, deployments: Sequence[str], *, seen_at: datetime | None = None
 ) -> list[EpisodeVersion]:
     """Every version of the closed trades of some deployments that ever stood, of what was recorded by an instant."""

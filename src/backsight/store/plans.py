@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, or_, select
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.prospective import KeptPlan, PlanEvent
+from backsight.core.memory.prospective import PlanEvent, PlanRecord
 from backsight.store.mapping import noun
 from backsight.store.reading import AS_OF, OWNED, fetch, fetch_one, owned, parameters, prepared_within, within
 
-PLANS = noun(KeptPlan, "prospective_memory", indexes=[("known_at", "id")])
+PLANS = noun(PlanRecord, "prospective_memory", indexes=[("known_at", "id")])
 PLAN_EVENTS = noun(
     PlanEvent,
     "plan_events",
@@ -19,12 +19,12 @@ PLAN_EVENTS = noun(
 )
 
 
-def plan(connection: Connection, owner: str, plan_id: str) -> KeptPlan | None:
+def plan(connection: Connection, owner: str, plan_id: str) -> PlanRecord | None:
     """The plan of this id."""
     return fetch_one(connection, PLANS, owned(PLANS, owner, PLANS.table.c.id == plan_id))
 
 
-def plans(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPlan]:
+def plans(connection: Connection, owner: str, horizon: Horizon) -> list[PlanRecord]:
     """All plans known then, oldest first."""
     c = PLANS.table.c
     return fetch(connection, PLANS, owned(PLANS, owner, *within(PLANS, horizon)).order_by(c.known_at, c.id))
@@ -48,7 +48,7 @@ _UNENDED = (
 )
 
 
-def unended(connection: Connection, owner: str, horizon: Horizon) -> list[KeptPlan]:
+def unended(connection: Connection, owner: str, horizon: Horizon) -> list[PlanRecord]:
     """The plans known then of which no end was recorded by then, oldest first."""
     return fetch(connection, PLANS, _UNENDED, parameters(owner, horizon))
 
@@ -68,7 +68,7 @@ _UNEXPIRED = (
 
 def unexpired(
     connection: Connection, owner: str, *, deployment_id: str, strategy_name: str, now: datetime
-) -> list[KeptPlan]:
+) -> list[PlanRecord]:
     """The plans that bear on a deployment and have not expired, whatever else became of them, oldest first."""
     values = parameters(owner, Horizon(as_of=now), deployment=deployment_id, strategy=strategy_name)
     return fetch(connection, PLANS, _UNEXPIRED, values)

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import EquityPoint, EquitySeen, Transferred, worth_at
+from backsight.core.memory.affective import EquityFact, EquityPoint, TransferFact, equity_fact
 from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import OWNER, noun
 from backsight.store.reading import fetch, fetch_one, known, owned, within
@@ -24,7 +24,9 @@ def equity_point(connection: Connection, owner: str, point_id: str) -> EquityPoi
     return fetch_one(connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.id == point_id))
 
 
-def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> list[EquitySeen | Transferred]:
+def equity_facts(
+    connection: Connection, owner: str, horizon: Horizon, account_id: str
+) -> list[EquityFact | TransferFact]:
     """What an account was seen to be worth, at its ticks and as it was recorded, and what was paid in and out."""
     c = DECISIONS.table.c
     ticks = connection.execute(
@@ -33,9 +35,9 @@ def worth_of(connection: Connection, owner: str, horizon: Horizon, account_id: s
         .order_by(c.at, c.sequence)
     )
     moved = _moved(connection, owner, horizon, account_id)
-    facts: list[EquitySeen | Transferred] = []
+    facts: list[EquityFact | TransferFact] = []
     for tick_id, at, sequence, equity in ticks:
-        facts.append(worth_at(tick_id, at, sequence, equity, moved.pop(at, 0.0)))
+        facts.append(equity_fact(tick_id, at, sequence, equity, moved.pop(at, 0.0)))
     points = fetch(
         connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.account_id == account_id, *within(EQUITY, horizon))
     )

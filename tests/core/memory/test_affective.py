@@ -15,18 +15,18 @@ from backsight.core.errors import Invalid
 from backsight.core.memory.affective import (
     WINDOW,
     AccountMood,
-    Closed,
-    EquitySeen,
+    CloseFact,
+    EquityFact,
     Mood,
     MoodFact,
     MoodState,
     StrategyMood,
-    Transferred,
+    TransferFact,
     advance,
     after_close,
     after_equity,
     after_transfer,
-    closed_of,
+    close_fact,
     drawdown_state,
     in_order,
     mood_of,
@@ -44,9 +44,9 @@ OUTCOMES = st.none() | st.builds(Outcome, value=st.floats(-1e6, 1e6), unit=UNITS
 INSTANTS = st.integers(0, 50).map(lambda hours: T0 + timedelta(hours=hours))
 TIMES = {"id": st.uuids().map(str), "at": st.just(T0), "known_at": INSTANTS, "sequence": st.integers(0, 2)}
 FACTS: st.SearchStrategy[MoodFact] = st.one_of(
-    st.builds(Closed, net=st.floats(-1e6, 1e6), outcome=OUTCOMES, trend=st.sampled_from([-1, 0, 1]), **TIMES),
-    st.builds(EquitySeen, equity=st.floats(-1e6, 1e6), **TIMES),
-    st.builds(Transferred, amount=st.floats(-1e6, 1e6), equity_after=st.floats(-1e6, 1e6), **TIMES),
+    st.builds(CloseFact, net=st.floats(-1e6, 1e6), outcome=OUTCOMES, trend=st.sampled_from([-1, 0, 1]), **TIMES),
+    st.builds(EquityFact, equity=st.floats(-1e6, 1e6), **TIMES),
+    st.builds(TransferFact, amount=st.floats(-1e6, 1e6), equity_after=st.floats(-1e6, 1e6), **TIMES),
 )
 SERIES = st.lists(FACTS, max_size=25, unique_by=lambda fact: fact.id)
 
@@ -70,7 +70,7 @@ def test_the_start_is_neutral() -> None:
 
 def test_twenty_three_losses_drive_confidence_down_whatever_was_stated() -> None:
     episodes = [an_episode(n, pnl_r=-1.0, confidence=0.9, known_at=T0 + timedelta(hours=n)) for n in range(23)]
-    rows = moods(fact for fact in map(closed_of, episodes) if fact)
+    rows = moods(fact for fact in map(close_fact, episodes) if fact)
     assert all(later.confidence < earlier.confidence for earlier, later in pairwise(rows))
     assert (round(rows[-1].confidence, 3), rows[-1].consecutive_losses) == (0.289, 23)
 
@@ -118,13 +118,13 @@ def test_a_close_without_an_outcome_counts_for_the_streak_only() -> None:
 
 def test_trading_with_the_trend_is_a_momentum_bias() -> None:
     up = ContextVector(regime="trending_up")
-    facts = [closed_of(an_episode(n, context=up)) for n in range(40)]
+    facts = [close_fact(an_episode(n, context=up)) for n in range(40)]
     assert 0.98 < moods(fact for fact in facts if fact)[-1].momentum_bias < 1
 
 
 def test_calls_and_inactions_close_nothing() -> None:
-    assert closed_of(an_episode(kind="call")) is None
-    assert closed_of(an_episode(kind="inaction", pnl_r=None)) is None
+    assert close_fact(an_episode(kind="call")) is None
+    assert close_fact(an_episode(kind="inaction", pnl_r=None)) is None
 
 
 def test_recovery_brings_appetite_back() -> None:
@@ -141,8 +141,8 @@ def test_nothing_left_is_a_drawdown_of_one() -> None:
 
 def test_a_deposit_and_a_withdrawal_change_no_part_of_the_mood() -> None:
     down = MoodState(account=account(10_000.0, 8_500.0), strategy=closes(-1.0, -1.0))
-    paid = Transferred(id="in", at=T0, known_at=T0, amount=50_000.0, equity_after=58_500.0)
-    taken = Transferred(id="out", at=T0, known_at=T0, amount=-58_000.0, equity_after=500.0)
+    paid = TransferFact(id="in", at=T0, known_at=T0, amount=50_000.0, equity_after=58_500.0)
+    taken = TransferFact(id="out", at=T0, known_at=T0, amount=-58_000.0, equity_after=500.0)
     before, after = mood_of(down), mood_of(advance(advance(down, paid), taken))
     for name in ("confidence", "risk_appetite", "drawdown_state", "momentum_bias", "drawdown", "consecutive_losses"):
         assert getattr(after, name) == getattr(before, name)

@@ -24,15 +24,15 @@ from backsight.core.memory.conditions import (
     OPERATORS,
     TRIGGER_TYPES,
     Condition,
-    as_json,
-    as_text,
-    comparisons,
-    evaluate,
-    fields_of,
-    parse,
+    comparisons_in,
+    condition_json,
+    condition_text,
+    condition_values,
+    evaluate_condition,
+    fields_in,
+    parse_condition,
     stated_trigger,
-    trigger_of,
-    values_of,
+    trigger_type_of,
 )
 from backsight.testing import T0
 
@@ -84,7 +84,7 @@ def depth_of(condition: Json) -> int:
 
 
 def holds(condition: Json, values: Json, former: Json | None = None) -> bool:
-    return evaluate(parse(condition), values, former_values=former).holds
+    return evaluate_condition(parse_condition(condition), values, former_values=former).holds
 
 
 def at_least(level: float) -> Json:
@@ -93,7 +93,7 @@ def at_least(level: float) -> Json:
 
 def refused(condition: object) -> str:
     with pytest.raises(Invalid) as raised:
-        parse(condition)
+        parse_condition(condition)
     return raised.value.message
 
 
@@ -142,7 +142,7 @@ def test_a_level_is_crossed_from_one_tick_to_the_next(op: str, former: int, now:
 def test_without_a_tick_before_nothing_is_crossed_and_the_verdict_says_so() -> None:
     above = {"field": "price", "op": "crosses_above", "value": 5}
     for condition in (above, {"not": above}):
-        verdict = evaluate(parse(condition), {"price": 9})
+        verdict = evaluate_condition(parse_condition(condition), {"price": 9})
         assert (verdict.holds, verdict.missing) == (False, ("former price",))
 
 
@@ -153,23 +153,26 @@ def test_time_is_compared_as_time() -> None:
 
 
 def test_shorthand_is_all_of_these_in_any_order() -> None:
-    one, other = parse({"regime": "ranging", "strategy": "IM"}), parse({"strategy": "IM", "regime": "ranging"})
+    one, other = (
+        parse_condition({"regime": "ranging", "strategy": "IM"}),
+        parse_condition({"strategy": "IM", "regime": "ranging"}),
+    )
     assert one == other
-    assert holds(as_json(one), {"regime": "ranging", "strategy": "IM"})
-    assert not holds(as_json(one), {"regime": "ranging", "strategy": "VB"})
+    assert holds(condition_json(one), {"regime": "ranging", "strategy": "IM"})
+    assert not holds(condition_json(one), {"regime": "ranging", "strategy": "VB"})
 
 
 def test_a_type_is_the_trigger_and_no_condition() -> None:
     stated = {"type": "market_condition", "regime": "ranging"}
-    assert parse(stated) == parse({"regime": "ranging"})
+    assert parse_condition(stated) == parse_condition({"regime": "ranging"})
     assert stated_trigger(stated) == "market_condition"
     assert stated_trigger([]) is None
 
 
 def test_a_missing_field_makes_its_comparison_false_and_is_named() -> None:
-    verdict = evaluate(parse({"any": [at_least(0.15), {"hour": 9}]}), {"hour": 9})
+    verdict = evaluate_condition(parse_condition({"any": [at_least(0.15), {"hour": 9}]}), {"hour": 9})
     assert (verdict.holds, verdict.missing) == (True, ("drawdown_pct",))
-    assert evaluate(parse(at_least(0.15)), {}).holds is False
+    assert evaluate_condition(parse_condition(at_least(0.15)), {}).holds is False
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_a_missing_field_makes_its_comparison_false_and_is_named() -> None:
     ],
 )
 def test_what_is_not_known_never_turns_true(condition: Json) -> None:
-    verdict = evaluate(parse(condition), {"hour": 9})
+    verdict = evaluate_condition(parse_condition(condition), {"hour": 9})
     assert (verdict.holds, verdict.missing) == (False, ("drawdown_pct",))
 
 
@@ -194,7 +197,7 @@ def test_what_is_known_decides_where_it_can() -> None:
 
 @pytest.mark.parametrize("value", [None, "0.2", True, math.nan, math.inf, 10**400, [0.2]])
 def test_a_value_of_another_type_is_missing(value: object) -> None:
-    assert evaluate(parse(at_least(0.15)), {"drawdown_pct": value}).missing == ("drawdown_pct",)
+    assert evaluate_condition(parse_condition(at_least(0.15)), {"drawdown_pct": value}).missing == ("drawdown_pct",)
 
 
 @pytest.mark.parametrize(
@@ -250,10 +253,10 @@ def test_a_condition_is_not_endless() -> None:
     deep: Json = {"hour": 9}
     for _ in range(DEEPEST - 1):
         deep = {"not": deep}
-    parse(deep)
+    parse_condition(deep)
     assert "nested deeper than 8" in refused({"not": deep})
     wide = [{"hour": 9}] * MOST_COMPARISONS
-    parse({"any": wide})
+    parse_condition({"any": wide})
     assert "more than 100 comparisons" in refused({"any": [*wide, {"hour": 9}]})
 
 
@@ -265,45 +268,47 @@ def test_a_condition_that_contains_itself_is_refused() -> None:
 
 @given(CONDITIONS)
 def test_a_condition_reads_back_as_itself(stated: Json) -> None:
-    condition = parse(stated)
-    assert parse(as_json(condition)) == condition
-    assert parse(json.loads(as_text(condition))) == condition
-    assert set(fields_of(condition)) == {each.field for each in comparisons(condition)}
-    assert trigger_of(condition) in TRIGGER_TYPES
+    condition = parse_condition(stated)
+    assert parse_condition(condition_json(condition)) == condition
+    assert parse_condition(json.loads(condition_text(condition))) == condition
+    assert set(fields_in(condition)) == {each.field for each in comparisons_in(condition)}
+    assert trigger_type_of(condition) in TRIGGER_TYPES
 
 
 @given(ANYTHING)
 def test_anything_is_a_condition_or_refused(value: object) -> None:
     with suppress(Invalid):
-        evaluate(parse(value), {})
+        evaluate_condition(parse_condition(value), {})
 
 
 @given(CONDITIONS, VALUES, st.none() | VALUES)
 def test_evaluation_always_has_an_answer(stated: Json, values: Json, former: Json | None) -> None:
-    verdict = evaluate(parse(stated), values, former_values=former)
-    asked = fields_of(parse(stated))
+    verdict = evaluate_condition(parse_condition(stated), values, former_values=former)
+    asked = fields_in(parse_condition(stated))
     assert {name.removeprefix("former ") for name in verdict.missing} <= set(asked)
 
 
 @given(CONDITIONS, VALUES, st.none() | VALUES)
 def test_a_condition_and_its_contrary_never_both_hold(stated: Json, values: Json, former: Json | None) -> None:
-    one, other = (evaluate(parse(each), values, former_values=former) for each in (stated, {"not": stated}))
+    one, other = (
+        evaluate_condition(parse_condition(each), values, former_values=former) for each in (stated, {"not": stated})
+    )
     assert not (one.holds and other.holds)
     assert one.holds or other.holds or one.missing
 
 
 @given(CONDITIONS)
 def test_where_nothing_is_known_nothing_holds(stated: Json) -> None:
-    condition: Condition = parse(stated)
-    assert evaluate(condition, {}) == evaluate(condition, {}, former_values={})
-    assert evaluate(condition, {}).holds is False
-    assert evaluate(condition, {}).missing == fields_of(condition)
+    condition: Condition = parse_condition(stated)
+    assert evaluate_condition(condition, {}) == evaluate_condition(condition, {}, former_values={})
+    assert evaluate_condition(condition, {}).holds is False
+    assert evaluate_condition(condition, {}).missing == fields_in(condition)
 
 
 def test_values_have_the_names_that_conditions_use() -> None:
     context = ContextVector(symbol="BTC", regime="ranging", confidence=0.9)
     mood = Mood(confidence=0.3, consecutive_losses=4, drawdown_state=0.5, drawdown=0.1, equity=9.0, peak=10.0)
-    values = values_of(now=T0, context=context, mood=mood, strategy="IM", direction="long", hours_to_event=2.0)
+    values = condition_values(now=T0, context=context, mood=mood, strategy="IM", direction="long", hours_to_event=2.0)
     assert values.keys() <= FIELDS.keys()
     assert (values["confidence"], values["mood.confidence"], values["drawdown_pct"]) == (0.9, 0.3, 0.1)
     assert (values["symbol"], values["weekday"], values["hour"], values["session"]) == ("BTC", 3, 10, "london")
@@ -311,5 +316,5 @@ def test_values_have_the_names_that_conditions_use() -> None:
 
 
 def test_what_is_not_known_is_no_value() -> None:
-    assert values_of() == {}
-    assert not {"drawdown", "drawdown_pct", "equity", "peak"} & values_of(mood=Mood()).keys()
+    assert condition_values() == {}
+    assert not {"drawdown", "drawdown_pct", "equity", "peak"} & condition_values(mood=Mood()).keys()

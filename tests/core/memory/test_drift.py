@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
-from backsight.core.memory.drift import Detector, Watched, settle, standardised, watch, watch_all
+from backsight.core.memory.drift import Detector, DriftUpdate, settle, standardised, watch, watch_all
 from backsight.core.statistics import moments_of, rate_bounds
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,11 +35,11 @@ def daily(values: Iterable[float]) -> list[tuple[datetime, float]]:
     return [(T0 + number * DAY, value) for number, value in enumerate(values)]
 
 
-def watched(*values: float) -> Watched:
+def watched(*values: float) -> DriftUpdate:
     """After one value a day, all days over."""
     seen = watch_all(daily(values))
     settled = settle(seen.detector, now=T0 + len(values) * DAY)
-    return Watched(detector=settled.detector, alarms=seen.alarms + settled.alarms)
+    return DriftUpdate(detector=settled.detector, alarms=seen.alarms + settled.alarms)
 
 
 STEADY = (1.0, -1.0) * 50

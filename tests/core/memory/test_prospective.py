@@ -11,28 +11,28 @@ from hypothesis import strategies as st
 
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import as_json, parse
+from backsight.core.memory.conditions import condition_json, parse_condition
 from backsight.core.memory.prospective import (
-    Action,
     Plan,
     PlanEvent,
     PlanEventKind,
-    Source,
+    PlannedAction,
+    PlanSource,
     action_json,
-    after_event,
-    cancel,
-    check,
+    apply_event,
+    apply_events,
+    check_plans,
+    compute_settlement,
     contradiction_of,
-    event_of,
-    in_scope,
+    is_in_scope,
+    make_cancelled_event,
+    make_event,
     make_plan,
+    make_settled_event,
     parse_action,
-    plan_at,
     plan_from_belief,
     plan_from_mood,
     settle,
-    settled,
-    settlement_of,
 )
 from backsight.core.memory.semantic import Belief, Domain
 from backsight.core.trades.trade import Outcome
@@ -85,10 +85,10 @@ def refused(**changes: Any) -> str:
 def test_a_skip_plan_protects_every_trade_until_it_expires() -> None:
     plan, holding, edges = a_plan(), frozenset[str](), 0
     for day in range(30):
-        checked = check([plan], RANGING, now=T0 + timedelta(days=day), holding=holding)
+        checked = check_plans([plan], RANGING, now=T0 + timedelta(days=day), holding=holding)
         assert checked.applying == (plan,)
         holding, edges = checked.holding, edges + len(checked.rising)
-    over = check([plan], RANGING, now=T0 + timedelta(days=30), holding=holding)
+    over = check_plans([plan], RANGING, now=T0 + timedelta(days=30), holding=holding)
     assert (over.applying, over.rising, edges) == ((), (), 1)
     assert [event.kind for event in over.expired] == ["expired"]
 
@@ -96,79 +96,79 @@ def test_a_skip_plan_protects_every_trade_until_it_expires() -> None:
 def test_each_rising_edge_is_one_event() -> None:
     plan, holding, edges = a_plan(), frozenset[str](), []
     for hour, values in enumerate([RANGING, RANGING, TRENDING, RANGING, RANGING]):
-        checked = check([plan], values, now=T0 + hour * HOUR, holding=holding)
+        checked = check_plans([plan], values, now=T0 + hour * HOUR, holding=holding)
         holding = checked.holding
         edges += [event.known_at for event in checked.rising]
     assert edges == [T0, T0 + 3 * HOUR]
 
 
 def test_the_same_check_names_the_same_event() -> None:
-    one, other = (check([a_plan()], RANGING, now=T0).rising for _ in range(2))
+    one, other = (check_plans([a_plan()], RANGING, now=T0).rising for _ in range(2))
     assert one == other
     assert (one[0].symbol, one[0].plan_id) == ("BTC", a_plan().id)
 
 
 def test_a_once_plan_fires_on_its_first_rising_edge_and_is_done() -> None:
     plan = a_plan(mode="once")
-    checked = check([plan], RANGING, now=T0)
-    fired = plan_at(plan, checked.rising)
+    checked = check_plans([plan], RANGING, now=T0)
+    fired = apply_events(plan, checked.rising)
     assert checked.applying == (plan,)
     assert (fired.status, fired.fired_at) == ("fired", T0)
-    assert check([fired], RANGING, now=T0 + HOUR).applying == ()
-    assert check([plan], RANGING, now=T0 + HOUR, holding=checked.holding).applying == ()
+    assert check_plans([fired], RANGING, now=T0 + HOUR).applying == ()
+    assert check_plans([plan], RANGING, now=T0 + HOUR, holding=checked.holding).applying == ()
 
 
 def test_a_while_true_plan_counts_its_edges_and_stays_active() -> None:
     plan = a_plan()
     for hour in (0, 5):
-        plan = plan_at(plan, check([plan], RANGING, now=T0 + hour * HOUR).rising)
+        plan = apply_events(plan, check_plans([plan], RANGING, now=T0 + hour * HOUR).rising)
     assert (plan.status, plan.times_fired, plan.fired_at, plan.last_fired_at) == ("active", 2, T0, T0 + 5 * HOUR)
 
 
 def test_a_crossing_is_one_edge_against_the_tick_before() -> None:
     plan = a_plan(condition={"field": "price", "op": "crosses_above", "value": 100})
-    assert check([plan], {"price": 101}, now=T0).missing == {plan.id: ("former price",)}
-    assert check([plan], {"price": 101}, now=T0, former_values={"price": 99}).applying == (plan,)
-    assert check([plan], {"price": 102}, now=T0, former_values={"price": 101}).applying == ()
+    assert check_plans([plan], {"price": 101}, now=T0).missing == {plan.id: ("former price",)}
+    assert check_plans([plan], {"price": 101}, now=T0, former_values={"price": 99}).applying == (plan,)
+    assert check_plans([plan], {"price": 102}, now=T0, former_values={"price": 101}).applying == ()
 
 
 def test_an_expiry_condition_ends_a_plan_and_leaves_no_instant() -> None:
     plan = a_plan(expires_when={"field": "drawdown_state", "op": "<", "value": 0.5})
     assert plan.expires_at is None
-    assert check([plan], RANGING | {"drawdown_state": 0.4}, now=T0).expired[0].plan_id == plan.id
-    later = check([plan], RANGING, now=T0 + timedelta(days=400))
+    assert check_plans([plan], RANGING | {"drawdown_state": 0.4}, now=T0).expired[0].plan_id == plan.id
+    later = check_plans([plan], RANGING, now=T0 + timedelta(days=400))
     assert (later.applying, later.missing) == ((plan,), {plan.id: ("drawdown_state",)})
 
 
 def test_a_plan_that_is_not_active_or_not_yet_known_says_nothing() -> None:
     ended = [replace(a_plan(), status=status) for status in ("fired", "expired", "cancelled", "settled")]
-    checked = check([*ended, a_plan(now=T0 + HOUR)], RANGING, now=T0)
+    checked = check_plans([*ended, a_plan(now=T0 + HOUR)], RANGING, now=T0)
     assert (checked.applying, checked.expired, checked.missing) == ((), (), {})
 
 
 def test_plans_apply_by_priority_and_then_by_age() -> None:
     late, early = a_plan(now=T0), a_plan(now=T0 - HOUR)
     first = a_plan(priority=0.9)
-    assert check([late, first, early], RANGING, now=T0).applying == (first, early, late)
+    assert check_plans([late, first, early], RANGING, now=T0).applying == (first, early, late)
 
 
 def test_a_missing_field_is_named_with_its_plan() -> None:
     plan = a_plan(condition={"not": {"field": "drawdown_pct", "op": "<", "value": 0.1}})
-    checked = check([plan, a_plan()], RANGING, now=T0)
+    checked = check_plans([plan, a_plan()], RANGING, now=T0)
     assert checked.missing == {plan.id: ("drawdown_pct",)}
     assert plan not in checked.applying
 
 
 def test_two_contradicting_plans_are_both_named() -> None:
     skip, double = a_plan(priority=0.9), a_plan(action=adjust("size", 2.0))
-    (found,) = check([double, skip], RANGING, now=T0).contradictions
+    (found,) = check_plans([double, skip], RANGING, now=T0).contradictions
     assert (found.first, found.second) == (skip.id, double.id)
     assert found.reason == "skip_trade stays out, and the other raises size"
 
 
 def test_plans_contradict_only_while_both_apply() -> None:
     double = a_plan(action=adjust("size", 2.0), condition={"regime": "volatile"})
-    assert check([a_plan(), double], RANGING, now=T0).contradictions == ()
+    assert check_plans([a_plan(), double], RANGING, now=T0).contradictions == ()
 
 
 UP, DOWN = adjust("size", 2.0), adjust("Size", 0.5)
@@ -198,10 +198,10 @@ def test_the_table_of_contradictions(one: dict[str, Any], other: dict[str, Any],
 
 def test_a_scope_is_a_deployment_a_strategy_or_both() -> None:
     of_strategy, of_deployment = a_plan(strategy_name="IM"), a_plan(deployment_id="d")
-    assert in_scope(a_plan(), deployment_id="d", strategy_name="IM")
-    assert in_scope(of_strategy, deployment_id="d", strategy_name="IM")
-    assert not in_scope(of_strategy, deployment_id="d", strategy_name="VB")
-    assert not in_scope(of_deployment, deployment_id="e", strategy_name="IM")
+    assert is_in_scope(a_plan(), deployment_id="d", strategy_name="IM")
+    assert is_in_scope(of_strategy, deployment_id="d", strategy_name="IM")
+    assert not is_in_scope(of_strategy, deployment_id="d", strategy_name="VB")
+    assert not is_in_scope(of_deployment, deployment_id="e", strategy_name="IM")
 
 
 def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() -> None:
@@ -256,37 +256,37 @@ def test_the_same_plan_made_twice_is_one_plan() -> None:
 
 def test_only_an_active_plan_can_be_cancelled() -> None:
     plan = a_plan()
-    gone = after_event(plan, cancel(plan, now=T0, note="no longer"))
+    gone = apply_event(plan, make_cancelled_event(plan, now=T0, note="no longer"))
     assert (gone.status, gone.cancelled_at) == ("cancelled", T0)
     with pytest.raises(Conflict, match="is cancelled; only active plans can be cancelled"):
-        cancel(gone, now=T0)
+        make_cancelled_event(gone, now=T0)
 
 
 def test_a_plan_is_settled_once() -> None:
     plan = a_plan()
-    done = after_event(plan, settled(plan, followed=True, now=T0))
+    done = apply_event(plan, make_settled_event(plan, followed=True, now=T0))
     assert (done.status, done.settled_at) == ("settled", T0)
     with pytest.raises(Conflict, match="a plan is settled once"):
-        settled(done, followed=True, now=T0)
+        make_settled_event(done, followed=True, now=T0)
 
 
 @given(st.lists(st.tuples(KINDS, st.integers(0, 9)), max_size=8), st.randoms(use_true_random=False))
 def test_one_event_after_the_other_is_the_same_as_all_again(told: list[tuple[PlanEventKind, int]], rng: Random) -> None:
     start = a_plan(mode=rng.choice(["once", "while_true"]))
-    events = [event_of(start, kind, now=T0 + hour * HOUR) for kind, hour in told]
+    events = [make_event(start, kind, now=T0 + hour * HOUR) for kind, hour in told]
     events.sort(key=lambda event: (event.known_at, event.recorded_at, event.id))
     plan = start
     for number, event in enumerate(events):
-        plan = after_event(plan, event)
-        assert plan == plan_at(start, rng.sample(events[: number + 1], number + 1))
+        plan = apply_event(plan, event)
+        assert plan == apply_events(start, rng.sample(events[: number + 1], number + 1))
 
 
 @given(st.lists(st.sampled_from(["ranging", "trending_up", None]), min_size=1, max_size=12))
 def test_edges_are_where_the_condition_began_to_hold(regimes: list[str | None]) -> None:
     plan, holding, edges = a_plan(), frozenset[str](), list[PlanEvent]()
     for hour, regime in enumerate(regimes):
-        checked = check([plan], {"regime": regime}, now=T0 + hour * HOUR, holding=holding)
-        again = check([plan], {"regime": regime}, now=T0 + hour * HOUR)
+        checked = check_plans([plan], {"regime": regime}, now=T0 + hour * HOUR, holding=holding)
+        again = check_plans([plan], {"regime": regime}, now=T0 + hour * HOUR)
         assert (checked.applying, checked.holding) == (again.applying, again.holding)
         holding, edges = checked.holding, [*edges, *checked.rising]
     began = [n for n, regime in enumerate(regimes) if regime == "ranging" and [None, *regimes][n] != "ranging"]
@@ -334,28 +334,30 @@ def test_units_are_settled_apart_and_what_has_none_is_counted() -> None:
 
 def test_a_settlement_follows_from_the_episodes_as_they_stand_each_once() -> None:
     plan = a_plan()
-    events = [event_of(plan, "outcome", now=T0 + n * HOUR, episode_id=name) for n, name in enumerate("abac")]
+    events = [make_event(plan, "outcome", now=T0 + n * HOUR, episode_id=name) for n, name in enumerate("abac")]
     two, lost = outcomes(2.0, -1.0)
-    settlement = settlement_of(plan, [*events, cancel(plan, now=T0)], {"b": two, "a": lost}, followed=True)
+    settlement = compute_settlement(
+        plan, [*events, make_cancelled_event(plan, now=T0)], {"b": two, "a": lost}, followed=True
+    )
     assert settlement == settle(plan, followed=True, outcomes=[two, lost])
 
 
 def test_a_credible_belief_that_its_domain_is_worse_skips_it() -> None:
     plan = plan_from_belief(a_belief(), credibility=0.93, n=24, now=T0)
     assert plan is not None
-    assert plan.condition == parse({"regime": "ranging", "strategy": "IM"})
+    assert plan.condition == parse_condition({"regime": "ranging", "strategy": "IM"})
     assert (plan.action.kind, plan.strategy_name, plan.priority) == ("skip_trade", "IM", 0.93)
     assert plan.reasoning == "IM loses when it ranges (credibility .93, 24 episodes)"
-    assert plan.sources == (Source(kind="semantic", id="belief"),)
+    assert plan.sources == (PlanSource(kind="semantic", id="belief"),)
 
 
 def test_a_credible_belief_that_its_domain_is_better_raises_confidence_there() -> None:
     belief = a_belief(claims="above", conditions='{"field":"atr_d1","op":">","value":100.0}')
     plan = plan_from_belief(belief, credibility=0.93, n=24, now=T0)
     assert plan is not None
-    assert plan.action == Action(kind="adjust_param", parameter="confidence", magnitude=1.2)
-    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 120}, now=T0).applying == (plan,)
-    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 90}, now=T0).applying == ()
+    assert plan.action == PlannedAction(kind="adjust_param", parameter="confidence", magnitude=1.2)
+    assert check_plans([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 120}, now=T0).applying == (plan,)
+    assert check_plans([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 90}, now=T0).applying == ()
 
 
 @pytest.mark.parametrize(
@@ -381,7 +383,7 @@ def test_a_plan_from_a_belief_bars_another_one() -> None:
 def test_a_deep_drawdown_halves_the_size_until_half_of_it_is_regained() -> None:
     plan = plan_from_mood(Mood(drawdown_state=0.8), owner_id="ana", deployment_id="d", now=T0)
     assert plan is not None
-    states = {state: check([plan], {"drawdown_state": state}, now=T0) for state in (0.8, 0.6, 0.5, 0.49)}
+    states = {state: check_plans([plan], {"drawdown_state": state}, now=T0) for state in (0.8, 0.6, 0.5, 0.49)}
     assert [bool(checked.applying) for checked in states.values()] == [True, True, True, False]
     assert len(states[0.49].expired) == 1
     assert (plan.trigger_type, action_json(plan.action)) == ("state", adjust("size", 0.5))
@@ -399,5 +401,5 @@ def test_a_belief_whose_conditions_cannot_be_joined_with_its_domain_makes_no_pla
     deep: dict[str, Any] = {"hour": 9}
     for _ in range(7):
         deep = {"not": deep}
-    belief = a_belief(conditions=str(as_json(parse(deep))).replace("'", '"'))
+    belief = a_belief(conditions=str(condition_json(parse_condition(deep))).replace("'", '"'))
     assert plan_from_belief(belief, credibility=0.95, n=20, now=T0) is None

@@ -15,14 +15,14 @@ from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     Belief,
+    BeliefUpdate,
     Cell,
     Claim,
     DayCount,
     Domain,
+    EvidenceTally,
     Knowledge,
-    Learned,
     Standing,
-    Tally,
     cells_of,
     difference,
     founding_evidence,
@@ -68,7 +68,7 @@ def a_belief(**changes: Any) -> Belief:
     return seed_belief("Breakouts work in trends", **(told | changes))
 
 
-def standing_of(learned: Learned, belief: Belief) -> Standing:
+def standing_of(learned: BeliefUpdate, belief: Belief) -> Standing:
     return learned.knowledge.standings[belief.id]
 
 
@@ -280,7 +280,7 @@ def counted(days: Sequence[tuple[int, int]], *, from_day: int = 0) -> Cell:
     held = {(T0 + (from_day + n) * DAY).date(): DayCount(n=a, wins=b) for n, (a, b) in enumerate(days)}
     total, wins = sum(a for a, _ in days), sum(b for _, b in days)
     squares = (sum(a * a for a, _ in days), sum(a * b for a, b in days), sum(b * b for _, b in days))
-    tally = Tally(wins=wins, losses=total - wins, won_weight=wins, lost_weight=total - wins)
+    tally = EvidenceTally(wins=wins, losses=total - wins, won_weight=wins, lost_weight=total - wins)
     return Cell(tally=tally, days=held, traded_days=len(days), squares=squares)
 
 
@@ -320,7 +320,7 @@ def test_a_strategy_that_always_wins_differs_nowhere() -> None:
     assert found.p == 1.0
 
 
-def taught() -> tuple[list[Episode], Learned]:
+def taught() -> tuple[list[Episode], BeliefUpdate]:
     trades = [an_episode(n, r=1 if n % 2 else -1, regime="trending_up" if n % 2 else "ranging") for n in range(60)]
     return trades, learn_all(trades, knowledge=NOTHING)
 

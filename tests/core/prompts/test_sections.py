@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY, Decision, Verdict
 from backsight.core.errors import Invalid
-from backsight.core.memory.prospective import Action, check, make_plan
+from backsight.core.memory.prospective import PlannedAction, check_plans, make_plan
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.lessons import Lesson, lessons, read_lessons
@@ -208,7 +208,7 @@ def test_plans_have_their_layout_to_the_byte() -> None:
             (halve, "75% of the accepted drawdown is used up", 0.9),
         )
     ]
-    assert plans_that_apply(plan_lines(check(plans, {"hour": 13}, now=NOW))).text == (
+    assert plans_that_apply(plan_lines(check_plans(plans, {"hour": 13}, now=NOW))).text == (
         "## Plans that apply\n"
         '- size × 0.5 until 2026-07-04T10:00: "75% of the accepted drawdown is used up"\n'
         '- skip the trade until 2026-07-04T10:00: "London lunch: four of five breakouts failed here"'
@@ -221,7 +221,7 @@ def test_plans_that_cannot_both_be_followed_say_so() -> None:
         make_plan(owner_id="ana", condition={"hour": 13}, action=action, reasoning="so", now=TEN, priority=priority)
         for action, priority in zip(actions, (0.9, 0.1), strict=True)
     ]
-    text = plans_that_apply(plan_lines(check(plans, {"hour": 13}, now=NOW))).text
+    text = plans_that_apply(plan_lines(check_plans(plans, {"hour": 13}, now=NOW))).text
     assert [("against a plan above" in line) for line in text.splitlines()] == [False, False, True]
 
 
@@ -407,7 +407,7 @@ RECALLED = st.builds(
 FEW = st.lists(RECALLED, max_size=3).map(tuple)
 HERE = st.builds(Here, symbol=TEXTS, base_rate=st.none() | TEXTS, nearest=FEW, warnings=FEW)
 ACTIONS = st.builds(
-    Action,
+    PlannedAction,
     kind=st.sampled_from(["adjust_param", "skip_trade", "force_exit", "alert"]),
     parameter=TEXTS,
     magnitude=NUMBERS,
@@ -571,7 +571,7 @@ def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
     ]
     here = Here(symbol="BTC", base_rate=a_base_rate().sentence, nearest=tuple(lines[:3]), warnings=tuple(lines[3:]))
     plans = [
-        PlanLine(id=str(n), action=Action(kind="skip_trade"), reasoning=rng.choice(REASONS), expires_at=NOW)
+        PlanLine(id=str(n), action=PlannedAction(kind="skip_trade"), reasoning=rng.choice(REASONS), expires_at=NOW)
         for n in range(2)
     ]
     activity = RiskState(

@@ -103,7 +103,7 @@ class Mood:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class CloseFact:
     """A close as the mood sees it."""
 
     id: str
@@ -116,7 +116,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EquitySeen:
+class EquityFact:
     """What an account was worth at an instant."""
 
     id: str
@@ -127,7 +127,7 @@ class EquitySeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transferred:
+class TransferFact:
     """Money paid in (positive) or out (negative), and what the account was worth right after."""
 
     id: str
@@ -138,14 +138,14 @@ class Transferred:
     equity_after: float
 
 
-MoodFact = Closed | EquitySeen | Transferred
+MoodFact = CloseFact | EquityFact | TransferFact
 
 
-def worth_at(name: str, at: datetime, sequence: int, equity: float, moved: float) -> EquitySeen | Transferred:
+def equity_fact(name: str, at: datetime, sequence: int, equity: float, moved: float) -> EquityFact | TransferFact:
     """What a tick tells of an account: what it was worth, and what was paid in or out by then."""
     if moved:
-        return Transferred(id=name, at=at, known_at=at, sequence=sequence, amount=moved, equity_after=equity)
-    return EquitySeen(id=name, at=at, known_at=at, sequence=sequence, equity=equity)
+        return TransferFact(id=name, at=at, known_at=at, sequence=sequence, amount=moved, equity_after=equity)
+    return EquityFact(id=name, at=at, known_at=at, sequence=sequence, equity=equity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +163,9 @@ class EquityPoint:
     recorded_at: datetime
 
     @property
-    def fact(self) -> EquitySeen | Transferred:
+    def fact(self) -> EquityFact | TransferFact:
         """The fact that it is to the mood."""
-        return worth_at(self.id, self.at, 0, self.equity, self.transfer or 0.0)
+        return equity_fact(self.id, self.at, 0, self.equity, self.transfer or 0.0)
 
 
 def trend_of(direction: Direction | None, regime: Regime | None) -> Trend:
@@ -179,11 +179,11 @@ def trend_of(direction: Direction | None, regime: Regime | None) -> Trend:
     return 1 if (direction == "long") == (regime == "trending_up") else -1
 
 
-def closed_of(episode: Episode) -> Closed | None:
+def close_fact(episode: Episode) -> CloseFact | None:
     """The close that an episode is to the mood, in its first place; None for calls and inactions."""
     if episode.kind != "trade" or episode.pnl is None:
         return None
-    return Closed(
+    return CloseFact(
         id=episode.id,
         at=episode.ended_at,
         known_at=episode.first_known_at,
@@ -324,12 +324,12 @@ def drawdown_state(drawdown: float, *, max_drawdown: float = MAX_DRAWDOWN) -> fl
 def advance(state: MoodState, fact: MoodFact) -> MoodState:
     """The state after one more fact."""
     match fact:
-        case Closed():
+        case CloseFact():
             strategy = after_close(state.strategy, net=fact.net, outcome=fact.outcome, trend=fact.trend)
             return replace(state, strategy=strategy)
-        case EquitySeen():
+        case EquityFact():
             return replace(state, account=after_equity(state.account, fact.equity))
-        case Transferred():
+        case TransferFact():
             account = after_transfer(state.account, amount=fact.amount, equity_after=fact.equity_after)
             return replace(state, account=account)
     assert_never(fact)
@@ -382,7 +382,7 @@ class MoodRow:
         return self.known_at, self.sequence, self.id
 
 
-def account_row(last: MoodRow | None, fact: EquitySeen | Transferred, *, owner_id: str, account_id: str) -> MoodRow:
+def account_row(last: MoodRow | None, fact: EquityFact | TransferFact, *, owner_id: str, account_id: str) -> MoodRow:
     """The account's next row."""
     before = AccountMood() if last is None or last.account is None else last.account
     account = advance(MoodState(account=before), fact).account
@@ -402,7 +402,7 @@ def account_row(last: MoodRow | None, fact: EquitySeen | Transferred, *, owner_i
     )
 
 
-def account_rows(facts: Iterable[EquitySeen | Transferred], *, owner_id: str, account_id: str) -> list[MoodRow]:
+def account_rows(facts: Iterable[EquityFact | TransferFact], *, owner_id: str, account_id: str) -> list[MoodRow]:
     """The account's rows, one a fact, from facts in any order."""
     rows: list[MoodRow] = []
     for fact in sorted(facts, key=_order):
@@ -410,14 +410,16 @@ def account_rows(facts: Iterable[EquitySeen | Transferred], *, owner_id: str, ac
     return rows
 
 
-def strategy_row(last: MoodRow | None, close: Closed, *, owner_id: str, account_id: str, strategy_name: str) -> MoodRow:
+def strategy_row(
+    last: MoodRow | None, close: CloseFact, *, owner_id: str, account_id: str, strategy_name: str
+) -> MoodRow:
     """The next row of a strategy on an account."""
     named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
     return _close_row(close, _after(_mood_of(last), close), n=1 if last is None else last.n + 1, **named)
 
 
 def next_strategy_rows(
-    last: MoodRow | None, closes: Sequence[Closed], *, owner_id: str, account_id: str, strategy_name: str
+    last: MoodRow | None, closes: Sequence[CloseFact], *, owner_id: str, account_id: str, strategy_name: str
 ) -> list[MoodRow]:
     """The rows of a strategy on an account that change when it closes more: its last one, and the new ones."""
     named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
@@ -434,12 +436,12 @@ def _mood_of(last: MoodRow | None) -> StrategyMood:
     return StrategyMood() if last is None or last.strategy is None else last.strategy
 
 
-def _after(mood: StrategyMood, close: Closed) -> StrategyMood:
+def _after(mood: StrategyMood, close: CloseFact) -> StrategyMood:
     return after_close(mood, net=close.net, outcome=close.outcome, trend=close.trend)
 
 
 def _close_row(
-    close: Closed, mood: StrategyMood, *, n: int, owner_id: str, account_id: str, strategy_name: str
+    close: CloseFact, mood: StrategyMood, *, n: int, owner_id: str, account_id: str, strategy_name: str
 ) -> MoodRow:
     return MoodRow(
         owner_id=owner_id,
@@ -463,7 +465,7 @@ def _without_recent(mood: StrategyMood) -> StrategyMood:
 class CloseVersion:
     """A close as it stood from an instant on."""
 
-    close: Closed | None
+    close: CloseFact | None
     """None where it was taken back."""
     id: str
     sequence: int
@@ -481,7 +483,7 @@ def strategy_rows(
     be of any of them.
     """
     named = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
-    standing: dict[str, Closed] = {}
+    standing: dict[str, CloseFact] = {}
     rows: list[MoodRow] = []
     for version in sorted(versions, key=lambda each: (each.known_at, each.sequence, each.id)):
         if standing.get(version.id) == version.close:
@@ -497,7 +499,7 @@ def strategy_rows(
 
 
 def _corrected(
-    closes: Iterable[Closed], version: CloseVersion, *, owner_id: str, account_id: str, strategy_name: str
+    closes: Iterable[CloseFact], version: CloseVersion, *, owner_id: str, account_id: str, strategy_name: str
 ) -> MoodRow:
     """The row of a correction: what all closes come to, as they stand from then on."""
     row: MoodRow | None = None
@@ -533,8 +535,8 @@ def moods(facts: Iterable[MoodFact], *, max_drawdown: float = MAX_DRAWDOWN) -> t
 
     >>> from datetime import UTC
     >>> t = datetime(2026, 6, 4, 10, tzinfo=UTC)
-    >>> later = EquitySeen(id="b", at=t, known_at=t, sequence=1, equity=900.0)
-    >>> [(row.cause, row.drawdown) for row in moods([later, EquitySeen(id="a", at=t, known_at=t, equity=1000.0)])]
+    >>> later = EquityFact(id="b", at=t, known_at=t, sequence=1, equity=900.0)
+    >>> [(row.cause, row.drawdown) for row in moods([later, EquityFact(id="a", at=t, known_at=t, equity=1000.0)])]
     [('equity', 0.0), ('equity', 0.1)]
     """
     state, rows = MoodState(), []
@@ -564,11 +566,11 @@ def _order(fact: MoodFact) -> tuple[datetime, int, str]:
 def cause_of(fact: MoodFact) -> MoodCause:
     """The word for a fact in the series."""
     match fact:
-        case Closed():
+        case CloseFact():
             return "close"
-        case EquitySeen():
+        case EquityFact():
             return "equity"
-        case Transferred():
+        case TransferFact():
             return "transfer"
     assert_never(fact)
 

@@ -6,7 +6,7 @@
 
 A condition is checked when it is made: an unknown field, a value of the wrong type or out of its range (a drawdown of
 15 instead of .15 would never hold, and nobody would notice), an empty or an endless condition is refused. From then on
-`evaluate` answers for any values whatever.
+`evaluate_condition` answers for any values whatever.
 
 **What is not known.** A field that is missing makes its comparison false, and the verdict names it. So that a `not`
 around such a comparison does not silently become true, truth has three values inside (Kleene 1952): a comparison with
@@ -111,7 +111,7 @@ MOOD_FIELDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class FieldComparison:
     """A field against a value; `in` and `not_in` have several, `between` its two ends, which belong to it."""
 
     field: str
@@ -140,11 +140,11 @@ class Not:
     condition: "Condition"
 
 
-Condition = AllOf | AnyOf | Not | Comparison
+Condition = AllOf | AnyOf | Not | FieldComparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ConditionResult:
     """Whether a condition holds, and which of its fields were not known."""
 
     holds: bool
@@ -154,20 +154,20 @@ class Verdict:
     """Whether what is missing decides: it may hold, and may not."""
 
 
-def parse(value: object, *, field: str = "condition") -> Condition:
+def parse_condition(value: object, *, field: str = "condition") -> Condition:
     """The condition that JSON spells, or `Invalid` naming the place and the remedy; a `type` at its top is left out.
 
-    >>> parse({"strategy": "IM", "regime": "ranging", "type": "market_condition"}) == parse(
+    >>> parse_condition({"strategy": "IM", "regime": "ranging", "type": "market_condition"}) == parse_condition(
     ...     {"all": [{"field": "regime", "op": "==", "value": "ranging"},
     ...              {"field": "strategy", "op": "==", "value": "IM"}]})
     True
-    >>> parse({"drawdown": 0.15})
-    Comparison(field='drawdown', op='==', value=0.15)
-    >>> parse({"field": "regmie", "op": "==", "value": "ranging"})
+    >>> parse_condition({"drawdown": 0.15})
+    FieldComparison(field='drawdown', op='==', value=0.15)
+    >>> parse_condition({"field": "regmie", "op": "==", "value": "ranging"})
     Traceback (most recent call last):
     ...
     backsight.core.errors.Invalid: condition.field: 'regmie' is not a known field; did you mean 'regime'? Known: ...
-    >>> parse({"field": "drawdown_pct", "op": ">=", "value": 15})
+    >>> parse_condition({"field": "drawdown_pct", "op": ">=", "value": 15})
     Traceback (most recent call last):
     ...
     backsight.core.errors.Invalid: condition.value: 15.0 is out of range for drawdown_pct; give 0 to 1
@@ -194,92 +194,95 @@ def stated_trigger(value: object, *, field: str = "condition") -> TriggerType | 
     raise Invalid(f"{_shown(stated)} is not a trigger type; {remedy}", field=f"{field}.type")
 
 
-def trigger_of(condition: Condition) -> TriggerType:
+def trigger_type_of(condition: Condition) -> TriggerType:
     """What kind of trigger a condition is by its fields: an event, the agent's state, time alone, else the market.
 
-    >>> [trigger_of(parse(each)) for each in ({"hour": 9}, {"hour": 9, "regime": "ranging"}, {"drawdown_state": 1})]
+    >>> conditions = {"hour": 9}, {"hour": 9, "regime": "ranging"}, {"drawdown_state": 1}
+    >>> [trigger_type_of(parse_condition(condition)) for condition in conditions]
     ['time', 'market_condition', 'state']
     """
-    kinds = {FIELDS[name].trigger for name in fields_of(condition)}
+    kinds = {FIELDS[name].trigger for name in fields_in(condition)}
     for kind in ("event", "state"):
         if kind in kinds:
             return kind
     return "time" if kinds == {"time"} else "market_condition"
 
 
-def as_json(condition: Condition) -> dict[str, Any]:
+def condition_json(condition: Condition) -> dict[str, Any]:
     """The condition as JSON in its full spelling, which reads back as the same condition.
 
-    >>> as_json(parse({"regime": "ranging"}))
+    >>> condition_json(parse_condition({"regime": "ranging"}))
     {'field': 'regime', 'op': '==', 'value': 'ranging'}
     """
     match condition:
         case AllOf(conditions):
-            return {"all": [as_json(each) for each in conditions]}
+            return {"all": [condition_json(each) for each in conditions]}
         case AnyOf(conditions):
-            return {"any": [as_json(each) for each in conditions]}
+            return {"any": [condition_json(each) for each in conditions]}
         case Not(inner):
-            return {"not": as_json(inner)}
-        case Comparison():
+            return {"not": condition_json(inner)}
+        case FieldComparison():
             return {"field": condition.field, "op": condition.op, "value": plain(condition.value)}
     assert_never(condition)
 
 
-def as_text(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """The condition as canonical JSON text: equal conditions have equal texts."""
-    return canonical_json(as_json(condition))
+    return canonical_json(condition_json(condition))
 
 
 @lru_cache(maxsize=1024)
-def from_text(text: str) -> Condition:
+def condition_from_text(text: str) -> Condition:
     """The condition that a text spells: `from_text(as_text(condition)) == condition`; read once, as it is asked often.
 
-    >>> from_text('{"regime":"ranging"}')
-    Comparison(field='regime', op='==', value='ranging')
+    >>> condition_from_text('{"regime":"ranging"}')
+    FieldComparison(field='regime', op='==', value='ranging')
     """
-    return parse(json.loads(text))
+    return parse_condition(json.loads(text))
 
 
-def comparisons(condition: Condition) -> tuple[Comparison, ...]:
+def comparisons_in(condition: Condition) -> tuple[FieldComparison, ...]:
     """All comparisons in a condition, in its order."""
     match condition:
         case AllOf(conditions) | AnyOf(conditions):
-            return tuple(found for each in conditions for found in comparisons(each))
+            return tuple(found for each in conditions for found in comparisons_in(each))
         case Not(inner):
-            return comparisons(inner)
-        case Comparison():
+            return comparisons_in(inner)
+        case FieldComparison():
             return (condition,)
     assert_never(condition)
 
 
-def fields_of(condition: Condition) -> tuple[str, ...]:
+def fields_in(condition: Condition) -> tuple[str, ...]:
     """The fields that a condition asks about, each once, in its order."""
-    return tuple(dict.fromkeys(each.field for each in comparisons(condition)))
+    return tuple(dict.fromkeys(each.field for each in comparisons_in(condition)))
 
 
-def evaluate(
+def evaluate_condition(
     condition: Condition, values: Mapping[str, object], *, former_values: Mapping[str, object] | None = None
-) -> Verdict:
+) -> ConditionResult:
     """Whether the condition holds for these values; crossings look at those of the tick before.
 
     A value that is not of its field's type counts as missing. `crosses_above` holds where the former value was at most
     the level and this one is above it; without a tick before, no crossing holds.
 
-    >>> calm = parse({"not": {"field": "volatility_regime", "op": "in", "value": ["high", "extreme"]}})
-    >>> evaluate(calm, {"volatility_regime": "low"}), evaluate(calm, {})
-    (Verdict(holds=True, missing=(), unknown=False), Verdict(holds=False, missing=('volatility_regime',), unknown=True))
-    >>> broke_out = parse({"field": "price", "op": "crosses_above", "value": 2400})
-    >>> evaluate(broke_out, {"price": 2401.0}, former_values={"price": 2400.0}).holds
+    >>> calm = parse_condition({"not": {"field": "volatility_regime", "op": "in", "value": ["high", "extreme"]}})
+    >>> evaluate_condition(calm, {"volatility_regime": "low"})
+    ConditionResult(holds=True, missing=(), unknown=False)
+    >>> evaluate_condition(calm, {})
+    ConditionResult(holds=False, missing=('volatility_regime',), unknown=True)
+    >>> broke_out = parse_condition({"field": "price", "op": "crosses_above", "value": 2400})
+    >>> evaluate_condition(broke_out, {"price": 2401.0}, former_values={"price": 2400.0}).holds
     True
-    >>> evaluate(broke_out, {"price": 2401.0})
-    Verdict(holds=False, missing=('former price',), unknown=True)
+    >>> evaluate_condition(broke_out, {"price": 2401.0})
+    ConditionResult(holds=False, missing=('former price',), unknown=True)
     """
     missing: dict[str, None] = {}
     truth = _truth(condition, values, former_values or {}, missing)
-    return Verdict(holds=truth is True, missing=tuple(missing), unknown=truth is None)
+    return ConditionResult(holds=truth is True, missing=tuple(missing), unknown=truth is None)
 
 
-def values_of(
+def condition_values(
     *,
     now: datetime | None = None,
     context: ContextVector | None = None,
@@ -297,9 +300,9 @@ def values_of(
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, 13, tzinfo=UTC)
-    >>> values_of(now=now, context=ContextVector(regime="ranging"), strategy="IM")["session"]
+    >>> condition_values(now=now, context=ContextVector(regime="ranging"), strategy="IM")["session"]
     'overlap'
-    >>> values_of(mood=Mood(equity=900.0, peak=1000.0, drawdown=0.1))["drawdown_pct"]
+    >>> condition_values(mood=Mood(equity=900.0, peak=1000.0, drawdown=0.1))["drawdown_pct"]
     0.1
     """
     stated = context or ContextVector()
@@ -340,7 +343,7 @@ def _of_mood(mood: Mood | None) -> dict[str, Scalar | None]:
     return {**own, "drawdown": drawdown, **agent}
 
 
-def _parse(value: object, *, place: str, depth: int, found: list[Comparison]) -> Condition:
+def _parse(value: object, *, place: str, depth: int, found: list[FieldComparison]) -> Condition:
     """One condition; `found` counts the comparisons of the whole tree as it is read."""
     if not isinstance(value, Mapping):
         example = '{"field": "regime", "op": "==", "value": "ranging"}'
@@ -357,7 +360,9 @@ def _parse(value: object, *, place: str, depth: int, found: list[Comparison]) ->
     return _parse_shorthand(value, place=place, found=found)
 
 
-def _parse_joint(value: Mapping[Any, Any], joint: str, *, place: str, depth: int, found: list[Comparison]) -> Condition:
+def _parse_joint(
+    value: Mapping[Any, Any], joint: str, *, place: str, depth: int, found: list[FieldComparison]
+) -> Condition:
     if len(value) > 1:
         other = next(name for name in value if name != joint)
         raise Invalid(f"{_shown(other)} stands beside {joint!r}; put it into its own object inside", field=place)
@@ -374,7 +379,7 @@ def _parse_joint(value: Mapping[Any, Any], joint: str, *, place: str, depth: int
     return AllOf(parts) if joint == "all" else AnyOf(parts)
 
 
-def _parse_comparison(value: Mapping[Any, Any], *, place: str, found: list[Comparison]) -> Comparison:
+def _parse_comparison(value: Mapping[Any, Any], *, place: str, found: list[FieldComparison]) -> FieldComparison:
     for name in value:
         if name not in ("field", "op", "value"):
             raise Invalid(f"{_shown(name)} is no part of a comparison; give field, op and value", field=place)
@@ -384,16 +389,16 @@ def _parse_comparison(value: Mapping[Any, Any], *, place: str, found: list[Compa
     known = _field(value["field"], place=f"{place}.field")
     op = _operator(value["op"], of=value["field"], known=known, place=f"{place}.op")
     held = _operand(value["value"], op=op, of=value["field"], known=known, place=f"{place}.value")
-    return _counted(Comparison(field=value["field"], op=op, value=held), place=place, found=found)
+    return _counted(FieldComparison(field=value["field"], op=op, value=held), place=place, found=found)
 
 
-def _parse_shorthand(value: Mapping[Any, Any], *, place: str, found: list[Comparison]) -> Condition:
+def _parse_shorthand(value: Mapping[Any, Any], *, place: str, found: list[FieldComparison]) -> Condition:
     """All of these equal, by field name, since the keys of an object have no order."""
     for name in value:
         _field(name, place=place)
     parts = tuple(
         _counted(
-            Comparison(field=name, op="==", value=_scalar(value[name], of=name, place=f"{place}.{name}")),
+            FieldComparison(field=name, op="==", value=_scalar(value[name], of=name, place=f"{place}.{name}")),
             place=place,
             found=found,
         )
@@ -402,7 +407,7 @@ def _parse_shorthand(value: Mapping[Any, Any], *, place: str, found: list[Compar
     return parts[0] if len(parts) == 1 else AllOf(parts)
 
 
-def _counted(comparison: Comparison, *, place: str, found: list[Comparison]) -> Comparison:
+def _counted(comparison: FieldComparison, *, place: str, found: list[FieldComparison]) -> FieldComparison:
     found.append(comparison)
     if len(found) > MOST_COMPARISONS:
         raise Invalid(f"has more than {MOST_COMPARISONS} comparisons; split it into several plans", field=place)
@@ -511,7 +516,7 @@ def _truth(
             return _contrary(_all([_contrary(_truth(each, values, former, missing)) for each in conditions]))
         case Not(inner):
             return _contrary(_truth(inner, values, former, missing))
-        case Comparison():
+        case FieldComparison():
             return _holds(condition, values, former, missing)
     assert_never(condition)
 
@@ -526,7 +531,7 @@ def _contrary(truth: bool | None) -> bool | None:
 
 
 def _holds(
-    comparison: Comparison, values: Mapping[str, object], former: Mapping[str, object], missing: dict[str, None]
+    comparison: FieldComparison, values: Mapping[str, object], former: Mapping[str, object], missing: dict[str, None]
 ) -> bool | None:
     name, op, level = comparison.field, comparison.op, comparison.value
     value = _seen(values, name)

@@ -42,7 +42,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class CumulativeSum:
     """The cumulative sum in one direction, and what lies on either side of where it last left zero."""
 
     total: float = 0.0
@@ -51,11 +51,11 @@ class Side:
     after: Moments = field(default_factory=Moments)
 
 
-_AT_ZERO = Side()
+_AT_ZERO = CumulativeSum()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class OpenDay:
     """The values of a day that is not over."""
 
     date: date
@@ -70,9 +70,9 @@ class Detector:
     """Where the test stands after the values seen so far."""
 
     past: Moments = field(default_factory=Moments)
-    up: Side = field(default_factory=Side)
-    down: Side = field(default_factory=Side)
-    today: Day | None = None
+    up: CumulativeSum = field(default_factory=CumulativeSum)
+    down: CumulativeSum = field(default_factory=CumulativeSum)
+    today: OpenDay | None = None
     latest: Alarm | None = None
     quiet: int = 0
     """Daily values since the latest alarm."""
@@ -84,14 +84,14 @@ class Detector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class DriftUpdate:
     """A detector after more values, and the alarms they raised."""
 
     detector: Detector
     alarms: tuple[Alarm, ...] = ()
 
 
-def watch(detector: Detector, value: float, *, at: datetime) -> Watched:
+def watch(detector: Detector, value: float, *, at: datetime) -> DriftUpdate:
     """The detector after one more value, in the order in which values become known.
 
     The value joins those of its day; the day before, now over, is judged.
@@ -111,29 +111,29 @@ def watch(detector: Detector, value: float, *, at: datetime) -> Watched:
         raise Invalid(f"{late}; watch all anew in order", field="at")
     settled = settle(detector, now=at)
     held = settled.detector
-    return Watched(detector=_with_today(held, _joined(held.today, value, at)), alarms=settled.alarms)
+    return DriftUpdate(detector=_with_today(held, _joined(held.today, value, at)), alarms=settled.alarms)
 
 
-def watch_all(values: Iterable[tuple[datetime, float]], *, detector: Detector | None = None) -> Watched:
+def watch_all(values: Iterable[tuple[datetime, float]], *, detector: Detector | None = None) -> DriftUpdate:
     """The detector after these instants and values, in the order in which they became known."""
     held, alarms = detector or Detector(), list[Alarm]()
     for at, value in values:
         watched = watch(held, value, at=at)
         held = watched.detector
         alarms += watched.alarms
-    return Watched(detector=held, alarms=tuple(alarms))
+    return DriftUpdate(detector=held, alarms=tuple(alarms))
 
 
-def settle(detector: Detector, *, now: datetime) -> Watched:
+def settle(detector: Detector, *, now: datetime) -> DriftUpdate:
     """The detector as it stands at an instant: the values of a day count once the day is over.
 
     Reading settled or not changes nothing in what comes after.
     """
     today = detector.today
     if today is None or now.astimezone(UTC).date() <= today.date:
-        return Watched(detector=detector)
+        return DriftUpdate(detector=detector)
     judged = _judge(detector, today)
-    return Watched(detector=judged, alarms=() if judged.latest is detector.latest else (judged.latest,))  # type: ignore[arg-type]
+    return DriftUpdate(detector=judged, alarms=() if judged.latest is detector.latest else (judged.latest,))  # type: ignore[arg-type]
 
 
 def standardised(value: float, past: Moments) -> float:
@@ -152,19 +152,19 @@ def standardised(value: float, past: Moments) -> float:
     return max(-CLIP, min(CLIP, off / deviation))
 
 
-def _with_today(held: Detector, today: Day) -> Detector:
+def _with_today(held: Detector, today: OpenDay) -> Detector:
     return Detector(past=held.past, up=held.up, down=held.down, today=today, latest=held.latest, quiet=held.quiet)
 
 
-def _joined(today: Day | None, value: float, at: datetime) -> Day:
+def _joined(today: OpenDay | None, value: float, at: datetime) -> OpenDay:
     if today is None:
-        return Day(date=at.astimezone(UTC).date(), n=1, mean=value, first_at=at, last_at=at)
+        return OpenDay(date=at.astimezone(UTC).date(), n=1, mean=value, first_at=at, last_at=at)
     n = today.n + 1
     mean = today.mean + (value - today.mean) / n
-    return Day(date=today.date, n=n, mean=mean, first_at=today.first_at, last_at=at)
+    return OpenDay(date=today.date, n=n, mean=mean, first_at=today.first_at, last_at=at)
 
 
-def _judge(detector: Detector, day: Day) -> Detector:
+def _judge(detector: Detector, day: OpenDay) -> Detector:
     """One step of the test, once a day is over: S ← max(0, S ± z − .5), an alarm above 10 (Page 1954, Hinkley 1971).
 
     The first 30 values only make the past. After an alarm the past is what came since t₀, and both sums are zero.
@@ -181,16 +181,16 @@ def _judge(detector: Detector, day: Day) -> Detector:
     return Detector(past=alarm.after, latest=alarm)
 
 
-def _step(side: Side, z: float, day: Day, past: Moments) -> Side:
+def _step(side: CumulativeSum, z: float, day: OpenDay, past: Moments) -> CumulativeSum:
     total = max(0.0, side.total + z - ALLOWANCE)
     if total == 0.0:
         return _AT_ZERO
     if side.total == 0.0:
-        return Side(total=total, since=day.first_at, before=past, after=Moments().add(day.mean))
-    return Side(total=total, since=side.since, before=side.before, after=side.after.add(day.mean))
+        return CumulativeSum(total=total, since=day.first_at, before=past, after=Moments().add(day.mean))
+    return CumulativeSum(total=total, since=side.since, before=side.before, after=side.after.add(day.mean))
 
 
-def _alarm(turn: Turn, side: Side, day: Day) -> Alarm:
+def _alarm(turn: Turn, side: CumulativeSum, day: OpenDay) -> Alarm:
     moved = side.after.mean - side.before.mean
     deviation = max(side.before.deviation or 0.0, LEAST_DEVIATION * abs(side.before.mean))
     return Alarm(

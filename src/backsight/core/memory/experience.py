@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from backsight.core.memory import procedural, semantic
-from backsight.core.memory.conditions import evaluate, from_text, values_of
+from backsight.core.memory.conditions import condition_from_text, condition_values, evaluate_condition
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.procedural import Drifted, Habits, Kept, Practice, Record, Skill, TradeFigures
+from backsight.core.memory.procedural import DriftAlarm, Habits, Practice, Record, Skill, TradeFigures, WindowTrade
 from backsight.core.memory.semantic import (
     Belief,
+    BeliefEvidence,
     BeliefSource,
     Cell,
     Claim,
     DayCount,
     Domain,
-    Evidence,
+    EvidenceTally,
     Knowledge,
     Posterior,
     Standing,
-    Tally,
     Weighting,
     posterior,
 )
@@ -67,7 +67,7 @@ class Retirement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBelief:
+class BeliefRecord:
     """A belief with its evidence, and what that makes of it."""
 
     standing: Standing
@@ -75,22 +75,22 @@ class KeptBelief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEvidence:
+class EvidenceRecord:
     """Evidence, and whose it is."""
 
     owner_id: str
-    evidence: Evidence
+    evidence: BeliefEvidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptCell:
+class CellRecord:
     """A cell of a strategy's trades, without its days."""
 
     owner_id: str
     mode: Mode
     domain: str
     width: int
-    tally: Tally
+    tally: EvidenceTally
     traded_days: int
     trades_squared: int
     trades_by_wins: int
@@ -98,7 +98,7 @@ class KeptCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptDay:
+class CellDayRecord:
     """One UTC day of a cell."""
 
     owner_id: str
@@ -120,7 +120,7 @@ class PractisedTrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptHabits:
+class HabitsRecord:
     """The habits of one strategy in one symbol, and where the tests for drift stand."""
 
     owner_id: str
@@ -135,56 +135,56 @@ class KeptHabits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beliefs:
+class BeliefRecords:
     """All that is kept of beliefs, for one owner and mode."""
 
-    beliefs: tuple[KeptBelief, ...]
-    evidence: tuple[KeptEvidence, ...]
-    cells: tuple[KeptCell, ...]
-    days: tuple[KeptDay, ...]
+    beliefs: tuple[BeliefRecord, ...]
+    evidence: tuple[EvidenceRecord, ...]
+    cells: tuple[CellRecord, ...]
+    days: tuple[CellDayRecord, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedCells:
     """Cells as some episodes left them, and of their days those that changed."""
 
-    cells: tuple[KeptCell, ...]
-    new_days: tuple[KeptDay, ...]
-    days: tuple[KeptDay, ...]
+    cells: tuple[CellRecord, ...]
+    new_days: tuple[CellDayRecord, ...]
+    days: tuple[CellDayRecord, ...]
     """Those that were kept before, with other counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Practices:
+class HabitRecords:
     """What trades of one owner, mode and strategy make of its habits."""
 
     trades: tuple[PractisedTrade, ...]
-    habits: tuple[KeptHabits, ...]
-    alarms: tuple[Drifted, ...]
+    habits: tuple[HabitsRecord, ...]
+    alarms: tuple[DriftAlarm, ...]
 
 
-def belief_of(stated: StatedBelief, *, retired_at: datetime | None = None) -> Belief:
+def belief_from_statement(stated: StatedBelief, *, retired_at: datetime | None = None) -> Belief:
     """The belief that somebody stated, before any evidence."""
     names = (name for name in StatedBelief.__dataclass_fields__ if name != "recorded_at")
     return Belief(**{name: getattr(stated, name) for name in names}, retired_at=retired_at)
 
 
-def stated_of(belief: Belief, *, recorded_at: datetime) -> StatedBelief:
+def statement_of(belief: Belief, *, recorded_at: datetime) -> StatedBelief:
     """A stated belief as it is kept."""
     names = (name for name in StatedBelief.__dataclass_fields__ if name != "recorded_at")
     return StatedBelief(**{name: getattr(belief, name) for name in names}, recorded_at=recorded_at)
 
 
-def holds(conditions: str, episode: Episode) -> bool:
+def conditions_held(conditions: str, episode: Episode) -> bool:
     """Whether conditions held when an episode began, as far as its context tells."""
-    values = values_of(
+    values = condition_values(
         now=episode.opened_at,
         context=episode.context,
         strategy=episode.strategy_name,
         symbol=episode.symbol,
         direction=episode.direction,
     )
-    return evaluate(from_text(conditions), values).holds
+    return evaluate_condition(condition_from_text(conditions), values).holds
 
 
 def domain_of(text: str) -> Domain:
@@ -196,15 +196,15 @@ def domain_of(text: str) -> Domain:
     return Domain(**json.loads(text))
 
 
-def kept_belief(standing: Standing) -> KeptBelief:
+def belief_record(standing: Standing) -> BeliefRecord:
     """A belief as it is kept."""
-    return KeptBelief(standing=standing, posterior=posterior(standing))
+    return BeliefRecord(standing=standing, posterior=posterior(standing))
 
 
-def kept_cell(domain: Domain, cell: Cell, *, owner_id: str, mode: Mode) -> KeptCell:
+def cell_record(domain: Domain, cell: Cell, *, owner_id: str, mode: Mode) -> CellRecord:
     """A cell as it is kept."""
     trades_squared, trades_by_wins, wins_squared = cell.squares
-    return KeptCell(
+    return CellRecord(
         owner_id=owner_id,
         mode=mode,
         domain=domain.text(),
@@ -223,22 +223,22 @@ def changed_cells(before: Knowledge, after: Knowledge) -> ChangedCells:
     They come in the order of their keys, in which they are written fastest.
     """
     owner, mode = after.owner_id, after.mode
-    cells, new_days, days = list[KeptCell](), list[KeptDay](), list[KeptDay]()
+    cells, new_days, days = list[CellRecord](), list[CellDayRecord](), list[CellDayRecord]()
     changed = [domain for domain, cell in after.cells.items() if cell is not before.cells.get(domain)]
     for domain in sorted(changed, key=Domain.text):
         cell, held = after.cells[domain], before.cells.get(domain)
-        kept = kept_cell(domain, cell, owner_id=owner, mode=mode)
+        kept = cell_record(domain, cell, owner_id=owner, mode=mode)
         cells.append(kept)
         known: Mapping[date, DayCount] = {} if held is None else held.days
         for day, count in cell.days.items():
             was = known.get(day)
             if was != count:
-                row = KeptDay(owner_id=owner, mode=mode, domain=kept.domain, day=day.isoformat(), count=count)
+                row = CellDayRecord(owner_id=owner, mode=mode, domain=kept.domain, day=day.isoformat(), count=count)
                 (new_days if was is None else days).append(row)
     return ChangedCells(cells=tuple(cells), new_days=tuple(new_days), days=tuple(days))
 
 
-def cell_of(row: KeptCell, days: Mapping[str, DayCount]) -> Cell:
+def cell_from_record(row: CellRecord, days: Mapping[str, DayCount]) -> Cell:
     """The cell that was kept, with those of its days that are at hand."""
     return Cell(
         tally=row.tally,
@@ -248,7 +248,7 @@ def cell_of(row: KeptCell, days: Mapping[str, DayCount]) -> Cell:
     )
 
 
-def figures_of(episode: Episode) -> TradeFigures:
+def trade_figures(episode: Episode) -> TradeFigures:
     """What habits are read from, of an episode."""
     return TradeFigures(
         episode_id=episode.id,
@@ -270,11 +270,11 @@ def figures_of(episode: Episode) -> TradeFigures:
     )
 
 
-def kept_habits(practice: Practice, trade: TradeFigures, *, owner_id: str, mode: Mode) -> KeptHabits:
+def habits_record(practice: Practice, trade: TradeFigures, *, owner_id: str, mode: Mode) -> HabitsRecord:
     """The habits after a trade, as they are kept."""
     drift: dict[str, Detector] = {SIZE: practice.size_drift}
     drift.update(practice.outcome_drift.items())
-    return KeptHabits(
+    return HabitsRecord(
         owner_id=owner_id,
         mode=mode,
         strategy_name=trade.strategy_name,
@@ -286,7 +286,7 @@ def kept_habits(practice: Practice, trade: TradeFigures, *, owner_id: str, mode:
     )
 
 
-def practice_of(row: KeptHabits, recent: Iterable[Kept]) -> Practice:
+def practice_from_record(row: HabitsRecord, recent: Iterable[WindowTrade]) -> Practice:
     """The practice that was kept, with its last trades; of their records that before the next window is enough."""
     outcome_drift: dict[OutcomeUnit, Detector] = {
         unit: row.drift[unit] for unit in procedural.UNITS if unit in row.drift
@@ -308,13 +308,13 @@ def learn_beliefs(
     stated: Iterable[StatedBelief] = (),
     retired: Mapping[str, datetime] | None = None,
     weighting: Weighting = "count",
-) -> Beliefs:
+) -> BeliefRecords:
     """All beliefs from all episodes of one mode, whatever order they come in."""
-    given, gone = in_place(episodes), retired or {}
+    given, gone = in_teaching_order(episodes), retired or {}
     knowledge = Knowledge(owner_id=owner_id, mode=mode, weighting=weighting)
     for each in stated:
-        knowledge = semantic.with_belief(knowledge, belief_of(each, retired_at=gone.get(each.id)))
-    learned = semantic.learn_all(given, knowledge=knowledge, holds=holds, retirements=gone)
+        knowledge = semantic.with_belief(knowledge, belief_from_statement(each, retired_at=gone.get(each.id)))
+    learned = semantic.learn_all(given, knowledge=knowledge, holds=conditions_held, retirements=gone)
     held = learned.knowledge
     founding = [
         evidence
@@ -323,9 +323,9 @@ def learn_beliefs(
         for evidence in semantic.founding_evidence(standing, given, weighting=weighting)
     ]
     made = changed_cells(knowledge, held)
-    return Beliefs(
-        beliefs=tuple(kept_belief(standing) for standing in held.standings.values()),
-        evidence=tuple(KeptEvidence(owner_id=owner_id, evidence=each) for each in (*founding, *learned.evidence)),
+    return BeliefRecords(
+        beliefs=tuple(belief_record(standing) for standing in held.standings.values()),
+        evidence=tuple(EvidenceRecord(owner_id=owner_id, evidence=each) for each in (*founding, *learned.evidence)),
         cells=made.cells,
         days=made.new_days,
     )
@@ -333,26 +333,26 @@ def learn_beliefs(
 
 def learn_habits(
     episodes: Iterable[Episode], *, owner_id: str, mode: Mode, strategy_name: str, skill: Skill | None = None
-) -> Practices:
+) -> HabitRecords:
     """The habits that episodes of one strategy and mode lead to, in any order: all of them, or those after a skill."""
-    taught = in_place(episodes)
-    figures = [figures_of(episode) for episode in taught]
+    taught = in_teaching_order(episodes)
+    figures = [trade_figures(episode) for episode in taught]
     learned = procedural.learn_all(figures, skill=skill or Skill(strategy_name=strategy_name))
     last = {trade.symbol: trade for trade in figures}
-    return Practices(
+    return HabitRecords(
         trades=tuple(
             PractisedTrade(owner_id=owner_id, mode=mode, sequence=episode.sequence, trade=trade, earlier=earlier)
             for episode, trade, earlier in zip(taught, figures, learned.earlier, strict=True)
         ),
         habits=tuple(
-            kept_habits(learned.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)
+            habits_record(learned.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)
             for symbol, trade in last.items()
         ),
         alarms=learned.alarms,
     )
 
 
-def in_place(episodes: Iterable[Episode]) -> list[Episode]:
+def in_teaching_order(episodes: Iterable[Episode]) -> list[Episode]:
     """The trades among episodes in the order in which they teach, each as it teaches."""
     trades = (_as_it_teaches(episode) for episode in episodes if episode.kind == "trade")
     return sorted(trades, key=lambda episode: episode.place)

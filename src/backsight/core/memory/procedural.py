@@ -291,7 +291,7 @@ def _reaction(answers: Iterable[tuple[Outcome | None, float | None]]) -> Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class WindowTrade:
     """A trade that may still be in a window, with the strategy's record before it."""
 
     trade: TradeFigures
@@ -302,7 +302,7 @@ class Kept:
 class Practice:
     """What is kept of one strategy in one symbol: its last hundred trades, and where the drift tests stand."""
 
-    recent: tuple[Kept, ...] = ()
+    recent: tuple[WindowTrade, ...] = ()
     stability: float = NEUTRAL_STABILITY
     """After the last trade; it sets the window from the next one on."""
     previous_stability: float = NEUTRAL_STABILITY
@@ -331,7 +331,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drifted:
+class DriftAlarm:
     """An alarm, and the series that raised it."""
 
     symbol: str
@@ -341,23 +341,23 @@ class Drifted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class HabitUpdate:
     """A strategy's habits after more trades, and the alarms they raised."""
 
     skill: Skill
-    alarms: tuple[Drifted, ...] = ()
+    alarms: tuple[DriftAlarm, ...] = ()
     earlier: tuple[Record, ...] = ()
     """The strategy's record before each of the trades."""
 
 
-def learn(skill: Skill, trade: TradeFigures) -> Learned:
+def learn(skill: Skill, trade: TradeFigures) -> HabitUpdate:
     """The habits after one more trade, in the order in which trades become known."""
     return learn_all((trade,), skill=skill)
 
 
-def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> Learned:
+def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
     """The habits after these trades, in the order in which they became known."""
-    record, alarms, earlier = skill.record, list[Drifted](), list[Record]()
+    record, alarms, earlier = skill.record, list[DriftAlarm](), list[Record]()
     opened: dict[str, _OpenPractice] = {}
     for trade in trades:
         if trade.strategy_name != skill.strategy_name:
@@ -371,7 +371,7 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> Learned:
         record = record.add(trade)
     symbols = {**skill.symbols, **{symbol: practice.closed() for symbol, practice in opened.items()}}
     learned = Skill(strategy_name=skill.strategy_name, record=record, symbols=symbols)
-    return Learned(skill=learned, alarms=tuple(alarms), earlier=tuple(earlier))
+    return HabitUpdate(skill=learned, alarms=tuple(alarms), earlier=tuple(earlier))
 
 
 class _OpenPractice:
@@ -384,12 +384,12 @@ class _OpenPractice:
         self.stability, self.previous_stability = held.stability, held.previous_stability
         self.outcome_drift, self.size_drift = dict(held.outcome_drift), held.size_drift
 
-    def add(self, trade: TradeFigures, *, earlier: Record) -> list[Drifted]:
+    def add(self, trade: TradeFigures, *, earlier: Record) -> list[DriftAlarm]:
         """Add a trade; the alarms of the drift tests that its outcome and size go to."""
         if self.recent and trade.known_at < self.recent[-1].trade.known_at:
             late = f"episode {trade.episode_id!r} became known before the last one learned"
             raise Invalid(f"{late}; learn all anew in order", field="known_at")
-        self.recent = [*self.recent[1 - LONGEST_WINDOW :], Kept(trade=trade, earlier=earlier)]
+        self.recent = [*self.recent[1 - LONGEST_WINDOW :], WindowTrade(trade=trade, earlier=earlier)]
         self.sizes = [*self.sizes[1 - LONGEST_WINDOW :], trade.size_share]
         window = self.sizes[-window_of(self.stability) :]
         self.previous_stability = self.stability
@@ -405,18 +405,18 @@ class _OpenPractice:
             size_drift=self.size_drift,
         )
 
-    def _watch_outcome(self, trade: TradeFigures) -> Iterator[Drifted]:
+    def _watch_outcome(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
         """The test after the trade's outcome; outcomes of each unit have their own."""
         outcome = trade.outcome
         if outcome is not None:
             watched = watch(self.outcome_drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
             self.outcome_drift[outcome.unit] = watched.detector
             for alarm in watched.alarms:
-                yield Drifted(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=alarm)
+                yield DriftAlarm(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=alarm)
 
-    def _watch_size(self, trade: TradeFigures) -> Iterator[Drifted]:
+    def _watch_size(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
         if trade.size_share is not None:
             watched = watch(self.size_drift, trade.size_share, at=trade.known_at)
             self.size_drift = watched.detector
             for alarm in watched.alarms:
-                yield Drifted(symbol=trade.symbol, series="size", unit=None, alarm=alarm)
+                yield DriftAlarm(symbol=trade.symbol, series="size", unit=None, alarm=alarm)

@@ -1,7 +1,7 @@
 """Plans: what to do if something comes to hold, until when, and whether doing it helped.
 
-A plan is a fact; what became of it is told by its events, one after the other (`after_event`) or all again (`plan_at`).
-`check` is pure: it says which plans apply, which have just begun to (a rising edge), which are over, and which
+A plan is a fact. Its events say what became of it: `apply_event` applies one, `apply_events` applies all of them.
+`check_plans` is pure: it says which plans apply, which have just begun to (a rising edge), which are over, and which
 contradict each other; whoever calls it decides whether to record that.
 """
 
@@ -19,17 +19,17 @@ from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import (
     TRIGGER_TYPES,
     Condition,
+    ConditionResult,
     TriggerType,
-    Verdict,
-    as_text,
-    comparisons,
-    evaluate,
-    fields_of,
+    comparisons_in,
+    condition_from_text,
+    condition_text,
+    evaluate_condition,
+    fields_in,
     finite_number,
-    from_text,
-    parse,
+    parse_condition,
     stated_trigger,
-    trigger_of,
+    trigger_type_of,
 )
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.semantic import DIMENSIONS, Belief
@@ -77,7 +77,7 @@ MOOD_PRIORITY = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class PlannedAction:
     """What a plan would have done."""
 
     kind: ActionKind
@@ -101,7 +101,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PlanSource:
     """A memory that a plan came from."""
 
     kind: MemoryKind
@@ -120,14 +120,14 @@ class Plan:
     """None: any strategy's."""
     trigger_type: TriggerType
     condition: Condition
-    action: Action
+    action: PlannedAction
     reasoning: str
     priority: float
     """0 to 1, the larger the earlier."""
     expires_at: datetime | None
     """From this instant on it does not apply; None where only a condition ends it."""
     expires_when: Condition | None
-    sources: tuple[Source, ...]
+    sources: tuple[PlanSource, ...]
     mode: PlanMode
     known_at: datetime
     recorded_at: datetime
@@ -144,14 +144,14 @@ class Plan:
     @property
     def asks(self) -> frozenset[str]:
         """The fields that its conditions are about."""
-        ends = () if self.expires_when is None else fields_of(self.expires_when)
-        return frozenset((*fields_of(self.condition), *ends))
+        ends = () if self.expires_when is None else fields_in(self.expires_when)
+        return frozenset((*fields_in(self.condition), *ends))
 
     @property
     def crosses(self) -> bool:
         """Whether it asks for a crossing, and so for the tick before."""
         asked = (self.condition,) if self.expires_when is None else (self.condition, self.expires_when)
-        return any(each.op.startswith("crosses") for part in asked for each in comparisons(part))
+        return any(each.op.startswith("crosses") for part in asked for each in comparisons_in(part))
 
     @property
     def is_of_market(self) -> bool:
@@ -160,7 +160,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptPlan:
+class PlanRecord:
     """A plan as it was made, its conditions as canonical JSON; what became of it is told by its events."""
 
     owner_id: str
@@ -169,7 +169,7 @@ class KeptPlan:
     strategy_name: str | None
     trigger_type: TriggerType
     condition: str
-    action: Action
+    action: PlannedAction
     reasoning: str
     priority: float
     expires_at: datetime | None
@@ -214,7 +214,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class PlanCheck:
     """What plans say at one tick."""
 
     applying: tuple[Plan, ...]
@@ -256,11 +256,11 @@ class Settlement:
     """Trades or calls that followed and whose outcome has no unit."""
 
 
-def parse_action(value: object, *, field: str = "action") -> Action:
+def parse_action(value: object, *, field: str = "action") -> PlannedAction:
     """The action that JSON spells, or `Invalid` naming what is wrong with it.
 
     >>> parse_action({"type": "adjust_param", "parameter": "size", "magnitude": 0.5})
-    Action(kind='adjust_param', parameter='size', magnitude=0.5)
+    PlannedAction(kind='adjust_param', parameter='size', magnitude=0.5)
     >>> parse_action({"type": "skip_trades"})
     Traceback (most recent call last):
     ...
@@ -274,7 +274,9 @@ def parse_action(value: object, *, field: str = "action") -> Action:
     return make_action(value.get("type"), value.get("parameter"), value.get("magnitude"), field=field)
 
 
-def make_action(kind: object, parameter: object = None, magnitude: object = None, *, field: str = "action") -> Action:
+def make_action(
+    kind: object, parameter: object = None, magnitude: object = None, *, field: str = "action"
+) -> PlannedAction:
     """The action of this kind, if it has what the kind needs and nothing else."""
     named = _one_of(kind, ACTIONS, what="an action", field=f"{field}.type")
     if named != "adjust_param" and parameter is not None:
@@ -286,24 +288,24 @@ def make_action(kind: object, parameter: object = None, magnitude: object = None
             if size is None or size <= 0 or size == 1:
                 message = "give what the parameter is multiplied by: above 0 and not 1, like 0.5 to halve it"
                 raise Invalid(message, field=f"{field}.magnitude")
-            return Action(kind=named, parameter=name, magnitude=size)
+            return PlannedAction(kind=named, parameter=name, magnitude=size)
         case "force_exit":
             if size is not None and not 0 < size <= 1:
                 raise Invalid(
                     f"{size} is no share of a position; give one above 0, up to 1", field=f"{field}.magnitude"
                 )
-            return Action(kind=named, magnitude=size)
+            return PlannedAction(kind=named, magnitude=size)
         case "skip_trade" | "alert":
             if size is not None:
                 raise Invalid(f"{named} has no magnitude; leave it out", field=f"{field}.magnitude")
-            return Action(kind=named)
+            return PlannedAction(kind=named)
     assert_never(named)
 
 
-def action_json(action: Action) -> dict[str, Any]:
+def action_json(action: PlannedAction) -> dict[str, Any]:
     """The action as JSON, which reads back as the same action.
 
-    >>> action_json(Action(kind="skip_trade"))
+    >>> action_json(PlannedAction(kind="skip_trade"))
     {'type': 'skip_trade'}
     """
     given = {"type": action.kind, "parameter": action.parameter, "magnitude": action.magnitude}
@@ -323,7 +325,7 @@ def make_plan(
     priority: float = 0.5,
     expires_at: datetime | None = None,
     expires_when: object | None = None,
-    sources: Iterable[Source] = (),
+    sources: Iterable[PlanSource] = (),
     mode: str = "while_true",
     key: str | None = None,
     recorded_at: datetime | None = None,
@@ -340,7 +342,7 @@ def make_plan(
     ('market_condition', 'while_true', '2026-07-04T00:00:00+00:00')
     """
     now = to_utc(now, field="now")
-    held = parse(condition, field="trigger_condition")
+    held = parse_condition(condition, field="trigger_condition")
     plan = Plan(
         owner_id=owner_id,
         id="",
@@ -352,7 +354,7 @@ def make_plan(
         reasoning=_prose(reasoning),
         priority=_share(priority),
         expires_at=_expiry(expires_at, now=now, has_condition=expires_when is not None),
-        expires_when=None if expires_when is None else parse(expires_when, field="expires_when"),
+        expires_when=None if expires_when is None else parse_condition(expires_when, field="expires_when"),
         sources=tuple(sources),
         mode=_one_of(mode, MODES, what="a mode", field="mode"),
         known_at=now,
@@ -364,20 +366,20 @@ def make_plan(
     return replace(plan, id=named)
 
 
-def kept(plan: Plan) -> KeptPlan:
+def plan_record(plan: Plan) -> PlanRecord:
     """A plan as it is kept."""
-    return KeptPlan(
+    return PlanRecord(
         owner_id=plan.owner_id,
         id=plan.id,
         deployment_id=plan.deployment_id,
         strategy_name=plan.strategy_name,
         trigger_type=plan.trigger_type,
-        condition=as_text(plan.condition),
+        condition=condition_text(plan.condition),
         action=plan.action,
         reasoning=plan.reasoning,
         priority=plan.priority,
         expires_at=plan.expires_at,
-        expires_when=None if plan.expires_when is None else as_text(plan.expires_when),
+        expires_when=None if plan.expires_when is None else condition_text(plan.expires_when),
         sources=tuple(canonical_json([source.kind, source.id]) for source in plan.sources),
         mode=plan.mode,
         known_at=plan.known_at,
@@ -385,7 +387,7 @@ def kept(plan: Plan) -> KeptPlan:
     )
 
 
-def read_plan(row: KeptPlan) -> Plan:
+def plan_from_record(row: PlanRecord) -> Plan:
     """The plan that was kept, before anything became of it: `read_plan(kept(plan)) == plan` for a new one."""
     told = [json.loads(source) for source in row.sources]
     return Plan(
@@ -394,20 +396,22 @@ def read_plan(row: KeptPlan) -> Plan:
         deployment_id=row.deployment_id,
         strategy_name=row.strategy_name,
         trigger_type=row.trigger_type,
-        condition=from_text(row.condition),
+        condition=condition_from_text(row.condition),
         action=row.action,
         reasoning=row.reasoning,
         priority=row.priority,
         expires_at=row.expires_at,
-        expires_when=None if row.expires_when is None else from_text(row.expires_when),
-        sources=tuple(Source(kind=kind, id=memory_id) for kind, memory_id in told),
+        expires_when=None if row.expires_when is None else condition_from_text(row.expires_when),
+        sources=tuple(PlanSource(kind=kind, id=memory_id) for kind, memory_id in told),
         mode=row.mode,
         known_at=row.known_at,
         recorded_at=row.recorded_at,
     )
 
 
-def holding_of(events: Iterable[PlanEvent], *, symbol: str | None, deployment_id: str | None = None) -> frozenset[str]:
+def plans_holding(
+    events: Iterable[PlanEvent], *, symbol: str | None, deployment_id: str | None = None
+) -> frozenset[str]:
     """The plans whose condition held when a deployment last looked at a symbol: their last edge was a rise."""
     edges = (event for event in events if event.kind in ("rising", "falling"))
     own = (event for event in edges if (event.symbol, event.deployment_id) == (symbol, deployment_id))
@@ -415,23 +419,23 @@ def holding_of(events: Iterable[PlanEvent], *, symbol: str | None, deployment_id
     return frozenset(plan_id for plan_id, kind in last.items() if kind == "rising")
 
 
-def in_scope(plan: Plan | KeptPlan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
+def is_in_scope(plan: Plan | PlanRecord, *, deployment_id: str | None, strategy_name: str | None) -> bool:
     """Whether a plan speaks about this deployment of this strategy."""
     return plan.deployment_id in (None, deployment_id) and plan.strategy_name in (None, strategy_name)
 
 
-def expiry(
+def evaluate_expiry(
     plan: Plan, values: Mapping[str, object], *, now: datetime, former_values: Mapping[str, object] | None = None
-) -> Verdict:
+) -> ConditionResult:
     """Whether an active plan is over: its instant has come, or its expiry condition holds."""
     if plan.expires_at is not None and now >= plan.expires_at:
-        return Verdict(holds=True)
+        return ConditionResult(holds=True)
     if plan.expires_when is None:
-        return Verdict(holds=False)
-    return evaluate(plan.expires_when, values, former_values=former_values)
+        return ConditionResult(holds=False)
+    return evaluate_condition(plan.expires_when, values, former_values=former_values)
 
 
-def check(
+def check_plans(
     plans: Iterable[Plan],
     values: Mapping[str, object],
     *,
@@ -439,18 +443,18 @@ def check(
     former_values: Mapping[str, object] | None = None,
     holding: Collection[str] = (),
     recorded_at: datetime | None = None,
-) -> Checked:
+) -> PlanCheck:
     """What the plans say at `now`: `values` and those of the tick before are as `conditions.values_of` makes them.
 
     `holding` are the plans whose condition held at the last check. A `while_true` plan applies as long as its condition
     holds; a `once` plan on its first rising edge and never again. Plans that are not active, or not yet known, say
     nothing. Where a tick looks at several symbols, check once for each, with the `holding` of that symbol, and fold the
-    events of one into the plans (`plan_at`) before the next, so that a `once` plan fires once.
+    events of one into the plans (`apply_events`) before the next, so that a `once` plan fires once.
     """
     known = sorted((plan for plan in plans if plan.status == "active" and plan.known_at <= now), key=_rank)
-    ends = {plan.id: expiry(plan, values, now=now, former_values=former_values) for plan in known}
+    ends = {plan.id: evaluate_expiry(plan, values, now=now, former_values=former_values) for plan in known}
     left = [plan for plan in known if not ends[plan.id].holds]
-    verdicts = {plan.id: evaluate(plan.condition, values, former_values=former_values) for plan in left}
+    verdicts = {plan.id: evaluate_condition(plan.condition, values, former_values=former_values) for plan in left}
     holds = [plan for plan in left if verdicts[plan.id].holds]
     begun = [plan for plan in holds if plan.id not in holding]
     ended = [plan for plan in left if plan.id in holding and not (verdicts[plan.id].holds or verdicts[plan.id].unknown)]
@@ -458,21 +462,21 @@ def check(
     missing = {plan.id: _once_each(verdicts[plan.id].missing, ends[plan.id].missing) for plan in left}
     over = [plan for plan in known if ends[plan.id].holds]
     symbol = _symbol(values)
-    return Checked(
+    return PlanCheck(
         applying=applying,
-        rising=tuple(event_of(plan, "rising", now=now, symbol=symbol, recorded_at=recorded_at) for plan in begun),
-        falling=tuple(event_of(plan, "falling", now=now, symbol=symbol, recorded_at=recorded_at) for plan in ended),
-        expired=tuple(event_of(plan, "expired", now=now, recorded_at=recorded_at) for plan in over),
+        rising=tuple(make_event(plan, "rising", now=now, symbol=symbol, recorded_at=recorded_at) for plan in begun),
+        falling=tuple(make_event(plan, "falling", now=now, symbol=symbol, recorded_at=recorded_at) for plan in ended),
+        expired=tuple(make_event(plan, "expired", now=now, recorded_at=recorded_at) for plan in over),
         contradictions=contradictions(applying),
         missing={plan_id: names for plan_id, names in missing.items() if names},
         holding=frozenset(plan.id for plan in holds),
     )
 
 
-def joined(one: Checked, other: Checked) -> Checked:
+def join_checks(one: PlanCheck, other: PlanCheck) -> PlanCheck:
     """What two sets of plans say, looked at together."""
     applying = tuple(sorted((*one.applying, *other.applying), key=_rank))
-    return Checked(
+    return PlanCheck(
         applying=applying,
         rising=(*one.rising, *other.rising),
         falling=(*one.falling, *other.falling),
@@ -503,15 +507,15 @@ def contradictions(applying: Sequence[Plan]) -> tuple[Contradiction, ...]:
     return tuple(found)
 
 
-def contradiction_of(one: Action, other: Action) -> str | None:
+def contradiction_of(one: PlannedAction, other: PlannedAction) -> str | None:
     """Why two actions cannot both be done; None where they can.
 
-    >>> halve, double = (Action(kind="adjust_param", parameter="size", magnitude=by) for by in (0.5, 2.0))
+    >>> halve, double = (PlannedAction(kind="adjust_param", parameter="size", magnitude=by) for by in (0.5, 2.0))
     >>> contradiction_of(halve, double)
     'one lowers size and the other raises it'
-    >>> contradiction_of(double, Action(kind="skip_trade"))
+    >>> contradiction_of(double, PlannedAction(kind="skip_trade"))
     'skip_trade stays out, and the other raises size'
-    >>> contradiction_of(halve, Action(kind="skip_trade")) is None
+    >>> contradiction_of(halve, PlannedAction(kind="skip_trade")) is None
     True
     """
     if one.kind == other.kind == "adjust_param":
@@ -524,7 +528,7 @@ def contradiction_of(one: Action, other: Action) -> str | None:
     return None
 
 
-def after_event(plan: Plan, event: PlanEvent) -> Plan:
+def apply_event(plan: Plan, event: PlanEvent) -> Plan:
     """The plan after one more event; what can no longer happen to it changes nothing."""
     at, active = event.known_at, plan.status == "active"
     match event.kind:
@@ -541,19 +545,19 @@ def after_event(plan: Plan, event: PlanEvent) -> Plan:
     assert_never(event.kind)
 
 
-def plans_at(rows: Iterable[KeptPlan], events: Iterable[PlanEvent]) -> list[Plan]:
+def plans_after_events(rows: Iterable[PlanRecord], events: Iterable[PlanEvent]) -> list[Plan]:
     """The plans that were kept, each after all of its events."""
     told: dict[str, list[PlanEvent]] = {}
     for event in events:
         told.setdefault(event.plan_id, []).append(event)
-    return [plan_at(read_plan(row), told.get(row.id, ())) for row in rows]
+    return [apply_events(plan_from_record(row), told.get(row.id, ())) for row in rows]
 
 
-def plan_at(plan: Plan, events: Iterable[PlanEvent]) -> Plan:
+def apply_events(plan: Plan, events: Iterable[PlanEvent]) -> Plan:
     """The plan after all of its events, in whatever order they come; events of other plans do not count."""
     for event in sorted(events, key=_order):
         if event.plan_id == plan.id:
-            plan = after_event(plan, event)
+            plan = apply_event(plan, event)
     return plan
 
 
@@ -561,14 +565,14 @@ def _order(event: PlanEvent) -> tuple[datetime, int, datetime, str]:
     return event.known_at, event.sequence, event.recorded_at, event.id
 
 
-def numbered(event: PlanEvent, *, sequence: int, deployment_id: str | None = None) -> PlanEvent:
+def number_event(event: PlanEvent, *, sequence: int, deployment_id: str | None = None) -> PlanEvent:
     """An event in its place among those of its plan, and whose look it was; its id derives from all of that."""
     about = event.symbol or event.episode_id
     named = (event.plan_id, event.kind, format_instant(event.known_at), about, deployment_id, sequence)
     return replace(event, id=derive_id("plan_event", *named), sequence=sequence, deployment_id=deployment_id)
 
 
-def event_of(
+def make_event(
     plan: Plan,
     kind: PlanEventKind,
     *,
@@ -591,18 +595,18 @@ def event_of(
     )
 
 
-def cancel(plan: Plan, *, now: datetime, note: str | None = None) -> PlanEvent:
+def make_cancelled_event(plan: Plan, *, now: datetime, note: str | None = None) -> PlanEvent:
     """The event that ends a plan before its time."""
     if plan.status != "active":
         raise Conflict(f"Plan {plan.id!r} is {plan.status}; only active plans can be cancelled")
-    return event_of(plan, "cancelled", now=now, note=note)
+    return make_event(plan, "cancelled", now=now, note=note)
 
 
-def settled(plan: Plan, *, followed: bool, now: datetime, note: str | None = None) -> PlanEvent:
+def make_settled_event(plan: Plan, *, followed: bool, now: datetime, note: str | None = None) -> PlanEvent:
     """The event that closes the account of a plan."""
     if plan.status == "settled":
         raise Conflict(f"Plan {plan.id!r} is settled; a plan is settled once")
-    return event_of(plan, "settled", now=now, followed=followed, note=note)
+    return make_event(plan, "settled", now=now, followed=followed, note=note)
 
 
 def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) -> Settlement:
@@ -630,7 +634,7 @@ def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) ->
     return Settlement(plan_id=plan.id, followed=followed, results=tuple(results), without_outcome=without)
 
 
-def settlement_of(
+def compute_settlement(
     plan: Plan, events: Iterable[PlanEvent], episodes: Mapping[str, Outcome | None], *, followed: bool
 ) -> Settlement:
     """The settlement that a plan's outcome events lead to, by the outcomes of their episodes as they stand.
@@ -659,7 +663,7 @@ def plan_from_belief(
     """
     if credibility < BELIEF_CREDIBILITY or n < BELIEF_EPISODES or belief.retired_at is not None:
         return None
-    source = Source(kind="semantic", id=belief.id)
+    source = PlanSource(kind="semantic", id=belief.id)
     if any(source in plan.sources for plan in existing):
         return None
     condition = _condition_of(belief)
@@ -690,14 +694,14 @@ def plan_from_mood(
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, tzinfo=UTC)
     >>> plan = plan_from_mood(Mood(drawdown_state=0.75), owner_id="ana", deployment_id="d", now=now)
-    >>> as_text(plan.expires_when), plan.action.magnitude
+    >>> condition_text(plan.expires_when), plan.action.magnitude
     ('{"field":"drawdown_state","op":"<","value":0.5}', 0.5)
     >>> plan_from_mood(Mood(drawdown_state=0.74), owner_id="ana", deployment_id="d", now=now) is None
     True
     """
     if mood.drawdown_state < MOOD_BEGINS:
         return None
-    if any(is_of_mood(plan, deployment_id) for plan in existing):
+    if any(comes_from_mood(plan, deployment_id) for plan in existing):
         return None
     used = f"{mood.drawdown_state:.0%} of the accepted drawdown is used up"
     return make_plan(
@@ -709,11 +713,11 @@ def plan_from_mood(
         deployment_id=deployment_id,
         priority=MOOD_PRIORITY,
         expires_when={"field": "drawdown_state", "op": "<", "value": MOOD_ENDS},
-        sources=(Source(kind="affective", id=format_instant(mood.known_at or now)),),
+        sources=(PlanSource(kind="affective", id=format_instant(mood.known_at or now)),),
     )
 
 
-def is_of_mood(plan: Plan, deployment_id: str | None) -> bool:
+def comes_from_mood(plan: Plan, deployment_id: str | None) -> bool:
     """Whether a plan came from the mood of a deployment."""
     return plan.deployment_id == deployment_id and any(source.kind == "affective" for source in plan.sources)
 
@@ -725,7 +729,7 @@ def _condition_of(belief: Belief) -> object | None:
     parts = [part for part in (domain, json.loads(belief.conditions or "null")) if part]
     joined = parts[0] if len(parts) == 1 else {"all": parts}
     try:
-        parse(joined)
+        parse_condition(joined)
     except Invalid:  # neither of the two, or conditions as deep as a condition may be
         return None
     return joined
@@ -753,7 +757,7 @@ def _fired(plan: Plan, at: datetime) -> Plan:
     return replace(plan, status=status, times_fired=plan.times_fired + 1, fired_at=first, last_fired_at=at)
 
 
-def _result(action: Action, unit: OutcomeUnit, values: list[float], *, followed: bool) -> UnitResult:
+def _result(action: PlannedAction, unit: OutcomeUnit, values: list[float], *, followed: bool) -> UnitResult:
     moments = moments_of(values)
     ends = moments.interval(level=LEVEL)
     low, high = ends or (None, None)
@@ -761,7 +765,7 @@ def _result(action: Action, unit: OutcomeUnit, values: list[float], *, followed:
     return UnitResult(unit=unit, n=len(values), mean=moments.mean, low=low, high=high, helped=helped)
 
 
-def _helped(action: Action, low: float | None, high: float | None, *, followed: bool) -> bool | None:
+def _helped(action: PlannedAction, low: float | None, high: float | None, *, followed: bool) -> bool | None:
     if low is None or high is None or not (followed or action.lowers_exposure) or low <= 0 <= high:
         return None
     return (high < 0) == action.lowers_exposure
@@ -770,7 +774,7 @@ def _helped(action: Action, low: float | None, high: float | None, *, followed: 
 def _trigger(asked: str | None, stated: TriggerType | None, condition: Condition) -> TriggerType:
     """The trigger type as asked for or as stated inside the condition; else as its fields tell."""
     if asked is None:
-        return stated or trigger_of(condition)
+        return stated or trigger_type_of(condition)
     named = _one_of(asked, TRIGGER_TYPES, what="a trigger type", field="trigger_type")
     if stated not in (None, named):
         raise Invalid(f"{named} here, and {stated} in the condition; give one", field="trigger_type")
@@ -794,13 +798,13 @@ def _content(plan: Plan) -> str:
         [
             plan.deployment_id,
             plan.strategy_name,
-            as_text(plan.condition),
+            condition_text(plan.condition),
             action_json(plan.action),
             plan.reasoning,
             plan.priority,
             plan.mode,
             None if plan.expires_at is None else format_instant(plan.expires_at),
-            None if plan.expires_when is None else as_text(plan.expires_when),
+            None if plan.expires_when is None else condition_text(plan.expires_when),
         ]
     )
 

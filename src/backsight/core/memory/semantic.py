@@ -87,17 +87,17 @@ class Domain:
         return canonical_json({name: value for name, value in held.items() if value is not None})
 
 
-_Place = tuple[str, tuple[str | None, ...]]
+_EpisodePlace = tuple[str, tuple[str | None, ...]]
 """An episode's strategy and what it has in `DIMENSIONS`, in their order: its cells and beliefs follow from it."""
 
 
-def _place_of(episode: Episode) -> _Place:
+def _place_of(episode: Episode) -> _EpisodePlace:
     context = episode.context
     values = (episode.symbol, episode.direction, context.session, context.regime, context.volatility_regime)
     return episode.strategy_name, values
 
 
-def _lies_in(domain: Domain, place: _Place) -> bool:
+def _lies_in(domain: Domain, place: _EpisodePlace) -> bool:
     strategy, (symbol, direction, session, regime, volatility_regime) = place
     return (
         domain.strategy in (None, strategy)
@@ -142,7 +142,7 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class BeliefEvidence:
     """That one episode confirms or contradicts one belief."""
 
     belief_id: str
@@ -155,7 +155,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class EvidenceTally:
     """Wins, losses and outcomes; weights are counts unless outcomes weigh."""
 
     wins: int = 0
@@ -170,7 +170,7 @@ class Tally:
     def n(self) -> int:
         return self.wins + self.losses
 
-    def add(self, episode: Episode, *, win: bool, weight: float) -> "Tally":
+    def add(self, episode: Episode, *, win: bool, weight: float) -> "EvidenceTally":
         """The tally with one more episode."""
         opened = _OpenTally(self)
         opened.add(episode, win=win, weight=weight)
@@ -189,7 +189,7 @@ class DayCount:
 class Cell:
     """A strategy's trades in one or two dimensions, or all of them, and how they fall on days."""
 
-    tally: Tally = field(default_factory=Tally)
+    tally: EvidenceTally = field(default_factory=EvidenceTally)
     days: Mapping[date, DayCount] = field(default_factory=dict)
     traded_days: int = 0
     """How many days there are, also where only some of them are at hand."""
@@ -202,8 +202,8 @@ class Standing:
     """A belief with the evidence for and against it, apart by whether it founded the belief."""
 
     belief: Belief
-    founding: Tally = field(default_factory=Tally)
-    tested: Tally = field(default_factory=Tally)
+    founding: EvidenceTally = field(default_factory=EvidenceTally)
+    tested: EvidenceTally = field(default_factory=EvidenceTally)
     days: tuple[str, ...] = ()
     """The first eight UTC days of evidence, as ISO 8601 has them: a look needs as many."""
 
@@ -260,11 +260,11 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class BeliefUpdate:
     """What one episode, or many, changed."""
 
     knowledge: Knowledge
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[BeliefEvidence, ...] = ()
     """Of the episodes learned; those that founded a belief are named by `founding_evidence`."""
     induced: tuple[Belief, ...] = ()
     retired: tuple[Belief, ...] = ()
@@ -339,7 +339,7 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     >>> from datetime import UTC
     >>> belief = seed_belief("7 of 10", owner_id="me", mode="live", domain=Domain(session="london"), prior=(1.0, 1.0),
     ...                      known_at=datetime(2026, 6, 4, tzinfo=UTC))
-    >>> seven = Standing(belief=belief, tested=Tally(wins=7, losses=3, won_weight=7.0, lost_weight=3.0))
+    >>> seven = Standing(belief=belief, tested=EvidenceTally(wins=7, losses=3, won_weight=7.0, lost_weight=3.0))
     >>> held = posterior(seven)
     >>> held.alpha, held.beta, round(held.confidence, 3), round(held.uncertainty, 4), round(held.credibility, 3)
     (8.0, 4.0, 0.667, 0.0171, 0.887)
@@ -514,7 +514,7 @@ def cells_met(episodes: Iterable[Episode]) -> Mapping[Domain, int]:
 
 
 @lru_cache(maxsize=4096)
-def _cells(place: _Place) -> tuple[Domain, ...]:
+def _cells(place: _EpisodePlace) -> tuple[Domain, ...]:
     strategy, values = place
     held = {name: value for name, value in zip(DIMENSIONS, values, strict=True) if value is not None}
     chosen = [names for width in (0, *WIDTHS) for names in combinations(held, width)]
@@ -525,7 +525,7 @@ def _domain(strategy: str, values: Mapping[str, str]) -> Domain:
     return Domain(strategy=strategy, **values)  # type: ignore[arg-type]
 
 
-def learn(knowledge: Knowledge, episode: Episode, *, holds: Holds = refuse_conditions) -> Learned:
+def learn(knowledge: Knowledge, episode: Episode, *, holds: Holds = refuse_conditions) -> BeliefUpdate:
     """What is known after one more episode, in the order in which episodes become known."""
     return learn_all((episode,), knowledge=knowledge, holds=holds)
 
@@ -536,13 +536,13 @@ def learn_all(
     knowledge: Knowledge,
     holds: Holds = refuse_conditions,
     retirements: Mapping[str, datetime] | None = None,
-) -> Learned:
+) -> BeliefUpdate:
     """What is known after these episodes, in the order in which they became known, and what they changed.
 
     To learn all anew, start with `Knowledge(owner_id=…, mode=…)`, the seeded beliefs added by `with_belief`, and hand
     in when the owner retired which induced beliefs.
     """
-    draft = _Draft(knowledge, holds, retirements or {})
+    draft = _BeliefLearner(knowledge, holds, retirements or {})
     for episode in episodes:
         draft.learn(episode)
     return draft.learned()
@@ -560,7 +560,7 @@ def with_belief(knowledge: Knowledge, belief: Belief) -> Knowledge:
 
 def founding_evidence(
     standing: Standing, episodes: Iterable[Episode], *, weighting: Weighting = "count"
-) -> tuple[Evidence, ...]:
+) -> tuple[BeliefEvidence, ...]:
     """The evidence that an induced belief rests on, of the strategy's episodes in the order they became known."""
     belief = standing.belief
     judged = ((each, win) for each in episodes if belief.domain.matches(each) and (win := won(each)) is not None)
@@ -570,8 +570,8 @@ def founding_evidence(
     )
 
 
-def _evidence(belief: Belief, episode: Episode, *, win: bool, founding: bool, weight: float) -> Evidence:
-    return Evidence(
+def _evidence(belief: Belief, episode: Episode, *, win: bool, founding: bool, weight: float) -> BeliefEvidence:
+    return BeliefEvidence(
         belief_id=belief.id,
         episode_id=episode.id,
         confirms=win == (belief.claims == "above"),
@@ -608,11 +608,11 @@ _NO_OUTCOMES = Moments()
 
 
 class _OpenTally:
-    """A `Tally` to which episodes are added in place."""
+    """A `EvidenceTally` to which episodes are added in place."""
 
     __slots__ = ("last_at", "losses", "lost_weight", "outcomes", "wins", "won_weight")
 
-    def __init__(self, held: Tally) -> None:
+    def __init__(self, held: EvidenceTally) -> None:
         self.wins, self.losses = held.wins, held.losses
         self.won_weight, self.lost_weight = held.won_weight, held.lost_weight
         self.outcomes = {unit: _OpenMoments(moments) for unit, moments in held.outcomes.items()}
@@ -639,8 +639,8 @@ class _OpenTally:
             held.mean += step / held.n
             held.squares += step * (value - held.mean)
 
-    def closed(self) -> Tally:
-        return Tally(
+    def closed(self) -> EvidenceTally:
+        return EvidenceTally(
             wins=self.wins,
             losses=self.losses,
             won_weight=self.won_weight,
@@ -717,18 +717,18 @@ class _OpenStanding:
         return Standing(belief=self.belief, founding=self.founding, tested=self.tested.closed(), days=self.days)
 
 
-class _Draft:
+class _BeliefLearner:
     """Knowledge while it is being learned: what is written is opened once, what is not stays shared."""
 
     def __init__(self, knowledge: Knowledge, holds: Holds, retirements: Mapping[str, datetime]) -> None:
         self._start, self._holds, self._retirements = knowledge, holds, retirements
         self._through, self._seen = knowledge.through, dict(knowledge.seen)
         self._cells: dict[Domain, _OpenCell] = {}
-        self._cells_of: dict[_Place, tuple[_OpenCell, ...]] = {}
+        self._cells_of: dict[_EpisodePlace, tuple[_OpenCell, ...]] = {}
         self._standings = dict(knowledge.standings)
         self._fed: dict[str, _OpenStanding] = {}
-        self._beliefs_about: dict[_Place, tuple[Belief, ...]] = {}
-        self._evidence: list[Evidence] = []
+        self._beliefs_about: dict[_EpisodePlace, tuple[Belief, ...]] = {}
+        self._evidence: list[BeliefEvidence] = []
         self._induced: list[str] = []
         self._retired: list[str] = []
 
@@ -751,7 +751,7 @@ class _Draft:
             if is_look(cell.tally.n):
                 self._look(cell, strategy=strategy, at=episode.known_at)
 
-    def learned(self) -> Learned:
+    def learned(self) -> BeliefUpdate:
         standings = self._standings | {name: fed.closed() for name, fed in self._fed.items()}
         knowledge = replace(
             self._start,
@@ -760,7 +760,7 @@ class _Draft:
             seen=self._seen,
             standings=standings,
         )
-        return Learned(
+        return BeliefUpdate(
             knowledge=knowledge,
             evidence=tuple(self._evidence),
             induced=tuple(standings[name].belief for name in self._induced),
@@ -773,7 +773,7 @@ class _Draft:
             late = f"episode {episode.id!r} became known before {format_instant(self._through)}"
             raise Invalid(f"{late}, up to which all is learned; learn all anew in order", field="known_at")
 
-    def _beliefs(self, place: _Place) -> tuple[Belief, ...]:
+    def _beliefs(self, place: _EpisodePlace) -> tuple[Belief, ...]:
         """The beliefs whose domain holds the place, in the order in which they are held."""
         found = self._beliefs_about.get(place)
         if found is None:
@@ -781,7 +781,7 @@ class _Draft:
             found = self._beliefs_about[place] = tuple(each for each in held if _lies_in(each.domain, place))
         return found
 
-    def _open(self, place: _Place) -> tuple[_OpenCell, ...]:
+    def _open(self, place: _EpisodePlace) -> tuple[_OpenCell, ...]:
         """The cells of the place, the strategy's first."""
         found = self._cells_of.get(place)
         if found is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from backsight.core.memory.prospective import Action, Checked
+from backsight.core.memory.prospective import PlanCheck, PlannedAction
 from backsight.core.prompts.amounts import instant, price
 from backsight.core.prompts.sections import Section, section_of
 from backsight.core.text.untrusted_text import name, quote
@@ -18,7 +18,7 @@ class PlanLine:
     """What a plan asks for, why, and until when."""
 
     id: str
-    action: Action
+    action: PlannedAction
     reasoning: str
     expires_at: datetime | None
     contradicted: bool = False
@@ -31,7 +31,7 @@ class PlanLine:
         return f"- {asked(self.action)}{until}{against}: {quote(self.reasoning)}"
 
 
-def plan_lines(checked: Checked) -> tuple[PlanLine, ...]:
+def plan_lines(checked: PlanCheck) -> tuple[PlanLine, ...]:
     """The plans that apply, in their order."""
     yielding = {each.second for each in checked.contradictions}
     return tuple(
@@ -51,13 +51,16 @@ def plans_that_apply(lines: Iterable[PlanLine]) -> Section:
     return section_of("plans", HEADING, (line.text for line in lines))
 
 
-def asked(action: Action) -> str:
+def asked(action: PlannedAction) -> str:
     """What an action asks for, in words.
 
-    >>> asked(Action(kind="adjust_param", parameter="size", magnitude=0.5)), asked(Action(kind="skip_trade"))
+    >>> halve = PlannedAction(kind="adjust_param", parameter="size", magnitude=0.5)
+    >>> asked(halve), asked(PlannedAction(kind="skip_trade"))
     ('size × 0.5', 'skip the trade')
-    >>> asked(Action(kind="force_exit", magnitude=0.25)), asked(Action(kind="force_exit")), asked(Action(kind="alert"))
-    ('close 25% of the position', 'close the position', 'take note')
+    >>> asked(PlannedAction(kind="force_exit", magnitude=0.25)), asked(PlannedAction(kind="force_exit"))
+    ('close 25% of the position', 'close the position')
+    >>> asked(PlannedAction(kind="alert"))
+    'take note'
     """
     match action.kind:
         case "adjust_param":
