@@ -80,7 +80,7 @@ def prepare_backtest(request: BacktestRequest) -> BacktestSetup:
 def open_backtest(
     memory: Memory, clock: SimulatedClock, setup: BacktestSetup, *, progress: NamedProgress = lambda *_: None
 ) -> tuple[Deployment, PaperBroker]:
-    """Fill an empty store with bars, account, strategy and deployment; the deployment, and the broker it trades with."""
+    """Fill an empty store with bars, account, strategy and deployment; return the deployment and its broker."""
     agent = setup.agent
     record_history(memory, clock, setup.bars, progress=lambda *counts: progress("Recording bars", *counts))
     clock.at = setup.start
