@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # 40 ms of every start otherwise
     import numpy as np
     from numpy.typing import NDArray
 
-    from backsight.core.reflection.reflector_request import Answered, Asked
+    from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest
 
 
 class Clock(Protocol):
@@ -59,7 +59,7 @@ class Reflector(Protocol):
         """What it is chosen by."""
         ...
 
-    def reflect(self, asked: "Asked") -> "Answered":
+    def reflect(self, request: "ReflectorRequest") -> "ReflectorAnswer":
         """The bullets it proposes; `Unavailable` where whoever writes them is away, slow, or talks nonsense."""
         ...
 

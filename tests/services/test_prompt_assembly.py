@@ -16,7 +16,7 @@ from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.prompts.account import Cap
 from backsight.core.prompts.sections import CEILINGS
-from backsight.core.reflection.lessons import Bullet, lessons_hash, note_of
+from backsight.core.reflection.lessons import Bullet, lessons_hash, note_from_bullets
 from backsight.core.reflection.notes import ReflectionNote, note_id
 from backsight.core.strategies import MemoryOverrides, MemorySettings
 from backsight.memory import Memory, open_memory
@@ -92,7 +92,7 @@ def round_trip(
 def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
     """Put lessons in force."""
     home = next(each for each in memory.get_my_deployments().deployments if each.deployment.name == HOME).deployment
-    text = note_of(BULLETS).text
+    text = note_from_bullets(BULLETS).text
     note = ReflectionNote(
         owner_id=memory.owner,
         id=note_id(memory.owner, home.id, lessons_hash(text)),

@@ -10,16 +10,16 @@ import pytest
 from sqlalchemy import text
 
 from backsight.core.errors import Conflict, NotFound, Unavailable
-from backsight.core.reflection.citation_check import Proposed
-from backsight.core.reflection.notes import Came
-from backsight.core.reflection.reflector_request import Answered, Asked, Unanswered
+from backsight.core.reflection.citation_check import ProposedBullet
+from backsight.core.reflection.notes import ReflectionOutcome
+from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, ReflectorUnavailable
 from backsight.core.strategies import Deployment, MemoryOverrides
 from backsight.memory import Memory, open_memory
-from backsight.services.reflection import ReflectionDone, reflect_if_due
+from backsight.services.reflection import ReflectionResult, reflect_if_due
 from backsight.settings import Settings
 from backsight.store.notes import NOTES, REFLECTIONS
 from backsight.testing import T0, FakeClock, FakeReflector, a_trade_call
-from backsight.testing.models import ModelServer, wrote
+from backsight.testing.models import ModelServer, bullets_reply
 from support import LESSONS, dump, lost_in_ranges, raw
 
 HOME = "Fade@main"
@@ -41,21 +41,23 @@ def rows(memory: Memory, table: str) -> list[Any]:
     return dump(memory)[table]
 
 
-def reflected(memory: Memory, clock: FakeClock, **asked: Any) -> ReflectionDone:
+def reflected(memory: Memory, clock: FakeClock, **asked: Any) -> ReflectionResult:
     """A reflection an hour later."""
     clock.advance(hours=1)
     return memory.reflect(deployment=HOME, **asked)
 
 
-def with_model(memory: Memory, *bullets: Proposed, **told: Any) -> FakeReflector:
+def with_model(memory: Memory, *bullets: ProposedBullet, **told: Any) -> FakeReflector:
     """A model that writes these bullets, whatever it is asked."""
     reflector = FakeReflector(bullets=bullets, **told)
     memory.reflectors = lambda _: reflector
     return reflector
 
 
-def a_bullet(words: str = "In ranging markets trades lost 1.07R.", cites: tuple[str, ...] = (RANGES,)) -> Proposed:
-    return Proposed(slot="regime_fit", text=words, cites=cites)
+def a_bullet(
+    words: str = "In ranging markets trades lost 1.07R.", cites: tuple[str, ...] = (RANGES,)
+) -> ProposedBullet:
+    return ProposedBullet(slot="regime_fit", text=words, cites=cites)
 
 
 # What is written
@@ -251,7 +253,7 @@ class Slow(FakeReflector):
 
     meanwhile: Callable[[], object]
 
-    def reflect(self, asked: Asked) -> Answered:
+    def reflect(self, asked: ReflectorRequest) -> ReflectorAnswer:
         self.meanwhile()
         return super().reflect(asked)
 
@@ -266,7 +268,7 @@ def test_a_reflection_that_was_overtaken_changes_nothing(memory: Memory, clock: 
         return slow if len(asked) == 1 else quick
 
     memory.reflectors = reflectors
-    done: list[ReflectionDone] = []
+    done: list[ReflectionResult] = []
 
     def meanwhile() -> None:
         done.append(reflected(memory, clock))
@@ -283,7 +285,7 @@ def test_two_processes_at_once_leave_one_active_note(memory: Memory, clock: Fake
     fading(memory, **MODEL)
     clock.advance(hours=1)
     together = threading.Barrier(2, timeout=30)
-    came: list[Came] = []
+    came: list[ReflectionOutcome] = []
 
     def run(number: int) -> None:
         reflector = Slow(bullets=(a_bullet(f"Ranging markets cost {'much: ' * number}1.07R."),))
@@ -369,7 +371,7 @@ def test_bullets_that_the_evidence_does_not_bear_are_dropped_and_named(memory: M
     ],
 )
 def test_what_is_not_fit_to_be_shown_is_rejected_and_the_old_note_stays(
-    memory: Memory, clock: FakeClock, bullets: tuple[Proposed, ...], reason: str
+    memory: Memory, clock: FakeClock, bullets: tuple[ProposedBullet, ...], reason: str
 ) -> None:
     fading(memory, avoid=("trade the news",), **MODEL)
     with_model(memory, a_bullet())
@@ -386,7 +388,7 @@ def test_what_is_not_fit_to_be_shown_is_rejected_and_the_old_note_stays(
     "error",
     [
         Unavailable("openai:gpt-5 is away; try later"),
-        Unanswered("slow", input_tokens=700, output_tokens=9, cost_usd=0.1),
+        ReflectorUnavailable("slow", input_tokens=700, output_tokens=9, cost_usd=0.1),
     ],
 )
 def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
@@ -398,7 +400,7 @@ def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
     with_model(memory, error=error)
     done = reflected(memory, clock)
     assert (done.came, done.reason, done.note) == ("failed", error.message, first.note)
-    told = (700, 9, 0.1) if isinstance(error, Unanswered) else (None, None, None)
+    told = (700, 9, 0.1) if isinstance(error, ReflectorUnavailable) else (None, None, None)
     assert (done.input_tokens, done.output_tokens, done.cost_usd) == told
     (last, _) = memory.list_lessons(deployment=HOME).attempts
     assert (last.came, last.input_tokens, last.note_id) == ("failed", told[0], first.note and first.note.id)
@@ -417,7 +419,7 @@ def test_what_goes_wrong_in_a_plug_in_is_an_outcome_too(memory: Memory, clock: F
 
 
 def test_a_model_behind_the_address_of_the_settings_is_asked() -> None:
-    with ModelServer(wrote(a_bullet())) as server:
+    with ModelServer(bullets_reply(a_bullet())) as server:
         settings = Settings(url="sqlite://", owner="ana", model_url=server.base_url, model_key="sesame-sesame")
         with open_memory(settings=settings, clock=FakeClock(T0)) as memory:
             fading(memory, **MODEL)
@@ -479,7 +481,7 @@ def test_without_language_models_the_attempt_fails_and_says_what_to_do(memory: M
 # Cadence
 
 
-def due(memory: Memory, home: Deployment, at: datetime, *, closed: int = 1) -> Came | None:
+def due(memory: Memory, home: Deployment, at: datetime, *, closed: int = 1) -> ReflectionOutcome | None:
     done = reflect_if_due(memory, home, at=at, closed_in_tick=closed)
     return None if done is None else done.came
 

@@ -11,9 +11,9 @@ from backsight.core.errors import Invalid
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 STIRLING_FROM = 16.0
-SMALLEST = 1e-300
+TINY = 1e-300
 PRECISION = 1e-15
-MOST_TERMS = 20_000
+MAX_TERMS = 20_000
 
 
 def beta_cdf(x: float, *, alpha: float, beta: float) -> float:
@@ -193,22 +193,22 @@ def moments_of(values: Iterable[float]) -> Moments:
 def _lower_and_upper(x: float, y: float, alpha: float, beta: float) -> tuple[float, float]:
     """I_x(α, β) and its complement, the smaller of the two computed and the other what is left; y = 1 − x."""
     if x * (alpha + beta + 2.0) < alpha + 1.0:
-        lower = min(1.0, _prefactor(x, y, alpha, beta) * _fraction(x, alpha, beta) / alpha)
+        lower = min(1.0, _prefactor(x, y, alpha, beta) * _continued_fraction(x, alpha, beta) / alpha)
         return lower, 1.0 - lower
-    upper = min(1.0, _prefactor(y, x, beta, alpha) * _fraction(y, beta, alpha) / beta)
+    upper = min(1.0, _prefactor(y, x, beta, alpha) * _continued_fraction(y, beta, alpha) / beta)
     return 1.0 - upper, upper
 
 
 def _prefactor(x: float, y: float, alpha: float, beta: float) -> float:
     """x^α y^β / B(α, β), by deviances and Stirling remainders instead of differences of large logarithms."""
     total = alpha + beta
-    deviance = _times_log_ratio(alpha, total * x) + _times_log_ratio(beta, total * y)
+    deviance = _x_log_ratio(alpha, total * x) + _x_log_ratio(beta, total * y)
     remainders = _stirling(total) - _stirling(alpha) - _stirling(beta)
     scale = math.log(alpha) + math.log(beta) - math.log(total)
     return math.exp(-deviance + remainders + 0.5 * scale - HALF_LOG_TWO_PI)
 
 
-def _times_log_ratio(a: float, b: float) -> float:
+def _x_log_ratio(a: float, b: float) -> float:
     """a · ln(a / b)."""
     off = (b - a) / a
     return -a * (math.log1p(off) if abs(off) < 0.5 else math.log(b) - math.log(a))
@@ -222,25 +222,25 @@ def _stirling(z: float) -> float:
     return (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w / 1188)))) / z
 
 
-def _fraction(x: float, alpha: float, beta: float) -> float:
+def _continued_fraction(x: float, alpha: float, beta: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
     total, c = alpha + beta, 1.0
-    d = 1.0 / _off_zero(1.0 - total * x / (alpha + 1.0))
+    d = 1.0 / _away_from_zero(1.0 - total * x / (alpha + 1.0))
     value = d
-    for m in range(1, MOST_TERMS):
+    for m in range(1, MAX_TERMS):
         even = m * (beta - m) * x / ((alpha + 2 * m - 1.0) * (alpha + 2 * m))
-        d, c = 1.0 / _off_zero(1.0 + even * d), _off_zero(1.0 + even / c)
+        d, c = 1.0 / _away_from_zero(1.0 + even * d), _away_from_zero(1.0 + even / c)
         value *= d * c
         odd = -(alpha + m) * (total + m) * x / ((alpha + 2 * m) * (alpha + 2 * m + 1.0))
-        d, c = 1.0 / _off_zero(1.0 + odd * d), _off_zero(1.0 + odd / c)
+        d, c = 1.0 / _away_from_zero(1.0 + odd * d), _away_from_zero(1.0 + odd / c)
         value *= d * c
         if abs(d * c - 1.0) < PRECISION:
             break
     return value
 
 
-def _off_zero(value: float) -> float:
-    return value if abs(value) > SMALLEST else SMALLEST
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > TINY else TINY
 
 
 def _solve(rising: Callable[[float], float], *, low: float, high: float) -> float:

@@ -11,28 +11,28 @@ from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.portfolio import Mode
 from backsight.core.reflection import holdout_test
-from backsight.core.reflection.citation_check import Dropped
-from backsight.core.reflection.closed_trades import armed_trade, taught_trade
-from backsight.core.reflection.evidence_view import EvidenceSeen, evidence_seen
-from backsight.core.reflection.holdout_test import Help
-from backsight.core.reflection.lessons import Note, accept, parse_note, shown
-from backsight.core.reflection.lessons_comparison import Comparison
+from backsight.core.reflection.citation_check import DroppedBullet
+from backsight.core.reflection.closed_trades import holdout_trade, trade_under_lessons
+from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
+from backsight.core.reflection.holdout_test import HoldoutResult
+from backsight.core.reflection.lessons import LessonsNote, accept_lessons, parse_note, render_lessons
+from backsight.core.reflection.lessons_comparison import LessonsComparison
 from backsight.core.reflection.notes import (
     Author,
-    Came,
     Proposal,
     ProposalStatus,
     Reflection,
     ReflectionNote,
+    ReflectionOutcome,
     note_id,
-    strategy_home,
+    strategy_scope,
 )
 from backsight.core.reflection.reviews import (
     Period,
-    Result,
+    PeriodResult,
     best_and_worst,
-    report,
-    result_of,
+    render_review,
+    summarise_trades,
 )
 from backsight.core.strategies import Deployment, Slot
 from backsight.core.text.tokens import estimate
@@ -41,18 +41,18 @@ from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
 from backsight.services.learning import EVERYTHING
-from backsight.services.proposals import take, turn_down
+from backsight.services.proposals import decline_proposal, enact_proposal
 from backsight.services.reflection import (
-    NoteSeen,
-    ReflectionDone,
-    activate,
+    NoteView,
+    ReflectionResult,
+    activate_note,
+    bullets_of,
     carried_in,
     dropped_in,
-    note_in,
-    note_seen,
     reflect_now,
+    view_note,
 )
-from backsight.services.reviews import reviewed
+from backsight.services.reviews import read_period
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
@@ -65,7 +65,7 @@ class ActiveLessons:
     """The lessons in force, and what the agent is shown of them."""
 
     deployment: str
-    note: NoteSeen | None
+    note: NoteView | None
     """None before the first."""
     text: str | None
     """As it is shown: without the slots that are suppressed."""
@@ -76,14 +76,14 @@ class ActiveLessons:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptSeen:
+class AttemptView:
     """One attempt to learn from trades, and what came of it."""
 
     id: str
     deployment_id: str
     at: datetime
     author: Author
-    came: Came
+    came: ReflectionOutcome
     reason: str
     note_id: str | None
     """The lessons in force after it."""
@@ -91,7 +91,7 @@ class AttemptSeen:
     considered: int
     patterns: tuple[str, ...]
     """Keys of what lessons may rest on."""
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedBullet, ...]
     model_used: str | None
     input_tokens: int | None
     output_tokens: int | None
@@ -102,8 +102,8 @@ class AttemptSeen:
 class LessonList:
     """Revisions of the lessons, and the last attempts, each newest first."""
 
-    notes: tuple[NoteSeen, ...]
-    attempts: tuple[AttemptSeen, ...]
+    notes: tuple[NoteView, ...]
+    attempts: tuple[AttemptView, ...]
     as_of: datetime
 
 
@@ -113,7 +113,7 @@ class ComparedLessons:
 
     strategy_name: str
     mode: Mode
-    comparison: Comparison
+    comparison: LessonsComparison
     as_of: datetime
 
 
@@ -123,7 +123,7 @@ class MemoryHelp:
 
     strategy_name: str
     mode: Mode
-    help: Help
+    help: HoldoutResult
     as_of: datetime
 
 
@@ -131,7 +131,7 @@ class MemoryHelp:
 class PromotedLessons:
     """The lessons that new deployments start with, and whether they did before."""
 
-    note: NoteSeen
+    note: NoteView
     cut: tuple[str, ...]
     """Bullets that did not fit."""
     replayed: bool
@@ -145,18 +145,18 @@ class PeriodReview:
     period: Period
     start: datetime
     end: datetime
-    result: Result
+    result: PeriodResult
     best: tuple[Trade, ...]
     worst: tuple[Trade, ...]
-    evidence: EvidenceSeen
-    note: NoteSeen | None
+    evidence: EvidenceView
+    note: NoteView | None
     """The lessons in force at its end."""
     markdown: str
     as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalSeen:
+class ProposalView:
     """A proposal as it stands."""
 
     proposal: Proposal
@@ -168,7 +168,7 @@ class ProposalSeen:
 class ProposalList:
     """Proposals, in the order in which they came to stand as they do."""
 
-    proposals: tuple[ProposalSeen, ...]
+    proposals: tuple[ProposalView, ...]
     as_of: datetime
 
 
@@ -186,7 +186,7 @@ def reflect(
     *,
     deployment: Annotated[Key, "Whose lessons, by name or id."],
     dry_run: Annotated[Flag, "Only say what would be written, and on what evidence; no model is asked."] = False,
-) -> ReflectionDone:
+) -> ReflectionResult:
     """Reflect on the strategy's closed trades and write what they teach, if they teach anything.
 
     A pattern must survive a test against chance, by days and over all groups looked at. The attempt is kept whatever
@@ -212,7 +212,7 @@ def active_lessons(
         note = stored.active_note(connection, ctx.owner, home.id, horizon)
     return ActiveLessons(
         deployment=home.name,
-        note=None if note is None else note_seen(note),
+        note=None if note is None else view_note(note),
         text=None if note is None else _shown(note, home),
         hash=None if note is None else note.content_hash,
         suppressed=home.memory.suppressed,
@@ -243,7 +243,7 @@ def list_lessons(
             connection, ctx.owner, horizon, limit=limit, strategy_id=named, deployment_id=only
         )
     return LessonList(
-        notes=tuple(map(note_seen, notes[:limit])),
+        notes=tuple(map(view_note, notes[:limit])),
         attempts=tuple(map(_attempt_seen, attempts)),
         as_of=horizon.as_of,
     )
@@ -262,13 +262,13 @@ def compare_lessons(
 
     It compares times, not arms: revisions were in force one after the other. does_memory_help compares arms.
     """
-    from backsight.core.reflection.day_bootstrap import compare_lessons as compared  # needs NumPy
+    from backsight.core.reflection.day_bootstrap import compare_revisions as compared  # needs NumPy
 
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
         named = _strategy_id(connection, ctx, strategy_name)
         ended = stored_trades.ended(connection, ctx.owner, horizon, strategy_id=named, mode=mode)
-    comparison = compared(map(taught_trade, ended))
+    comparison = compared(map(trade_under_lessons, ended))
     return ComparedLessons(strategy_name=strategy_name, mode=mode, comparison=comparison, as_of=horizon.as_of)
 
 
@@ -289,8 +289,8 @@ def does_memory_help(
     with ctx.reading() as connection:
         named = _strategy_id(connection, ctx, strategy_name)
         ended = stored_trades.ended(connection, ctx.owner, horizon, strategy_id=named, mode=mode)
-    armed = [trade for trade in map(armed_trade, ended) if trade is not None]
-    found = holdout_test.does_memory_help(armed)
+    armed = [trade for trade in map(holdout_trade, ended) if trade is not None]
+    found = holdout_test.analyse_holdout(armed)
     return MemoryHelp(strategy_name=strategy_name, mode=mode, help=found, as_of=horizon.as_of)
 
 
@@ -311,17 +311,17 @@ def promote_lessons(
         connection = transaction.connection
         home = deployment_named(connection, ctx.owner, deployment)
         proposed, source = _proposed(connection, ctx, home, lessons)
-        note = accept(proposed, avoid=_avoid(connection, home), count=estimate)
+        note = accept_lessons(proposed, avoid=_avoid(connection, home), count=estimate)
         row = _promoted(ctx, home, note, source)
         former = stored.strategy_note(connection, ctx.owner, home.strategy_id, home.mode, EVERYTHING)
         if former is not None and former.known_at > ctx.now:
             told = f"lessons of {format_instant(former.known_at)} are the strategy's"
             raise Conflict(f"{told}; promote others at a later instant", field="deployment")
-        kept = activate(transaction, row, former)
+        kept = activate_note(transaction, row, former)
         replayed = not transaction.changes
     said = parse_note(proposed) if isinstance(proposed, str) else proposed
     cut = tuple(each.text for each in said.bullets if each not in note.bullets)
-    return PromotedLessons(note=note_seen(kept), cut=cut, replayed=replayed)
+    return PromotedLessons(note=view_note(kept), cut=cut, replayed=replayed)
 
 
 @query(audience=("trader", "coach"))
@@ -346,7 +346,7 @@ def review_period(
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
-        told = reviewed(connection, home, period, end, seen_at=seen_at)
+        told = read_period(connection, home, period, end, seen_at=seen_at)
         note = stored.active_note(connection, ctx.owner, home.id, Horizon(as_of=end, seen_at=seen_at))
     best, worst = best_and_worst(told.trades)
     return PeriodReview(
@@ -354,12 +354,12 @@ def review_period(
         period=period,
         start=told.start,
         end=end,
-        result=result_of(told.trades),
+        result=summarise_trades(told.trades),
         best=best,
         worst=worst,
-        evidence=evidence_seen(told.evidence),
-        note=None if note is None else note_seen(note),
-        markdown=report(told),
+        evidence=describe_evidence(told.evidence),
+        note=None if note is None else view_note(note),
+        markdown=render_review(told),
         as_of=horizon.as_of,
     )
 
@@ -380,7 +380,7 @@ def list_proposals(
         only = None if home is None else home.id
         found = stored.proposals(connection, ctx.owner, horizon, deployment_id=only, status=status)
         standing = {each.deployment_id: _standing(connection, ctx, each.deployment_id, horizon) for each in found}
-    seen = [ProposalSeen(proposal=each, stands=each.evidence in standing[each.deployment_id]) for each in found]
+    seen = [ProposalView(proposal=each, stands=each.evidence in standing[each.deployment_id]) for each in found]
     return ProposalList(proposals=tuple(seen), as_of=horizon.as_of)
 
 
@@ -399,7 +399,7 @@ def accept_proposal(
         if proposal.status == "rejected":
             remedy = "create_trading_plan and add_belief make one all the same"
             raise Conflict(f"it was rejected, and stays so; {remedy}", field="proposal_id")
-        return DecidedProposal(proposal=take(transaction, ctx, proposal, reason=reason), replayed=False)
+        return DecidedProposal(proposal=enact_proposal(transaction, ctx, proposal, reason=reason), replayed=False)
 
 
 @command()
@@ -417,15 +417,19 @@ def reject_proposal(
         if proposal.status == "accepted":
             remedy = "cancel_plan" if proposal.kind == "plan" else "retire_belief"
             raise Conflict(f"it was accepted, and is in force; {remedy} ends what came of it", field="proposal_id")
-        return DecidedProposal(proposal=turn_down(transaction, ctx, proposal, reason=reason), replayed=False)
+        return DecidedProposal(proposal=decline_proposal(transaction, ctx, proposal, reason=reason), replayed=False)
 
 
 def _shown(note: ReflectionNote, home: Deployment) -> str:
-    return shown(note_in(note), suppressed=home.memory.suppressed) if home.memory.suppressed else note.lessons_text
+    return (
+        render_lessons(bullets_of(note), suppressed=home.memory.suppressed)
+        if home.memory.suppressed
+        else note.lessons_text
+    )
 
 
-def _attempt_seen(row: Reflection) -> AttemptSeen:
-    return AttemptSeen(
+def _attempt_seen(row: Reflection) -> AttemptView:
+    return AttemptView(
         id=row.id,
         deployment_id=row.deployment_id,
         at=row.at,
@@ -455,7 +459,7 @@ def _strategy_id(connection: Connection, ctx: Context, name: str) -> str:
 
 def _proposed(
     connection: Connection, ctx: Context, home: Deployment, lessons: str | None
-) -> tuple[str | Note, ReflectionNote | None]:
+) -> tuple[str | LessonsNote, ReflectionNote | None]:
     """The owner's words; or the lessons in force for a deployment, and the note that they are of."""
     if lessons is not None:
         return lessons, None
@@ -463,7 +467,7 @@ def _proposed(
     if note is None:
         told = f"{home.name!r} has no lessons yet"
         raise NotFound(f"{told}; give them in your own words, or reflect first", field="lessons")
-    return note_in(note), note
+    return bullets_of(note), note
 
 
 def _avoid(connection: Connection, home: Deployment) -> tuple[str, ...]:
@@ -472,11 +476,11 @@ def _avoid(connection: Connection, home: Deployment) -> tuple[str, ...]:
     return () if latest is None else latest.avoid
 
 
-def _promoted(ctx: Context, home: Deployment, note: Note, source: ReflectionNote | None) -> ReflectionNote:
+def _promoted(ctx: Context, home: Deployment, note: LessonsNote, source: ReflectionNote | None) -> ReflectionNote:
     """The note of a strategy, with what it is a copy of; no tokens, since none were used for it."""
     row = ReflectionNote(
         owner_id=ctx.owner,
-        id=note_id(ctx.owner, strategy_home(home.strategy_id, home.mode), note.hash),
+        id=note_id(ctx.owner, strategy_scope(home.strategy_id, home.mode), note.hash),
         strategy_id=home.strategy_id,
         strategy_version=home.strategy_version,
         strategy_name=home.strategy_name,

@@ -70,7 +70,7 @@ from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import check_plans_at_tick
 from backsight.services.prompt_assembly import Asking, recent_state, show
 from backsight.services.recall import keep_recalls, made_for
-from backsight.services.reflection import ReflectionDone, reflect_if_due
+from backsight.services.reflection import ReflectionResult, reflect_if_due
 from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
@@ -98,7 +98,7 @@ class ClosedTick:
     """The plans that applied when it was decided."""
     contradictions: tuple[Contradiction, ...]
     """Those of them that cannot both be followed."""
-    reflection: ReflectionDone | None
+    reflection: ReflectionResult | None
     """What a reflection came to, where one was due after it."""
     replayed: bool
     """Whether it was already known: nothing was changed then."""

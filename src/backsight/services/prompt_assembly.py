@@ -24,7 +24,7 @@ from backsight.core.prompts.symbol_memory import Here, here_of, what_usually_hap
 from backsight.core.prompts.system import Identity, system_segments
 from backsight.core.prompts.trades import closed_line, open_line, open_positions, recent_trades
 from backsight.core.recall.record import RecallAsked
-from backsight.core.reflection.lessons import parse_note, shown
+from backsight.core.reflection.lessons import parse_note, render_lessons
 from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
@@ -135,7 +135,7 @@ def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
 
 def _lessons_shown(text: str, home: Deployment) -> str:
     """The lessons without the slots that the deployment suppresses."""
-    return shown(parse_note(text), suppressed=home.memory.suppressed)
+    return render_lessons(parse_note(text), suppressed=home.memory.suppressed)
 
 
 def _has_lessons(budgeted: Budgeted) -> bool:

@@ -9,7 +9,7 @@ from backsight.core.ids import canonical_json
 from backsight.core.memory.semantic import Domain
 from backsight.core.reflection.notes import Proposal, Reflection
 from backsight.core.reflection.patterns import Pattern
-from backsight.core.reflection.proposals import Suggestion, suggestions
+from backsight.core.reflection.proposals import Suggestion, suggest
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import Deployment
 from backsight.services.beliefs import make_stated_belief, state_belief
@@ -30,7 +30,7 @@ def propose(
     made: list[Proposal] = []
     for pattern in patterns:
         about = {"strategy_name": home.strategy_name, "deployment_id": home.id, "mode": home.mode}
-        for each in suggestions(pattern, **about):  # type: ignore[arg-type]
+        for each in suggest(pattern, **about):  # type: ignore[arg-type]
             if _is_known(transaction, home, pattern, each):
                 continue
             proposal = Proposal(
@@ -51,11 +51,11 @@ def propose(
             )
             transaction.add(stored.PROPOSALS, proposal)
             by_itself = home.memory.proposals == "accept"
-            made.append(take(transaction, ctx, proposal, reason=BY_ITSELF) if by_itself else proposal)
+            made.append(enact_proposal(transaction, ctx, proposal, reason=BY_ITSELF) if by_itself else proposal)
     return tuple(made)
 
 
-def take(transaction: Transaction, ctx: Context, proposal: Proposal, *, reason: str | None) -> Proposal:
+def enact_proposal(transaction: Transaction, ctx: Context, proposal: Proposal, *, reason: str | None) -> Proposal:
     """The proposal as accepted, and the plan or the belief that it is from now on."""
     content: dict[str, Any] = json.loads(proposal.content)
     if proposal.kind == "plan":
@@ -65,7 +65,7 @@ def take(transaction: Transaction, ctx: Context, proposal: Proposal, *, reason: 
     return _decided(transaction, ctx, replace(proposal, status="accepted", decided_reason=reason, made_id=made_id))
 
 
-def turn_down(transaction: Transaction, ctx: Context, proposal: Proposal, *, reason: str | None) -> Proposal:
+def decline_proposal(transaction: Transaction, ctx: Context, proposal: Proposal, *, reason: str | None) -> Proposal:
     """The proposal as rejected: it is not made again."""
     return _decided(transaction, ctx, replace(proposal, status="rejected", decided_reason=reason))
 

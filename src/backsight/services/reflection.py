@@ -16,23 +16,23 @@ from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import canonical_json
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.portfolio import Mode
-from backsight.core.reflection.cadence import Since, is_due
-from backsight.core.reflection.citation_check import Dropped, check_bullets
+from backsight.core.reflection.cadence import SinceReflection, is_due
+from backsight.core.reflection.citation_check import DroppedBullet, check_bullets
 from backsight.core.reflection.closed_trades import closed_trade
-from backsight.core.reflection.evidence_view import EvidenceSeen, evidence_seen
-from backsight.core.reflection.lessons import Bullet, Note, accept, note_of, reflect_on
+from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
+from backsight.core.reflection.lessons import Bullet, LessonsNote, accept_lessons, note_from_bullets, write_lessons
 from backsight.core.reflection.notes import (
     Author,
-    Came,
     NoteStatus,
     Proposal,
     Reflection,
     ReflectionNote,
+    ReflectionOutcome,
     note_id,
     reflection_id,
 )
-from backsight.core.reflection.patterns import NOTHING_CARRIED, WINDOW, Carried, Evidence
-from backsight.core.reflection.reflector_request import Answered, Asked, Unanswered
+from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, SearchState, TradeEvidence
+from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, ReflectorUnavailable
 from backsight.core.strategies import Deployment, Strategy
 from backsight.core.text.tokens import estimate
 from backsight.services.context import Context, Reflectors
@@ -50,7 +50,7 @@ CUT = "cut: the note holds no more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteSeen:
+class NoteView:
     """Lessons as they are kept, each with what it rests on."""
 
     id: str
@@ -80,22 +80,22 @@ class NoteSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectionDone:
+class ReflectionResult:
     """What came of a reflection, and on what evidence."""
 
     reflection_id: str | None
     """None where nothing was recorded."""
     deployment: str
     at: datetime
-    came: Came
+    came: ReflectionOutcome
     reason: str
-    note: NoteSeen | None
+    note: NoteView | None
     """The lessons in force after it."""
     bullets: tuple[Bullet, ...]
     """What the lessons now say, or would say."""
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedBullet, ...]
     """A model's bullets that were not taken, and why."""
-    evidence: EvidenceSeen
+    evidence: EvidenceView
     proposals: tuple[Proposal, ...]
     """Plans and beliefs that it proposes, those of before aside."""
     model_used: str | None
@@ -108,14 +108,14 @@ class ReflectionDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class ReflectionInputs:
     """What a reflection starts from, as it was at one moment."""
 
     home: Deployment
     strategy: Strategy | None
     """The version that is deployed; None where it was never saved."""
     at: datetime
-    evidence: Evidence
+    evidence: TradeEvidence
     window: tuple[datetime, datetime] | None
     """When the first and the last of the trades considered ended."""
     former: ReflectionNote | None
@@ -131,25 +131,25 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
+class _AttemptDraft:
     """What is to become of an attempt."""
 
-    came: Came
+    came: ReflectionOutcome
     reason: str
     author: Author
-    note: Note | None = None
+    note: LessonsNote | None = None
     """The note that becomes active; None: the one there is stays."""
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedBullet, ...] = ()
     model_used: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
 
 
-def reflect_now(ctx: Context, home: Deployment, *, at: datetime, dry_run: bool = False) -> ReflectionDone:
+def reflect_now(ctx: Context, home: Deployment, *, at: datetime, dry_run: bool = False) -> ReflectionResult:
     """What a reflection at an instant comes to; a dry run records nothing and asks no model."""
     with ctx.reading() as connection:
-        considered = consider(connection, home, at=at)
+        considered = read_inputs(connection, home, at=at)
     if (newer := considered.former) is not None and newer.known_at > at:
         told = f"lessons of {format_instant(newer.known_at)} are in force"
         raise Conflict(f"{told}; reflect at a later instant", field="deployment")
@@ -160,7 +160,7 @@ def reflect_now(ctx: Context, home: Deployment, *, at: datetime, dry_run: bool =
     return _keep(ctx, considered, _worded(considered, ctx.reflectors))
 
 
-def reflect_if_due(ctx: Context, home: Deployment, *, at: datetime, closed_in_tick: int) -> ReflectionDone | None:
+def reflect_if_due(ctx: Context, home: Deployment, *, at: datetime, closed_in_tick: int) -> ReflectionResult | None:
     """What a reflection after a tick came to; None where none is due. A provider that fails is an outcome, no error."""
     if home.memory.cadence == "off" or (home.memory.cadence == "per_n_trades" and not closed_in_tick):
         return None
@@ -174,12 +174,12 @@ def reflect_if_due(ctx: Context, home: Deployment, *, at: datetime, closed_in_ti
         return None
 
 
-def _since(connection: Connection, home: Deployment, at: datetime, closed_in_tick: int) -> Since:
+def _since(connection: Connection, home: Deployment, at: datetime, closed_in_tick: int) -> SinceReflection:
     """What happened to a deployment since its last attempt and its last note."""
     horizon = Horizon(as_of=at)
     attempted_at = _last_at(connection, home, horizon)
     wrote_at = _last_at(connection, home, horizon, came="written")
-    return Since(
+    return SinceReflection(
         closed_in_tick=closed_in_tick,
         closed_since_attempt=stored.closed_since(connection, home, attempted_at, horizon),
         closed_since_note=stored.closed_since(connection, home, wrote_at, horizon),
@@ -188,30 +188,30 @@ def _since(connection: Connection, home: Deployment, at: datetime, closed_in_tic
 
 
 def _last_at(
-    connection: Connection, home: Deployment, horizon: Horizon, *, came: Came | None = None
+    connection: Connection, home: Deployment, horizon: Horizon, *, came: ReflectionOutcome | None = None
 ) -> datetime | None:
     last = stored.last_reflection(connection, home.owner_id, horizon, deployment_id=home.id, came=came)
     return None if last is None else last.at
 
 
-def consider(connection: Connection, home: Deployment, *, at: datetime) -> Considered:
+def read_inputs(connection: Connection, home: Deployment, *, at: datetime) -> ReflectionInputs:
     """The evidence as of an instant, and what is in force for a deployment."""
     evidence, window = evidence_at(connection, home, Horizon(as_of=at))
-    return Considered(
+    return ReflectionInputs(
         home=home,
         strategy=deployed_strategy(connection, home),
         at=at,
         evidence=evidence,
         window=window,
         former=stored.active_note(connection, home.owner_id, home.id, EVERYTHING),
-        attempts=stored.attempts(connection, home.owner_id, home.id),
+        attempts=stored.count_reflections(connection, home.owner_id, home.id),
         again=stored.reflection(connection, home.owner_id, reflection_id(home.id, at)),
     )
 
 
 def evidence_at(
     connection: Connection, home: Deployment, horizon: Horizon
-) -> tuple[Evidence, tuple[datetime, datetime] | None]:
+) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:
     """What a strategy's last trades in a mode showed then, and when the first and the last of them ended."""
     from backsight.core.reflection.evidence import evidence_of  # needs NumPy
 
@@ -235,32 +235,32 @@ def _reader(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
 
 
-def note_in(row: ReflectionNote) -> Note:
+def bullets_of(row: ReflectionNote) -> LessonsNote:
     """The lessons of a kept note, each with what it rests on."""
-    return Note(bullets=_reader(tuple[Bullet, ...]).validate_json(row.bullets))
+    return LessonsNote(bullets=_reader(tuple[Bullet, ...]).validate_json(row.bullets))
 
 
-def carried_in(row: Reflection | None) -> Carried:
+def carried_in(row: Reflection | None) -> SearchState:
     """What an attempt hands to the next; nothing before the first."""
     if row is None:
-        return NOTHING_CARRIED
-    carried: Carried = _reader(Carried).validate_json(row.carried)
+        return NEW_SEARCH
+    carried: SearchState = _reader(SearchState).validate_json(row.carried)
     return carried
 
 
-def dropped_in(row: Reflection) -> tuple[Dropped, ...]:
+def dropped_in(row: Reflection) -> tuple[DroppedBullet, ...]:
     """A model's bullets that an attempt did not take."""
-    dropped: tuple[Dropped, ...] = _reader(tuple[Dropped, ...]).validate_json(row.dropped)
+    dropped: tuple[DroppedBullet, ...] = _reader(tuple[DroppedBullet, ...]).validate_json(row.dropped)
     return dropped
 
 
-def note_seen(row: ReflectionNote) -> NoteSeen:
+def view_note(row: ReflectionNote) -> NoteView:
     """A kept note as it is shown."""
-    told = {each.name: getattr(row, each.name) for each in fields(NoteSeen) if each.name != "bullets"}
-    return NoteSeen(bullets=note_in(row).bullets, **told)
+    told = {each.name: getattr(row, each.name) for each in fields(NoteView) if each.name != "bullets"}
+    return NoteView(bullets=bullets_of(row).bullets, **told)
 
 
-def activate(transaction: Transaction, note: ReflectionNote, former: ReflectionNote | None) -> ReflectionNote:
+def activate_note(transaction: Transaction, note: ReflectionNote, former: ReflectionNote | None) -> ReflectionNote:
     """The note as it is kept, in force from its instant on in place of the former; lessons told before are the same."""
     if former is not None and former.id == note.id:
         return former
@@ -277,7 +277,7 @@ def activate(transaction: Transaction, note: ReflectionNote, former: ReflectionN
 # Wording
 
 
-def _dry(considered: Considered) -> _Draft:
+def _dry(considered: ReflectionInputs) -> _AttemptDraft:
     """What the evidence would write by itself, and who would be asked."""
     memory, draft = considered.home.memory, _by_itself(considered)
     if memory.reflector == "statistics" or not considered.evidence.patterns:
@@ -285,7 +285,7 @@ def _dry(considered: Considered) -> _Draft:
     return replace(draft, reason=f"{memory.model} would word this evidence; in a dry run it is not asked")
 
 
-def _worded(considered: Considered, reflectors: Reflectors) -> _Draft:
+def _worded(considered: ReflectionInputs, reflectors: Reflectors) -> _AttemptDraft:
     """The note that follows from the evidence, or why there is none."""
     memory = considered.home.memory
     if considered.evidence.patterns and memory.reflector == "model" and memory.model is not None:
@@ -293,32 +293,32 @@ def _worded(considered: Considered, reflectors: Reflectors) -> _Draft:
     return _by_itself(considered)
 
 
-def _by_itself(considered: Considered) -> _Draft:
+def _by_itself(considered: ReflectionInputs) -> _AttemptDraft:
     if not considered.evidence.patterns:
         return _without_patterns(considered)
-    return _judged(considered, reflect_on(considered.evidence), author="statistics")
+    return _judged(considered, write_lessons(considered.evidence), author="statistics")
 
 
-def _without_patterns(considered: Considered) -> _Draft:
+def _without_patterns(considered: ReflectionInputs) -> _AttemptDraft:
     """Lessons that no longer hold are taken back; those that the owner worded stay until trades say otherwise."""
     former = considered.former
-    missing = evidence_seen(considered.evidence).missing or ""
-    if former is None or not note_in(former).bullets:
-        return _Draft(came="unchanged", reason=f"no lesson yet: {missing}", author="statistics")
+    missing = describe_evidence(considered.evidence).missing or ""
+    if former is None or not bullets_of(former).bullets:
+        return _AttemptDraft(came="unchanged", reason=f"no lesson yet: {missing}", author="statistics")
     if former.author == "owner":
-        return _Draft(came="unchanged", reason=f"the owner's lessons stay: {missing}", author="statistics")
-    return _Draft(came="written", reason=f"no lesson holds: {missing}", author="statistics", note=Note())
+        return _AttemptDraft(came="unchanged", reason=f"the owner's lessons stay: {missing}", author="statistics")
+    return _AttemptDraft(came="written", reason=f"no lesson holds: {missing}", author="statistics", note=LessonsNote())
 
 
-def _asked(considered: Considered, reflectors: Reflectors, model: str) -> _Draft:
+def _asked(considered: ReflectionInputs, reflectors: Reflectors, model: str) -> _AttemptDraft:
     """What a language model makes of the evidence, as far as it bears examination."""
     strategy, former = considered.strategy, considered.former
-    asked = Asked(
+    asked = ReflectorRequest(
         evidence=considered.evidence,
         strategy_name=considered.home.strategy_name,
         strategy="" if strategy is None else _told(strategy),
         avoid=considered.avoid,
-        note=None if former is None else note_in(former),
+        note=None if former is None else bullets_of(former),
     )
     try:
         answered = reflectors(model).reflect(asked)
@@ -327,26 +327,26 @@ def _asked(considered: Considered, reflectors: Reflectors, model: str) -> _Draft
         return _failed(error, model)
     except Exception as error:  # what a plug-in raises must not take a tick down
         LOG.exception("reflection of %s: %s failed", considered.home.name, model)
-        return _Draft(came="failed", reason=f"{model} failed: {error!r:.200}", author="model", model_used=model)
+        return _AttemptDraft(came="failed", reason=f"{model} failed: {error!r:.200}", author="model", model_used=model)
     return _examined(considered, answered)
 
 
-def _failed(error: BacksightError, model: str) -> _Draft:
-    draft = _Draft(came="failed", reason=error.message, author="model", model_used=model)
-    if not isinstance(error, Unanswered):
+def _failed(error: BacksightError, model: str) -> _AttemptDraft:
+    draft = _AttemptDraft(came="failed", reason=error.message, author="model", model_used=model)
+    if not isinstance(error, ReflectorUnavailable):
         return draft
     return replace(draft, input_tokens=error.input_tokens, output_tokens=error.output_tokens, cost_usd=error.cost_usd)
 
 
-def _examined(considered: Considered, answered: Answered) -> _Draft:
+def _examined(considered: ReflectionInputs, answered: ReflectorAnswer) -> _AttemptDraft:
     """A model's bullets held against the evidence that it was given."""
     checked = check_bullets(answered.bullets, given=considered.evidence.patterns)
     if checked.bullets:
-        draft = _judged(considered, note_of(checked.bullets), author="model")
+        draft = _judged(considered, note_from_bullets(checked.bullets), author="model")
     else:
         why = f"none of its {len(answered.bullets)} bullets holds: " if answered.bullets else "it wrote no bullet"
         told = f"{why}{checked.dropped[0].reason}" if checked.dropped else why
-        draft = _Draft(came="rejected", reason=told, author="model")
+        draft = _AttemptDraft(came="rejected", reason=told, author="model")
     return replace(
         draft,
         dropped=checked.dropped + draft.dropped,
@@ -357,19 +357,19 @@ def _examined(considered: Considered, answered: Answered) -> _Draft:
     )
 
 
-def _judged(considered: Considered, proposed: Note, *, author: Author) -> _Draft:
+def _judged(considered: ReflectionInputs, proposed: LessonsNote, *, author: Author) -> _AttemptDraft:
     """A note that is fit to be shown, or why it is not."""
     former = considered.former
     try:
-        note = accept(proposed, avoid=considered.avoid, count=estimate)
+        note = accept_lessons(proposed, avoid=considered.avoid, count=estimate)
     except Invalid as error:
-        return _Draft(came="rejected", reason=error.message, author=author)
-    cut = tuple(Dropped(text=each.text, reason=CUT) for each in proposed.bullets if each not in note.bullets)
+        return _AttemptDraft(came="rejected", reason=error.message, author=author)
+    cut = tuple(DroppedBullet(text=each.text, reason=CUT) for each in proposed.bullets if each not in note.bullets)
     if former is not None and former.content_hash == note.hash:
-        return _Draft(came="unchanged", reason="the lessons in force say the same", author=author, dropped=cut)
+        return _AttemptDraft(came="unchanged", reason="the lessons in force say the same", author=author, dropped=cut)
     lessons = "1 lesson" if len(note.bullets) == 1 else f"{len(note.bullets)} lessons"
     told = f"{lessons} from {considered.evidence.n} closed trades"
-    return _Draft(came="written", reason=told, author=author, note=note, dropped=cut)
+    return _AttemptDraft(came="written", reason=told, author=author, note=note, dropped=cut)
 
 
 def _told(strategy: Strategy) -> str:
@@ -382,24 +382,24 @@ def _told(strategy: Strategy) -> str:
 # Keeping
 
 
-def _keep(ctx: Context, considered: Considered, draft: _Draft) -> ReflectionDone:
+def _keep(ctx: Context, considered: ReflectionInputs, draft: _AttemptDraft) -> ReflectionResult:
     """Record the attempt with its note and what it proposes, unless another was recorded meanwhile."""
     home, former = considered.home, considered.former
     with ctx.writing() as transaction:
         connection = transaction.connection
-        if stored.attempts(connection, home.owner_id, home.id) != considered.attempts:
+        if stored.count_reflections(connection, home.owner_id, home.id) != considered.attempts:
             stands = stored.active_note(connection, home.owner_id, home.id, EVERYTHING)
             return _done(considered, replace(draft, came="unchanged", reason=OVERTAKEN, note=None), stands)
         in_force = former
         if draft.note is not None:
-            in_force = activate(transaction, _row(considered, draft, draft.note, now=ctx.now), former)
+            in_force = activate_note(transaction, _row(considered, draft, draft.note, now=ctx.now), former)
         attempt = _attempt(considered, draft, in_force, now=ctx.now)
         transaction.add(stored.REFLECTIONS, attempt)
         proposals = propose(transaction, ctx, home, attempt, considered.evidence.patterns)
     return _done(considered, draft, in_force, recorded=attempt.id, proposals=proposals)
 
 
-def _row(considered: Considered, draft: _Draft, note: Note, *, now: datetime) -> ReflectionNote:
+def _row(considered: ReflectionInputs, draft: _AttemptDraft, note: LessonsNote, *, now: datetime) -> ReflectionNote:
     home, window = considered.home, considered.window
     return ReflectionNote(
         owner_id=home.owner_id,
@@ -427,7 +427,9 @@ def _row(considered: Considered, draft: _Draft, note: Note, *, now: datetime) ->
     )
 
 
-def _attempt(considered: Considered, draft: _Draft, in_force: ReflectionNote | None, *, now: datetime) -> Reflection:
+def _attempt(
+    considered: ReflectionInputs, draft: _AttemptDraft, in_force: ReflectionNote | None, *, now: datetime
+) -> Reflection:
     home, evidence = considered.home, considered.evidence
     return Reflection(
         owner_id=home.owner_id,
@@ -456,17 +458,17 @@ def _attempt(considered: Considered, draft: _Draft, in_force: ReflectionNote | N
 
 
 def _done(
-    considered: Considered,
-    draft: _Draft,
+    considered: ReflectionInputs,
+    draft: _AttemptDraft,
     in_force: ReflectionNote | None,
     *,
     recorded: str | None = None,
     proposals: tuple[Proposal, ...] = (),
     dry_run: bool = False,
-) -> ReflectionDone:
-    stands = None if in_force is None else note_seen(in_force)
+) -> ReflectionResult:
+    stands = None if in_force is None else view_note(in_force)
     would_be = draft.note.bullets if draft.note is not None else () if stands is None else stands.bullets
-    return ReflectionDone(
+    return ReflectionResult(
         reflection_id=recorded,
         deployment=considered.home.name,
         at=considered.at,
@@ -475,7 +477,7 @@ def _done(
         note=stands,
         bullets=would_be,
         dropped=draft.dropped,
-        evidence=evidence_seen(considered.evidence),
+        evidence=describe_evidence(considered.evidence),
         proposals=proposals,
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,
@@ -486,9 +488,9 @@ def _done(
     )
 
 
-def _replayed(considered: Considered, attempt: Reflection) -> ReflectionDone:
+def _replayed(considered: ReflectionInputs, attempt: Reflection) -> ReflectionResult:
     """What an attempt came to that is recorded already."""
-    draft = _Draft(
+    draft = _AttemptDraft(
         came=attempt.came,
         reason=attempt.reason,
         author=attempt.author,

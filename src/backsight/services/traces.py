@@ -19,10 +19,10 @@ from backsight.core.documents.trace import (
     transcript_of,
 )
 from backsight.core.prompts.account import portfolio_and_caps
-from backsight.core.reflection.reviews import PERIODS, Period, ending, period_name, report
+from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
 from backsight.core.strategies import Deployment
 from backsight.services.learning import EVERYTHING
-from backsight.services.reviews import reviewed
+from backsight.services.reviews import read_period
 from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
@@ -84,7 +84,7 @@ def _by_period(marks: Iterable[Mark], now: datetime) -> Iterator[tuple[str, Peri
     over: defaultdict[tuple[str, Period, datetime], list[datetime]] = defaultdict(list)
     for home_id, at, recorded_at in marks:
         for period in PERIODS:
-            if (end := ending(period, at)) <= now:
+            if (end := period_end(period, at)) <= now:
                 over[home_id, period, end].append(recorded_at)
     return ((home_id, period, end, _stamp(recorded)) for (home_id, period, end), recorded in over.items())
 
@@ -143,4 +143,4 @@ def _run(tick: Decision, texts: Mapping[str, Segment]) -> Run:
 
 
 def _review(connection: Connection, period: Period, end: datetime, home: Deployment, _day: date) -> str:
-    return report(reviewed(connection, home, period, end))
+    return render_review(read_period(connection, home, period, end))

@@ -133,7 +133,7 @@ def reflection(connection: Connection, owner: str, reflection_id: str) -> Reflec
     return fetch_one(connection, REFLECTIONS, owned(REFLECTIONS, owner, _R.id == reflection_id))
 
 
-def attempts(connection: Connection, owner: str, deployment_id: str) -> int:
+def count_reflections(connection: Connection, owner: str, deployment_id: str) -> int:
     """How many attempts of a deployment are recorded, whatever the clock says."""
     counted = select(func.count()).where(_R.owner_id == owner, _R.deployment_id == deployment_id)
     return connection.execute(counted).scalar_one()

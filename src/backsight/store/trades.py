@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, l
 from backsight.core.fills import Fill
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode, Position
-from backsight.core.reflection.closed_trades import Ended
+from backsight.core.reflection.closed_trades import ClosedTradeRow
 from backsight.core.risk_state import Close
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, Reach
@@ -173,7 +173,9 @@ def closed_count(connection: Connection, owner: str, horizon: Horizon, *, strate
     return connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
 
-def ended(connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode) -> list[Ended]:
+def ended(
+    connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode
+) -> list[ClosedTradeRow]:
     """Every closed trade of a strategy in a mode, as far as comparisons need it, in the order of the closes."""
     rows = known(TRADES, owner, horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
     c = rows.c
@@ -189,7 +191,7 @@ def ended(connection: Connection, owner: str, horizon: Horizon, *, strategy_id: 
         c.memory_arm,
     ).order_by(c.exit_tick_at, c.id)
     return [
-        Ended(
+        ClosedTradeRow(
             deployment_id=row.deployment_id,
             opened_at=row.entry_tick_at,
             closed_at=row.exit_tick_at,

@@ -1,6 +1,6 @@
 """A stand-in for a language model: a server on this machine that speaks OpenAI's protocol.
 
->>> with ModelServer(said("hello")) as server:
+>>> with ModelServer(chat_reply("hello")) as server:
 ...     server.base_url.startswith("http://127.0.0.1:"), server.requests
 (True, [])
 """
@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.citation_check import Proposed
+from backsight.core.reflection.citation_check import ProposedBullet
 
-__all__ = ["SILENCE", "ModelServer", "Reply", "failing", "said", "wrote"]
+__all__ = ["SILENCE", "ModelServer", "Reply", "bullets_reply", "chat_reply", "error_reply"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Reply:
 SILENCE = Reply(silent=True)
 
 
-def said(content: str | None, *, tokens: tuple[int, int] | None = (700, 50), **message: Any) -> Reply:
+def chat_reply(content: str | None, *, tokens: tuple[int, int] | None = (700, 50), **message: Any) -> Reply:
     """A chat completion with a text; `tokens` are those of the question and of the answer."""
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content, **message}}
     made = {"id": "1", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
@@ -44,13 +44,13 @@ def said(content: str | None, *, tokens: tuple[int, int] | None = (700, 50), **m
     return Reply(body=json.dumps({**made, **usage}))
 
 
-def wrote(*bullets: Proposed) -> Reply:
+def bullets_reply(*bullets: ProposedBullet) -> Reply:
     """A chat completion with these bullets, in the shape that the model reflector asks for."""
     told = [{"slot": each.slot, "text": each.text, "cites": list(each.cites)} for each in bullets]
-    return said(json.dumps({"bullets": told}))
+    return chat_reply(json.dumps({"bullets": told}))
 
 
-def failing(status: int, message: str = "no", **headers: str) -> Reply:
+def error_reply(status: int, message: str = "no", **headers: str) -> Reply:
     """An error as OpenAI words it."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(status=status, body=json.dumps({"error": {"message": message}}), headers=named)

@@ -1,6 +1,6 @@
 """Evidence and a reflector for tests of what is built on reflection.
 
->>> FakeReflector(error=Unavailable("away; try later")).reflect(an_asked(a_pattern()))
+>>> FakeReflector(error=Unavailable("away; try later")).reflect(a_request(a_pattern()))
 Traceback (most recent call last):
 ...
 backsight.core.errors.Unavailable: away; try later
@@ -11,29 +11,29 @@ from datetime import UTC, datetime
 from typing import Any
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.citation_check import Proposed
-from backsight.core.reflection.lessons import Bullet, note_of
-from backsight.core.reflection.patterns import NOTHING_CARRIED, Evidence, Pattern
-from backsight.core.reflection.reflector_request import Answered, Asked
+from backsight.core.reflection.citation_check import ProposedBullet
+from backsight.core.reflection.lessons import Bullet, note_from_bullets
+from backsight.core.reflection.patterns import NEW_SEARCH, Pattern, TradeEvidence
+from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest
 
-__all__ = ["FakeReflector", "a_pattern", "an_asked", "an_evidence"]
+__all__ = ["FakeReflector", "a_pattern", "a_request", "an_evidence"]
 
 
 @dataclass(slots=True, kw_only=True)
 class FakeReflector:
     """A reflector that proposes what it is told to, and keeps what it was asked."""
 
-    bullets: tuple[Proposed, ...] = ()
+    bullets: tuple[ProposedBullet, ...] = ()
     error: Unavailable | None = None
     name: str = "fake"
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReflectorRequest] = field(default_factory=list)
 
-    def reflect(self, asked: Asked) -> Answered:
+    def reflect(self, asked: ReflectorRequest) -> ReflectorAnswer:
         """The bullets it was made with, or its error."""
         self.asked.append(asked)
         if self.error is not None:
             raise self.error
-        return Answered(
+        return ReflectorAnswer(
             bullets=self.bullets, model="fake", input_tokens=100, output_tokens=20, cost_usd=None, seconds=0.0
         )
 
@@ -67,9 +67,9 @@ def a_pattern(**changes: Any) -> Pattern:
     return Pattern(**told | changes)
 
 
-def an_evidence(*patterns: Pattern) -> Evidence:
+def an_evidence(*patterns: Pattern) -> TradeEvidence:
     """What 200 trades show, of which these patterns stand out."""
-    return Evidence(
+    return TradeEvidence(
         as_of=datetime(2026, 6, 4, 12, tzinfo=UTC),
         closed=200,
         n=200,
@@ -79,16 +79,16 @@ def an_evidence(*patterns: Pattern) -> Evidence:
         patterns=patterns,
         lost=(),
         level=0.0,
-        carried=NOTHING_CARRIED,
+        carried=NEW_SEARCH,
     )
 
 
-def an_asked(*patterns: Pattern, **changes: Any) -> Asked:
+def a_request(*patterns: Pattern, **changes: Any) -> ReflectorRequest:
     """What a reflector is asked of VolBreakout when these patterns stand out."""
     told: dict[str, Any] = {
         "strategy_name": "VolBreakout",
         "strategy": "Ranges that hold for days\nbreak in the direction of the trend.",
         "avoid": ("trading the first five minutes", "adding to a loser"),
-        "note": note_of([Bullet(slot="sizing", text='small "test" sizes do better')]),
+        "note": note_from_bullets([Bullet(slot="sizing", text='small "test" sizes do better')]),
     }
-    return Asked(evidence=an_evidence(*patterns), **told | changes)
+    return ReflectorRequest(evidence=an_evidence(*patterns), **told | changes)

@@ -15,18 +15,23 @@ import pytest
 
 from backsight.adapters.reflectors.model import ModelReflector
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.citation_check import Proposed, check_bullets
-from backsight.core.reflection.lessons import accept, note_of
-from backsight.core.reflection.reflector_request import Answered, Unanswered, instructions, question
+from backsight.core.reflection.citation_check import ProposedBullet, check_bullets
+from backsight.core.reflection.lessons import accept_lessons, note_from_bullets
+from backsight.core.reflection.reflector_request import (
+    ReflectorAnswer,
+    ReflectorUnavailable,
+    instructions,
+    write_question,
+)
 from backsight.core.text.tokens import estimate
 from backsight.ports import Reflector
-from backsight.testing.models import SILENCE, ModelServer, Reply, failing, said, wrote
-from backsight.testing.reflection import a_pattern, an_asked
+from backsight.testing.models import SILENCE, ModelServer, Reply, bullets_reply, chat_reply, error_reply
+from backsight.testing.reflection import a_pattern, a_request
 
 CHOP = a_pattern()
-ASKED = an_asked(CHOP)
-GOOD = Proposed(slot="regime_fit", text="Trade chop_hivol small: -0.70R over 67 trades", cites=(CHOP.key,))
-INVENTED = Proposed(slot="regime_fit", text="chop_hivol loses 99 % of the time", cites=(CHOP.key,))
+ASKED = a_request(CHOP)
+GOOD = ProposedBullet(slot="regime_fit", text="Trade chop_hivol small: -0.70R over 67 trades", cites=(CHOP.key,))
+INVENTED = ProposedBullet(slot="regime_fit", text="chop_hivol loses 99 % of the time", cites=(CHOP.key,))
 KEY = "sk-very-secret"
 
 
@@ -41,13 +46,13 @@ def reflector(server: ModelServer, **changes: Any) -> ModelReflector:
     return ModelReflector(**made | changes)
 
 
-def answered(*replies: Reply, **changes: Any) -> Answered:
+def answered(*replies: Reply, **changes: Any) -> ReflectorAnswer:
     with ModelServer(*replies) as server:
         return reflector(server, **changes).reflect(ASKED)
 
 
 def test_a_good_answer_is_taken_with_what_it_took() -> None:
-    answer = answered(wrote(GOOD))
+    answer = answered(bullets_reply(GOOD))
     assert answer.bullets == (GOOD,)
     assert (answer.model, answer.input_tokens, answer.output_tokens) == ("openai:stand-in", 700, 50)
     assert answer.cost_usd is None
@@ -55,30 +60,30 @@ def test_a_good_answer_is_taken_with_what_it_took() -> None:
 
 
 def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
-    with ModelServer(wrote(GOOD)) as server:
+    with ModelServer(bullets_reply(GOOD)) as server:
         asking: Reflector = reflector(server, most_tokens=900)
         asking.reflect(ASKED)
     (sent,) = server.requests
     system, user = (message["content"] for message in sent["messages"])
     assert system.startswith(instructions())
     assert '{"bullets": [{"slot"' in system
-    assert user == question(ASKED)
+    assert user == write_question(ASKED)
     assert sent["model"] == "stand-in"
     assert sent["max_completion_tokens"] == 900
     assert sent["response_format"]["json_schema"]["schema"]["required"] == ["bullets"]
 
 
 def test_an_invented_number_goes_through_and_is_dropped_by_the_check() -> None:
-    answer = answered(wrote(GOOD, INVENTED))
+    answer = answered(bullets_reply(GOOD, INVENTED))
     checked = check_bullets(answer.bullets, given=ASKED.evidence.patterns)
     assert [each.text for each in checked.bullets] == [GOOD.text]
     assert checked.dropped[0].reason == "its number 99 is none of the evidence's"
-    assert GOOD.text in accept(note_of(checked.bullets), avoid=ASKED.avoid, count=estimate).text
+    assert GOOD.text in accept_lessons(note_from_bullets(checked.bullets), avoid=ASKED.avoid, count=estimate).text
 
 
 def test_without_a_pattern_nothing_is_sent() -> None:
-    with ModelServer(wrote(GOOD)) as server:
-        answer = reflector(server).reflect(an_asked())
+    with ModelServer(bullets_reply(GOOD)) as server:
+        answer = reflector(server).reflect(a_request())
     assert (answer.bullets, answer.input_tokens, answer.cost_usd) == ((), 0, 0.0)
     assert server.requests == []
 
@@ -87,21 +92,21 @@ def test_without_a_pattern_nothing_is_sent() -> None:
     ("reply", "why", "requests"),
     [
         (
-            failing(429, "slow down", retry_after="7"),
+            error_reply(429, "slow down", retry_after="7"),
             r"no more requests for now \(429: slow down\); try later.*in 7 s",
             1,
         ),
-        (failing(500, "oops"), r"failed \(500: oops\); try later", 1),
-        (failing(503), r"is away \(503: no\); try later", 1),
-        (failing(401, f"bad key {KEY}"), r"does not take the API key \(401: bad key …\); give a valid one", 1),
-        (failing(404), r"is not there \(404: no\); check the model's name and the base URL", 1),
-        (failing(400, "no such schema"), r"did not take the request \(400: no such schema\)", 1),
-        (said('{"bullets": [{"slot": "sizing", "te'), "did not answer with the JSON asked for; try again", 2),
-        (said("I would rather talk about the weather."), "did not answer with the JSON asked for", 2),
-        (said('{"bullets": [{"slot": "mood", "text": "x", "cites": []}]}'), "did not answer with the JSON", 2),
-        (said(""), "did not answer with the JSON asked for", 2),
-        (said(None), "did not answer with the JSON asked for", 2),
-        (said(None, refusal="I cannot help with that"), "refused to answer; use another model", 1),
+        (error_reply(500, "oops"), r"failed \(500: oops\); try later", 1),
+        (error_reply(503), r"is away \(503: no\); try later", 1),
+        (error_reply(401, f"bad key {KEY}"), r"does not take the API key \(401: bad key …\); give a valid one", 1),
+        (error_reply(404), r"is not there \(404: no\); check the model's name and the base URL", 1),
+        (error_reply(400, "no such schema"), r"did not take the request \(400: no such schema\)", 1),
+        (chat_reply('{"bullets": [{"slot": "sizing", "te'), "did not answer with the JSON asked for; try again", 2),
+        (chat_reply("I would rather talk about the weather."), "did not answer with the JSON asked for", 2),
+        (chat_reply('{"bullets": [{"slot": "mood", "text": "x", "cites": []}]}'), "did not answer with the JSON", 2),
+        (chat_reply(""), "did not answer with the JSON asked for", 2),
+        (chat_reply(None), "did not answer with the JSON asked for", 2),
+        (chat_reply(None, refusal="I cannot help with that"), "refused to answer; use another model", 1),
         (Reply(body='{"choices": []}'), "did not answer with the JSON asked for", 1),
         (Reply(body='{"choices": [{"mess'), "gave no answer that can be read", 1),
         (Reply(body=""), "gave no answer that can be read", 1),
@@ -118,14 +123,17 @@ def test_a_model_that_does_not_answer_is_unavailable(reply: Reply, why: str, req
 
 
 def test_a_slow_model_is_unavailable_in_time() -> None:
-    with ModelServer(SILENCE) as server, pytest.raises(Unanswered, match="did not answer in time; try later") as error:
+    with (
+        ModelServer(SILENCE) as server,
+        pytest.raises(ReflectorUnavailable, match="did not answer in time; try later") as error,
+    ):
         reflector(server, timeout=0.3).reflect(ASKED)
     assert error.value.input_tokens is None
     assert error.value.seconds >= 0.3
 
 
 def test_a_model_that_answers_a_byte_at_a_time_is_given_up() -> None:
-    dripping = replace(wrote(GOOD), pause=0.1)
+    dripping = replace(bullets_reply(GOOD), pause=0.1)
     with ModelServer(dripping) as server, pytest.raises(Unavailable, match="did not answer in time"):
         reflector(server, timeout=0.5).reflect(ASKED)
 
@@ -139,7 +147,7 @@ def test_nobody_listening_is_unavailable() -> None:
 
 
 def test_an_answer_in_another_shape_is_asked_for_once_more() -> None:
-    with ModelServer(said("let me think"), wrote(GOOD)) as server:
+    with ModelServer(chat_reply("let me think"), bullets_reply(GOOD)) as server:
         answer = reflector(server).reflect(ASKED)
     assert answer.bullets == (GOOD,)
     assert (answer.input_tokens, answer.output_tokens) == (1400, 100)
@@ -147,20 +155,20 @@ def test_an_answer_in_another_shape_is_asked_for_once_more() -> None:
 
 
 def test_nonsense_costs_tokens_and_says_so() -> None:
-    with pytest.raises(Unanswered) as error:
-        answered(said("nonsense"))
+    with pytest.raises(ReflectorUnavailable) as error:
+        answered(chat_reply("nonsense"))
     assert (error.value.input_tokens, error.value.output_tokens) == (1400, 100)
 
 
 def test_tokens_that_nobody_counted_are_not_known() -> None:
     told = json.dumps({"bullets": []})
-    answer = answered(said(told, tokens=None))
+    answer = answered(chat_reply(told, tokens=None))
     assert (answer.input_tokens, answer.output_tokens) == (None, None)
 
 
 def test_no_key_of_the_environment_is_sent_to_a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with ModelServer(wrote(GOOD)) as server:
+    with ModelServer(bullets_reply(GOOD)) as server:
         reflector(server).reflect(ASKED)
         reflector(server, api_key="mine").reflect(ASKED)
     assert KEY not in str(server.headers)
@@ -168,10 +176,10 @@ def test_no_key_of_the_environment_is_sent_to_a_server_of_ones_own(monkeypatch: 
 
 
 def test_it_may_be_asked_again_and_from_within_a_loop() -> None:
-    async def within() -> Answered:
+    async def within() -> ReflectorAnswer:
         return asking.reflect(ASKED)
 
-    with ModelServer(wrote(GOOD)) as server:
+    with ModelServer(bullets_reply(GOOD)) as server:
         asking = reflector(server)
         assert asking.reflect(ASKED).bullets == asking.reflect(ASKED).bullets == asyncio.run(within()).bullets
 
@@ -223,7 +231,7 @@ def test_a_provider_answers_by_its_name_and_has_its_price(
 
 
 def test_a_provider_that_is_overloaded_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ModelServer(failing(529)) as server:
+    with ModelServer(error_reply(529)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
         with pytest.raises(Unavailable, match=r"is away \(529: no\); try later"):
             ModelReflector(model="anthropic:claude-sonnet-4-6", api_key=KEY).reflect(ASKED)
@@ -305,23 +313,23 @@ def local_model() -> Iterator[str]:
     del server
 
 
-def outcome(asking: ModelReflector) -> Answered | Unanswered:
+def outcome(asking: ModelReflector) -> ReflectorAnswer | ReflectorUnavailable:
     """What was answered or why not; any other error is one."""
     try:
         return asking.reflect(ASKED)
-    except Unanswered as error:
+    except ReflectorUnavailable as error:
         return error
 
 
 @pytest.mark.slow
 def test_a_real_model_is_asked_and_its_nonsense_goes_nowhere(local_model: str) -> None:
     asking = ModelReflector(model="openai:smollm2", base_url=local_model, timeout=900.0, most_tokens=150)
-    said = outcome(asking)
-    assert (said.input_tokens or 0) > 300
-    assert (said.output_tokens or 0) > 0
-    if isinstance(said, Answered):
-        checked = check_bullets(said.bullets, given=ASKED.evidence.patterns)
-        note = accept(note_of(checked.bullets), avoid=ASKED.avoid, count=estimate)
+    chat_reply = outcome(asking)
+    assert (chat_reply.input_tokens or 0) > 300
+    assert (chat_reply.output_tokens or 0) > 0
+    if isinstance(chat_reply, ReflectorAnswer):
+        checked = check_bullets(chat_reply.bullets, given=ASKED.evidence.patterns)
+        note = accept_lessons(note_from_bullets(checked.bullets), avoid=ASKED.avoid, count=estimate)
         assert {key for bullet in note.bullets for key in bullet.evidence} <= {CHOP.key}
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.core.reflection.cadence import Since, is_due
+from backsight.core.reflection.cadence import SinceReflection, is_due
 from backsight.core.strategies import Cadence
 
 NOON = datetime(2026, 6, 4, 12, tzinfo=UTC)
@@ -14,13 +14,13 @@ DAILY = Cadence(kind="daily")
 
 
 def test_off_is_never() -> None:
-    busy = Since(closed_in_tick=5, closed_since_attempt=99, closed_since_note=99)
+    busy = SinceReflection(closed_in_tick=5, closed_since_attempt=99, closed_since_note=99)
     assert not is_due(Cadence(), busy, now=NOON)
 
 
 @pytest.mark.parametrize(("in_tick", "since", "due"), [(1, 10, True), (2, 11, True), (1, 9, False), (0, 30, False)])
 def test_so_many_trades_since_the_last_attempt_and_one_in_this_tick(in_tick: int, since: int, due: bool) -> None:
-    assert is_due(TEN, Since(closed_in_tick=in_tick, closed_since_attempt=since), now=NOON) is due
+    assert is_due(TEN, SinceReflection(closed_in_tick=in_tick, closed_since_attempt=since), now=NOON) is due
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_one_attempt_a_utc_day_if_a_trade_closed_since_the_note(
     hours_ago: int | None, since_note: int, due: bool
 ) -> None:
     attempt = None if hours_ago is None else NOON - timedelta(hours=hours_ago)
-    assert is_due(DAILY, Since(closed_since_note=since_note, last_attempt_at=attempt), now=NOON) is due
+    assert is_due(DAILY, SinceReflection(closed_since_note=since_note, last_attempt_at=attempt), now=NOON) is due
 
 
 def test_the_day_is_that_of_utc() -> None:
     now = datetime.fromisoformat("2026-06-05T01:00:00+02:00")
-    early = Since(closed_since_note=1, last_attempt_at=datetime(2026, 6, 4, 3, tzinfo=UTC))
+    early = SinceReflection(closed_since_note=1, last_attempt_at=datetime(2026, 6, 4, 3, tzinfo=UTC))
     assert not is_due(DAILY, early, now=now)
 
 

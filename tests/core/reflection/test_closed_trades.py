@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backsight.core.reflection.closed_trades import Ended, armed_trade, closed_trade, taught_trade
+from backsight.core.reflection.closed_trades import ClosedTradeRow, closed_trade, holdout_trade, trade_under_lessons
 from backsight.core.trades.trade import Entry, Outcome, Trade
 from backsight.testing import T0, FakeClock, a_trade_call, open_memory
 
@@ -49,7 +49,7 @@ def test_what_was_kept_of_the_best_lies_between_none_and_all(gross: float, captu
     assert closed_trade(a_trade(mfe=100.0, realized_pnl=gross)).captured == captured
 
 
-ENDED = Ended(
+ENDED = ClosedTradeRow(
     deployment_id="d",
     opened_at=datetime(2026, 6, 3, 23, 59, tzinfo=UTC),
     closed_at=T0,
@@ -62,11 +62,11 @@ ENDED = Ended(
 
 
 def test_the_coin_is_of_the_day_of_entry_and_lessons_are_compared_by_the_day_of_the_close() -> None:
-    armed, taught = armed_trade(ENDED), taught_trade(ENDED)
+    armed, taught = holdout_trade(ENDED), trade_under_lessons(ENDED)
     assert armed is not None
     assert (armed.day.day, taught.day.day, taught.won, taught.pnl_usd) == (3, 4, True, 6.0)
 
 
 @pytest.mark.parametrize("changes", [{"memory_arm": None}, {"opened_at": None}, {"outcome": None}])
 def test_a_trade_without_an_arm_an_entry_or_an_outcome_tells_nothing_of_memory(changes: dict[str, Any]) -> None:
-    assert armed_trade(replace(ENDED, **changes)) is None
+    assert holdout_trade(replace(ENDED, **changes)) is None

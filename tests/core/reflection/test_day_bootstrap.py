@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backsight.core.reflection.day_bootstrap import compare_lessons
-from backsight.core.reflection.lessons_comparison import TaughtTrade
+from backsight.core.reflection.day_bootstrap import compare_revisions
+from backsight.core.reflection.lessons_comparison import TradeUnderLessons
 from backsight.core.trades.trade import Outcome
 
 FIRST = date(2026, 1, 5)
 
 
-def a_trade(lessons: str | None, *, day: int, r: float, **changes: Any) -> TaughtTrade:
+def a_trade(lessons: str | None, *, day: int, r: float, **changes: Any) -> TradeUnderLessons:
     told: dict[str, Any] = {"outcome": Outcome(value=r, unit="R"), "pnl": 100.0 * r, "won": r > 0}
-    return TaughtTrade(lessons_hash=lessons, day=FIRST + timedelta(days=day), **told | changes)
+    return TradeUnderLessons(lessons_hash=lessons, day=FIRST + timedelta(days=day), **told | changes)
 
 
 NONE = [a_trade(None, day=day, r=r) for day, r in enumerate([1.0, -1.0, 0.5, -1.0, -0.5])]
@@ -25,7 +25,7 @@ FIRST_NOTE = [a_trade("aa", day=5 + n // 2, r=r) for n, r in enumerate([1.0, 2.0
 
 
 def test_averages_by_hand() -> None:
-    found = compare_lessons(FIRST_NOTE + NONE)
+    found = compare_revisions(FIRST_NOTE + NONE)
     none, first = found.revisions
     assert (none.lessons_hash, none.trades, none.days, none.win_rate) == (None, 5, 5, 0.4)
     assert none.mean == pytest.approx(-0.2)
@@ -38,8 +38,8 @@ def test_averages_by_hand() -> None:
 
 def test_none_comes_first_then_revisions_as_they_came() -> None:
     trades = [a_trade("zz", day=1, r=1.0), a_trade("aa", day=2, r=1.0)]
-    assert [each.lessons_hash for each in compare_lessons(trades).revisions] == [None, "zz", "aa"]
-    empty = compare_lessons([])
+    assert [each.lessons_hash for each in compare_revisions(trades).revisions] == [None, "zz", "aa"]
+    empty = compare_revisions([])
     assert (empty.unit, len(empty.revisions), empty.revisions[0].mean) == (None, 1, None)
 
 
@@ -47,7 +47,7 @@ def test_the_interval_is_that_of_days() -> None:
     """Ten copies of every trade on its day say no more than one."""
     rng = random.Random(1)
     once = [a_trade(None if day < 30 else "aa", day=day, r=rng.gauss(day >= 30, 1.0)) for day in range(60)]
-    wide, same = (compare_lessons(trades).revisions[1].interval for trades in (once, once * 10))
+    wide, same = (compare_revisions(trades).revisions[1].interval for trades in (once, once * 10))
     assert wide is not None
     assert same == pytest.approx(wide, abs=0.12)
     error = (2 / 30) ** 0.5
@@ -56,7 +56,7 @@ def test_the_interval_is_that_of_days() -> None:
 
 def test_units_do_not_mix_and_what_is_not_known_is_left_out() -> None:
     other = a_trade("aa", day=9, r=1.0, outcome=Outcome(value=40.0, unit="pct"), pnl=None, won=None)
-    first = compare_lessons([*NONE, *FIRST_NOTE, other]).revisions[1]
+    first = compare_revisions([*NONE, *FIRST_NOTE, other]).revisions[1]
     assert (first.trades, first.days, first.mean, first.mean_pnl, first.win_rate) == (5, 3, 0.75, 75.0, 0.75)
 
 
@@ -71,6 +71,6 @@ def test_the_order_of_trades_does_not_matter(
     given_rows: list[tuple[str | None, int, float]], rng: random.Random
 ) -> None:
     trades = [a_trade(lessons, day=day, r=r) for lessons, day, r in given_rows]
-    found = compare_lessons(trades)
-    assert compare_lessons(rng.sample(trades, len(trades))) == found
+    found = compare_revisions(trades)
+    assert compare_revisions(rng.sample(trades, len(trades))) == found
     assert all(each.interval is None or each.interval[0] <= each.interval[1] for each in found.revisions)

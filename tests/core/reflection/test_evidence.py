@@ -12,11 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backsight.core.reflection.alpha_spending import FALSE_LESSONS, level_of_test
-from backsight.core.reflection.day_clusters import beside_the_rest
+from backsight.core.reflection.alpha_spending import FALSE_LESSON_RATE, significance_level
+from backsight.core.reflection.day_clusters import compare_with_rest
 from backsight.core.reflection.evidence import evidence_of
-from backsight.core.reflection.patterns import Carried, ClosedTrade, Evidence, Found, Look, Pattern
-from backsight.core.reflection.sign_flip_test import contributions, largest_by_chance, p_of, signs, without_earlier
+from backsight.core.reflection.patterns import (
+    ClosedTrade,
+    InterimLook,
+    Pattern,
+    SearchState,
+    SignificantPattern,
+    TradeEvidence,
+)
+from backsight.core.reflection.sign_flip_test import (
+    day_contributions,
+    exclude_earlier_rejections,
+    max_statistics,
+    p_value,
+    random_signs,
+)
 from backsight.core.trades.trade import Outcome
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -30,7 +43,7 @@ def a_trade(number: int, *, r: float = 1.0, day: int | None = None, **changes: A
     return ClosedTrade(id=f"t{number:04d}", ended_at=at, known_at=at, **told | changes)
 
 
-def the(found: Evidence, key: str) -> Pattern:
+def the(found: TradeEvidence, key: str) -> Pattern:
     (pattern,) = (each for each in found.groups if each.key == key)
     return pattern
 
@@ -81,7 +94,7 @@ def test_days_that_both_share_cancel_in_the_difference() -> None:
     """A good day for all trades is no difference: both sides move alike, so the difference does not vary."""
     values = np.array([1.0, 1.0, -1.0, -1.0] * 4)
     members = np.array([[1.0], [0.0]] * 8)
-    figures = beside_the_rest(values, members, np.repeat(np.arange(8), 2), 8)
+    figures = compare_with_rest(values, members, np.repeat(np.arange(8), 2), 8)
     assert figures.reach[0] > 0.3
     assert figures.difference_reach[0] == pytest.approx(0.0)
 
@@ -183,13 +196,13 @@ def test_a_pattern_found_stays_between_tests_and_leaves_when_its_interval_reache
 
 
 def test_a_pattern_without_trades_is_lost() -> None:
-    carried = Carried(found=(Found(key="sizing/size=large", since=NOON, closed=20, p=0.001),))
+    carried = SearchState(found=(SignificantPattern(key="sizing/size=large", since=NOON, closed=20, p=0.001),))
     assert evidence_of(losing_in_chop(), as_of=LATER, carried=carried, closed=5).lost == ("sizing/size=large",)
 
 
 def test_looks_of_a_doubling_are_carried_and_lapse_with_it() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2]) for n in range(80)]
-    carried, counts = Carried(), []
+    carried, counts = SearchState(), []
     for closed in range(10, 81, 10):
         carried = evidence_of(trades[:closed], as_of=trades[closed - 1].known_at, carried=carried).carried
         counts.append([look.closed for look in carried.looks])
@@ -235,7 +248,7 @@ def test_long_and_short_may_change_places(rows: list[tuple[Any, ...]]) -> None:
     swapped = [replace(each, direction=other[each.direction or "long"]) for each in trades]  # type: ignore[arg-type]
     ours, theirs = (evidence_of(x, as_of=LATER) for x in (trades, swapped))
 
-    def figures(found: Evidence, names: dict[str, str]) -> set[tuple[object, ...]]:
+    def figures(found: TradeEvidence, names: dict[str, str]) -> set[tuple[object, ...]]:
         return {(each.slot, names.get(each.value, each.value), each.n, each.mean) for each in found.groups}
 
     assert figures(ours, {}) == figures(theirs, other)
@@ -247,12 +260,12 @@ def test_no_doubling_spends_more_than_its_level(counts: list[int]) -> None:
     spent: dict[int, float] = {}
     last = 0
     for closed in sorted(counts):
-        level = level_of_test(closed, tested_at=last)
+        level = significance_level(closed, tested_at=last)
         if level:
             last = closed
             doubling = (closed // 10).bit_length()
             spent[doubling] = spent.get(doubling, 0.0) + level
-    assert all(each <= FALSE_LESSONS / 6 + 1e-12 for each in spent.values())
+    assert all(each <= FALSE_LESSON_RATE / 6 + 1e-12 for each in spent.values())
 
 
 # The test itself
@@ -261,8 +274,8 @@ def test_no_doubling_spends_more_than_its_level(counts: list[int]) -> None:
 def test_every_flip_of_few_days_is_told_exactly() -> None:
     """Ten days that all point one way: of 1,024 flips two do as well."""
     parts = np.full((10, 1), 1 / math.sqrt(10))
-    by_chance = largest_by_chance(parts, signs(10, seed=5, flips=200_000))
-    assert p_of(math.sqrt(10), by_chance) == pytest.approx(2 / 1024, rel=0.2)
+    by_chance = max_statistics(parts, random_signs(10, seed=5, flips=200_000))
+    assert p_value(math.sqrt(10), by_chance) == pytest.approx(2 / 1024, rel=0.2)
 
 
 def test_what_is_known_explains_what_it_implies() -> None:
@@ -270,25 +283,25 @@ def test_what_is_known_explains_what_it_implies() -> None:
     x = (rng.random(60) < 0.4).astype(float)[:, None]
     values = -2.0 * x[:, 0] + rng.normal(size=60)
     days = np.arange(60)
-    assert abs(contributions(values, 1.0 - x, np.empty((60, 0)), days, 60).sum()) > 3.0
-    assert contributions(values, 1.0 - x, x, days, 60) == pytest.approx(np.zeros((60, 1)))
+    assert abs(day_contributions(values, 1.0 - x, np.empty((60, 0)), days, 60).sum()) > 3.0
+    assert day_contributions(values, 1.0 - x, x, days, 60) == pytest.approx(np.zeros((60, 1)))
 
 
 def test_a_level_is_not_spent_twice_on_one_flip() -> None:
     parts = np.random.default_rng(2).normal(size=(50, 12))
     parts /= np.sqrt(np.square(parts).sum(axis=0))
-    flipped = signs(50, seed=3)
-    by_chance = largest_by_chance(parts, flipped)
-    same = without_earlier(by_chance, parts, flipped, [(50, 0.01)])
+    flipped = random_signs(50, seed=3)
+    by_chance = max_statistics(parts, flipped)
+    same = exclude_earlier_rejections(by_chance, parts, flipped, [(50, 0.01)])
     assert np.count_nonzero(np.isneginf(same)) == 40
     assert same.max() <= np.sort(by_chance)[-40]
-    before = without_earlier(by_chance, parts, flipped, [(25, 0.01), (40, 0.01)])
+    before = exclude_earlier_rejections(by_chance, parts, flipped, [(25, 0.01), (40, 0.01)])
     assert np.count_nonzero(np.isneginf(before)) == 80
 
 
 def test_a_look_at_the_same_doubling_counts_in_the_next() -> None:
     trades = losing_in_chop()
-    look = Look(at=trades[79].known_at, closed=80, level=level_of_test(80))
-    found = evidence_of(trades, as_of=LATER, carried=Carried(looks=(look,)))
+    look = InterimLook(at=trades[79].known_at, closed=80, level=significance_level(80))
+    found = evidence_of(trades, as_of=LATER, carried=SearchState(looks=(look,)))
     assert [each.closed for each in found.carried.looks] == [80, 120]
     assert found.level == pytest.approx(0.05 / 6 * math.log2(1.5))

@@ -7,9 +7,16 @@ import pytest
 
 from backsight.core.errors import Invalid
 from backsight.core.reflection.cadence import parse_cadence
-from backsight.core.reflection.evidence_view import FEWEST, evidence_seen, next_test
-from backsight.core.reflection.patterns import Carried, Evidence, Found, Look, Pattern
-from backsight.core.reflection.reviews import Period, Reviewed, beginning, best_and_worst, report, result_of
+from backsight.core.reflection.evidence_view import MIN_TRADES_AND_DAYS, describe_evidence, next_test
+from backsight.core.reflection.patterns import InterimLook, Pattern, SearchState, SignificantPattern, TradeEvidence
+from backsight.core.reflection.reviews import (
+    Period,
+    PeriodRecord,
+    best_and_worst,
+    period_start,
+    render_review,
+    summarise_trades,
+)
 from backsight.core.strategies import Cadence
 from backsight.testing.reflection import a_pattern, an_evidence
 
@@ -17,14 +24,14 @@ NOON = datetime(2026, 6, 4, 12, tzinfo=UTC)
 NEAR = a_pattern(value="chop_lowvol", label="chop_lowvol", interval=(-0.83, 0.2))
 
 
-def evidence(*groups: Pattern, patterns: tuple[Pattern, ...] = (), **changes: object) -> Evidence:
+def evidence(*groups: Pattern, patterns: tuple[Pattern, ...] = (), **changes: object) -> TradeEvidence:
     return replace(an_evidence(*groups), patterns=patterns, **changes)  # type: ignore[arg-type]
 
 
 def test_the_fewest_trades_and_days_are_those_of_the_test() -> None:
-    from backsight.core.reflection.evidence import FEWEST_DAYS, FEWEST_TRADES
+    from backsight.core.reflection.evidence import MIN_DAYS, MIN_TRADES
 
-    assert (FEWEST, FEWEST) == (FEWEST_TRADES, FEWEST_DAYS)
+    assert (MIN_TRADES_AND_DAYS, MIN_TRADES_AND_DAYS) == (MIN_TRADES, MIN_DAYS)
 
 
 @pytest.mark.parametrize(
@@ -39,16 +46,16 @@ def test_the_fewest_trades_and_days_are_those_of_the_test() -> None:
         ),
     ],
 )
-def test_without_a_pattern_it_is_said_what_all_lack(found: Evidence, missing: str) -> None:
-    told = evidence_seen(found).missing
+def test_without_a_pattern_it_is_said_what_all_lack(found: TradeEvidence, missing: str) -> None:
+    told = describe_evidence(found).missing
     assert told is not None
     assert told.startswith(missing)
 
 
 def test_a_pattern_comes_first_and_the_others_say_what_they_lack() -> None:
     held, strong = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol", difference=-9.0)
-    carried = Carried(found=(Found(key=held.key, since=NOON, closed=160, p=0.001),))
-    seen = evidence_seen(evidence(NEAR, strong, held, patterns=(held,), carried=carried))
+    carried = SearchState(found=(SignificantPattern(key=held.key, since=NOON, closed=160, p=0.001),))
+    seen = describe_evidence(evidence(NEAR, strong, held, patterns=(held,), carried=carried))
     assert [each.label for each in seen.groups] == ["chop_hivol", "trend_up_hivol", "chop_lowvol"]
     assert [each.found_at for each in seen.groups] == [NOON, None, None]
     assert [each.missing for each in seen.groups] == [
@@ -64,8 +71,8 @@ def test_a_pattern_comes_first_and_the_others_say_what_they_lack() -> None:
     [(0, 0, 10), (9, 0, 10), (16, 16, 18), (200, 160, 201), (200, 200, 240), (319, 319, 320)],
 )
 def test_the_next_test_is_in_the_next_quarter_of_a_doubling(closed: int, tested_at: int, next_at: int) -> None:
-    looks = (Look(at=NOON, closed=tested_at, level=0.001),) if tested_at else ()
-    assert next_test(evidence(closed=closed, carried=Carried(looks=looks))) == next_at
+    looks = (InterimLook(at=NOON, closed=tested_at, level=0.001),) if tested_at else ()
+    assert next_test(evidence(closed=closed, carried=SearchState(looks=looks))) == next_at
 
 
 @pytest.mark.parametrize(
@@ -73,20 +80,24 @@ def test_the_next_test_is_in_the_next_quarter_of_a_doubling(closed: int, tested_
     [("daily", "2026-06-03"), ("weekly", "2026-05-28"), ("monthly", "2026-05-04")],
 )
 def test_a_period_begins_so_long_before_its_end(period: Period, began: str) -> None:
-    assert beginning(period, NOON).isoformat() == f"{began}T12:00:00+00:00"
+    assert period_start(period, NOON).isoformat() == f"{began}T12:00:00+00:00"
 
 
 def test_a_month_before_january_is_december() -> None:
-    assert beginning("monthly", datetime(2026, 1, 31, tzinfo=UTC)) == datetime(2025, 12, 31, tzinfo=UTC)
+    assert period_start("monthly", datetime(2026, 1, 31, tzinfo=UTC)) == datetime(2025, 12, 31, tzinfo=UTC)
 
 
 def test_of_no_trades_there_is_no_rate_and_no_best() -> None:
-    assert (result_of([]).win_rate, result_of([]).win_rate_interval, best_and_worst([])) == (None, None, ((), ()))
+    assert (summarise_trades([]).win_rate, summarise_trades([]).win_rate_interval, best_and_worst([])) == (
+        None,
+        None,
+        ((), ()),
+    )
 
 
 def test_a_name_cannot_open_markup_in_a_report() -> None:
-    told = report(
-        Reviewed(
+    told = render_review(
+        PeriodRecord(
             deployment="a\n# b|<c>",
             mode="live",
             currency="USD",

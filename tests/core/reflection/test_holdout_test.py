@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsight.core.holdout import MemoryArm
-from backsight.core.reflection.holdout_test import ArmedTrade, boundary, does_memory_help
+from backsight.core.reflection.holdout_test import HoldoutTrade, analyse_holdout, boundary
 from backsight.core.statistics import t_quantile
 from backsight.core.trades.trade import Outcome
 
 FIRST = date(2026, 1, 5)
 
 
-def a_trade(arm: MemoryArm, *, day: int, r: float, **changes: Any) -> ArmedTrade:
+def a_trade(arm: MemoryArm, *, day: int, r: float, **changes: Any) -> HoldoutTrade:
     told: dict[str, Any] = {"deployment_id": "d1", "outcome": Outcome(value=r, unit="R")}
-    return ArmedTrade(arm=arm, day=FIRST + timedelta(days=day), **told | changes)
+    return HoldoutTrade(arm=arm, day=FIRST + timedelta(days=day), **told | changes)
 
 
-def days_of(arm: MemoryArm, results: Iterable[float], *, start: int = 0) -> list[ArmedTrade]:
+def days_of(arm: MemoryArm, results: Iterable[float], *, start: int = 0) -> list[HoldoutTrade]:
     return [a_trade(arm, day=start + n, r=r) for n, r in enumerate(results)]
 
 
@@ -33,7 +33,7 @@ WITHHELD = days_of("withheld", [0.0, 1.0, -1.0, 0.0, 0.0], start=6)
 
 def test_the_difference_and_its_interval_by_hand() -> None:
     """Deviations √(2/5) and √(2/4): 1/15 + 1/10 in squares; together 4/9 a day."""
-    found = does_memory_help(SHOWN + WITHHELD)
+    found = analyse_holdout(SHOWN + WITHHELD)
     assert (found.shown.trades, found.shown.days, found.shown.mean) == (6, 6, 1.0)
     assert (found.withheld.trades, found.withheld.days, found.withheld.mean) == (5, 5, 0.0)
     own, freedom = 1 / 15 + 1 / 10, (1 / 15 + 1 / 10) ** 2 / (1 / 15**2 / 5 + 1 / 10**2 / 4)
@@ -51,39 +51,39 @@ def test_the_boundary_by_hand() -> None:
 
 
 def test_it_is_silent_before_five_days_in_each_arm() -> None:
-    found = does_memory_help(SHOWN + WITHHELD[:4])
+    found = analyse_holdout(SHOWN + WITHHELD[:4])
     assert (found.difference, found.interval, found.verdict) == (1.0, None, "silent")
     assert found.sentence == "Too early to say: 6 days with memory, 4 without; 5 of each are needed."
 
 
 def test_it_says_how_to_find_out() -> None:
-    assert does_memory_help([]).sentence.startswith("Nothing to compare: no trade")
-    assert "Deploy with a memory holdout" in does_memory_help(SHOWN).sentence
+    assert analyse_holdout([]).sentence.startswith("Nothing to compare: no trade")
+    assert "Deploy with a memory holdout" in analyse_holdout(SHOWN).sentence
 
 
 def test_nothing_varies_nothing_is_told() -> None:
-    found = does_memory_help(days_of("shown", [1.0] * 9) + days_of("withheld", [0.0] * 9, start=9))
+    found = analyse_holdout(days_of("shown", [1.0] * 9) + days_of("withheld", [0.0] * 9, start=9))
     assert (found.verdict, found.interval) == ("silent", None)
     assert found.sentence.startswith("Nothing to tell: outcomes do not vary")
 
 
 def test_a_few_days_that_are_alike_are_no_certainty() -> None:
     shown = days_of("shown", [1.0, -1.0] * 20)
-    found = does_memory_help(shown + days_of("withheld", [-1.0] * 5, start=40))
+    found = analyse_holdout(shown + days_of("withheld", [-1.0] * 5, start=40))
     assert found.verdict == "not yet"
 
 
 @pytest.mark.parametrize(("gain", "verdict", "opening"), [(2.0, "yes", "Yes: with"), (-2.0, "no", "No: with memory")])
 def test_a_plain_answer(gain: float, verdict: str, opening: str) -> None:
     shown = days_of("shown", [gain + 0.5 * (n % 3) for n in range(30)])
-    found = does_memory_help(shown + days_of("withheld", [0.5 * (n % 3) for n in range(15)], start=30))
+    found = analyse_holdout(shown + days_of("withheld", [0.5 * (n % 3) for n in range(15)], start=30))
     assert (found.verdict, found.days_to_settle) == (verdict, 0)
     assert found.sentence.startswith(opening)
 
 
 def test_no_difference_is_settled_by_no_number_of_days() -> None:
     both = [1.0, -1.0] * 6
-    found = does_memory_help(days_of("shown", both) + days_of("withheld", both, start=12))
+    found = analyse_holdout(days_of("shown", both) + days_of("withheld", both, start=12))
     assert (found.verdict, found.days_to_settle) == ("not yet", None)
     assert "no number of days in sight" in found.sentence
 
@@ -91,27 +91,27 @@ def test_no_difference_is_settled_by_no_number_of_days() -> None:
 def test_as_many_more_days_like_these_settle_it() -> None:
     rng = random.Random(5)
     shown, withheld = ([rng.gauss(mean, 1.0) for _ in range(n)] for mean, n in ((0.8, 30), (0.0, 15)))
-    before = does_memory_help(days_of("shown", shown) + days_of("withheld", withheld, start=30))
+    before = analyse_holdout(days_of("shown", shown) + days_of("withheld", withheld, start=30))
     assert before.verdict == "not yet"
     assert before.days_to_settle is not None
     times = math.ceil(1 + before.days_to_settle / 45)
-    after = does_memory_help(days_of("shown", shown * times) + days_of("withheld", withheld * times, start=1000))
+    after = analyse_holdout(days_of("shown", shown * times) + days_of("withheld", withheld * times, start=1000))
     assert after.verdict == "yes"
 
 
 def test_days_of_two_deployments_are_two() -> None:
     twice = [a_trade("shown", day=0, r=1.0, deployment_id=name) for name in ("d1", "d2")]
-    assert does_memory_help(twice).shown.days == 2
+    assert analyse_holdout(twice).shown.days == 2
 
 
 def test_other_units_and_days_without_memory_are_left_out() -> None:
     other = [a_trade("shown", day=0, r=9.0, outcome=Outcome(value=9.0, unit="pct")), a_trade("off", day=1, r=9.0)]
-    found = does_memory_help(SHOWN + WITHHELD + other)
+    found = analyse_holdout(SHOWN + WITHHELD + other)
     assert (found.unit, found.left_out, found.shown.mean) == ("R", 2, 1.0)
 
 
 def test_few_days_widen_at_least_as_students_t_does() -> None:
-    found = does_memory_help(SHOWN + WITHHELD)
+    found = analyse_holdout(SHOWN + WITHHELD)
     assert found.interval is not None
     assert (found.interval[1] - 1.0) / math.sqrt(1 / 15 + 1 / 10) > t_quantile(0.999, freedom=9)
 
@@ -125,10 +125,10 @@ def test_the_order_does_not_matter_and_arms_may_change_places(
     rows: list[tuple[bool, int, float]], rng: random.Random
 ) -> None:
     trades = [a_trade("shown" if up else "withheld", day=2 * day + up, r=r) for up, day, r in rows]
-    found = does_memory_help(trades)
-    again = does_memory_help(rng.sample(trades, len(trades)))
+    found = analyse_holdout(trades)
+    again = analyse_holdout(rng.sample(trades, len(trades)))
     assert (again.difference, again.interval) == (found.difference, found.interval)
-    swapped = does_memory_help(a_trade("withheld" if up else "shown", day=2 * day + up, r=r) for up, day, r in rows)
+    swapped = analyse_holdout(a_trade("withheld" if up else "shown", day=2 * day + up, r=r) for up, day, r in rows)
     if found.interval is None or swapped.interval is None:
         assert found.interval == swapped.interval
     else:

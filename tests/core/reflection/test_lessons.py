@@ -9,23 +9,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
-from backsight.core.reflection.citation_check import Proposed, check_bullets, numbers_in
+from backsight.core.reflection.citation_check import ProposedBullet, check_bullets, numbers_in
 from backsight.core.reflection.lessons import (
     HEADINGS,
-    LONGEST_ANSWER,
-    MOST_BULLETS,
-    MOST_CHARACTERS,
-    MOST_TOKENS,
+    MAX_BULLETS,
+    MAX_CHARACTERS,
+    MAX_TOKENS,
+    MAX_UNTRIMMED_CHARACTERS,
     NO_PATTERN,
     Bullet,
-    Note,
-    accept,
+    LessonsNote,
+    accept_lessons,
     lessons_hash,
-    note_of,
+    note_from_bullets,
     parse_note,
-    reflect_on,
-    shown,
-    trimmed,
+    render_lessons,
+    trim_note,
+    write_lessons,
 )
 from backsight.core.reflection.wording import bullet_text, facts
 from backsight.core.strategies import SLOTS, Slot
@@ -39,8 +39,8 @@ def tokens(text: str) -> int:
     return len(text) // 4 + text.count("\n")
 
 
-def said(*texts: str, slot: Slot = "sizing") -> Note:
-    return note_of(Bullet(slot=slot, text=text) for text in texts)
+def said(*texts: str, slot: Slot = "sizing") -> LessonsNote:
+    return note_from_bullets(Bullet(slot=slot, text=text) for text in texts)
 
 
 CHOP = a_pattern()
@@ -53,7 +53,7 @@ SAID = (
 
 
 def test_a_bullet_says_its_numbers() -> None:
-    note = reflect_on(an_evidence(CHOP))
+    note = write_lessons(an_evidence(CHOP))
     assert note.bullets == (Bullet(slot="regime_fit", text=SAID, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
     assert note.text.endswith(f"### Exit timing\n{NO_PATTERN}\n### Regime fit\n- {SAID}")
     assert "t1" not in note.text
@@ -76,20 +76,20 @@ def test_a_model_is_told_more() -> None:
 
 
 def test_nothing_found_is_said_in_every_slot() -> None:
-    text = reflect_on(an_evidence()).text
+    text = write_lessons(an_evidence()).text
     assert text.splitlines() == [line for slot in SLOTS for line in (f"### {HEADINGS[slot]}", NO_PATTERN)]
 
 
 def test_the_most_telling_is_first() -> None:
     faint = a_pattern(value="trend_up_lowvol", label="trend_up_lowvol", interval=(-1.4, 0.0), difference=-0.8)
-    assert [each.evidence for each in reflect_on(an_evidence(faint, CHOP)).bullets] == [(CHOP.key,), (faint.key,)]
+    assert [each.evidence for each in write_lessons(an_evidence(faint, CHOP)).bullets] == [(CHOP.key,), (faint.key,)]
 
 
 def test_the_evidence_writes_at_most_four_bullets_a_slot() -> None:
     many = [a_pattern(value=f"s{n}", label="s" * 40, difference=-0.8 - 0.01 * n) for n in range(30)]
-    note = reflect_on(an_evidence(*many))
+    note = write_lessons(an_evidence(*many))
     assert [each.evidence for each in note.bullets] == [(f"regime_fit/regime_tag=s{n}",) for n in (29, 28, 27, 26)]
-    assert accept(note, avoid=(), count=tokens) == note
+    assert accept_lessons(note, avoid=(), count=tokens) == note
 
 
 def test_the_hash_does_not_see_whitespace() -> None:
@@ -98,12 +98,12 @@ def test_the_hash_does_not_see_whitespace() -> None:
 
 
 def test_a_slot_can_be_suppressed() -> None:
-    note = note_of([Bullet(slot="sizing", text="smaller"), Bullet(slot="regime_fit", text="less chop")])
-    text = shown(note, suppressed={"sizing", "exit_timing"})
+    note = note_from_bullets([Bullet(slot="sizing", text="smaller"), Bullet(slot="regime_fit", text="less chop")])
+    text = render_lessons(note, suppressed={"sizing", "exit_timing"})
     assert "smaller" not in text
     assert "Sizing" not in text
     assert "- less chop" in text
-    assert note.hash == lessons_hash(shown(note))
+    assert note.hash == lessons_hash(render_lessons(note))
 
 
 # Reading
@@ -112,25 +112,25 @@ def test_a_slot_can_be_suppressed() -> None:
 lines = st.text(max_size=60)
 slots = st.sampled_from(SLOTS)
 notes = st.lists(st.tuples(slots, lines), max_size=25).map(
-    lambda pairs: note_of(Bullet(slot=slot, text=text) for slot, text in pairs)
+    lambda pairs: note_from_bullets(Bullet(slot=slot, text=text) for slot, text in pairs)
 )
 
 
 @given(notes)
 @example(said("### Regime fit", "- ", NO_PATTERN, "a\u2028### Sizing\u2028b\x1f", ": #"))
-def test_a_note_reads_back(note: Note) -> None:
+def test_a_note_reads_back(note: LessonsNote) -> None:
     assert parse_note(note.text) == note
-    assert accept(note.text, avoid=(), count=lambda _: 0) == accept(note, avoid=(), count=lambda _: 0)
+    assert accept_lessons(note.text, avoid=(), count=lambda _: 0) == accept_lessons(note, avoid=(), count=lambda _: 0)
 
 
 @given(st.lists(st.tuples(slots, st.text(max_size=700)), max_size=25), st.integers(150, 3000))
 def test_a_trimmed_note_fits_and_keeps_whole_bullets(pairs: list[tuple[Slot, str]], most: int) -> None:
-    note = note_of(Bullet(slot=slot, text=text) for slot, text in pairs)
-    fitted = trimmed(note, count=lambda text: tokens(text) * 500 // most)
+    note = note_from_bullets(Bullet(slot=slot, text=text) for slot, text in pairs)
+    fitted = trim_note(note, count=lambda text: tokens(text) * 500 // most)
     assert set(fitted.bullets) <= set(note.bullets)
-    assert len(fitted.text) <= MOST_CHARACTERS
-    assert tokens(fitted.text) * 500 // most <= MOST_TOKENS or not fitted.bullets
-    assert all(len(fitted.of(slot)) <= MOST_BULLETS for slot in SLOTS)
+    assert len(fitted.text) <= MAX_CHARACTERS
+    assert tokens(fitted.text) * 500 // most <= MAX_TOKENS or not fitted.bullets
+    assert all(len(fitted.of(slot)) <= MAX_BULLETS for slot in SLOTS)
     assert parse_note(fitted.text) == fitted
 
 
@@ -143,17 +143,17 @@ def test_headings_and_bullets_may_be_written_otherwise() -> None:
 
 
 def test_what_fits_is_left_alone_and_the_fullest_slot_gives_first() -> None:
-    fine = note_of([Bullet(slot="sizing", text="a" * 300), Bullet(slot="regime_fit", text="b" * 300)])
-    assert trimmed(fine, count=tokens) == fine
+    fine = note_from_bullets([Bullet(slot="sizing", text="a" * 300), Bullet(slot="regime_fit", text="b" * 300)])
+    assert trim_note(fine, count=tokens) == fine
     full = said(*(letter * 430 for letter in "abcd"))
-    kept = trimmed(note_of([*full.bullets, *fine.bullets[1:]]), count=len)
+    kept = trim_note(note_from_bullets([*full.bullets, *fine.bullets[1:]]), count=len)
     assert kept.bullets == fine.bullets[1:]
-    kept = trimmed(note_of([*full.bullets, *fine.bullets[1:]]), count=lambda _: 0)
+    kept = trim_note(note_from_bullets([*full.bullets, *fine.bullets[1:]]), count=lambda _: 0)
     assert [each.text[0] for each in kept.bullets] == ["a", "b", "c", "b"]
 
 
 def test_one_bullet_too_long_goes_before_the_others() -> None:
-    assert [each.text[0] for each in trimmed(said("a", "b" * 2500, "c"), count=tokens).bullets] == ["a", "c"]
+    assert [each.text[0] for each in trim_note(said("a", "b" * 2500, "c"), count=tokens).bullets] == ["a", "c"]
 
 
 # Refusing
@@ -163,7 +163,7 @@ def test_one_bullet_too_long_goes_before_the_others() -> None:
     ("text", "reason"),
     [
         ("  \n", "the note is empty"),
-        (said("x" * LONGEST_ANSWER).text, "give at most 2000"),
+        (said("x" * MAX_UNTRIMMED_CHARACTERS).text, "give at most 2000"),
         ("### Sizing\n- less", "no slot for Entry timing, Symbol selection"),
         ("My thoughts:\n" + said("less").text, "'My thoughts:' is in no bullet"),
         (said("Never  TRADE\tthe news, ever").text, "repeats the avoid rule 'never trade the news.'"),
@@ -171,19 +171,19 @@ def test_one_bullet_too_long_goes_before_the_others() -> None:
 )
 def test_what_is_no_note_is_refused(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        accept(text, avoid=["", "never trade the news."], count=tokens)
+        accept_lessons(text, avoid=["", "never trade the news."], count=tokens)
 
 
 def test_a_word_of_a_rule_is_no_repetition() -> None:
     note = said("the news hour lost")
-    assert accept(note, avoid=["never trade the news", "new", " "], count=tokens) == note
+    assert accept_lessons(note, avoid=["never trade the news", "new", " "], count=tokens) == note
 
 
 # A model's bullets
 
 
-def proposed(text: str, *cites: str, slot: Slot = "regime_fit") -> Proposed:
-    return Proposed(slot=slot, text=text, cites=cites or (CHOP.key,))
+def proposed(text: str, *cites: str, slot: Slot = "regime_fit") -> ProposedBullet:
+    return ProposedBullet(slot=slot, text=text, cites=cites or (CHOP.key,))
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ def test_any_number_but_the_evidences_is_dropped(value: float, digits: int, sign
 @pytest.mark.parametrize(
     ("bullet", "reason"),
     [
-        (Proposed(slot="sizing", text="smaller", cites=()), "it cites no evidence"),
+        (ProposedBullet(slot="sizing", text="smaller", cites=()), "it cites no evidence"),
         (proposed("smaller", CHOP.key, "sizing/size=large"), "it cites 'sizing/size=large', which was not given"),
         (proposed(" "), "it says nothing"),
     ],
 )
-def test_a_bullet_without_evidence_is_dropped(bullet: Proposed, reason: str) -> None:
+def test_a_bullet_without_evidence_is_dropped(bullet: ProposedBullet, reason: str) -> None:
     assert check_bullets([bullet], given=[CHOP]).dropped[0].reason == reason
 
 

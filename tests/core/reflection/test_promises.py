@@ -9,9 +9,9 @@ import pytest
 
 from backsight.core.portfolio import Direction
 from backsight.core.reflection.evidence import evidence_of
-from backsight.core.reflection.holdout_test import ArmedTrade, does_memory_help
-from backsight.core.reflection.lessons import Note, reflect_on
-from backsight.core.reflection.patterns import NOTHING_CARRIED, ClosedTrade
+from backsight.core.reflection.holdout_test import HoldoutTrade, analyse_holdout
+from backsight.core.reflection.lessons import LessonsNote, write_lessons
+from backsight.core.reflection.patterns import NEW_SEARCH, ClosedTrade
 from backsight.core.regime import REGIME_TAGS, VOLATILITY_REGIMES, RegimeTag, regime_of, session_of
 from backsight.core.trades.trade import Outcome
 
@@ -58,13 +58,13 @@ def trades_of(rng: random.Random, kind: Kind, *, n: int, a_day: int) -> Iterator
         yield a_trade(rng, number, at, tag, won=rng.random() < (0.15 if tag == CHOP else 0.55))
 
 
-def notes_of(trades: list[ClosedTrade]) -> Iterator[Note]:
+def notes_of(trades: list[ClosedTrade]) -> Iterator[LessonsNote]:
     """The note after every ten trades."""
-    carried = NOTHING_CARRIED
+    carried = NEW_SEARCH
     for closed in range(10, len(trades) + 1, 10):
         found = evidence_of(trades[:closed], as_of=trades[closed - 1].known_at, carried=carried)
         carried = found.carried
-        yield reflect_on(found)
+        yield write_lessons(found)
 
 
 def ever_writes(kind: Kind, seed: int, *, n: int, a_day: int) -> bool:
@@ -107,7 +107,7 @@ def test_a_planted_pattern_is_written_in_nine_of_ten(a_day: int) -> None:
 
 def settled_on(seed: int, *, effect: float, a_day: int = 6, holdout: float = 0.3, binary: bool = False) -> int | None:
     """The first of 120 days on which the interval excludes zero."""
-    rng, trades = random.Random(f"help {seed}"), list[ArmedTrade]()
+    rng, trades = random.Random(f"help {seed}"), list[HoldoutTrade]()
     for day in range(120):
         shown = rng.random() >= holdout
         for _ in range(a_day):
@@ -115,8 +115,8 @@ def settled_on(seed: int, *, effect: float, a_day: int = 6, holdout: float = 0.3
             outcome = Outcome(value=value + (effect if shown else 0.0), unit="R")
             arm: Literal["shown", "withheld"] = "shown" if shown else "withheld"
             at = date(2026, 1, 5) + timedelta(days=day)
-            trades.append(ArmedTrade(arm=arm, day=at, deployment_id="d1", outcome=outcome))
-        if does_memory_help(trades).verdict in ("yes", "no"):
+            trades.append(HoldoutTrade(arm=arm, day=at, deployment_id="d1", outcome=outcome))
+        if analyse_holdout(trades).verdict in ("yes", "no"):
             return day
     return None
 

@@ -3,12 +3,12 @@
 import pytest
 
 from backsight.core.reflection.patterns import Pattern
-from backsight.core.reflection.proposals import Suggestion, suggestions
+from backsight.core.reflection.proposals import Suggestion, suggest
 from backsight.testing.reflection import a_pattern
 
 
 def proposed(pattern: Pattern) -> dict[str, Suggestion]:
-    return {each.kind: each for each in suggestions(pattern, strategy_name="Fade", deployment_id="d", mode="live")}
+    return {each.kind: each for each in suggest(pattern, strategy_name="Fade", deployment_id="d", mode="live")}
 
 
 RANGING = {"dimension": "regime", "value": "ranging", "label": "ranging markets"}

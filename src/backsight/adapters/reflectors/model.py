@@ -7,7 +7,7 @@ to load.
 from dataclasses import dataclass, field
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.reflector_request import Answered, Asked, instructions, question
+from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, instructions, write_question
 
 TIMEOUT = 60.0
 MOST_TOKENS = 8_192
@@ -32,17 +32,19 @@ class ModelReflector:
     def name(self) -> str:
         return "model"
 
-    def reflect(self, asked: Asked) -> Answered:
+    def reflect(self, asked: ReflectorRequest) -> ReflectorAnswer:
         """The bullets that the model wrote; where there is no pattern to write about, none, and nothing is sent."""
         if not asked.evidence.patterns:
-            return Answered(bullets=(), model=self.model, input_tokens=0, output_tokens=0, cost_usd=0.0, seconds=0.0)
+            return ReflectorAnswer(
+                bullets=(), model=self.model, input_tokens=0, output_tokens=0, cost_usd=0.0, seconds=0.0
+            )
         try:
             from backsight.adapters.reflectors.provider import Endpoint, ask
         except ImportError as missing:
             raise Unavailable("a language model needs an extra; pip install 'backsight[models]'") from missing
         endpoint = Endpoint(model=self.model, base_url=self.base_url, api_key=self.api_key)
         return ask(
-            question(asked),
+            write_question(asked),
             instructions=instructions(),
             endpoint=endpoint,
             timeout=self.timeout,

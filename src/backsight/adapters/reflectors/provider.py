@@ -40,8 +40,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from backsight.core.errors import Invalid
-from backsight.core.reflection.citation_check import Proposed
-from backsight.core.reflection.reflector_request import Answered, Unanswered
+from backsight.core.reflection.citation_check import ProposedBullet
+from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorUnavailable
 from backsight.core.strategies import SLOTS
 from backsight.core.text.untrusted_text import flat, shorten
 from backsight.language_models import GATEWAY, checked_base_url
@@ -90,19 +90,19 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenLessons:
     """Lessons, each with the keys of the evidence that it rests on."""
 
-    bullets: tuple[Proposed, ...]
+    bullets: tuple[ProposedBullet, ...]
 
 
-def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float, most_tokens: int) -> Answered:
+def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float, most_tokens: int) -> ReflectorAnswer:
     """The bullets of a model, and what they took; `Unanswered` where there are none to be had."""
     told = instructions if endpoint.base_url is None else f"{instructions}\n\n{SHAPE}"
     usage, began = RunUsage(), time.perf_counter()
     settings = ModelSettings(max_tokens=most_tokens, timeout=timeout, max_retries=0)
 
-    async def run() -> Written:
+    async def run() -> WrittenLessons:
         model = _model(endpoint)
         agent = Agent(model, output_type=_shape(endpoint), instructions=told, retries=ATTEMPTS - 1)
         limits = UsageLimits(request_limit=ATTEMPTS)
@@ -113,13 +113,13 @@ def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float,
     try:
         written = _finished(run)
     except (AgentRunError, UserError, ImportError) as error:
-        took = _took(usage, endpoint, seconds=time.perf_counter() - began)
-        raise Unanswered(_reason(error, endpoint), **took) from error
-    took = _took(usage, endpoint, seconds=time.perf_counter() - began)
-    return Answered(bullets=written.bullets, model=endpoint.model, **took)
+        took = _usage(usage, endpoint, seconds=time.perf_counter() - began)
+        raise ReflectorUnavailable(_reason(error, endpoint), **took) from error
+    took = _usage(usage, endpoint, seconds=time.perf_counter() - began)
+    return ReflectorAnswer(bullets=written.bullets, model=endpoint.model, **took)
 
 
-class _Took(TypedDict):
+class _Usage(TypedDict):
     """What a question took; None of what is not known."""
 
     input_tokens: int | None
@@ -128,7 +128,7 @@ class _Took(TypedDict):
     seconds: float
 
 
-def _finished(run: Callable[[], Coroutine[Any, Any, Written]]) -> Written:
+def _finished(run: Callable[[], Coroutine[Any, Any, WrittenLessons]]) -> WrittenLessons:
     """What a coroutine returns, also where this thread is in the middle of another: then in a thread of its own."""
     try:
         asyncio.get_running_loop()
@@ -166,12 +166,12 @@ def _with_key(provider: str, api_key: str) -> Provider[Any]:
         raise UserError(f"{provider} takes no API key; leave it out") from keyless
 
 
-def _shape(endpoint: Endpoint) -> OutputSpec[Written]:
+def _shape(endpoint: Endpoint) -> OutputSpec[WrittenLessons]:
     """How the answer's shape is asked for: as the provider does it best; of a server, by its JSON schema."""
-    return Written if endpoint.base_url is None else NativeOutput(Written, template=False)
+    return WrittenLessons if endpoint.base_url is None else NativeOutput(WrittenLessons, template=False)
 
 
-def _took(usage: RunUsage, endpoint: Endpoint, *, seconds: float) -> _Took:
+def _usage(usage: RunUsage, endpoint: Endpoint, *, seconds: float) -> _Usage:
     """Tokens as counted by the provider; the price is its list price, so a server of one's own has none."""
     told = usage.input_tokens + usage.output_tokens > 0 and not usage.unmeasured_requests
     priced = told and endpoint.base_url is None and usage.cost is not None

@@ -7,12 +7,12 @@ from typing import assert_never
 from backsight.core.errors import Invalid
 from backsight.core.strategies import Cadence
 
-MOST = 10_000
+MAX_TRADES = 10_000
 """Trades between two reflections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Since:
+class SinceReflection:
     """What happened since the last reflection, as of a tick."""
 
     closed_in_tick: int = 0
@@ -37,23 +37,24 @@ def parse_cadence(text: str, *, field: str = "cadence") -> Cadence:
     if kind in ("off", "daily") and not colon:
         return Cadence(kind="off" if kind == "off" else "daily")
     if kind == "per_n_trades" and (
-        not colon or (number.isascii() and number.isdigit() and 0 < int(number[:9]) <= MOST)
+        not colon or (number.isascii() and number.isdigit() and 0 < int(number[:9]) <= MAX_TRADES)
     ):
         return Cadence(kind="per_n_trades", trades=int(number)) if colon else Cadence(kind="per_n_trades")
     raise Invalid(f"{text[:40]!r} is no cadence; give off, daily, or per_n_trades:10", field=field)
 
 
-def is_due(cadence: Cadence, since: Since, *, now: datetime) -> bool:
+def is_due(cadence: Cadence, since: SinceReflection, *, now: datetime) -> bool:
     """Whether to reflect after this tick.
 
     >>> from datetime import timedelta
     >>> noon = datetime(2026, 6, 4, 12, tzinfo=UTC)
     >>> ten = Cadence(kind="per_n_trades", trades=10)
-    >>> is_due(ten, Since(closed_in_tick=1, closed_since_attempt=10), now=noon)
+    >>> is_due(ten, SinceReflection(closed_in_tick=1, closed_since_attempt=10), now=noon)
     True
-    >>> is_due(ten, Since(closed_in_tick=0, closed_since_attempt=12), now=noon)
+    >>> is_due(ten, SinceReflection(closed_in_tick=0, closed_since_attempt=12), now=noon)
     False
-    >>> is_due(Cadence(kind="daily"), Since(closed_since_note=1, last_attempt_at=noon - timedelta(hours=1)), now=noon)
+    >>> today = SinceReflection(closed_since_note=1, last_attempt_at=noon - timedelta(hours=1))
+    >>> is_due(Cadence(kind="daily"), today, now=noon)
     False
     """
     match cadence.kind:

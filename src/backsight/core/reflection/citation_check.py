@@ -31,7 +31,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class ProposedBullet:
     """A bullet as a model writes it."""
 
     slot: Slot
@@ -41,7 +41,7 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class DroppedBullet:
     """A bullet that was not taken, and why."""
 
     text: str
@@ -49,27 +49,27 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class BulletCheck:
     """What is left of a model's bullets."""
 
     bullets: tuple[Bullet, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedBullet, ...]
 
 
-def check_bullets(proposed: Iterable[Proposed], *, given: Sequence[Pattern]) -> Checked:
+def check_bullets(proposed: Iterable[ProposedBullet], *, given: Sequence[Pattern]) -> BulletCheck:
     """The bullets that cite evidence given and use no numbers but its own as shown; the others, and why not."""
     by_key = {pattern.key: pattern for pattern in given}
-    bullets, dropped = list[Bullet](), list[Dropped]()
+    bullets, dropped = list[Bullet](), list[DroppedBullet]()
     for each in proposed:
-        reason = _why_not(each, by_key)
+        reason = _objection(each, by_key)
         if reason is not None:
-            dropped.append(Dropped(text=each.text, reason=reason))
+            dropped.append(DroppedBullet(text=each.text, reason=reason))
             continue
         cited = [by_key[key] for key in dict.fromkeys(each.cites)]
         ids = dict.fromkeys(trade_id for pattern in cited for trade_id in pattern.trade_ids)
         keys = tuple(pattern.key for pattern in cited)
         bullets.append(Bullet(slot=each.slot, text=each.text, evidence=keys, trade_ids=tuple(ids)))
-    return Checked(bullets=tuple(bullets), dropped=tuple(dropped))
+    return BulletCheck(bullets=tuple(bullets), dropped=tuple(dropped))
 
 
 def numbers_in(text: str) -> list[str]:
@@ -81,13 +81,13 @@ def numbers_in(text: str) -> list[str]:
     ['-0.7', '1067', '+12', '14:00', '1/2', '8']
     """
     folded = _folded(text)
-    digits = [_spelt(found[0]) for found in _NUMBER.finditer(folded)]
+    digits = [_normal_number(found[0]) for found in _NUMBER.finditer(folded)]
     other = [c for c in folded if unicodedata.category(c) in ("No", "Nl")]
     words = [NUMBER_WORDS[word] for found in _WORD.finditer(folded) if (word := found[0].casefold()) in NUMBER_WORDS]
     return digits + other + words
 
 
-def _why_not(bullet: Proposed, by_key: Mapping[str, Pattern]) -> str | None:
+def _objection(bullet: ProposedBullet, by_key: Mapping[str, Pattern]) -> str | None:
     """Why a bullet is not taken; None where it is."""
     if not bullet.text.strip():
         return "it says nothing"
@@ -96,12 +96,12 @@ def _why_not(bullet: Proposed, by_key: Mapping[str, Pattern]) -> str | None:
     if unknown := [key for key in bullet.cites if key not in by_key]:
         return f"it cites {unknown[0]!r}, which was not given"
     cited = [by_key[key] for key in bullet.cites]
-    allowed = _allowed(cited)
+    allowed = _allowed_numbers(cited)
     invented = [number for number in numbers_in(_without_names(bullet.text, cited)) if number not in allowed]
     return f"its number {invented[0]} is none of the evidence's" if invented else None
 
 
-def _allowed(cited: Sequence[Pattern]) -> set[str]:
+def _allowed_numbers(cited: Sequence[Pattern]) -> set[str]:
     """The numbers shown, with their sign and without."""
     shown = {number for pattern in cited for number in numbers_in(_without_names(facts(pattern), [pattern]))}
     shown |= {number for pattern in cited for number in numbers_in(_numeric_name(pattern))}
@@ -124,10 +124,10 @@ def _without_names(text: str, cited: Iterable[Pattern]) -> str:
     return text
 
 
-def _spelt(token: str) -> str:
+def _normal_number(token: str) -> str:
     """A plain number without what does not change it; anything else as it stands.
 
-    >>> [_spelt(token) for token in ("0.70", ".7", "-1,200.0", "+0.0", "007", "14:00", "1e5", "1,20")]
+    >>> [_normal_number(token) for token in ("0.70", ".7", "-1,200.0", "+0.0", "007", "14:00", "1e5", "1,20")]
     ['0.7', '0.7', '-1200', '0', '7', '14:00', '1e5', '1,20']
     """
     plain = _PLAIN.fullmatch(token)

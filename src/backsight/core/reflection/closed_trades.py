@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from backsight.core.holdout import MemoryArm
-from backsight.core.reflection.holdout_test import ArmedTrade
-from backsight.core.reflection.lessons_comparison import TaughtTrade
+from backsight.core.reflection.holdout_test import HoldoutTrade
+from backsight.core.reflection.lessons_comparison import TradeUnderLessons
 from backsight.core.reflection.patterns import ClosedTrade
 from backsight.core.regime import session_of
 from backsight.core.trades.trade import Outcome, Trade
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ClosedTradeRow:
     """What comparisons need of a closed trade."""
 
     deployment_id: str
@@ -48,9 +48,9 @@ def closed_trade(trade: Trade) -> ClosedTrade:
     )
 
 
-def taught_trade(ended: Ended) -> TaughtTrade:
+def trade_under_lessons(ended: ClosedTradeRow) -> TradeUnderLessons:
     """A trade beside the lessons that were shown when it was opened."""
-    return TaughtTrade(
+    return TradeUnderLessons(
         lessons_hash=ended.lessons_hash,
         day=ended.closed_at.astimezone(UTC).date(),
         outcome=ended.outcome,
@@ -60,12 +60,12 @@ def taught_trade(ended: Ended) -> TaughtTrade:
     )
 
 
-def armed_trade(ended: Ended) -> ArmedTrade | None:
+def holdout_trade(ended: ClosedTradeRow) -> HoldoutTrade | None:
     """A trade by its arm of memory; None where it has none, no entry or no outcome."""
     if ended.memory_arm is None or ended.opened_at is None or ended.outcome is None:
         return None
     day = ended.opened_at.astimezone(UTC).date()
-    return ArmedTrade(arm=ended.memory_arm, day=day, deployment_id=ended.deployment_id, outcome=ended.outcome)
+    return HoldoutTrade(arm=ended.memory_arm, day=day, deployment_id=ended.deployment_id, outcome=ended.outcome)
 
 
 def _size_share(trade: Trade) -> float | None:

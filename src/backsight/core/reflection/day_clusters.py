@@ -11,10 +11,10 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def by_day(amounts: Floats, codes: Codes, days: int) -> Floats:
+def sum_by_day(amounts: Floats, codes: Codes, days: int) -> Floats:
     """The sums of rows of one day, a row a day; `codes` are the days of the rows, in rising order.
 
-    >>> by_day(np.array([[1.0], [2.0], [4.0]]), np.array([0, 0, 2]), 3).tolist()
+    >>> sum_by_day(np.array([[1.0], [2.0], [4.0]]), np.array([0, 0, 2]), 3).tolist()
     [[3.0], [0.0], [4.0]]
     """
     summed = np.zeros((days, amounts.shape[1]))
@@ -24,7 +24,7 @@ def by_day(amounts: Floats, codes: Codes, days: int) -> Floats:
     return summed
 
 
-class Beside(NamedTuple):
+class GroupStatistics(NamedTuple):
     """A figure for each group, and for the rest of the trades."""
 
     n: Floats
@@ -38,7 +38,7 @@ class Beside(NamedTuple):
     difference_reach: Floats
 
 
-def beside_the_rest(values: Floats, members: Floats, codes: Codes, days: int) -> Beside:
+def compare_with_rest(values: Floats, members: Floats, codes: Codes, days: int) -> GroupStatistics:
     """The mean of each group beside that of the rest, with errors by days.
 
         m = Σ y / n,   u_g = Σ_{i on g} (y_i − m) / n,   V = G/(G − 1) · Σ_g u_g²,   reach = t · √V
@@ -46,23 +46,23 @@ def beside_the_rest(values: Floats, members: Floats, codes: Codes, days: int) ->
     (Liang & Zeger 1986), t the 95 % quantile at G − 1; for the difference u_g is the group's less the rest's, and G
     the smaller number of days. A group whose trades are all alike varies as all trades do.
     """
-    count, total = by_day(members, codes, days), by_day(members * values[:, None], codes, days)
-    all_count, all_total = by_day(np.column_stack((np.ones_like(values), values)), codes, days).T
+    count, total = sum_by_day(members, codes, days), sum_by_day(members * values[:, None], codes, days)
+    all_count, all_total = sum_by_day(np.column_stack((np.ones_like(values), values)), codes, days).T
     rest_count, rest_total = all_count[:, None] - count, all_total[:, None] - total
     with np.errstate(all="ignore"):
-        n, mean, off = _off(count, total)
-        rest_n, rest_mean, rest_off = _off(rest_count, rest_total)
+        n, mean, off = _day_scores(count, total)
+        rest_n, rest_mean, rest_off = _day_scores(rest_count, rest_total)
         traded, rest_traded = (count > 0).sum(axis=0), (rest_count > 0).sum(axis=0)
         spread = values.var(ddof=1) if len(values) > 1 else np.nan
         own = np.square(off).sum(axis=0)
-        reach = _reach(np.where(own > 0.0, own, spread / n), traded)
+        reach = _half_width(np.where(own > 0.0, own, spread / n), traded)
         apart = np.square(off - rest_off).sum(axis=0)
         apart = np.where(own > 0.0, apart, apart + spread / n)
-        difference_reach = _reach(apart, np.minimum(traded, rest_traded))
-    return Beside(n, traded, mean, reach, rest_n, rest_traded, rest_mean, difference_reach)
+        difference_reach = _half_width(apart, np.minimum(traded, rest_traded))
+    return GroupStatistics(n, traded, mean, reach, rest_n, rest_traded, rest_mean, difference_reach)
 
 
-def _off(count: Floats, total: Floats) -> tuple[Floats, Floats, Floats]:
+def _day_scores(count: Floats, total: Floats) -> tuple[Floats, Floats, Floats]:
     """Trades, their mean, and each day's part in how far that is off."""
     n = count.sum(axis=0)
     mean = total.sum(axis=0) / n
@@ -71,15 +71,15 @@ def _off(count: Floats, total: Floats) -> tuple[Floats, Floats, Floats]:
     return n, mean, off
 
 
-def _reach(squares: Floats, days: Floats) -> Floats:
+def _half_width(squares: Floats, days: Floats) -> Floats:
     quantile = np.array([t_95(int(each) - 1) if each > 1 else np.nan for each in days])
     return quantile * np.sqrt(squares * days / (days - 1.0))
 
 
-def means_of(values: Floats, members: Floats) -> tuple[Floats, Floats]:
+def group_means(values: Floats, members: Floats) -> tuple[Floats, Floats]:
     """The mean of each group's values and of the rest's, NaN in the values being not known; NaN without any.
 
-    >>> means = means_of(np.array([1.0, np.nan, 3.0]), np.array([[1.0], [1.0], [0.0]]))
+    >>> means = group_means(np.array([1.0, np.nan, 3.0]), np.array([[1.0], [1.0], [0.0]]))
     >>> [each.tolist() for each in means]
     [[1.0], [3.0]]
     """

@@ -15,39 +15,39 @@ from typing import NamedTuple
 import numpy as np
 
 from backsight.core.ids import digest
-from backsight.core.reflection.alpha_spending import level_of_test, same_doubling
-from backsight.core.reflection.day_clusters import Beside, Codes, Floats, beside_the_rest, means_of
-from backsight.core.reflection.groups import Group, groups_of
+from backsight.core.reflection.alpha_spending import same_doubling, significance_level
+from backsight.core.reflection.day_clusters import Codes, Floats, GroupStatistics, compare_with_rest, group_means
+from backsight.core.reflection.groups import TradeGroup, group_trades
 from backsight.core.reflection.patterns import (
     DIMENSIONS,
-    NOTHING_CARRIED,
+    NEW_SEARCH,
     SLOT_OF,
     WINDOW,
-    Carried,
     ClosedTrade,
-    Evidence,
-    Found,
-    Look,
+    InterimLook,
     Measure,
     Pattern,
-    usual_unit,
+    SearchState,
+    SignificantPattern,
+    TradeEvidence,
+    most_common_unit,
 )
 from backsight.core.reflection.sign_flip_test import (
     Signs,
-    best_first,
-    contributions,
-    largest_by_chance,
-    p_of,
-    signs,
-    without_earlier,
+    day_contributions,
+    exclude_earlier_rejections,
+    max_statistics,
+    p_value,
+    random_signs,
+    strongest_pattern,
 )
 from backsight.core.trades.trade import OutcomeUnit
 
-FEWEST_TRADES = 8
-FEWEST_DAYS = 8
-MOST_NEW = 8
+MIN_TRADES = 8
+MIN_DAYS = 8
+MAX_NEW_PATTERNS = 8
 """New patterns in one reflection: nobody learns more at once."""
-SECOND_THOUGHT = 0.93
+LOW_PRIORITY_WEIGHT = 0.93
 """The weight, in the maximum over all patterns, of those one looks at last: exits, one slot of five, and hours, two
 dozen groups that each hold little. Else they would be half of all patterns and hide the others."""
 
@@ -57,24 +57,24 @@ def evidence_of(
     *,
     as_of: datetime,
     closed: int | None = None,
-    carried: Carried = NOTHING_CARRIED,
-) -> Evidence:
+    carried: SearchState = NEW_SEARCH,
+) -> TradeEvidence:
     """What the last 500 of a strategy's trades show that were known by then, whatever order they come in.
 
     `closed` is how many were closed by then in all; None where all of them are given.
     """
     known = [trade for trade in trades if trade.known_at <= as_of]
     total = len(known) if closed is None else closed
-    seen = _seen(known)
+    seen = _trade_sample(known)
     patterns = {pattern.key: pattern for table in seen.tables for pattern in table.patterns}
-    level = level_of_test(total, tested_at=carried.looks[-1].closed if carried.looks else 0)
+    level = significance_level(total, tested_at=carried.looks[-1].closed if carried.looks else 0)
     looks = tuple(each for each in carried.looks if not level or same_doubling(each.closed, total))
     found = tuple(each for each in carried.found if each.key in patterns and patterns[each.key].stands_out)
     if level and patterns:
-        new = _Search(seen, level=level, looks=looks).new([each.key for each in found])
-        found += tuple(Found(key=key, since=as_of, closed=total, p=p) for key, p in new)
+        new = _PatternSearch(seen, level=level, looks=looks).new([each.key for each in found])
+        found += tuple(SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in new)
     kept = {each.key for each in found}
-    return Evidence(
+    return TradeEvidence(
         as_of=as_of,
         closed=total,
         n=len(seen.trades),
@@ -84,12 +84,14 @@ def evidence_of(
         patterns=tuple(patterns[each.key] for each in found),
         lost=tuple(each.key for each in carried.found if each.key not in kept),
         level=level,
-        carried=Carried(looks=(*looks, Look(at=as_of, closed=total, level=level)) if level else looks, found=found),
+        carried=SearchState(
+            looks=(*looks, InterimLook(at=as_of, closed=total, level=level)) if level else looks, found=found
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Table:
+class _MeasureTable:
     """The trades that have a measure, and the patterns among them, a column each."""
 
     values: Floats
@@ -100,13 +102,13 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Seen:
+class _TradeSample:
     """The trades that are looked at, in the order in which they ended."""
 
     trades: Sequence[ClosedTrade]
     days: Sequence[date]
     unit: OutcomeUnit | None
-    tables: Sequence[_Table]
+    tables: Sequence[_MeasureTable]
 
     @property
     def seed(self) -> int:
@@ -115,20 +117,20 @@ class _Seen:
         return int(digest(told)[:16], 16)
 
 
-def _seen(known: Iterable[ClosedTrade]) -> _Seen:
+def _trade_sample(known: Iterable[ClosedTrade]) -> _TradeSample:
     """The last 500 to become known, and the patterns among them in both measures."""
     latest = sorted(known, key=lambda trade: (trade.known_at, trade.ended_at, trade.id))[-WINDOW:]
     trades = sorted(latest, key=lambda trade: (trade.ended_at, trade.id))
     days = sorted({trade.day for trade in trades})
-    unit, groups = usual_unit(each.outcome for each in trades), groups_of(trades)
+    unit, groups = most_common_unit(each.outcome for each in trades), group_trades(trades)
     outcomes = [x.value if (x := each.outcome) is not None and x.unit == unit else None for each in trades]
     place = {day: code for code, day in enumerate(days)}
     codes = np.array([place[each.day] for each in trades], dtype=np.int64)
     tables = (
-        _table("outcome", _numbers(outcomes), trades, groups, codes, unit),
-        _table("captured", _numbers(each.captured for each in trades), trades, groups, codes, None),
+        _measure_table("outcome", _numbers(outcomes), trades, groups, codes, unit),
+        _measure_table("captured", _numbers(each.captured for each in trades), trades, groups, codes, None),
     )
-    return _Seen(trades=trades, days=days, unit=unit, tables=tables)
+    return _TradeSample(trades=trades, days=days, unit=unit, tables=tables)
 
 
 def _numbers(values: Iterable[float | None]) -> Floats:
@@ -136,14 +138,14 @@ def _numbers(values: Iterable[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _table(
+def _measure_table(
     measure: Measure,
     values: Floats,
     trades: Sequence[ClosedTrade],
-    groups: Sequence[Group],
+    groups: Sequence[TradeGroup],
     codes: Codes,
     unit: OutcomeUnit | None,
-) -> _Table:
+) -> _MeasureTable:
     """The groups in one measure, those large enough."""
     has = np.isfinite(values)
     held = [trade for trade, known in zip(trades, has, strict=True) if known]
@@ -151,35 +153,40 @@ def _table(
     for column, group in enumerate(groups):
         members[list(group.members), column] = 1.0
     values, members, codes = values[has], members[has], codes[has]
-    figures = beside_the_rest(values, members, codes, int(codes[-1]) + 1 if len(codes) else 0)
+    figures = compare_with_rest(values, members, codes, int(codes[-1]) + 1 if len(codes) else 0)
     n, days = np.minimum(figures.n, figures.rest_n), np.minimum(figures.days, figures.rest_days)
-    large = np.flatnonzero((n >= FEWEST_TRADES) & (days >= FEWEST_DAYS))
+    large = np.flatnonzero((n >= MIN_TRADES) & (days >= MIN_DAYS))
     members = members[:, large]
-    told = _Told(
-        beside=Beside(*(each[large] for each in figures)),
-        won=means_of(_numbers(each.won for each in held), members),
-        captured=means_of(_numbers(each.captured for each in held), members),
-        hold=means_of(_numbers(each.hold_seconds for each in held), members),
+    told = _GroupFigures(
+        beside=GroupStatistics(*(each[large] for each in figures)),
+        won=group_means(_numbers(each.won for each in held), members),
+        captured=group_means(_numbers(each.captured for each in held), members),
+        hold=group_means(_numbers(each.hold_seconds for each in held), members),
     )
     ids = np.array([each.id for each in held], dtype=object)
     patterns = tuple(
         _pattern(groups[column], told, place, measure, unit, tuple(ids[members[:, place] > 0.0]))
         for place, column in enumerate(large.tolist())
     )
-    return _Table(values=values, codes=codes, members=members, patterns=patterns)
+    return _MeasureTable(values=values, codes=codes, members=members, patterns=patterns)
 
 
-class _Told(NamedTuple):
+class _GroupFigures(NamedTuple):
     """All figures of the groups that are large enough, and of the rest of each."""
 
-    beside: Beside
+    beside: GroupStatistics
     won: tuple[Floats, Floats]
     captured: tuple[Floats, Floats]
     hold: tuple[Floats, Floats]
 
 
 def _pattern(
-    group: Group, told: _Told, place: int, measure: Measure, unit: OutcomeUnit | None, trade_ids: tuple[str, ...]
+    group: TradeGroup,
+    told: _GroupFigures,
+    place: int,
+    measure: Measure,
+    unit: OutcomeUnit | None,
+    trade_ids: tuple[str, ...],
 ) -> Pattern:
     beside = told.beside
     mean, rest_mean = float(beside.mean[place]), float(beside.rest_mean[place])
@@ -220,10 +227,10 @@ def _around(mean: float, reach: float) -> tuple[float, float] | None:
     return None if np.isnan(reach) else (mean - float(reach), mean + float(reach))
 
 
-class _Search:
+class _PatternSearch:
     """The search for patterns that chance does not make, among those of all measures at once."""
 
-    def __init__(self, seen: _Seen, *, level: float, looks: Iterable[Look]) -> None:
+    def __init__(self, seen: _TradeSample, *, level: float, looks: Iterable[InterimLook]) -> None:
         self.seen, self.level, self.days = seen, level, len(seen.days)
         self.earlier = [(bisect_right(seen.days, each.at.astimezone(UTC).date()), each.level) for each in looks]
         self.patterns = [pattern for table in seen.tables for pattern in table.patterns]
@@ -231,11 +238,11 @@ class _Search:
 
     def new(self, known: Iterable[str]) -> Iterable[tuple[str, float]]:
         """The patterns found beyond those known, the strongest first, and how likely each is by chance."""
-        told, flipped = list(known), signs(self.days, seed=self.seen.seed)
-        for _ in range(MOST_NEW):
+        told, flipped = list(known), random_signs(self.days, seed=self.seen.seed)
+        for _ in range(MAX_NEW_PATTERNS):
             parts = np.column_stack([self._parts(table, told) for table in self.seen.tables])
             statistics = np.abs(parts.sum(axis=0))
-            best = best_first(statistics, self.order)
+            best = strongest_pattern(statistics, self.order)
             p = self._p(float(statistics[best]), parts, flipped)
             if p > self.level or not self.patterns[best].stands_out:
                 return
@@ -244,18 +251,18 @@ class _Search:
 
     def _p(self, statistic: float, parts: Floats, flipped: Signs) -> float:
         """How likely chance makes as much at this test and nothing at an earlier one."""
-        by_chance = largest_by_chance(parts, flipped)
-        p = p_of(statistic, by_chance)
+        by_chance = max_statistics(parts, flipped)
+        p = p_value(statistic, by_chance)
         if p <= self.level or p > self.level + sum(level for _, level in self.earlier):
             return p  # what earlier tests have spent makes no difference to either
-        return p_of(statistic, without_earlier(by_chance, parts, flipped, self.earlier))
+        return p_value(statistic, exclude_earlier_rejections(by_chance, parts, flipped, self.earlier))
 
-    def _parts(self, table: _Table, told: Sequence[str]) -> Floats:
+    def _parts(self, table: _MeasureTable, told: Sequence[str]) -> Floats:
         """The days' contributions to the patterns of a measure, beyond those told; zero for these themselves."""
         if not table.patterns:
             return np.zeros((self.days, 0))
         columns = [place for place, pattern in enumerate(table.patterns) if pattern.key in told]
-        parts = contributions(table.values, table.members, table.members[:, columns], table.codes, self.days)
+        parts = day_contributions(table.values, table.members, table.members[:, columns], table.codes, self.days)
         return parts * [_weight(pattern) for pattern in table.patterns]
 
 
@@ -264,7 +271,7 @@ def _weight(pattern: Pattern) -> float:
 
     A pattern of lesser weight needs a larger T, by flips as by data, so the level holds whatever the weights.
     """
-    return float(SECOND_THOUGHT ** ((pattern.measure == "captured") + (pattern.dimension == "hour")))
+    return float(LOW_PRIORITY_WEIGHT ** ((pattern.measure == "captured") + (pattern.dimension == "hour")))
 
 
 def _order(pattern: Pattern) -> tuple[int, int, float, str]:

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.reflection.alpha_spending import FIRST_TEST, level_of_test
-from backsight.core.reflection.patterns import Evidence, Measure, Pattern
+from backsight.core.reflection.alpha_spending import FIRST_TEST, significance_level
+from backsight.core.reflection.patterns import Measure, Pattern, TradeEvidence
 from backsight.core.strategies import Slot
 from backsight.core.trades.trade import OutcomeUnit
 
-FEWEST = 8
+MIN_TRADES_AND_DAYS = 8
 """Trades, and days of them, in a group and besides it: as `evidence` has it, which needs NumPy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSeen:
+class GroupView:
     """One group of trades beside the rest of them."""
 
     key: str
@@ -42,7 +42,7 @@ class GroupSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceSeen:
+class EvidenceView:
     """What a strategy's last closed trades show."""
 
     as_of: datetime
@@ -56,7 +56,7 @@ class EvidenceSeen:
     """At which new patterns were tested for; 0 where this was no time to test."""
     next_test_at: int
     """With how many trades closed the next test is."""
-    groups: tuple[GroupSeen, ...]
+    groups: tuple[GroupView, ...]
     """Those that are large enough, what lessons may rest on first, then by how far they differ."""
     lost: tuple[str, ...]
     """Keys of patterns that no longer stand out."""
@@ -64,11 +64,11 @@ class EvidenceSeen:
     """What all of them lack; None where there is a pattern."""
 
 
-def evidence_seen(evidence: Evidence) -> EvidenceSeen:
+def describe_evidence(evidence: TradeEvidence) -> EvidenceView:
     """The evidence with every group, each saying what it lacks."""
     found = {pattern.key: place for place, pattern in enumerate(evidence.patterns)}
     groups = sorted(evidence.groups, key=lambda each: (found.get(each.key, len(found)), -_strength(each), each.key))
-    return EvidenceSeen(
+    return EvidenceView(
         as_of=evidence.as_of,
         closed=evidence.closed,
         considered=evidence.n,
@@ -82,18 +82,18 @@ def evidence_seen(evidence: Evidence) -> EvidenceSeen:
     )
 
 
-def next_test(evidence: Evidence) -> int:
+def next_test(evidence: TradeEvidence) -> int:
     """With how many trades closed new patterns are tested for again."""
     looks = evidence.carried.looks
     tested_at, closed = looks[-1].closed if looks else 0, max(evidence.closed + 1, FIRST_TEST)
-    while not level_of_test(closed, tested_at=tested_at):
+    while not significance_level(closed, tested_at=tested_at):
         closed += 1
     return closed
 
 
-def _group(pattern: Pattern, evidence: Evidence) -> GroupSeen:
+def _group(pattern: Pattern, evidence: TradeEvidence) -> GroupView:
     found = next((each for each in evidence.carried.found if each.key == pattern.key), None)
-    return GroupSeen(
+    return GroupView(
         key=pattern.key,
         slot=pattern.slot,
         label=pattern.label,
@@ -115,7 +115,7 @@ def _group(pattern: Pattern, evidence: Evidence) -> GroupSeen:
     )
 
 
-def _lacks(pattern: Pattern, evidence: Evidence) -> str:
+def _lacks(pattern: Pattern, evidence: TradeEvidence) -> str:
     """Why a group that is large enough is no pattern."""
     if not pattern.stands_out:
         return "its interval reaches the mean of the rest"
@@ -124,12 +124,12 @@ def _lacks(pattern: Pattern, evidence: Evidence) -> str:
     return f"chance and what was found already make as much too often (level {evidence.level:.4f})"
 
 
-def _nothing(evidence: Evidence) -> str:
+def _nothing(evidence: TradeEvidence) -> str:
     """Why there is no pattern at all."""
     if evidence.closed < FIRST_TEST:
         return f"{evidence.closed} closed trades; the first test is at {FIRST_TEST}"
     if not evidence.groups:
-        return f"no group has {FEWEST} trades on {FEWEST} days with as many besides it"
+        return f"no group has {MIN_TRADES_AND_DAYS} trades on {MIN_TRADES_AND_DAYS} days with as many besides it"
     if not evidence.level:
         return f"nothing was tested now; the next test is at {next_test(evidence)} closed trades"
     return f"no group differs from the rest by more than chance makes of so many (level {evidence.level:.4f})"

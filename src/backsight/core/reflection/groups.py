@@ -22,7 +22,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class TradeGroup:
     """Trades that share a value in a dimension."""
 
     dimension: Dimension
@@ -33,7 +33,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bands:
+class SizeBands:
     """Where small sizes end and large ones begin: below the lower third, above the upper."""
 
     small_below: float
@@ -45,9 +45,9 @@ class Bands:
         return "large" if share > self.large_above else "medium"
 
 
-def groups_of(trades: Sequence[ClosedTrade]) -> list[Group]:
+def group_trades(trades: Sequence[ClosedTrade]) -> list[TradeGroup]:
     """All groups that these trades fall into, in the order of the dimensions, then by value."""
-    bands = bands_of([trade.size_share for trade in trades if trade.size_share is not None])
+    bands = size_bands([trade.size_share for trade in trades if trade.size_share is not None])
     members: dict[tuple[Dimension, str], list[int]] = {}
     for place, trade in enumerate(trades):
         for dimension in DIMENSIONS:
@@ -55,37 +55,37 @@ def groups_of(trades: Sequence[ClosedTrade]) -> list[Group]:
                 members.setdefault((dimension, value), []).append(place)
     ordered = sorted(members.items(), key=lambda each: (DIMENSIONS.index(each[0][0]), each[0][1]))
     return [
-        Group(dimension=dimension, value=value, label=_label(dimension, value, bands), members=tuple(places))
+        TradeGroup(dimension=dimension, value=value, label=_label(dimension, value, bands), members=tuple(places))
         for (dimension, value), places in ordered
     ]
 
 
-def bands_of(shares: Sequence[float]) -> Bands | None:
+def size_bands(shares: Sequence[float]) -> SizeBands | None:
     """The thirds of sizes, by the sizes at a third and two thirds of their order; None without any.
 
-    >>> bands = bands_of([0.01, 0.02, 0.02, 0.03, 0.04, 0.05])
+    >>> bands = size_bands([0.01, 0.02, 0.02, 0.03, 0.04, 0.05])
     >>> bands, [bands.of(share) for share in (0.01, 0.02, 0.04, 0.05)]
-    (Bands(small_below=0.02, large_above=0.03), ['small', 'medium', 'large', 'large'])
+    (SizeBands(small_below=0.02, large_above=0.03), ['small', 'medium', 'large', 'large'])
     """
     if not shares:
         return None
     ordered = sorted(shares)
-    return Bands(small_below=ordered[len(ordered) // 3], large_above=ordered[(2 * len(ordered) - 1) // 3])
+    return SizeBands(small_below=ordered[len(ordered) // 3], large_above=ordered[(2 * len(ordered) - 1) // 3])
 
 
-def _value(trade: ClosedTrade, dimension: Dimension, bands: Bands | None) -> str | None:
+def _value(trade: ClosedTrade, dimension: Dimension, bands: SizeBands | None) -> str | None:
     if dimension == "size":
         return None if bands is None or trade.size_share is None else bands.of(trade.size_share)
     held = getattr(trade, dimension)
     return None if held is None or held == UNKNOWN else f"{held:02d}" if dimension == "hour" else str(held)
 
 
-def _label(dimension: Dimension, value: str, bands: Bands | None) -> str:
+def _label(dimension: Dimension, value: str, bands: SizeBands | None) -> str:
     """The group in a trader's words.
 
     >>> _label("hour", "09", None), _label("volatility_regime", "high", None), _label("regime", "ranging", None)
     ('the hour from 09:00 UTC', 'high volatility', 'ranging markets')
-    >>> _label("size", "large", Bands(small_below=0.02, large_above=0.031))
+    >>> _label("size", "large", SizeBands(small_below=0.02, large_above=0.031))
     'sizes above 3.1 % of equity'
     """
     if dimension == "hour":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from backsight.core.errors import Invalid
-from backsight.core.reflection.patterns import Evidence, Pattern
+from backsight.core.reflection.patterns import Pattern, TradeEvidence
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import SLOTS, Slot
 
@@ -19,14 +19,14 @@ HEADINGS: Mapping[Slot, str] = {
     "exit_timing": "Exit timing",
     "regime_fit": "Regime fit",
 }
-MOST_BULLETS = 4
-MOST_CHARACTERS = 2_000
-MOST_TOKENS = 500
-LONGEST_ANSWER = 4_000
+MAX_BULLETS = 4
+MAX_CHARACTERS = 2_000
+MAX_TOKENS = 500
+MAX_UNTRIMMED_CHARACTERS = 4_000
 """Characters beyond which an answer is not worth trimming."""
 HASH_DIGITS = 16
 
-Count = Callable[[str], int]
+TokenCounter = Callable[[str], int]
 """How many tokens a text takes."""
 
 _HEADING = re.compile(r"#+\s*(.*?)\s*:?\s*")
@@ -46,7 +46,7 @@ class Bullet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class LessonsNote:
     """Lessons in the order of their slots, within a slot the most telling first."""
 
     bullets: tuple[Bullet, ...] = ()
@@ -57,17 +57,17 @@ class Note:
     @property
     def text(self) -> str:
         """The note as it is kept: every slot, those without a lesson saying so."""
-        return shown(self)
+        return render_lessons(self)
 
     @property
     def hash(self) -> str:
         return lessons_hash(self.text)
 
 
-def note_of(bullets: Iterable[Bullet]) -> Note:
+def note_from_bullets(bullets: Iterable[Bullet]) -> LessonsNote:
     """The note of these bullets, each on one line; those that say nothing are left out.
 
-    >>> print(note_of([Bullet(slot="sizing", text="small sizes\\n do better")]).text)
+    >>> print(note_from_bullets([Bullet(slot="sizing", text="small sizes\\n do better")]).text)
     ### Entry timing
     (no clear pattern yet)
     ### Sizing
@@ -84,10 +84,10 @@ def note_of(bullets: Iterable[Bullet]) -> Note:
         for each in bullets
         if (text := _one_line(each.text)) and text != NO_PATTERN
     ]
-    return Note(bullets=tuple(sorted(lines, key=lambda each: SLOTS.index(each.slot))))
+    return LessonsNote(bullets=tuple(sorted(lines, key=lambda each: SLOTS.index(each.slot))))
 
 
-def shown(note: Note, *, suppressed: Collection[Slot] = ()) -> str:
+def render_lessons(note: LessonsNote, *, suppressed: Collection[Slot] = ()) -> str:
     """The note as an agent reads it, without the slots that are suppressed."""
     return "\n".join(line for slot in SLOTS if slot not in suppressed for line in _lines(note, slot))
 
@@ -101,18 +101,18 @@ def lessons_hash(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:HASH_DIGITS]
 
 
-def reflect_on(evidence: Evidence) -> Note:
+def write_lessons(evidence: TradeEvidence) -> LessonsNote:
     """The note that the evidence writes by itself: one bullet a pattern, with its numbers; the same for the same."""
     told = sorted(evidence.patterns, key=_strength, reverse=True)
-    return _at_most_four(
-        note_of(
+    return _limit_bullets(
+        note_from_bullets(
             Bullet(slot=each.slot, text=bullet_text(each), evidence=(each.key,), trade_ids=each.trade_ids)
             for each in told
         )
     )
 
 
-def parse_note(text: str) -> Note:
+def parse_note(text: str) -> LessonsNote:
     """The note that a text says; a text without all five slots, or with words outside them, is refused.
 
     >>> parse_note("### Sizing\\n- less is more")
@@ -136,44 +136,44 @@ def parse_note(text: str) -> Note:
     if missing := [HEADINGS[slot] for slot in SLOTS if slot not in seen]:
         remedy = f"give all five, those without a lesson with {NO_PATTERN}"
         raise Invalid(f"no slot for {', '.join(missing)}; {remedy}", field="lessons")
-    return note_of(Bullet(slot=slot, text=said) for slot, said in bullets)
+    return note_from_bullets(Bullet(slot=slot, text=said) for slot, said in bullets)
 
 
-def accept(proposed: str | Note, *, avoid: Iterable[str], count: Count) -> Note:
+def accept_lessons(proposed: str | LessonsNote, *, avoid: Iterable[str], count: TokenCounter) -> LessonsNote:
     """The note that may become active, trimmed to its limits; one that may not is refused."""
     text = proposed if isinstance(proposed, str) else proposed.text
     if not text.strip():
         raise Invalid("the note is empty; keep the one there is", field="lessons")
-    if len(text) > LONGEST_ANSWER:
-        raise Invalid(f"{len(text)} characters; give at most {MOST_CHARACTERS}", field="lessons")
-    note = parse_note(proposed) if isinstance(proposed, str) else note_of(proposed.bullets)
+    if len(text) > MAX_UNTRIMMED_CHARACTERS:
+        raise Invalid(f"{len(text)} characters; give at most {MAX_CHARACTERS}", field="lessons")
+    note = parse_note(proposed) if isinstance(proposed, str) else note_from_bullets(proposed.bullets)
     for rule in avoid:
         if any(_repeats(bullet.text, rule) for bullet in note.bullets):
             raise Invalid(f"repeats the avoid rule {rule.strip()!r}; say what trades showed", field="lessons")
-    return trimmed(note, count=count)
+    return trim_note(note, count=count)
 
 
-def trimmed(note: Note, *, count: Count) -> Note:
+def trim_note(note: LessonsNote, *, count: TokenCounter) -> LessonsNote:
     """The note within its limits: whole bullets go, first those too long by themselves, then from the fullest slot."""
-    alone = tuple(each for each in note.bullets if _fits(Note(bullets=(each,)), count))
-    bullets = list(_at_most_four(Note(bullets=alone)).bullets)
-    while bullets and not _fits(Note(bullets=tuple(bullets)), count):
+    alone = tuple(each for each in note.bullets if _fits(LessonsNote(bullets=(each,)), count))
+    bullets = list(_limit_bullets(LessonsNote(bullets=alone)).bullets)
+    while bullets and not _fits(LessonsNote(bullets=tuple(bullets)), count):
         fullest = max(SLOTS, key=lambda slot: (sum(b.slot == slot for b in bullets), SLOTS.index(slot)))
         bullets.remove([b for b in bullets if b.slot == fullest][-1])
-    return Note(bullets=tuple(bullets))
+    return LessonsNote(bullets=tuple(bullets))
 
 
-def _at_most_four(note: Note) -> Note:
+def _limit_bullets(note: LessonsNote) -> LessonsNote:
     """The note with the first four bullets of each slot."""
-    return Note(bullets=tuple(each for slot in SLOTS for each in note.of(slot)[:MOST_BULLETS]))
+    return LessonsNote(bullets=tuple(each for slot in SLOTS for each in note.of(slot)[:MAX_BULLETS]))
 
 
-def _fits(note: Note, count: Count) -> bool:
+def _fits(note: LessonsNote, count: TokenCounter) -> bool:
     text = note.text
-    return len(text) <= MOST_CHARACTERS and count(text) <= MOST_TOKENS
+    return len(text) <= MAX_CHARACTERS and count(text) <= MAX_TOKENS
 
 
-def _lines(note: Note, slot: Slot) -> list[str]:
+def _lines(note: LessonsNote, slot: Slot) -> list[str]:
     return [f"### {HEADINGS[slot]}", *([f"- {bullet.text}" for bullet in note.of(slot)] or [NO_PATTERN])]
 
 

@@ -12,7 +12,7 @@ CAUTION = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaughtTrade:
+class TradeUnderLessons:
     """A closed trade, and the lessons that were shown when it was opened."""
 
     lessons_hash: str | None
@@ -27,7 +27,7 @@ class TaughtTrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class LessonsRevision:
     """The trades under one revision of the lessons, or under none."""
 
     lessons_hash: str | None
@@ -46,10 +46,10 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class LessonsComparison:
     """Every revision beside none."""
 
     unit: OutcomeUnit | None
-    revisions: tuple[Revision, ...]
+    revisions: tuple[LessonsRevision, ...]
     """None first, then in the order of their first day."""
     caution: str = CAUTION

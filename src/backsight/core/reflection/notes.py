@@ -11,7 +11,7 @@ from backsight.core.portfolio import Mode
 NoteStatus = Literal["active", "superseded"]
 Author = Literal["statistics", "model", "owner"]
 """Who words a note."""
-Came = Literal["written", "unchanged", "rejected", "failed"]
+ReflectionOutcome = Literal["written", "unchanged", "rejected", "failed"]
 """What came of an attempt: a new note, nothing new, a note that is not fit to be shown, or no answer."""
 ProposalKind = Literal["plan", "belief"]
 ProposalStatus = Literal["proposed", "accepted", "rejected"]
@@ -66,7 +66,7 @@ class Reflection:
     mode: Mode
     at: datetime
     author: Author
-    came: Came
+    came: ReflectionOutcome
     reason: str
     """Why it came to that, in words."""
     note_id: str | None
@@ -121,7 +121,7 @@ def note_id(owner_id: str, home: str, content_hash: str) -> str:
     return derive_id("note", owner_id, home, content_hash)
 
 
-def strategy_home(strategy_id: str, mode: Mode) -> str:
+def strategy_scope(strategy_id: str, mode: Mode) -> str:
     """What the notes of a strategy in a mode are of."""
     return f"{strategy_id} {mode}"
 

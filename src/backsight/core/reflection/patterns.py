@@ -32,10 +32,10 @@ WINDOW = 500
 """How many closed trades evidence is computed over."""
 
 
-def usual_unit(outcomes: Iterable[Outcome | None]) -> OutcomeUnit | None:
+def most_common_unit(outcomes: Iterable[Outcome | None]) -> OutcomeUnit | None:
     """The unit that most outcomes have; R before daily ATRs before shares where as many have either; None of none.
 
-    >>> usual_unit([Outcome(value=1.0, unit="pct"), Outcome(value=1.0, unit="R"), None])
+    >>> most_common_unit([Outcome(value=1.0, unit="pct"), Outcome(value=1.0, unit="R"), None])
     'R'
     """
     counts = Counter(outcome.unit for outcome in outcomes if outcome is not None)
@@ -124,7 +124,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SignificantPattern:
     """A pattern that passed the test, and when."""
 
     key: str
@@ -136,7 +136,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class InterimLook:
     """That new patterns were tested for."""
 
     at: datetime
@@ -146,19 +146,19 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class SearchState:
     """What one reflection hands to the next."""
 
-    looks: tuple[Look, ...] = ()
+    looks: tuple[InterimLook, ...] = ()
     """Those since trades closed last doubled, in their order."""
-    found: tuple[Found, ...] = ()
+    found: tuple[SignificantPattern, ...] = ()
 
 
-NOTHING_CARRIED = Carried()
+NEW_SEARCH = SearchState()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class TradeEvidence:
     """What a strategy's last closed trades show, as of an instant."""
 
     as_of: datetime
@@ -177,5 +177,5 @@ class Evidence:
     """Keys of those that no longer stand out."""
     level: float
     """At which new patterns were tested for; 0 where this was no time to test."""
-    carried: Carried
+    carried: SearchState
     """For the next reflection."""

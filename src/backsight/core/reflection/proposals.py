@@ -14,11 +14,11 @@ from backsight.core.reflection.notes import ProposalKind, proposal_id
 from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.wording import bullet_text
 
-BELIEVED = frozenset({"regime", "volatility_regime", "session", "symbol", "direction"})
+BELIEF_DIMENSIONS = frozenset({"regime", "volatility_regime", "session", "symbol", "direction"})
 """Dimensions that the domain of a belief has."""
-PLANNED = BELIEVED | {"hour"}
+PLAN_DIMENSIONS = BELIEF_DIMENSIONS | {"hour"}
 """Dimensions that a condition can ask about at a tick."""
-HALVED = 0.5
+HALF_SIZE = 0.5
 DIGITS = 4
 """Of the win rate that a belief is held against."""
 
@@ -32,7 +32,7 @@ class Suggestion:
     content: Mapping[str, object]
 
 
-def suggestions(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: Mode) -> Iterator[Suggestion]:
+def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: Mode) -> Iterator[Suggestion]:
     """The belief and the plan that a pattern proposes, as far as they can say what it is about."""
     if pattern.measure != "outcome":
         return
@@ -49,7 +49,7 @@ def suggestions(pattern: Pattern, *, strategy_name: str, deployment_id: str, mod
                 "mode": mode,
             },
         )
-    if pattern.dimension in PLANNED and pattern.mean < 0.0:
+    if pattern.dimension in PLAN_DIMENSIONS and pattern.mean < 0.0:
         named = proposal_id(deployment_id, "plan", pattern.key)
         yield Suggestion(
             id=named,
@@ -66,7 +66,7 @@ def suggestions(pattern: Pattern, *, strategy_name: str, deployment_id: str, mod
 
 def _claims(pattern: Pattern) -> Claim | None:
     """Whether trades there are won more or less often than elsewhere; None where that is not what differs."""
-    if pattern.dimension not in BELIEVED or pattern.win_rate is None or pattern.rest_win_rate is None:
+    if pattern.dimension not in BELIEF_DIMENSIONS or pattern.win_rate is None or pattern.rest_win_rate is None:
         return None
     more = pattern.win_rate - pattern.rest_win_rate
     if more * pattern.difference <= 0.0 or not 0.0 < round(pattern.rest_win_rate, DIGITS) < 1.0:
@@ -87,4 +87,4 @@ def _value(pattern: Pattern) -> str | int:
 def _action(pattern: Pattern) -> dict[str, object]:
     if pattern.interval is not None and pattern.interval[1] < 0.0:
         return {"type": "skip_trade"}
-    return {"type": "adjust_param", "parameter": "size", "magnitude": HALVED}
+    return {"type": "adjust_param", "parameter": "size", "magnitude": HALF_SIZE}

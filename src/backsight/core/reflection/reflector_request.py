@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.citation_check import Proposed
-from backsight.core.reflection.lessons import MOST_BULLETS, Note
-from backsight.core.reflection.patterns import Evidence
+from backsight.core.reflection.citation_check import ProposedBullet
+from backsight.core.reflection.lessons import MAX_BULLETS, LessonsNote
+from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.wording import facts
 from backsight.core.strategies import SLOTS, Slot
 from backsight.core.text.untrusted_text import flat, quote
 
-MOST_LINES = 40
+MAX_LINES = 40
 """Of a strategy's text, and of its avoid rules."""
-MOST_CHARACTERS, MOST_TOKENS = 400, 200
+MAX_CHARACTERS, MAX_TOKENS = 400, 200
 """Of a line of them, and of a lesson."""
-LONGEST_BULLET = 200
+MAX_BULLET_CHARACTERS = 200
 """Characters that a bullet is asked to have at most."""
 
 _INSTRUCTIONS = f"""\
@@ -26,8 +26,8 @@ closed trades and tested against chance; its strategy; the owner's avoid rules; 
 exactly, without the brackets.
 - Use only numbers that stand in the evidence a bullet cites, written as they are there. Compute none, round none, \
 write none as a word.
-- A bullet belongs to the slot its evidence stands under. At most {MOST_BULLETS} bullets a slot, the most telling \
-first, each one sentence of at most {LONGEST_BULLET} characters.
+- A bullet belongs to the slot its evidence stands under. At most {MAX_BULLETS} bullets a slot, the most telling \
+first, each one sentence of at most {MAX_BULLET_CHARACTERS} characters.
 - Slots without evidence are left empty: write no bullet for them.
 - Say what the trades showed and what follows from it. Do not forbid: only the owner does. Do not repeat an avoid \
 rule: the agent has them already.
@@ -36,23 +36,23 @@ rule: the agent has them already.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReflectorRequest:
     """All that lessons may be written from."""
 
-    evidence: Evidence
+    evidence: TradeEvidence
     strategy_name: str
     strategy: str = ""
     """Its thesis or its rules, a line each."""
     avoid: tuple[str, ...] = ()
-    note: Note | None = None
+    note: LessonsNote | None = None
     """The lessons there are now; None before the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class ReflectorAnswer:
     """What a reflector wrote, not yet held against the evidence, and what that took."""
 
-    bullets: tuple[Proposed, ...]
+    bullets: tuple[ProposedBullet, ...]
     model: str
     """As it was named."""
     input_tokens: int | None
@@ -63,7 +63,7 @@ class Answered:
     seconds: float
 
 
-class Unanswered(Unavailable):
+class ReflectorUnavailable(Unavailable):
     """A reflector did not answer; None of its tokens where it is not known what they were."""
 
     def __init__(
@@ -92,7 +92,7 @@ def instructions() -> str:
     return _INSTRUCTIONS
 
 
-def question(asked: Asked) -> str:
+def write_question(asked: ReflectorRequest) -> str:
     """The evidence with its numbers, the strategy, what to avoid and the lessons there are, each in its section."""
     filled = [slot for slot in SLOTS if any(pattern.slot == slot for pattern in asked.evidence.patterns)]
     empty = ", ".join(slot for slot in SLOTS if slot not in filled)
@@ -106,21 +106,21 @@ def question(asked: Asked) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
-def _evidence(evidence: Evidence, slot: Slot) -> Iterator[str]:
+def _evidence(evidence: TradeEvidence, slot: Slot) -> Iterator[str]:
     yield f"### {slot}"
     yield from (f"- {flat(facts(pattern))}" for pattern in evidence.patterns if pattern.slot == slot)
 
 
 def _section(heading: str, texts: Iterable[str]) -> str:
     """A heading and each text as a quote; nothing of no text."""
-    rows = [f"- {_quoted(text)}" for text in texts if flat(text)][:MOST_LINES]
+    rows = [f"- {_quoted(text)}" for text in texts if flat(text)][:MAX_LINES]
     return "\n".join([heading, *rows]) if rows else ""
 
 
-def _lessons(note: Note | None) -> str:
+def _lessons(note: LessonsNote | None) -> str:
     rows = [] if note is None else [f"- {bullet.slot}: {_quoted(bullet.text)}" for bullet in note.bullets]
     return "\n".join(["## Lessons it has now", *rows]) if rows else ""
 
 
 def _quoted(text: str) -> str:
-    return quote(text, most=MOST_CHARACTERS, tokens=MOST_TOKENS)
+    return quote(text, most=MAX_CHARACTERS, tokens=MAX_TOKENS)

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, assert_never, get_args
 
 from backsight.core.numbers import signed
-from backsight.core.reflection.evidence_view import evidence_seen
-from backsight.core.reflection.notes import Came
-from backsight.core.reflection.patterns import Evidence
+from backsight.core.reflection.evidence_view import describe_evidence
+from backsight.core.reflection.notes import ReflectionOutcome
+from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.wording import amount, bullet_text
 from backsight.core.statistics import rate_bounds
 from backsight.core.text.untrusted_text import shorten
@@ -23,14 +23,14 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-SHOWN = 3
+BEST_AND_WORST = 3
 """Best trades, and as many worst."""
-MOST_REASON = 60
+MAX_REASON_CHARACTERS = 60
 NEWLINE = "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class PeriodResult:
     """How the trades of a period ended."""
 
     trades: int
@@ -49,12 +49,12 @@ class Attempted:
     """A reflection within a period."""
 
     at: datetime
-    came: Came
+    came: ReflectionOutcome
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reviewed:
+class PeriodRecord:
     """All that a review tells."""
 
     deployment: str
@@ -65,16 +65,16 @@ class Reviewed:
     end: datetime
     trades: Sequence[Trade]
     """Closed within it."""
-    evidence: Evidence
+    evidence: TradeEvidence
     lessons: str | None
     """In force at its end."""
     attempts: Sequence[Attempted]
 
 
-def beginning(period: Period, end: datetime) -> datetime:
+def period_start(period: Period, end: datetime) -> datetime:
     """When a period that ends at an instant began: a day, seven days, or a month of the calendar before.
 
-    >>> beginning("monthly", datetime(2026, 3, 31, 12, tzinfo=UTC)).isoformat()
+    >>> period_start("monthly", datetime(2026, 3, 31, 12, tzinfo=UTC)).isoformat()
     '2026-02-28T12:00:00+00:00'
     """
     match period:
@@ -88,10 +88,10 @@ def beginning(period: Period, end: datetime) -> datetime:
     assert_never(period)
 
 
-def ending(period: Period, at: datetime) -> datetime:
+def period_end(period: Period, at: datetime) -> datetime:
     """The end of the day, the week from Monday on, or the month of the calendar that an instant is in, in UTC.
 
-    >>> [ending(period, datetime(2026, 6, 4, 10, tzinfo=UTC)).date().isoformat() for period in PERIODS]
+    >>> [period_end(period, datetime(2026, 6, 4, 10, tzinfo=UTC)).date().isoformat() for period in PERIODS]
     ['2026-06-05', '2026-06-08', '2026-07-01']
     """
     just_before = at - timedelta(microseconds=1)  # what closes at its very end is of the period
@@ -123,11 +123,11 @@ def period_name(period: Period, end: datetime) -> str:
     assert_never(period)
 
 
-def result_of(trades: Iterable[Trade]) -> Result:
+def summarise_trades(trades: Iterable[Trade]) -> PeriodResult:
     """How trades ended; a win is net > 0."""
     held = list(trades)
     wins = sum(trade.won for trade in held)
-    return Result(
+    return PeriodResult(
         trades=len(held),
         days=len({_ended(trade).date() for trade in held}),
         wins=wins,
@@ -143,10 +143,10 @@ def best_and_worst(trades: Iterable[Trade]) -> tuple[tuple[Trade, ...], tuple[Tr
     ranked = sorted(trades, key=lambda trade: (-(trade.pnl or 0.0), trade.id))
     won = tuple(trade for trade in ranked if trade.won)
     lost = tuple(trade for trade in reversed(ranked) if (trade.pnl or 0.0) < 0.0)
-    return won[:SHOWN], lost[:SHOWN]
+    return won[:BEST_AND_WORST], lost[:BEST_AND_WORST]
 
 
-def report(reviewed: Reviewed) -> str:
+def render_review(reviewed: PeriodRecord) -> str:
     """The review as Markdown; what was not known at its end is not in it."""
     return "\n\n".join(section for section in _sections(reviewed) if section) + "\n"
 
@@ -161,7 +161,7 @@ def _months(start: datetime, end: datetime) -> str:
     return " to ".join(dict.fromkeys(f"{MONTHS[each.month - 1]} {each.year}" for each in (start, last)))
 
 
-def _sections(reviewed: Reviewed) -> Iterator[str]:
+def _sections(reviewed: PeriodRecord) -> Iterator[str]:
     span = f"{_minute(reviewed.start)} to {_minute(reviewed.end)} UTC"
     yield f"# {reviewed.period.capitalize()} review: {_cell(reviewed.deployment)}"
     yield f"{span} ({_months(reviewed.start, reviewed.end)}), {reviewed.mode}, as known at its end."
@@ -175,8 +175,8 @@ def _sections(reviewed: Reviewed) -> Iterator[str]:
         yield "\n".join(["## Reflections", "", *map(_attempted, reviewed.attempts)])
 
 
-def _results(reviewed: Reviewed) -> Iterator[str]:
-    result = result_of(reviewed.trades)
+def _results(reviewed: PeriodRecord) -> Iterator[str]:
+    result = summarise_trades(reviewed.trades)
     if not result.trades:
         yield "No trade was closed."
         return
@@ -200,16 +200,16 @@ def _table(heading: str, trades: Sequence[Trade]) -> str:
 
 def _row(trade: Trade) -> str:
     outcome = "" if trade.outcome is None else amount(trade.outcome.value, trade.outcome.unit)
-    why = shorten(trade.entry.reason or trade.reflection or "", most=MOST_REASON)
+    why = shorten(trade.entry.reason or trade.reflection or "", most=MAX_REASON_CHARACTERS)
     cells = (_minute(_ended(trade)), trade.symbol, trade.direction, signed(trade.pnl or 0.0, 2), outcome, why)
     return f"| {' | '.join(map(_cell, cells))} |"
 
 
-def _evidence(evidence: Evidence) -> Iterator[str]:
+def _evidence(evidence: TradeEvidence) -> Iterator[str]:
     yield f"The last {evidence.n} of {evidence.closed} closed trades, on {evidence.days} days."
     yield ""
     if not evidence.patterns:
-        yield f"No clear pattern yet: {evidence_seen(evidence).missing}."
+        yield f"No clear pattern yet: {describe_evidence(evidence).missing}."
     yield from (f"- {_cell(bullet_text(pattern))}" for pattern in evidence.patterns)
 
 

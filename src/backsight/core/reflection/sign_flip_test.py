@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from backsight.core.reflection.day_clusters import Codes, Floats, by_day
+from backsight.core.reflection.day_clusters import Codes, Floats, sum_by_day
 
 FLIPS = 4095
 NO_CONTRIBUTION = 1e-9
@@ -26,20 +26,20 @@ ROUNDING = 1e-4
 Signs = NDArray[np.float32]
 
 
-def contributions(values: Floats, members: Floats, known: Floats, codes: Codes, days: int) -> Floats:
+def day_contributions(values: Floats, members: Floats, known: Floats, codes: Codes, days: int) -> Floats:
     """Each day's part in each pattern's T, over its divisor; zero for what known patterns explain.
 
     `members` has a column a pattern, `known` one for each pattern already found; `codes` are the trades' days.
 
     >>> trades = np.array([1.0, 2.0, -1.0, -2.0])
     >>> long = np.array([[1.0], [1.0], [0.0], [0.0]])
-    >>> contributions(trades, long, np.empty((4, 0)), np.arange(4), 4).sum(axis=0).round(3).tolist()
+    >>> day_contributions(trades, long, np.empty((4, 0)), np.arange(4), 4).sum(axis=0).round(3).tolist()
     [1.897]
     """
     explained = np.column_stack((np.ones(len(values)), known))
     both = np.column_stack((values, members))
     left = both - explained @ np.linalg.lstsq(explained, both, rcond=None)[0]
-    parts = by_day(left[:, 1:] * left[:, :1], codes, days)
+    parts = sum_by_day(left[:, 1:] * left[:, :1], codes, days)
     size = np.sqrt(np.square(parts).sum(axis=0))
     least = NO_CONTRIBUTION * np.sqrt(np.square(members).sum(axis=0) * np.square(values).sum())
     told = (size > least) & (np.square(left[:, 1:]).sum(axis=0) > NO_CONTRIBUTION)
@@ -47,10 +47,10 @@ def contributions(values: Floats, members: Floats, known: Floats, codes: Codes, 
     return scaled
 
 
-def signs(days: int, *, seed: int, flips: int = FLIPS) -> Signs:
+def random_signs(days: int, *, seed: int, flips: int = FLIPS) -> Signs:
     """So many random rows of +1 and −1, a column a day; the same for the same seed, whatever the version of NumPy.
 
-    >>> signs(5, seed=1).shape, sorted(set(signs(5, seed=1).ravel().tolist()))
+    >>> random_signs(5, seed=1).shape, sorted(set(random_signs(5, seed=1).ravel().tolist()))
     ((4095, 5), [-1.0, 1.0])
     """
     count = flips * days
@@ -59,22 +59,24 @@ def signs(days: int, *, seed: int, flips: int = FLIPS) -> Signs:
     return bits.astype(np.float32) * np.float32(2.0) - np.float32(1.0)
 
 
-def largest_by_chance(parts: Floats, flipped: Signs) -> Floats:
+def max_statistics(parts: Floats, flipped: Signs) -> Floats:
     """The largest T of all patterns under each flip."""
     largest: Floats = np.abs(flipped @ parts.astype(np.float32)).max(axis=1).astype(np.float64)
     return largest
 
 
-def p_of(statistic: float, by_chance: Floats) -> float:
+def p_value(statistic: float, by_chance: Floats) -> float:
     """How often chance alone reaches a statistic, itself counted among the flips.
 
-    >>> p_of(2.5, np.array([1.0, 2.0, 3.0])), p_of(9.0, np.array([1.0, 2.0, 3.0]))
+    >>> p_value(2.5, np.array([1.0, 2.0, 3.0])), p_value(9.0, np.array([1.0, 2.0, 3.0]))
     (0.5, 0.25)
     """
     return float(1 + np.count_nonzero(by_chance >= statistic - ROUNDING)) / (1 + len(by_chance))
 
 
-def without_earlier(by_chance: Floats, parts: Floats, flipped: Signs, earlier: Sequence[tuple[int, float]]) -> Floats:
+def exclude_earlier_rejections(
+    by_chance: Floats, parts: Floats, flipped: Signs, earlier: Sequence[tuple[int, float]]
+) -> Floats:
     """The largest T under each flip; −∞ where an earlier test would have found something under that flip.
 
     `earlier` are the days that each earlier test saw, of those in `parts`, and its level. A level that an earlier test
@@ -87,15 +89,15 @@ def without_earlier(by_chance: Floats, parts: Floats, flipped: Signs, earlier: S
         seen = parts[:days]
         size = np.sqrt(np.square(seen).sum(axis=0))
         scaled = np.divide(seen * weights, size, out=np.zeros_like(seen), where=size > NO_CONTRIBUTION)
-        then = np.where(np.isneginf(left), -np.inf, largest_by_chance(scaled, flipped[:, :days]))
+        then = np.where(np.isneginf(left), -np.inf, max_statistics(scaled, flipped[:, :days]))
         left[np.argsort(-then, kind="stable")[:spent]] = -np.inf
     return left
 
 
-def best_first(statistics: Floats, tie_break: Sequence[tuple[float | int | str, ...]]) -> int:
+def strongest_pattern(statistics: Floats, tie_break: Sequence[tuple[float | int | str, ...]]) -> int:
     """Which pattern is the strongest; of those that say the same, the first by `tie_break`.
 
-    >>> best_first(np.array([1.0, 3.0, 3.0]), [(0,), (2,), (1,)])
+    >>> strongest_pattern(np.array([1.0, 3.0, 3.0]), [(0,), (2,), (1,)])
     2
     """
     near = np.flatnonzero(statistics >= statistics.max() * (1.0 - NO_CONTRIBUTION))
