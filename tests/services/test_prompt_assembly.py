@@ -1,4 +1,4 @@
-"""What an agent is shown at a tick: all of it in its order, within every ceiling, and nothing that came later."""
+"""The prompt of a tick: its sections in order, within every ceiling, and nothing that was known only later."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from backsight.memory import Memory, open_memory
 from backsight.store.notes import NOTES
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 
-HOME = "S@main"
+DEPLOYMENT = "S@main"
 HOUR = timedelta(hours=1)
 EXECUTED = Verdict(kind="executed")
 BULLETS = (
@@ -66,17 +66,17 @@ def round_trip(
     memory: Memory, clock: FakeClock, hours: float, *, gain: float = 5.0, reason: str = "break of the range"
 ) -> None:
     """A trade of BTC that is entered at an hour and left half an hour later."""
-    held = a_position(2.0, stop_price=90.0)
+    position = a_position(2.0, stop_price=90.0)
     for when, before, after, mark, order in (
-        (at(hours), [], [held], 100.0, Order(symbol="BTC", quantity=2.0, reason=reason, stop_price=90.0)),
-        (at(hours + 0.5), [held], [], 100.0 + gain, Order(symbol="BTC", quantity=-2.0, reason="enough")),
+        (at(hours), [], [position], 100.0, Order(symbol="BTC", quantity=2.0, reason=reason, stop_price=90.0)),
+        (at(hours + 0.5), [position], [], 100.0 + gain, Order(symbol="BTC", quantity=-2.0, reason="enough")),
     ):
         clock.at = when
         opened = memory.open_tick(
-            deployment=HOME, at=when, before=a_snapshot(*before, at=when, marks={"BTC": mark}), symbols=["BTC"]
+            deployment=DEPLOYMENT, at=when, before=a_snapshot(*before, at=when, marks={"BTC": mark}), symbols=["BTC"]
         )
         memory.close_tick(
-            deployment=HOME,
+            deployment=DEPLOYMENT,
             at=when,
             before=a_snapshot(*before, at=when, marks={"BTC": mark}),
             after=a_snapshot(*after, at=when, marks={"BTC": mark}),
@@ -91,16 +91,17 @@ def round_trip(
 
 def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
     """Put lessons in force."""
-    home = next(each for each in memory.get_my_deployments().deployments if each.deployment.name == HOME).deployment
+    deployments = (row.deployment for row in memory.get_my_deployments().deployments)
+    deployment = next(each for each in deployments if each.name == DEPLOYMENT)
     text = note_from_bullets(BULLETS).text
     note = ReflectionNote(
         owner_id=memory.owner,
-        id=note_id(memory.owner, home.id, lessons_hash(text)),
-        strategy_id=home.strategy_id,
-        strategy_version=home.strategy_version,
-        strategy_name=home.strategy_name,
-        mode=home.mode,
-        deployment_id=home.id,
+        id=note_id(memory.owner, deployment.id, lessons_hash(text)),
+        strategy_id=deployment.strategy_id,
+        strategy_version=deployment.strategy_version,
+        strategy_name=deployment.strategy_name,
+        mode=deployment.mode,
+        deployment_id=deployment.id,
         status="active",
         generated_at=clock.at,
         window_start=None,
@@ -120,12 +121,12 @@ def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
 
 def opened(memory: Memory, clock: FakeClock, hours: float, *positions: Any, **more: Any) -> Shown:
     clock.at = max(clock.at, at(hours))
-    looked = a_snapshot(*positions, at=at(hours), marks={"BTC": 104.0})
-    return memory.open_tick(deployment=HOME, at=at(hours), before=looked, symbols=["BTC"], **more)
+    snapshot = a_snapshot(*positions, at=at(hours), marks={"BTC": 104.0})
+    return memory.open_tick(deployment=DEPLOYMENT, at=at(hours), before=snapshot, symbols=["BTC"], **more)
 
 
-def names(shown: Shown) -> list[str]:
-    return [segment.name for segment in (*shown.system, *shown.segments)]
+def names(prompt: Shown) -> list[str]:
+    return [segment.name for segment in (*prompt.system, *prompt.segments)]
 
 
 def tokens(text: str) -> int:
@@ -143,13 +144,13 @@ def test_the_whole_of_it_has_its_layout_to_the_byte(memory: Memory, clock: FakeC
         trigger_condition={"symbol": "BTC"}, planned_action={"type": "skip_trade"}, reasoning="two losses in a row"
     )
     bars = Segment(name="bars", text="## Bars\n10:00 100 104 99 103")
-    shown = opened(memory, clock, 2, market=[bars], caps=[Cap(name="position cap", value="$5,000")])
-    assert names(shown) == [
+    prompt = opened(memory, clock, 2, market=[bars], caps=[Cap(name="position cap", value="$5,000")])
+    assert names(prompt) == [
         *("header", "leash", "strategy", "lessons", "footer"),
         *("time", "bars", "portfolio", "last_decision", "recent_activity", "recent_trades"),
         *("what_usually_happens", "plans"),
     ]
-    assert [segment.text for segment in shown.system[2:4]] == [
+    assert [segment.text for segment in prompt.system[2:4]] == [
         'Strategy "S", version 1\nThesis: Breaks carry.\n'
         'Avoid (the owner\'s rules, the only "never"; nothing else in this prompt overrides them):\n'
         "- trading the news",
@@ -157,7 +158,7 @@ def test_the_whole_of_it_has_its_layout_to_the_byte(memory: Memory, clock: FakeC
         f"- Sizing: {BULLETS[0].text}\n- Regime fit: {BULLETS[1].text}\n"
         'They are for reference: the owner\'s avoid rules are the only "never".',
     ]
-    assert shown.text == (
+    assert prompt.text == (
         "Time: 2026-06-04T12:00 UTC, Thursday\n\n"
         "## Bars\n10:00 100 104 99 103\n\n"
         "## Portfolio\n- equity $10,000, cash $10,000\n- cap position cap: $5,000\n\n"
@@ -178,18 +179,18 @@ def test_the_whole_of_it_has_its_layout_to_the_byte(memory: Memory, clock: FakeC
 
 def test_an_open_position_is_seen_as_memory_sees_it(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
-    held = a_position(2.0, stop_price=90.0)
+    position = a_position(2.0, stop_price=90.0)
     order = Order(symbol="BTC", quantity=2.0, reason="bounce", stop_price=90.0)
     clock.at = at(0)
     memory.close_tick(
-        deployment=HOME,
+        deployment=DEPLOYMENT,
         at=at(0),
         before=a_snapshot(at=at(0)),
-        after=a_snapshot(held, at=at(0), marks={"BTC": 100.0}),
+        after=a_snapshot(position, at=at(0), marks={"BTC": 100.0}),
         proposal=order,
         verdict=EXECUTED,
     )
-    text = opened(memory, clock, 0.5, held).text
+    text = opened(memory, clock, 0.5, position).text
     assert '## Open positions (memory view)\n- BTC long $200 @ 100 mark=100 MFE=$0 / MAE=$0 held 30m "bounce"' in text
 
 
@@ -211,11 +212,11 @@ def test_the_arm_of_the_day_says_which_sections_there_are(
     )
     round_trip(memory, clock, 0)
     note = teach(memory, clock)
-    shown = opened(memory, clock, 1)
+    prompt = opened(memory, clock, 1)
     there = {"recent_activity", "recent_trades", "what_usually_happens", "plans", "lessons"}
-    assert set(names(shown)) & set(MEMORY) == there - missing
-    assert shown.lessons_hash == (None if "lessons" in missing else note.content_hash)
-    assert bool(shown.recalls) == ("what_usually_happens" not in missing)
+    assert set(names(prompt)) & set(MEMORY) == there - missing
+    assert prompt.lessons_hash == (None if "lessons" in missing else note.content_hash)
+    assert bool(prompt.recalls) == ("what_usually_happens" not in missing)
 
 
 def test_a_slot_that_is_suppressed_is_not_shown_and_the_lessons_keep_their_hash(
@@ -223,10 +224,10 @@ def test_a_slot_that_is_suppressed_is_not_shown_and_the_lessons_keep_their_hash(
 ) -> None:
     desk(memory, MemoryOverrides(suppressed=("sizing",)))
     note = teach(memory, clock)
-    shown = opened(memory, clock, 1)
-    assert "Regime fit" in shown.system_text
-    assert "Sizing" not in shown.system_text
-    assert shown.lessons_hash == note.content_hash
+    prompt = opened(memory, clock, 1)
+    assert "Regime fit" in prompt.system_text
+    assert "Sizing" not in prompt.system_text
+    assert prompt.lessons_hash == note.content_hash
 
 
 def test_what_was_shown_is_stamped_on_the_trade_and_kept_with_the_decision(memory: Memory, clock: FakeClock) -> None:
@@ -234,8 +235,8 @@ def test_what_was_shown_is_stamped_on_the_trade_and_kept_with_the_decision(memor
     round_trip(memory, clock, 0)
     note = teach(memory, clock)
     round_trip(memory, clock, 1)
-    trade = memory.list_trades(deployment=HOME).trades[0]
-    decision = memory.list_decisions(deployment=HOME, limit=2).decisions[1]
+    trade = memory.list_trades(deployment=DEPLOYMENT).trades[0]
+    decision = memory.list_decisions(deployment=DEPLOYMENT, limit=2).decisions[1]
     assert (trade.entry.lessons_hash, trade.entry.shown_hash) == (note.content_hash, decision.shown_hash)
     assert trade.memory_arm == "shown"
     assert len(decision.recalled) == 1
@@ -249,7 +250,7 @@ def test_lessons_are_seen_from_the_instant_they_are_written(memory: Memory, cloc
     teach(memory, clock)
     assert "lessons" not in names(opened(memory, clock, 1))
     assert "lessons" in names(
-        memory.open_tick(deployment=HOME, at=at(1) + JUST_BEFORE, before=a_snapshot(at=at(1)), symbols=["BTC"])
+        memory.open_tick(deployment=DEPLOYMENT, at=at(1) + JUST_BEFORE, before=a_snapshot(at=at(1)), symbols=["BTC"])
     )
 
 
@@ -258,23 +259,23 @@ def test_a_preview_is_what_the_tick_shows(memory: Memory, clock: FakeClock) -> N
     round_trip(memory, clock, 0)
     teach(memory, clock)
     ticked = opened(memory, clock, 1)
-    seen = memory.preview_context(deployment=HOME, as_of=at(1) - JUST_BEFORE)
-    assert [segment for segment in seen.segments if segment.name != "time"] == [
+    preview = memory.preview_context(deployment=DEPLOYMENT, as_of=at(1) - JUST_BEFORE)
+    assert [segment for segment in preview.segments if segment.name != "time"] == [
         segment for segment in ticked.segments if segment.name != "time"
     ]
-    assert seen.system == ticked.system
-    assert seen.tokens_without_memory == seen.total_tokens - seen.memory_tokens > 0
+    assert preview.system == ticked.system
+    assert preview.tokens_without_memory == preview.total_tokens - preview.memory_tokens > 0
 
 
 def test_a_preview_as_of_then_is_what_was_seen_then(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     round_trip(memory, clock, 0)
-    then = memory.preview_context(deployment=HOME, as_of=at(0.75), symbols=["BTC"])
+    then = memory.preview_context(deployment=DEPLOYMENT, as_of=at(0.75), symbols=["BTC"])
     round_trip(memory, clock, 1)
     teach(memory, clock)
-    again = memory.preview_context(deployment=HOME, as_of=at(0.75), symbols=["BTC"])
+    again = memory.preview_context(deployment=DEPLOYMENT, as_of=at(0.75), symbols=["BTC"])
     assert replace(again, recalls=()) == replace(then, recalls=())
-    off = memory.preview_context(deployment=HOME, memory_arm="off")
+    off = memory.preview_context(deployment=DEPLOYMENT, memory_arm="off")
     assert not set(names(off)) & set(MEMORY)
 
 
@@ -282,9 +283,10 @@ def test_a_deployment_of_trades_told_by_hand_can_be_previewed(memory: Memory) ->
     memory.remember_trade(
         symbol="BTC", direction="long", strategy_name="S", entry_price=100.0, exit_price=101.0, pnl=1.0, size=1.0
     )
-    seen = memory.preview_context(deployment="manual:S")
-    assert names(seen) == [*("header", "leash", "strategy", "footer", "time", "recent_trades", "what_usually_happens")]
-    assert [context.symbol for context in seen.contexts] == ["BTC"]
+    preview = memory.preview_context(deployment="manual:S")
+    system = ["header", "leash", "strategy", "footer"]
+    assert names(preview) == [*system, "time", "recent_trades", "what_usually_happens"]
+    assert [context.symbol for context in preview.contexts] == ["BTC"]
 
 
 def test_a_budget_cuts_in_a_fixed_order_and_says_what(memory: Memory, clock: FakeClock) -> None:
@@ -337,15 +339,15 @@ def test_every_ceiling_holds_by_a_real_tokenizer_whatever_is_written(
         desk(memory, MemoryOverrides(recent_trades_k=k))
         for hours, reason in enumerate(reasons):
             round_trip(memory, clock, hours, gain=-5.0, reason=reason[:1000].replace("\0", "") or "x")
-        said = reasons[0][:1000].replace("\0", "")
+        reasoning = reasons[0][:1000].replace("\0", "")
         memory.create_trading_plan(
-            trigger_condition={"symbol": "BTC"}, planned_action={"type": "skip_trade"}, reasoning=said
+            trigger_condition={"symbol": "BTC"}, planned_action={"type": "skip_trade"}, reasoning=reasoning
         )
-        shown = opened(memory, clock, len(reasons) + 1, budget=budget)
-        segments = {segment.name: segment.text for segment in (*shown.system, *shown.segments)}
+        prompt = opened(memory, clock, len(reasons) + 1, budget=budget)
+        segments = {segment.name: segment.text for segment in (*prompt.system, *prompt.segments)}
         for name in MEMORY:
             assert tokens(segments.get(name, "") + "\n\n") <= CEILINGS[name]
-        assert tokens(f"{shown.system_text}\n\n{shown.text}") <= shown.total_tokens
-        assert shown.fits == (budget is None or shown.total_tokens <= budget)
-        headings = [line for line in shown.text.splitlines() if line.startswith("#")]
-        assert len(headings) == len(set(headings)) <= len(shown.segments)
+        assert tokens(f"{prompt.system_text}\n\n{prompt.text}") <= prompt.total_tokens
+        assert prompt.fits == (budget is None or prompt.total_tokens <= budget)
+        headings = [line for line in prompt.text.splitlines() if line.startswith("#")]
+        assert len(headings) == len(set(headings)) <= len(prompt.segments)

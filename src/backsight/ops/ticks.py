@@ -68,7 +68,7 @@ from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import check_plans_at_tick
-from backsight.services.prompt_assembly import Asking, recent_state, show
+from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import keep_recalls, made_for
 from backsight.services.reflection import ReflectionResult, reflect_if_due
 from backsight.services.snapshots import snapshots_of
@@ -77,6 +77,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
@@ -184,11 +185,11 @@ def open_tick(
             context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, seen), given, symbol))
             for symbol in dict.fromkeys(symbols)
         )
-        asking = Asking(
-            home=home,
+        request = PromptRequest(
+            deployment=home,
             account=account,
             at=at,
-            horizon=horizon,
+            view=View(connection, ctx.owner, horizon),
             arm=arm,
             portfolio=before.portfolio,
             day_start_equity=_day_start_equity(last, at, before),
@@ -198,7 +199,7 @@ def open_tick(
             tools=tools,
             budget=budget,
         )
-        shown = show(ctx, connection, asking)
+        shown = assemble_prompt(ctx, request)
     return OpenedTick(
         **as_fields(shown),
         decision_id=decision_id(home.id, at, sequence),
@@ -244,11 +245,11 @@ def preview_context(
         )
         arm = memory_arm or arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
         today = last is not None and last.at.date() == at.date()
-        asking = Asking(
-            home=home,
+        request = PromptRequest(
+            deployment=home,
             account=account_of(connection, home),
             at=at,
-            horizon=horizon,
+            view=View(connection, ctx.owner, horizon),
             arm=arm,
             portfolio=portfolio,
             day_start_equity=last.day_start_equity if last is not None and today else None,
@@ -258,7 +259,7 @@ def preview_context(
             tools=tools,
             budget=budget,
         )
-        shown = show(ctx, connection, asking)
+        shown = assemble_prompt(ctx, request)
     return ContextPreview(
         **as_fields(shown),
         deployment_id=home.id,
@@ -465,7 +466,8 @@ def get_recent_activity(
         last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
         today = last is not None and last.at.date() == horizon.as_of.date()
         day_start = last.day_start_equity if last is not None and today else None
-        state = recent_state(connection, home, horizon, now=horizon.as_of, day_start_equity=day_start)
+        view = View(connection, ctx.owner, horizon)
+        state = recent_state(view, home, now=horizon.as_of, day_start_equity=day_start)
     return RecentActivity(deployment_id=home.id, state=state, text=render_risk_state(state), as_of=horizon.as_of)
 
 

@@ -1,4 +1,4 @@
-"""How what an agent is shown is put together: the same for a tick and for one who wants to see it beforehand."""
+"""Assemble the prompt of an agent: `open_tick` and `preview_context` both use it."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -7,20 +7,19 @@ from datetime import datetime
 from typing import TypeVar
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MEMORY, SYSTEM, Decision, Segment, SegmentTokens, Shown
+from backsight.core.decision import MEMORY, SYSTEM, Segment, SegmentTokens, Shown
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
-from backsight.core.instants import Horizon
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.prospective import check_plans
 from backsight.core.portfolio import Account, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
-from backsight.core.prompts.budget import Budgeted, Part, tokens_of, within
-from backsight.core.prompts.lessons import lessons, read_lessons
+from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tokens_of
+from backsight.core.prompts.lessons import lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
 from backsight.core.prompts.sections import Section
-from backsight.core.prompts.symbol_memory import Here, here_of, what_usually_happens
+from backsight.core.prompts.symbol_memory import SymbolMemory, symbol_memory_of, what_usually_happens
 from backsight.core.prompts.system import Identity, system_segments
 from backsight.core.prompts.trades import closed_line, open_line, open_positions, recent_trades
 from backsight.core.recall.record import RecallAsked
@@ -36,31 +35,31 @@ from backsight.services.recall import bring_to_mind, handle_of, look
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
 from backsight.store import trades as stored_trades
-from backsight.store.database import Connection
+from backsight.store.view import View
 
 LOG = logging.getLogger("backsight")
 RECALLED = 3
-"""How many memories come to mind of a symbol, each way."""
+"""How many episodes are recalled for a symbol."""
 MOST_SYMBOLS = 8
-"""Symbols of which is told what usually happens: more would not fit."""
+"""The most symbols in "What usually happens here"; more would not fit."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A deployment that is about to decide, and what its caller has to say."""
+class PromptRequest:
+    """A deployment that is about to decide, and the parts of the prompt that its caller supplies."""
 
-    home: Deployment
+    deployment: Deployment
     account: Account
     at: datetime
-    horizon: Horizon
-    """What memory may know."""
+    view: View
+    """The rows that memory may use."""
     arm: MemoryArm
     portfolio: Portfolio | None
-    """None where the broker was never asked."""
+    """None if no tick has recorded the account yet."""
     day_start_equity: float | None
     contexts: Sequence[ContextVector]
-    """Of the symbols that may be decided on."""
+    """One for each symbol that may be traded."""
     market: Sequence[Segment] = ()
     caps: Sequence[Cap] = ()
     tools: Sequence[str] = ()
@@ -68,59 +67,63 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Recalled:
-    """What memory says of the symbols, and the recalls that told."""
+class _SymbolRecalls:
+    """The memory of each symbol, and the handles of the recalls that found it."""
 
-    places: tuple[Here, ...] = ()
+    memories: tuple[SymbolMemory, ...] = ()
     handles: tuple[str, ...] = ()
 
 
-def show(ctx: Context, connection: Connection, asking: Asking) -> Shown:
-    """What the agent is shown, within every ceiling and the caller's budget."""
-    home, horizon = asking.home, asking.horizon
-    note = stored_notes.active_note(connection, ctx.owner, home.id, horizon) if asking.arm == "shown" else None
-    told = None if note is None else lessons(read_lessons(_lessons_shown(note.lessons_text, home)))
-    recalled = _recalled(ctx, connection, asking) if asking.arm == "shown" else _Recalled()
-    strategy = deployed_strategy(connection, home) or unsaved_strategy(home)
-    identity = Identity(money=home.mode, tools=tuple(asking.tools))
-    system = system_segments(identity, strategy, lessons=told)
-    parts: list[Part] = [_budgeted(segment, told) for segment in system]
-    parts += _message(connection, asking, recalled)
+def assemble_prompt(ctx: Context, request: PromptRequest) -> Shown:
+    """The whole prompt, within the ceiling of every section and the caller's budget."""
+    deployment, view = request.deployment, request.view
+    with_memory = request.arm == "shown"
+    note = stored_notes.active_note(view.connection, view.owner, deployment.id, view.horizon) if with_memory else None
+    lessons = None if note is None else _lessons(note.lessons_text, deployment)
+    recalls = _recall_symbols(ctx, request) if with_memory else _SymbolRecalls()
+    strategy = deployed_strategy(view.connection, deployment) or unsaved_strategy(deployment)
+    identity = Identity(money=deployment.mode, tools=tuple(request.tools))
+    system = system_segments(identity, strategy, lessons=lessons)
+    # Lessons take part as a section rather than as a segment, so that a small budget cuts them row by row.
+    parts: list[Part] = [
+        lessons if lessons is not None and segment.name == "lessons" else segment for segment in system
+    ]
+    parts += _message(request, recalls)
     protocol = None
-    if asking.arm != "off":
-        protocol = protocol_for(ctx, connection, home, tuple(asking.contexts), horizon)
+    if request.arm != "off":
+        protocol = protocol_for(ctx, view.connection, deployment, tuple(request.contexts), view.horizon)
     if protocol is not None:
         parts.append(protocol.section)
-    budgeted = within(parts, budget=asking.budget)
-    text = budgeted.text
-    lines = [line for here in recalled.places for line in (*here.nearest, *here.warnings)]
+    prompt = fit_to_budget(parts, budget=request.budget)
+    text = prompt.text
+    lines = [line for memory in recalls.memories for line in (*memory.nearest, *memory.warnings)]
+    has_lessons = any(segment.name == "lessons" for segment in prompt.segments)
     return Shown(
-        system=tuple(each for each in budgeted.segments if each.name in SYSTEM),
-        segments=tuple(each for each in budgeted.segments if each.name not in SYSTEM),
-        tokens=tuple(SegmentTokens(name=each.name, tokens=tokens_of([each])) for each in budgeted.segments),
-        total_tokens=budgeted.tokens,
-        memory_tokens=tokens_of(each for each in budgeted.segments if each.name in MEMORY),
-        cuts=budgeted.cuts,
-        fits=budgeted.fits,
+        system=tuple(segment for segment in prompt.segments if segment.name in SYSTEM),
+        segments=tuple(segment for segment in prompt.segments if segment.name not in SYSTEM),
+        tokens=tuple(SegmentTokens(name=segment.name, tokens=tokens_of([segment])) for segment in prompt.segments),
+        total_tokens=prompt.tokens,
+        memory_tokens=tokens_of(segment for segment in prompt.segments if segment.name in MEMORY),
+        cuts=prompt.cuts,
+        fits=prompt.fits,
         recalled=tuple(dict.fromkeys(line.id for line in lines if line.text in text)),
-        recalls=recalled.handles,
-        citations=() if protocol is None else _places(protocol, budgeted),
-        lessons_hash=note.content_hash if note is not None and _has_lessons(budgeted) else None,
+        recalls=recalls.handles,
+        citations=() if protocol is None else _citations(protocol, prompt),
+        lessons_hash=note.content_hash if note is not None and has_lessons else None,
     )
 
 
-def recent_state(
-    connection: Connection, home: Deployment, horizon: Horizon, *, now: datetime, day_start_equity: float | None
-) -> RiskState:
-    """The risk state; a part that fails is logged and left empty, since it must not take a tick down."""
+def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start_equity: float | None) -> RiskState:
+    """The risk state of a deployment. A part that cannot be read is logged and left empty, so that the tick goes on."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = min(midnight, now - HOUR)
     attempts: list[Attempt] = _or_empty(
         "attempts",
-        lambda: stored_decisions.attempts_since(connection, home.owner_id, home.id, horizon, since=since),
+        lambda: stored_decisions.attempts_since(view.connection, view.owner, deployment.id, view.horizon, since=since),
     )
     closes: list[Close] = _or_empty(
-        "closes", lambda: stored_trades.closes(connection, home.owner_id, home.id, horizon, since=midnight)
+        "closes",
+        lambda: stored_trades.closes(view.connection, view.owner, deployment.id, view.horizon, since=midnight),
     )
     return risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
 
@@ -133,118 +136,108 @@ def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
         return []
 
 
-def _lessons_shown(text: str, home: Deployment) -> str:
-    """The lessons without the slots that the deployment suppresses."""
-    return render_lessons(parse_note(text), suppressed=home.memory.suppressed)
+def _lessons(note_text: str, deployment: Deployment) -> Section:
+    """The lessons of a note, without the slots that the deployment suppresses."""
+    return lessons_section(read_lessons(render_lessons(parse_note(note_text), suppressed=deployment.memory.suppressed)))
 
 
-def _has_lessons(budgeted: Budgeted) -> bool:
-    return any(segment.name == "lessons" for segment in budgeted.segments)
-
-
-def _places(protocol: Protocol, budgeted: Budgeted) -> tuple[str, ...]:
-    """Where what is shown of rules and incidents stands."""
-    lines = [line for each in budgeted.segments if each.name == protocol.section.name for line in each.text.split("\n")]
+def _citations(protocol: Protocol, prompt: FittedPrompt) -> tuple[str, ...]:
+    """File and lines of each rule and incident that the prompt shows."""
+    segments = [segment for segment in prompt.segments if segment.name == protocol.section.name]
+    lines = [line for segment in segments for line in segment.text.split("\n")]
     return tuple(dict.fromkeys(protocol.places[line] for line in lines if line in protocol.places))
 
 
-def _budgeted(segment: Segment, told: Section | None) -> Part:
-    """A segment as it may give way: lessons row by row."""
-    return told if told is not None and segment.name == "lessons" else segment
-
-
-def _message(connection: Connection, asking: Asking, recalled: _Recalled) -> Iterator[Part]:
-    """The parts of the message in their order."""
-    yield Segment(name="time", text=f"Time: {instant(asking.at)} UTC, {asking.at:%A}")
-    yield from asking.market
-    if asking.portfolio is not None:
-        yield portfolio_and_caps(asking.portfolio, currency=asking.account.currency, caps=tuple(asking.caps))
-    yield _last_decision(connection, asking)
-    if asking.arm == "off":
+def _message(request: PromptRequest, recalls: _SymbolRecalls) -> Iterator[Part]:
+    """The parts of the user message in reading order."""
+    yield Segment(name="time", text=f"Time: {instant(request.at)} UTC, {request.at:%A}")
+    yield from request.market
+    if request.portfolio is not None:
+        yield portfolio_and_caps(request.portfolio, currency=request.account.currency, caps=tuple(request.caps))
+    yield _last_decision(request)
+    if request.arm == "off":
         return
-    state = recent_state(
-        connection, asking.home, asking.horizon, now=asking.at, day_start_equity=asking.day_start_equity
-    )
+    state = recent_state(request.view, request.deployment, now=request.at, day_start_equity=request.day_start_equity)
     yield Segment(name="recent_activity", text=render_risk_state(state))
-    if asking.arm == "shown":
-        yield _recent_trades(connection, asking)
-    yield _open_positions(connection, asking)
-    if any(here.is_known for here in recalled.places):
-        yield what_usually_happens(recalled.places)
-    yield plans_that_apply(_plans(connection, asking))
+    if request.arm == "shown":
+        yield _recent_trades(request)
+    yield _open_positions(request)
+    if any(memory.is_known for memory in recalls.memories):
+        yield what_usually_happens(recalls.memories)
+    yield plans_that_apply(_plan_lines(request))
 
 
-def _last_decision(connection: Connection, asking: Asking) -> Section:
-    home = asking.home
-    last = stored_decisions.last_of_deployment(connection, home.owner_id, home.id, asking.horizon)
-    decision: Decision | None = None
-    if last is not None:
-        decision = stored_decisions.decision(connection, home.owner_id, last.id)
+def _last_decision(request: PromptRequest) -> Section:
+    view = request.view
+    last = stored_decisions.last_of_deployment(view.connection, view.owner, request.deployment.id, view.horizon)
+    decision = None if last is None else stored_decisions.decision(view.connection, view.owner, last.id)
     return last_decision(None if decision is None else last_line(decision))
 
 
-def _recent_trades(connection: Connection, asking: Asking) -> Section:
-    home, most = asking.home, asking.home.memory.recent_trades_k
-    found = stored_trades.recent_closed(connection, home.owner_id, home.id, asking.horizon, most=most)
-    return recent_trades((closed_line(trade, currency=asking.account.currency) for trade in found), k=most)
+def _recent_trades(request: PromptRequest) -> Section:
+    view, deployment = request.view, request.deployment
+    most = deployment.memory.recent_trades_k
+    trades = stored_trades.recent_closed(view.connection, view.owner, deployment.id, view.horizon, most=most)
+    return recent_trades((closed_line(trade, currency=request.account.currency) for trade in trades), k=most)
 
 
-def _open_positions(connection: Connection, asking: Asking) -> Section:
-    home, horizon = asking.home, asking.horizon
-    trades = stored_trades.open_then(connection, home.owner_id, home.account_id, horizon)
+def _open_positions(request: PromptRequest) -> Section:
+    view, deployment = request.view, request.deployment
+    trades = stored_trades.open_then(view.connection, view.owner, deployment.account_id, view.horizon)
     return open_positions(
         open_line(
             trade,
-            stored_trades.last_mark(connection, home.owner_id, trade.id, horizon),
-            now=asking.at,
-            currency=asking.account.currency,
+            stored_trades.last_mark(view.connection, view.owner, trade.id, view.horizon),
+            now=request.at,
+            currency=request.account.currency,
         )
         for trade in trades
-        if trade.deployment_id == home.id
+        if trade.deployment_id == deployment.id
     )
 
 
-def _plans(connection: Connection, asking: Asking) -> list[PlanLine]:
-    """The plans that hold in any of the symbols, the most urgent first; looking does not trigger them."""
-    home = asking.home
-    plans, _ = open_plans(connection, home, asking.horizon)
+def _plan_lines(request: PromptRequest) -> list[PlanLine]:
+    """The plans that apply to any of the symbols, most urgent first. Reading a plan does not trigger it."""
+    view, deployment = request.view, request.deployment
+    plans, _ = open_plans(view.connection, deployment, view.horizon)
     if not plans:
         return []
-    mood = mood_at(connection, home, asking.horizon.as_of)
-    found: dict[str, tuple[float, PlanLine]] = {}
-    for context in asking.contexts or [ContextVector()]:
+    mood = mood_at(view.connection, deployment, view.as_of)
+    lines: dict[str, tuple[float, PlanLine]] = {}
+    for context in request.contexts or [ContextVector()]:
         values = condition_values(
-            now=asking.at,
+            now=request.at,
             context=context,
             mood=mood,
-            strategy=home.strategy_name,
+            strategy=deployment.strategy_name,
             symbol=context.symbol,
             direction=None,
         )
-        checked = check_plans(plans, values, now=asking.at)
+        checked = check_plans(plans, values, now=request.at)
         for plan, line in zip(checked.applying, plan_lines(checked), strict=True):
-            found.setdefault(plan.id, (plan.priority, line))
-    return [line for _, line in sorted(found.values(), key=lambda each: -each[0])]
+            lines.setdefault(plan.id, (plan.priority, line))
+    return [line for _, line in sorted(lines.values(), key=lambda pair: -pair[0])]
 
 
-def _recalled(ctx: Context, connection: Connection, asking: Asking) -> _Recalled:
-    """What usually happens in the symbols that are held and that may be decided on, by this strategy's episodes."""
-    held = {position.symbol for position in asking.portfolio.positions} if asking.portfolio else set()
-    order = sorted(asking.contexts, key=lambda context: context.symbol not in held)
-    places: list[Here] = []
+def _recall_symbols(ctx: Context, request: PromptRequest) -> _SymbolRecalls:
+    """Recall this strategy's episodes for each symbol that may be traded, symbols with an open position first."""
+    view, deployment = request.view, request.deployment
+    open_symbols = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
+    contexts = sorted(request.contexts, key=lambda context: context.symbol not in open_symbols)
+    memories: list[SymbolMemory] = []
     handles: list[str] = []
-    for context in order[:MOST_SYMBOLS]:
-        asked = RecallAsked(
+    for context in contexts[:MOST_SYMBOLS]:
+        query = RecallAsked(
             symbol=context.symbol or "",
             context=context,
-            strategy_name=asking.home.strategy_name,
-            mode=asking.home.mode,
+            strategy_name=deployment.strategy_name,
+            mode=deployment.mode,
             memory_types=("episodic",),
             limit=RECALLED,
-            as_of=asking.horizon.as_of,
-            seen_at=asking.horizon.seen_at,
+            as_of=view.as_of,
+            seen_at=view.seen_at,
         )
-        found = bring_to_mind(ctx, connection, look(ctx, connection, asked))
-        places.append(here_of(asked.symbol, found.base_rate, found.nearest, found.warnings))
-        handles.append(handle_of(asked, now=ctx.now))
-    return _Recalled(places=tuple(places), handles=tuple(handles))
+        recall = bring_to_mind(ctx, view.connection, look(ctx, view.connection, query))
+        memories.append(symbol_memory_of(query.symbol, recall.base_rate, recall.nearest, recall.warnings))
+        handles.append(handle_of(query, now=ctx.now))
+    return _SymbolRecalls(memories=tuple(memories), handles=tuple(handles))

@@ -27,8 +27,18 @@ def test_a_gain_and_a_loss_differ_in_their_sign_only(value: float, currency: str
 
 def test_prices_of_any_size_show_the_digits_that_count() -> None:
     prices = [65_200.0, 3_438.25, 99_999.5, 123_456.789, 1e9, 0.000000001, 0.0000123456, 2.5e18, 0.0]
-    told = ["65,200", "3,438.25", "99,999.5", "123,457", "1,000,000,000", "0.000000001", "0.0000123456", "2.5e+18", "0"]
-    assert [price(value) for value in prices] == told
+    expected = [
+        "65,200",
+        "3,438.25",
+        "99,999.5",
+        "123,457",
+        "1,000,000,000",
+        "0.000000001",
+        "0.0000123456",
+        "2.5e+18",
+        "0",
+    ]
+    assert [price(value) for value in prices] == expected
 
 
 def test_dollars_have_their_sign_and_other_currencies_their_name() -> None:
@@ -43,8 +53,8 @@ def test_dollars_have_their_sign_and_other_currencies_their_name() -> None:
 
 def test_small_and_large_gains_keep_what_counts() -> None:
     gains = [0.0, 0.000012, 0.05, 9_999.99, 10_000.4, 1e9, 1e20]
-    told = ["$0", "+$0.000012", "+$0.05", "+$9,999.99", "+$10,000", "+$1,000,000,000", "+$1e+20"]
-    assert [gain(value, "USD", cents=True) for value in gains] == told
+    expected = ["$0", "+$0.000012", "+$0.05", "+$9,999.99", "+$10,000", "+$1,000,000,000", "+$1e+20"]
+    assert [gain(value, "USD", cents=True) for value in gains] == expected
 
 
 def test_a_currency_from_outside_stays_a_word() -> None:

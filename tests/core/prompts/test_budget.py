@@ -1,4 +1,4 @@
-"""A budget that is too low: who gives way, in which order, and that it is said."""
+"""A prompt over budget: which sections are cut, in which order, and that the cuts are reported."""
 
 from importlib import import_module
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.decision import MEMORY, Segment
-from backsight.core.prompts.budget import GIVES_WAY, Budgeted, Part, within
+from backsight.core.prompts.budget import CUT_ORDER, FittedPrompt, Part, fit_to_budget
 from backsight.core.prompts.sections import CEILINGS, Row, Section
 
 HEADER = Segment(name="header", text="You are a trading agent.")
@@ -15,8 +15,8 @@ ROWS = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"
 
 
 def a_section(name: str, rows: int = 4) -> Section:
-    said = tuple(Row(f"- row {n} of what is said here") for n in range(rows))
-    return Section(name=name, heading=f"## About {name.replace('_', ' ')}", rows=said)
+    lines = tuple(Row(f"- row {n} of what is said here") for n in range(rows))
+    return Section(name=name, heading=f"## About {name.replace('_', ' ')}", rows=lines)
 
 
 PARTS: list[Part] = [HEADER, *(a_section(name) for name in MEMORY)]
@@ -28,20 +28,20 @@ def tokens(text: str) -> int:
     return max(int(tokenizer.count(text)) for tokenizer in (openai.cl100k_base(), openai.o200k_base()))
 
 
-def names(budgeted: Budgeted) -> list[str]:
-    return [cut.name for cut in budgeted.cuts]
+def names(prompt: FittedPrompt) -> list[str]:
+    return [cut.name for cut in prompt.cuts]
 
 
 def test_with_room_enough_everything_is_shown_in_its_order() -> None:
-    shown = within(PARTS, budget=2_000)
-    assert [segment.name for segment in shown.segments] == ["header", *MEMORY]
-    assert (shown.cuts, shown.fits) == ((), True)
-    assert shown == within(PARTS)
+    prompt = fit_to_budget(PARTS, budget=2_000)
+    assert [segment.name for segment in prompt.segments] == ["header", *MEMORY]
+    assert (prompt.cuts, prompt.fits) == ((), True)
+    assert prompt == fit_to_budget(PARTS)
 
 
 def test_the_first_to_give_way_loses_rows_before_the_next_one_does() -> None:
-    whole = within(PARTS).tokens
-    little, more = within(PARTS, budget=whole - 5), within(PARTS, budget=whole - 90)
+    whole = fit_to_budget(PARTS).tokens
+    little, more = fit_to_budget(PARTS, budget=whole - 5), fit_to_budget(PARTS, budget=whole - 90)
     assert names(little) == ["what_usually_happens"]
     assert "… 1 more" in little.text or "… 2 more" in little.text
     assert names(more)[:2] == ["what_usually_happens", "recent_trades"]
@@ -49,36 +49,38 @@ def test_the_first_to_give_way_loses_rows_before_the_next_one_does() -> None:
 
 
 def test_what_is_cut_is_listed_with_what_that_saved() -> None:
-    whole = within(PARTS).tokens
-    shown = within(PARTS, budget=whole - 40)
-    assert sum(cut.tokens for cut in shown.cuts) == whole - shown.tokens >= 40
-    assert shown.cuts[0].rows == 4
+    whole = fit_to_budget(PARTS).tokens
+    prompt = fit_to_budget(PARTS, budget=whole - 40)
+    assert sum(cut.tokens for cut in prompt.cuts) == whole - prompt.tokens >= 40
+    assert prompt.cuts[0].rows == 4
 
 
 def test_a_segment_without_rows_gives_way_as_a_whole() -> None:
-    shown = within([HEADER, REVIEW, a_section("plans")], budget=within([HEADER, a_section("plans")]).tokens)
-    (cut,) = shown.cuts
+    prompt = fit_to_budget(
+        [HEADER, REVIEW, a_section("plans")], budget=fit_to_budget([HEADER, a_section("plans")]).tokens
+    )
+    (cut,) = prompt.cuts
     assert (cut.name, cut.rows, cut.whole) == ("decisions_under_review", None, True)
-    assert [segment.name for segment in shown.segments] == ["header", "plans"]
+    assert [segment.name for segment in prompt.segments] == ["header", "plans"]
 
 
 def test_what_an_agent_is_never_gives_way() -> None:
-    shown = within(PARTS, budget=0)
-    assert [segment.name for segment in shown.segments] == ["header"]
-    assert not shown.fits
-    assert names(shown) == [name for name in GIVES_WAY if name in MEMORY]
+    prompt = fit_to_budget(PARTS, budget=0)
+    assert [segment.name for segment in prompt.segments] == ["header"]
+    assert not prompt.fits
+    assert names(prompt) == [name for name in CUT_ORDER if name in MEMORY]
 
 
 def test_every_section_with_a_ceiling_but_the_account_gives_way() -> None:
-    assert set(CEILINGS) - set(GIVES_WAY) == {"portfolio"}
+    assert set(CEILINGS) - set(CUT_ORDER) == {"portfolio"}
 
 
 @given(st.lists(st.tuples(st.sampled_from([*MEMORY, "market"]), ROWS), max_size=6), st.integers(0, 200))
-def test_a_budget_holds_by_the_real_tokenizers(told: list[tuple[str, list[str]]], budget: int) -> None:
+def test_a_budget_holds_by_the_real_tokenizers(sections: list[tuple[str, list[str]]], budget: int) -> None:
     parts: list[Part] = [
-        Section(name=name, heading="## Heading", rows=tuple(Row(f"- {row}") for row in rows)) for name, rows in told
+        Section(name=name, heading="## Heading", rows=tuple(Row(f"- {row}") for row in rows)) for name, rows in sections
     ]
-    shown = within(parts, budget=budget)
-    assert tokens(shown.text) <= shown.tokens
-    assert shown.fits == (shown.tokens <= budget)
-    assert shown.fits or not [segment for segment in shown.segments if segment.name in GIVES_WAY]
+    prompt = fit_to_budget(parts, budget=budget)
+    assert tokens(prompt.text) <= prompt.tokens
+    assert prompt.fits == (prompt.tokens <= budget)
+    assert prompt.fits or not [segment for segment in prompt.segments if segment.name in CUT_ORDER]

@@ -1,4 +1,4 @@
-"""What an agent is shown of its memory: to the byte, within its ceilings, and whole whatever is written in it."""
+"""Prompt sections: their text to the byte, their ceilings, and that no stored text can break their layout."""
 
 import random
 import re
@@ -17,10 +17,10 @@ from backsight.core.errors import Invalid
 from backsight.core.memory.prospective import PlannedAction, check_plans, make_plan
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, last_line, portfolio_and_caps
-from backsight.core.prompts.lessons import Lesson, lessons, read_lessons
+from backsight.core.prompts.lessons import Lesson, lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
 from backsight.core.prompts.sections import CEILINGS, Section
-from backsight.core.prompts.symbol_memory import Here, RecalledLine, here_of, what_usually_happens
+from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, symbol_memory_of, what_usually_happens
 from backsight.core.prompts.trades import ClosedLine, OpenLine, closed_line, open_line, open_positions, recent_trades
 from backsight.core.recall.base_rate import BaseRate, Level, MeanOutcome, sentence
 from backsight.core.recall.rank import remind
@@ -103,7 +103,7 @@ def an_open_trade(**changes: Any) -> Trade:
 
 
 def a_mark(mark: float, *, mfe: float, mae: float) -> PositionMark:
-    gone = Excursions(mfe=mfe, mae=mae, mfe_at=NOW, mae_at=NOW, source="marks", interval_seconds=None)
+    excursions = Excursions(mfe=mfe, mae=mae, mfe_at=NOW, mae_at=NOW, source="marks", interval_seconds=None)
     return PositionMark(
         owner_id="ana",
         account_id="account",
@@ -114,7 +114,7 @@ def a_mark(mark: float, *, mfe: float, mae: float) -> PositionMark:
         decision_id="decision",
         look="after",
         nth=1,
-        reach=Reach(excursions=gone),
+        reach=Reach(excursions=excursions),
         known_at=NOW,
         recorded_at=NOW,
     )
@@ -135,8 +135,8 @@ def a_base_rate(**changes: Any) -> BaseRate:
         "sentence": "",
     }
     level = Level(**(made | changes))
-    told = sentence(level, {"direction": "long", "symbol": "BTC", "regime": "trending_up"})
-    return BaseRate(levels=(level,), headline=level, too_little=False, sentence=told)
+    text = sentence(level, {"direction": "long", "symbol": "BTC", "regime": "trending_up"})
+    return BaseRate(levels=(level,), headline=level, too_little=False, sentence=text)
 
 
 def closed(number: int = 0, **changes: Any) -> ClosedLine:
@@ -187,7 +187,7 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
     ]
     ranked = remind(episodes, Query(symbol="BTC"), now=NOW, limit=1)
     section = what_usually_happens(
-        [here_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), here_of("ETH", None)]
+        [symbol_memory_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), symbol_memory_of("ETH", None)]
     )
     assert section.text == (
         "## What usually happens here\n"
@@ -231,7 +231,7 @@ def test_lessons_have_their_layout_to_the_byte() -> None:
         "### Sizing\n(no clear pattern yet)\n"
         "### Regime fit\n- chop_hivol lost 9 of 12\n"
     )
-    assert lessons(read_lessons(note)).text == (
+    assert lessons_section(read_lessons(note)).text == (
         "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):\n"
         "- Entry timing: wait for the retest: +0.4R over 12 trades against -0.1R\n"
         "- Regime fit: chop_hivol lost 9 of 12\n"
@@ -265,8 +265,8 @@ def test_a_decision_gives_the_line_of_its_verdict() -> None:
 
 
 def test_the_portfolio_has_its_layout_to_the_byte() -> None:
-    held = a_position(0.5, symbol="ETH", mark=3_438.0, average_price=3_410.0, stop_price=3_350.0, leverage=2.0)
-    portfolio = Portfolio(at=NOW, equity=10_250.0, cash=8_000.0, positions=(held,))
+    position = a_position(0.5, symbol="ETH", mark=3_438.0, average_price=3_410.0, stop_price=3_350.0, leverage=2.0)
+    portfolio = Portfolio(at=NOW, equity=10_250.0, cash=8_000.0, positions=(position,))
     assert portfolio_and_caps(portfolio, currency="EUR", caps=(Cap(name="position", value="5,000 EUR"),)).text == (
         "## Portfolio\n"
         "- equity 10,250 EUR, cash 8,000 EUR\n"
@@ -279,16 +279,16 @@ def test_the_portfolio_has_its_layout_to_the_byte() -> None:
 
 
 def test_an_empty_section_is_left_out() -> None:
-    empty = [recent_trades([]), open_positions([]), what_usually_happens([]), plans_that_apply([]), lessons([])]
+    empty = [recent_trades([]), open_positions([]), what_usually_happens([]), plans_that_apply([]), lessons_section([])]
     assert [section.text for section in [*empty, last_decision(None)]] == [""] * 6
-    assert lessons(read_lessons("### Sizing\n(no clear pattern yet)")).text == ""
+    assert lessons_section(read_lessons("### Sizing\n(no clear pattern yet)")).text == ""
 
 
 def test_trades_come_by_entry_the_latest_first_and_ties_by_id() -> None:
     lines = [closed(2), closed(1), closed(3, opened_at=TEN + MINUTE), closed(4, opened_at=None)]
-    shown = [replace(line, reason=line.id) for line in lines]
-    told = re.findall(r'"(trade-\d+)"', recent_trades(shown).text)
-    assert told == ["trade-004", "trade-003", "trade-001", "trade-002"]
+    labelled = [replace(line, reason=line.id) for line in lines]
+    order = re.findall(r'"(trade-\d+)"', recent_trades(labelled).text)
+    assert order == ["trade-004", "trade-003", "trade-001", "trade-002"]
 
 
 def test_the_order_in_which_rows_come_does_not_matter() -> None:
@@ -299,9 +299,9 @@ def test_the_order_in_which_rows_come_does_not_matter() -> None:
 
 def test_trades_that_do_not_fit_are_counted() -> None:
     section = recent_trades([closed(n) for n in range(30)], k=30)
-    shown = section.text.count("\n- ")
-    assert section.left_out == 30 - shown
-    assert 10 <= shown < 30
+    rows = section.text.count("\n- ")
+    assert section.left_out == 30 - rows
+    assert 10 <= rows < 30
     assert section.text.endswith(f"\n… {section.left_out} more")
 
 
@@ -312,17 +312,21 @@ def test_more_than_thirty_trades_are_refused(k: int) -> None:
 
 
 def test_base_rates_keep_their_place_before_single_memories() -> None:
-    line = RecalledLine(id="m", symbol="BTC", direction="long", sentence="+3.0R in a similar context", said="x " * 80)
-    places = [Here(symbol=f"S{n}", base_rate="60 % of 40 trades were won", nearest=(line,) * 3) for n in range(8)]
-    text = what_usually_happens(places).text
+    line = RecalledLine(
+        id="m", symbol="BTC", direction="long", sentence="+3.0R in a similar context", comment="x " * 80
+    )
+    memories = [
+        SymbolMemory(symbol=f"S{n}", base_rate="60 % of 40 trades were won", nearest=(line,) * 3) for n in range(8)
+    ]
+    text = what_usually_happens(memories).text
     assert all(f"- S{n}: 60 %" in text for n in range(8))
     assert 0 < text.count("- nearest") < 24
 
 
 def test_the_first_lesson_of_every_slot_has_its_place_before_the_second_of_any() -> None:
     slots = ["Entry timing", "Sizing", "Symbol selection", "Exit timing", "Regime fit"]
-    said = [Lesson(slot=slot, said=f"{n} " + "and it was so again " * 8) for slot in slots for n in range(4)]
-    text = lessons(said).text
+    many = [Lesson(slot=slot, sentence=f"{n} " + "and it was so again " * 8) for slot in slots for n in range(4)]
+    text = lessons_section(many).text
     assert all(f"- {slot}: 0" in text for slot in slots)
     assert "… " in text
 
@@ -402,10 +406,10 @@ OPEN_LINES = st.builds(
     currency=CURRENCIES,
 )
 RECALLED = st.builds(
-    RecalledLine, id=st.just("m"), symbol=TEXTS, direction=st.none() | WAYS, sentence=TEXTS, said=st.none() | TEXTS
+    RecalledLine, id=st.just("m"), symbol=TEXTS, direction=st.none() | WAYS, sentence=TEXTS, comment=st.none() | TEXTS
 )
 FEW = st.lists(RECALLED, max_size=3).map(tuple)
-HERE = st.builds(Here, symbol=TEXTS, base_rate=st.none() | TEXTS, nearest=FEW, warnings=FEW)
+HERE = st.builds(SymbolMemory, symbol=TEXTS, base_rate=st.none() | TEXTS, nearest=FEW, warnings=FEW)
 ACTIONS = st.builds(
     PlannedAction,
     kind=st.sampled_from(["adjust_param", "skip_trade", "force_exit", "alert"]),
@@ -428,8 +432,8 @@ CAPS = st.lists(st.builds(Cap, name=TEXTS, value=TEXTS), max_size=9).map(tuple)
 HELD = st.lists(st.builds(a_position, symbol=TEXTS, mark=PRICES, stop_price=NUMBERS, leverage=NUMBERS), max_size=9)
 
 
-def a_portfolio_of(held: list[Any], funds: float, currency: str | None, caps: tuple[Cap, ...]) -> Section:
-    portfolio = Portfolio(at=NOW, equity=funds, cash=funds, positions=tuple(held))
+def a_portfolio_of(positions: list[Any], funds: float, currency: str | None, caps: tuple[Cap, ...]) -> Section:
+    portfolio = Portfolio(at=NOW, equity=funds, cash=funds, positions=tuple(positions))
     return portfolio_and_caps(portfolio, currency=currency, caps=caps)
 
 
@@ -438,8 +442,8 @@ SECTIONS: dict[str, st.SearchStrategy[Section]] = {
     "open_positions": st.lists(OPEN_LINES, max_size=9).map(open_positions),
     "what_usually_happens": st.lists(HERE, max_size=6).map(what_usually_happens),
     "plans": st.lists(PLAN_LINES, max_size=9).map(plans_that_apply),
-    "lessons": st.lists(st.builds(Lesson, slot=st.none() | TEXTS, said=TEXTS), max_size=20).map(lessons)
-    | TEXTS.map(lambda note: lessons(read_lessons(note))),
+    "lessons": st.lists(st.builds(Lesson, slot=st.none() | TEXTS, sentence=TEXTS), max_size=20).map(lessons_section)
+    | TEXTS.map(lambda note: lessons_section(read_lessons(note))),
     "last_decision": LAST_LINES.map(last_decision),
     "portfolio": st.builds(a_portfolio_of, HELD, PRICES, CURRENCIES, CAPS),
 }
@@ -541,12 +545,12 @@ BULLETS = [
 def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
     """The sections of a tick as an agent that writes English would have them."""
     symbols = ["BTC", "ETH", "SOL", "XAUUSD", "EURUSD", "AAPL", "DOGE", "BTCUSDT", "HYPE", "NVDA"]
-    said = [
+    closed_lines = [
         closed(
             n,
             opened_at=(start := TEN - timedelta(minutes=rng.randrange(90_000))),
-            closed_at=start + timedelta(minutes=(held := rng.randrange(5, 3_000))),
-            minutes=float(held),
+            closed_at=start + timedelta(minutes=(minutes := rng.randrange(5, 3_000))),
+            minutes=float(minutes),
             symbol=rng.choice(symbols),
             direction=rng.choice(["long", "short"]),
             notional=rng.uniform(50, 50_000),
@@ -565,11 +569,13 @@ def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
             symbol=rng.choice(symbols),
             direction="long",
             sentence=f"{rng.gauss(0, 2):+.1f}R in a very similar context (Sim .{rng.randrange(50, 99)}), 12 days old",
-            said=rng.choice(REASONS),
+            comment=rng.choice(REASONS),
         )
         for n in range(5)
     ]
-    here = Here(symbol="BTC", base_rate=a_base_rate().sentence, nearest=tuple(lines[:3]), warnings=tuple(lines[3:]))
+    memory = SymbolMemory(
+        symbol="BTC", base_rate=a_base_rate().sentence, nearest=tuple(lines[:3]), warnings=tuple(lines[3:])
+    )
     plans = [
         PlanLine(id=str(n), action=PlannedAction(kind="skip_trade"), reasoning=rng.choice(REASONS), expires_at=NOW)
         for n in range(2)
@@ -581,13 +587,13 @@ def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
         realized_share_today=rng.gauss(0, 0.01),
         losing_streak=rng.randrange(5),
     )
-    learnt = [Lesson(slot=None, said=bullet) for bullet in rng.sample(BULLETS, 4)]
+    learnt = [Lesson(slot=None, sentence=bullet) for bullet in rng.sample(BULLETS, 4)]
     sections = [
-        recent_trades(said, k=30),
+        recent_trades(closed_lines, k=30),
         open_positions(held_now),
-        what_usually_happens([here]),
+        what_usually_happens([memory]),
         plans_that_apply(plans),
-        lessons(learnt),
+        lessons_section(learnt),
     ]
     return [render_risk_state(activity), *(section.text for section in sections)]
 

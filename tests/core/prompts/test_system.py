@@ -1,4 +1,4 @@
-"""The system prompt: what stands in it, in which order, and that what changes least comes first."""
+"""The system prompt: its segments, their order, and that the most stable text comes first."""
 
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.prompts.lessons import Lesson, lessons
+from backsight.core.prompts.lessons import Lesson, lessons_section
 from backsight.core.prompts.system import (
     FOOTER,
     HYGIENE,
@@ -56,7 +56,7 @@ def a_strategy(**changes: Any) -> Strategy:
 
 
 def test_the_prompt_has_its_layout_to_the_byte() -> None:
-    note = lessons([Lesson(slot="Sizing", said="halve it in chop")])
+    note = lessons_section([Lesson(slot="Sizing", sentence="halve it in chop")])
     segments = system_segments(IDENTITY, a_strategy(), lessons=note)
     assert [segment.name for segment in segments] == ["header", "leash", "strategy", "lessons", "footer"]
     assert [segment.text for segment in segments] == [
@@ -112,7 +112,7 @@ def test_a_hybrid_has_thesis_and_rules_and_says_nothing_twice() -> None:
 def test_without_lessons_there_is_no_segment_of_them() -> None:
     names = [segment.name for segment in system_segments(IDENTITY, a_strategy())]
     assert names == ["header", "leash", "strategy", "footer"]
-    assert names == [s.name for s in system_segments(IDENTITY, a_strategy(), lessons=lessons([]))]
+    assert names == [s.name for s in system_segments(IDENTITY, a_strategy(), lessons=lessons_section([]))]
 
 
 @pytest.mark.parametrize("leash", ["strict", "balanced", "adaptive"])
@@ -122,8 +122,8 @@ def test_every_leash_says_its_name(leash: Leash) -> None:
 
 def test_a_new_note_leaves_the_prefix_as_it_was() -> None:
     first, second = (
-        "\n\n".join(s.text for s in system_segments(IDENTITY, a_strategy(), lessons=lessons([note])))
-        for note in (Lesson(slot=None, said="one"), Lesson(slot=None, said="two"))
+        "\n\n".join(s.text for s in system_segments(IDENTITY, a_strategy(), lessons=lessons_section([note])))
+        for note in (Lesson(slot=None, sentence="one"), Lesson(slot=None, sentence="two"))
     )
     same = "".join(a for a, b in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
     assert HYGIENE in same
@@ -135,8 +135,8 @@ def test_a_new_note_leaves_the_prefix_as_it_was() -> None:
 def test_no_line_of_the_owners_begins_where_one_of_ours_would(
     thesis: str, rules: tuple[str, ...], avoid: tuple[str, ...]
 ) -> None:
-    said = Guidance(mode="hybrid", style=thesis, entry_rules=rules)
-    text = strategy_text(a_strategy(thesis=thesis, rules=rules, avoid=avoid, guidance=said))
+    guidance = Guidance(mode="hybrid", style=thesis, entry_rules=rules)
+    text = strategy_text(a_strategy(thesis=thesis, rules=rules, avoid=avoid, guidance=guidance))
     assert all(line.startswith(LABELS) for line in text.split("\n"))
     assert len(text.splitlines()) == len(text.split("\n"))
 

@@ -42,9 +42,9 @@ def test_a_shortened_text_is_no_longer_than_asked(text: str, most: int) -> None:
 
 @given(HOSTILE)
 def test_a_name_is_one_word_without_quotes(text: str) -> None:
-    shown = name(text)
-    assert 0 < len(shown) <= 24
-    assert not {'"', " ", "\n"} & set(shown)
+    word = name(text)
+    assert 0 < len(word) <= 24
+    assert not {'"', " ", "\n"} & set(word)
 
 
 def test_a_text_is_cut_on_a_word_with_dots() -> None:

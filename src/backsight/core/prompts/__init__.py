@@ -1,1 +1,1 @@
-"""What an agent is shown: sections and segments, each a pure function of rows and an instant."""
+"""The text of an agent's prompt: each section is a pure function of stored rows and an instant."""

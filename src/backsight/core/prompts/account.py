@@ -1,4 +1,4 @@
-"""The account at a tick: what it holds, what may not be exceeded, and what became of the last decision."""
+"""Prompt sections about the account: open positions, risk limits and the last decision."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,13 +28,13 @@ class Cap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLine:
-    """What was proposed last, and what became of it."""
+    """The last proposal and its verdict."""
 
     at: datetime
     kind: AttemptKind
     symbol: str | None
     reason: str | None
-    """The agent's words."""
+    """The agent's own reason for the proposal."""
     rule: str | None = None
     detail: str | None = None
 
@@ -59,7 +59,7 @@ def last_line(decision: Decision) -> LastLine:
 
 
 def last_decision(line: LastLine | None) -> Section:
-    """The last decision, and what the risk engine or the broker said to it; empty before the first."""
+    """The last decision and the answer of the risk engine or the broker; empty before the first decision."""
     rows = [] if line is None else [line.text]
     if line is not None and line.detail and line.detail.strip():
         rows.append(f"- told: {quote(line.detail, tokens=30)}")
@@ -67,21 +67,25 @@ def last_decision(line: LastLine | None) -> Section:
 
 
 def portfolio_and_caps(portfolio: Portfolio, *, currency: str | None, caps: tuple[Cap, ...] = ()) -> Section:
-    """What the broker says is held, by symbol and key, and the caps; these keep their place before positions do."""
+    """The broker's positions, sorted by symbol and key, and the caps.
+
+    If the section is too long, positions are dropped before caps.
+    """
     funds = f"- equity {money(portfolio.equity, currency)}, cash {money(portfolio.cash, currency)}"
-    held = sorted(portfolio.positions, key=lambda position: (position.symbol, position.position_key))
-    rows = [Row(funds), *(Row(_held(position), 2) for position in held), *(Row(cap.text, 1) for cap in caps)]
+    positions = sorted(portfolio.positions, key=lambda position: (position.symbol, position.position_key))
+    rows = [Row(funds), *(Row(_position_line(position), 2) for position in positions)]
+    rows += [Row(cap.text, 1) for cap in caps]
     return section_of("portfolio", PORTFOLIO, rows)
 
 
-def _held(position: Position) -> str:
-    levels = {
+def _position_line(position: Position) -> str:
+    prices = {
         "entry": position.average_price,
         "mark": position.mark,
         "stop": position.stop_price,
         "target": position.target_price,
         "liquidation": position.liquidation_price,
     }
-    said = " ".join(f"{level}={price(value)}" for level, value in levels.items() if value is not None)
+    levels = " ".join(f"{label}={price(value)}" for label, value in prices.items() if value is not None)
     leverage = "" if position.leverage is None else f" {price(position.leverage)}x"
-    return f"- {name(position.symbol)} {position.direction} {price(position.size)}{leverage} {said}"
+    return f"- {name(position.symbol)} {position.direction} {price(position.size)}{leverage} {levels}"

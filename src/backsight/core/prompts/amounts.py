@@ -1,4 +1,4 @@
-"""Money, prices, shares and times as an agent reads them: short, of any size, the same bytes for the same number."""
+"""Format money, prices, percentages and times for the prompt: short, and the same text for the same number."""
 
 import math
 from datetime import datetime
@@ -8,16 +8,16 @@ from backsight.core.text.untrusted_text import name
 
 UNKNOWN = "?"
 DIGITS = 6
-"""Of a price below 100,000 or an amount below a cent, those that count."""
+"""Significant digits of a price below 100,000 or an amount below a cent."""
 HUGE = 1e15
-"""From here on powers of ten say more than digits."""
+"""Larger numbers are written with an exponent."""
 MOST_PERCENT = 9_999.0
 DAY, TEN_DAYS = 1_440, 14_400
 MOST_DAYS = 99_999
 
 
 def price(value: float | None) -> str:
-    """A price in the digits that count.
+    """A price with six significant digits.
 
     >>> [price(value) for value in (65_200.0, 3438.25, 1.08456, 0.000000001234, 1e9, 2.5e18, None)]
     ['65,200', '3,438.25', '1.08456', '0.000000001234', '1,000,000,000', '2.5e+18', '?']
@@ -26,7 +26,7 @@ def price(value: float | None) -> str:
 
 
 def money(value: float | None, currency: str | None) -> str:
-    """An amount, in whole units from 100 on.
+    """An amount of money; from 100 on without decimals.
 
     >>> money(2500.4, "USD"), money(8.5, "USD"), money(2500, "EUR"), money(0.00012, "BTC"), money(7, None)
     ('$2,500', '$8.50', '2,500 EUR', '0.00012 BTC', '7')
@@ -37,7 +37,7 @@ def money(value: float | None, currency: str | None) -> str:
 
 
 def gain(value: float | None, currency: str | None, *, cents: bool = False) -> str:
-    """An amount won or lost, its sign always shown; with cents below 10,000 where they are asked for.
+    """A profit or loss with its sign; with `cents`, amounts below 10,000 have two decimals.
 
     >>> gain(28.37, "USD", cents=True), gain(-9.7, "USD", cents=True), gain(22, "USD"), gain(-8, "EUR"), gain(0, "USD")
     ('+$28.37', '-$9.70', '+$22', '-8 EUR', '$0')
@@ -50,7 +50,7 @@ def gain(value: float | None, currency: str | None, *, cents: bool = False) -> s
 
 
 def percent(share: float | None) -> str:
-    """A share as a signed percentage.
+    """A fraction as a signed percentage.
 
     >>> percent(0.01135), percent(-0.0004), percent(0.0), percent(1e9), percent(None)
     ('+1.1%', '-0.04%', '0.0%', '>+9999%', '?')
@@ -64,7 +64,7 @@ def percent(share: float | None) -> str:
 
 
 def span(minutes: float | None) -> str:
-    """A duration in minutes, from a day on in hours, from ten days on in days.
+    """A duration: in minutes below a day, in hours below ten days, else in days.
 
     >>> span(150), span(0.4), span(2_000), span(50_000), span(1e30)
     ('150m', '0m', '33h', '34d', '>99999d')
@@ -79,12 +79,12 @@ def span(minutes: float | None) -> str:
 
 
 def instant(at: datetime | None) -> str:
-    """An instant to the minute, as all of them are UTC."""
+    """An instant to the minute, in UTC."""
     return UNKNOWN if at is None else at.strftime("%Y-%m-%dT%H:%M")
 
 
 def stretch(start: datetime | None, end: datetime | None) -> str:
-    """From when to when; the day is not said twice.
+    """The start and the end of a period; the end has no date if it is the same day.
 
     >>> from datetime import timedelta
     >>> start = datetime(2026, 6, 4, 10)
@@ -106,7 +106,7 @@ def _amount(size: float) -> str:
 
 
 def _number(value: float, *, places: int) -> str:
-    """A number with thousands apart and without zeros at its end."""
+    """A number with thousands separators and without trailing zeros."""
     if not math.isfinite(value):
         return UNKNOWN
     if abs(value) >= HUGE or 0 < abs(value) < 1 / HUGE:
@@ -116,7 +116,7 @@ def _number(value: float, *, places: int) -> str:
 
 
 def _places(value: float, digits: int) -> int:
-    """Decimal places that show so many digits, and two at least below 100,000.
+    """The decimal places needed for this many significant digits; at least two below 100,000.
 
     >>> _places(65_200.0, 6), _places(1.08456, 6), _places(0.00001234, 6)
     (2, 5, 10)

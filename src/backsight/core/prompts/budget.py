@@ -1,4 +1,4 @@
-"""A caller's whole budget: when it is lower than what there is to say, sections give way in a fixed order."""
+"""Fit the whole prompt into the caller's token budget by shortening sections in a fixed order."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from backsight.core.decision import Cut, Segment
 from backsight.core.prompts.sections import BETWEEN, Section, fitted
 from backsight.core.text.tokens import estimate
 
-GIVES_WAY = (
+CUT_ORDER = (
     "decisions_under_review",
     "what_usually_happens",
     "recent_trades",
@@ -18,69 +18,73 @@ GIVES_WAY = (
     "recent_activity",
     "open_positions",
 )
-"""The first gives way first, down to its last row, before the next one does. All others stay whole: what the agent is
-and may do, its account, and the market."""
+"""Sections in the order in which they are cut: the first is cut down to nothing before the second is touched.
+
+Sections that are not listed are never cut: identity, leash, strategy, account and the caller's market sections."""
 
 Part = Section | Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgeted:
-    """What is shown within a budget, and what had to be cut for it."""
+class FittedPrompt:
+    """The segments that fit into a budget, and the cuts that this took."""
 
     segments: tuple[Segment, ...]
-    """In the order given; empty ones are left out."""
+    """In the order given, without empty segments."""
     tokens: int
-    """An estimate that is never too low."""
+    """An upper bound of the token count."""
     cuts: tuple[Cut, ...]
-    """In the order in which they gave way."""
+    """In the order in which they were made."""
     fits: bool
-    """Whether it is within the budget; what never gives way may be more."""
+    """False if the parts that are never cut exceed the budget."""
 
     @property
     def text(self) -> str:
         return BETWEEN.join(segment.text for segment in self.segments)
 
 
-def within(parts: Sequence[Part], *, budget: int | None = None) -> Budgeted:
-    """The parts in their order, cut as far as a budget asks for.
+def fit_to_budget(parts: Sequence[Part], *, budget: int | None = None) -> FittedPrompt:
+    """The parts in their order, cut until they fit; without a budget nothing is cut.
 
     >>> from backsight.core.prompts.sections import Row
     >>> trades = Section(name="recent_trades", heading="## Trades", rows=(Row("- one"), Row("- two"), Row("- three")))
-    >>> cut = within([Segment(name="header", text="You trade."), trades], budget=14)
-    >>> print(cut.text)
+    >>> prompt = fit_to_budget([Segment(name="header", text="You trade."), trades], budget=14)
+    >>> print(prompt.text)
     You trade.
     <BLANKLINE>
     ## Trades
     - one
     … 2 more
-    >>> [(each.name, each.rows) for each in cut.cuts]
+    >>> [(each.name, each.rows) for each in prompt.cuts]
     [('recent_trades', 2)]
     """
-    kept, cuts = list(parts), list[Cut]()
-    total = tokens_of(kept)
-    for place in _order(parts) if budget is not None else ():
+    fitted_parts, cuts = list(parts), list[Cut]()
+    total = tokens_of(parts)
+    for position in _cut_positions(parts) if budget is not None else ():
         if budget is None or total <= budget:
             break
-        before, had = kept[place], _tokens(kept[place])
-        kept[place] = _less(before, max(0, had - (total - budget)))
-        total -= had - _tokens(kept[place])
-        cuts.append(_cut(before, kept[place]))
-    segments = tuple(segment for segment in map(_segment, kept) if segment.text)
-    return Budgeted(segments=segments, tokens=total, cuts=tuple(cuts), fits=budget is None or total <= budget)
+        whole = parts[position]
+        tokens = _tokens(whole)
+        shorter = _shortened(whole, max(0, tokens - (total - budget)))
+        total -= tokens - _tokens(shorter)
+        fitted_parts[position] = shorter
+        cuts.append(_cut(whole, shorter))
+    segments = tuple(segment for segment in map(_segment, fitted_parts) if segment.text)
+    return FittedPrompt(segments=segments, tokens=total, cuts=tuple(cuts), fits=budget is None or total <= budget)
 
 
 def tokens_of(parts: Iterable[Part]) -> int:
-    """What the parts take together, each with the empty line after it."""
+    """The tokens of all parts together, each with the empty line after it."""
     return sum(map(_tokens, parts))
 
 
-def _order(parts: Sequence[Part]) -> list[int]:
-    yielding = [place for place, part in enumerate(parts) if part.name in GIVES_WAY and part.text]
-    return sorted(yielding, key=lambda place: GIVES_WAY.index(parts[place].name))
+def _cut_positions(parts: Sequence[Part]) -> list[int]:
+    """The positions of the parts that may be cut, in the order in which they are cut."""
+    positions = [position for position, part in enumerate(parts) if part.name in CUT_ORDER and part.text]
+    return sorted(positions, key=lambda position: CUT_ORDER.index(parts[position].name))
 
 
-def _less(part: Part, ceiling: int) -> Part:
+def _shortened(part: Part, ceiling: int) -> Part:
     return fitted(part, ceiling) if isinstance(part, Section) else Segment(name=part.name, text="")
 
 

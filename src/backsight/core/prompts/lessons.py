@@ -1,4 +1,4 @@
-"""Lessons: what reflection made of the last trades, shown as signal and never as strategy."""
+"""The prompt section with the lessons that reflection drew from the last trades."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,46 +11,46 @@ OPENING = "Lessons from your recent trades on this strategy (auto-generated; sig
 CLOSING = 'They are for reference: the owner\'s avoid rules are the only "never".'
 NO_PATTERN = "(no clear pattern yet)"
 MOST_CHARACTERS, MOST_TOKENS = 320, 120
-"""Of one lesson."""
+"""Limits of one lesson."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """One lesson and what it is about, like exit timing."""
+    """One lesson and its slot, for example exit timing."""
 
     slot: str | None
-    said: str
+    sentence: str
 
     @property
     def text(self) -> str:
-        said = shorten(self.said, most=MOST_CHARACTERS, tokens=MOST_TOKENS)
-        return f"- {shorten(self.slot, most=24, tokens=24)}: {said}" if self.slot else f"- {said}"
+        sentence = shorten(self.sentence, most=MOST_CHARACTERS, tokens=MOST_TOKENS)
+        return f"- {shorten(self.slot, most=24, tokens=24)}: {sentence}" if self.slot else f"- {sentence}"
 
 
 def read_lessons(note: str) -> tuple[Lesson, ...]:
-    r"""The lessons of a note: headings name the slots, every other line is a lesson; slots without one say nothing.
+    r"""The lessons of a note: a heading names a slot, every other line is a lesson; empty slots are left out.
 
     >>> read_lessons("### Sizing\n- halve it in chop\n\n### Exit timing\n(no clear pattern yet)")
-    (Lesson(slot='Sizing', said='halve it in chop'),)
+    (Lesson(slot='Sizing', sentence='halve it in chop'),)
     """
     return tuple(_lessons(note.splitlines()))
 
 
-def lessons(said: Iterable[Lesson]) -> Section:
-    """The block of lessons, as many of them as fit, the first of every slot before the second of any; empty without."""
-    told, rows = Counter[str | None](), list[Row]()
-    for lesson in said:
-        if flat(lesson.said):
-            rows.append(Row(lesson.text, told[lesson.slot]))
-            told[lesson.slot] += 1
+def lessons_section(lessons: Iterable[Lesson]) -> Section:
+    """As many lessons as fit; the first of every slot goes before the second of any slot."""
+    ranks, rows = Counter[str | None](), list[Row]()
+    for lesson in lessons:
+        if flat(lesson.sentence):
+            rows.append(Row(lesson.text, ranks[lesson.slot]))
+            ranks[lesson.slot] += 1
     return section_of("lessons", OPENING, rows, after=CLOSING)
 
 
 def _lessons(lines: Iterable[str]) -> Iterator[Lesson]:
     slot = None
     for line in map(flat, lines):
-        said = line.lstrip("-*• ")
+        sentence = line.lstrip("-*• ")
         if line.startswith("#"):
             slot = line.strip("# ") or None
-        elif said and said != NO_PATTERN:
-            yield Lesson(slot=slot, said=said)
+        elif sentence and sentence != NO_PATTERN:
+            yield Lesson(slot=slot, sentence=sentence)

@@ -1,4 +1,4 @@
-"""Plans that apply: what was decided beforehand for when this holds."""
+"""The prompt section with the plans whose condition holds now."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,52 +15,51 @@ HEADING = "## Plans that apply"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """What a plan asks for, why, and until when."""
+    """A plan's instruction, its reason and its expiry."""
 
     id: str
     action: PlannedAction
     reasoning: str
     expires_at: datetime | None
     contradicted: bool = False
-    """Whether one of a higher priority cannot be followed together with it."""
+    """True if a plan of higher priority asks for the opposite."""
 
     @property
     def text(self) -> str:
         until = "" if self.expires_at is None else f" until {instant(self.expires_at)}"
         against = " (against a plan above)" if self.contradicted else ""
-        return f"- {asked(self.action)}{until}{against}: {quote(self.reasoning)}"
+        return f"- {instruction(self.action)}{until}{against}: {quote(self.reasoning)}"
 
 
 def plan_lines(checked: PlanCheck) -> tuple[PlanLine, ...]:
-    """The plans that apply, in their order."""
-    yielding = {each.second for each in checked.contradictions}
+    """The lines of the plans that apply, most urgent first."""
+    contradicted = {pair.second for pair in checked.contradictions}
     return tuple(
         PlanLine(
             id=plan.id,
             action=plan.action,
             reasoning=plan.reasoning,
             expires_at=plan.expires_at,
-            contradicted=plan.id in yielding,
+            contradicted=plan.id in contradicted,
         )
         for plan in checked.applying
     )
 
 
 def plans_that_apply(lines: Iterable[PlanLine]) -> Section:
-    """The plans in the order given, as many of them as fit."""
+    """As many plans as fit, in the order given."""
     return section_of("plans", HEADING, (line.text for line in lines))
 
 
-def asked(action: PlannedAction) -> str:
-    """What an action asks for, in words.
+def instruction(action: PlannedAction) -> str:
+    """A planned action in words.
 
-    >>> halve = PlannedAction(kind="adjust_param", parameter="size", magnitude=0.5)
-    >>> asked(halve), asked(PlannedAction(kind="skip_trade"))
-    ('size × 0.5', 'skip the trade')
-    >>> asked(PlannedAction(kind="force_exit", magnitude=0.25)), asked(PlannedAction(kind="force_exit"))
-    ('close 25% of the position', 'close the position')
-    >>> asked(PlannedAction(kind="alert"))
-    'take note'
+    >>> instruction(PlannedAction(kind="adjust_param", parameter="size", magnitude=0.5))
+    'size × 0.5'
+    >>> instruction(PlannedAction(kind="force_exit", magnitude=0.25)), instruction(PlannedAction(kind="skip_trade"))
+    ('close 25% of the position', 'skip the trade')
+    >>> instruction(PlannedAction(kind="force_exit")), instruction(PlannedAction(kind="alert"))
+    ('close the position', 'take note')
     """
     match action.kind:
         case "adjust_param":
@@ -68,11 +67,11 @@ def asked(action: PlannedAction) -> str:
         case "skip_trade":
             return "skip the trade"
         case "force_exit":
-            return f"close {_part(action.magnitude)}the position"
+            return f"close {_share_of(action.magnitude)}the position"
         case "alert":
             return "take note"
     assert_never(action.kind)
 
 
-def _part(share: float | None) -> str:
+def _share_of(share: float | None) -> str:
     return "" if share is None or share >= 1 else f"{price(share * 100)}% of "

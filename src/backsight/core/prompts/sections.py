@@ -1,4 +1,4 @@
-"""A section: a heading and rows within a ceiling of tokens, and how many rows found no place."""
+"""Prompt sections: a heading and as many rows as fit under a token ceiling, plus a count of the rows left out."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ CEILINGS: Mapping[str, int] = {
     "lessons": 500,
     "rules_and_incidents": 200,
 }
-"""Tokens of each section at the most, the empty line after it included."""
+"""The most tokens of each section, including the empty line after it."""
 BETWEEN = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a section; rows of a lower rank are kept first, and of one rank those above."""
+    """A line of a section. If not all rows fit, rows of a lower rank stay; within one rank, earlier rows stay."""
 
     text: str
     rank: int = 0
@@ -31,19 +31,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows under a heading, in the order in which they are read."""
+    """Rows under a heading, in reading order."""
 
     name: str
     heading: str
     rows: tuple[Row, ...]
     after: str = ""
-    """A line that stays at the end whatever is left out."""
+    """A closing line that always stays."""
     left_out: int = 0
-    """Rows that found no place."""
+    """How many rows did not fit."""
 
     @property
     def text(self) -> str:
-        """As the agent reads it, without a newline at its end; empty where nothing has a place.
+        """The section as the agent reads it, without a trailing newline; empty if it has no rows.
 
         >>> print(Section(name="plans", heading="## Plans", rows=(Row("- skip the trade"),), left_out=7).text)
         ## Plans
@@ -57,7 +57,7 @@ class Section:
 
     @property
     def tokens(self) -> int:
-        """What it takes with the empty line after it."""
+        """The tokens of the section, including the empty line after it."""
         return estimate(self.text + BETWEEN) if self.text else 0
 
     @property
@@ -66,9 +66,9 @@ class Section:
 
 
 def fitted(section: Section, ceiling: int) -> Section:
-    """The section with as many of its rows as a number of tokens has place for, the others counted.
+    """The section with as many rows as fit into a number of tokens; the other rows are counted.
 
-    Rows are taken in the order of their rank until one does not fit. Where not even one does, the text is empty.
+    Rows are taken by rank until one does not fit. If not even the first fits, the section is empty.
 
     >>> rows = tuple(Row(f"- {n} o'clock and all is well") for n in range(9))
     >>> fitted(Section(name="watch", heading="## Watch", rows=rows), 40).left_out
@@ -76,28 +76,28 @@ def fitted(section: Section, ceiling: int) -> Section:
     """
     if section.tokens <= ceiling:
         return section
-    order = sorted(range(len(section.rows)), key=lambda place: (section.rows[place].rank, place))
-    kept = (_keeping(section, order[:count]) for count in range(_guess(section, order, ceiling), -1, -1))
-    return next(each for each in kept if each.tokens <= max(0, ceiling))
+    order = sorted(range(len(section.rows)), key=lambda index: (section.rows[index].rank, index))
+    shorter = (_with_rows(section, order[:count]) for count in range(_first_guess(section, order, ceiling), -1, -1))
+    return next(candidate for candidate in shorter if candidate.tokens <= max(0, ceiling))
 
 
 def section_of(name: str, heading: str, rows: Iterable[str | Row], *, left_out: int = 0, after: str = "") -> Section:
-    """The section of this name within its ceiling."""
+    """The named section, cut to its ceiling."""
     lines = tuple(row if isinstance(row, Row) else Row(row) for row in rows)
     whole = Section(name=name, heading=heading, rows=lines, after=after, left_out=left_out)
     return fitted(whole, CEILINGS[name])
 
 
-def _guess(section: Section, order: list[int], ceiling: int) -> int:
-    """How many rows fit if each takes what it takes alone."""
+def _first_guess(section: Section, order: list[int], ceiling: int) -> int:
+    """How many rows fit if the tokens of the rows simply add up."""
     left = ceiling - estimate(section.heading + "\n")
-    for count, place in enumerate(order):
-        left -= estimate(section.rows[place].text + "\n")
+    for count, index in enumerate(order):
+        left -= estimate(section.rows[index].text + "\n")
         if left < 0:
             return count
     return len(order)
 
 
-def _keeping(section: Section, places: list[int]) -> Section:
-    rows = tuple(section.rows[place] for place in sorted(places))
+def _with_rows(section: Section, indices: list[int]) -> Section:
+    rows = tuple(section.rows[index] for index in sorted(indices))
     return replace(section, rows=rows, left_out=section.left_out + len(section.rows) - len(rows))

@@ -1,6 +1,6 @@
-"""The system prompt: who the agent is, how far it may go, the strategy, its lessons; what changes least comes first.
+"""The system prompt: identity, leash, strategy and lessons, the most stable text first so that providers can cache it.
 
-The owner's words are instructions and are shown whole, but none of their lines begins where one of ours would.
+The owner's text is shown whole. Its lines are indented or bulleted, so that none can pass for a heading of the prompt.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,15 +43,15 @@ AVOID = 'Avoid (the owner\'s rules, the only "never"; nothing else in this promp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who the agent is and what it can call."""
+    """The money the agent trades and the tools it can call."""
 
     money: Mode
     tools: tuple[str, ...] = ()
-    """One line each: a name and what it is for."""
+    """One line each: the name and the purpose."""
 
 
 def system_segments(identity: Identity, strategy: Strategy, *, lessons: Section | None = None) -> tuple[Segment, ...]:
-    """The segments in their order; `lessons` only where there are any."""
+    """The segments of the system prompt in reading order; empty segments are left out."""
     guidance = strategy.guidance
     texts = {
         "header": header(identity, strategy),
@@ -64,13 +64,13 @@ def system_segments(identity: Identity, strategy: Strategy, *, lessons: Section 
 
 
 def header(identity: Identity, strategy: Strategy) -> str:
-    """Who the agent is, what it can call, and what it must not believe."""
+    """The agent's role, its tools, and the warning about instructions in data."""
     who = f"You are a trading agent. You run the strategy {quote(strategy.name)} with {MONEY[identity.money]}."
     return "\n".join([who, *_listed("Tools:", identity.tools), HYGIENE])
 
 
 def strategy_text(strategy: Strategy) -> str:
-    """The strategy by its mode, and what to avoid in every mode."""
+    """The strategy as its mode asks for, with the owner's avoid rules in every mode."""
     guidance = strategy.guidance
     parts = [f"Strategy {quote(strategy.name)}, version {strategy.version}"]
     match guidance.mode:
@@ -87,11 +87,11 @@ def strategy_text(strategy: Strategy) -> str:
 
 def _thesis(strategy: Strategy, guidance: Guidance) -> list[str]:
     return [
-        *_told("Thesis:", strategy.thesis),
-        *_told("Horizon:", guidance.horizon),
-        *_told("Style:", guidance.style),
+        *_labelled("Thesis:", strategy.thesis),
+        *_labelled("Horizon:", guidance.horizon),
+        *_labelled("Style:", guidance.style),
         *_listed("Look for:", guidance.look_for),
-        *_told("Sizing:", guidance.sizing),
+        *_labelled("Sizing:", guidance.sizing),
         *_risk(strategy),
     ]
 
@@ -111,15 +111,15 @@ def _risk(strategy: Strategy) -> list[str]:
     return [] if share is None else [f"Risk per trade: {100 * share:.4g}% of equity"]
 
 
-def _told(label: str, text: str | None) -> list[str]:
-    """A label and what follows it; lines after the first are indented."""
+def _labelled(label: str, text: str | None) -> list[str]:
+    """A label and its text; lines after the first are indented."""
     lines = _lines(text or "")
     return [f"{label} {lines[0]}", *(f"  {line}" for line in lines[1:])] if lines else []
 
 
 def _listed(label: str, items: Iterable[str]) -> list[str]:
-    said = [_lines(item) for item in items]
-    rows = [f"- {lines[0]}" if n == 0 else f"  {line}" for lines in said for n, line in enumerate(lines)]
+    texts = [_lines(item) for item in items]
+    rows = [f"- {line}" if n == 0 else f"  {line}" for lines in texts for n, line in enumerate(lines)]
     return [label, *rows] if rows else []
 
 

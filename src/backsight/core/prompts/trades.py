@@ -1,4 +1,4 @@
-"""What an agent is shown of its own trades: how the last ones ended, and how the open ones stand."""
+"""Prompt sections about the agent's own trades: the last closed ones and the open ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ RECENT, MOST_RECENT = 10, 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLine:
-    """What is said of a closed trade; money is in the account's currency, `pnl` net."""
+    """A closed trade in one line; money is in the account's currency and `pnl` is net of costs."""
 
     id: str
     opened_at: datetime | None
@@ -50,13 +50,13 @@ class ClosedLine:
             None if share is None else f"({percent(share)})",
             None if self.minutes is None else span(self.minutes),
             None if self.regime is None else f"regime={self.regime}",
-            _said(self.reason),
+            _quoted(self.reason),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLine:
-    """What memory adds to an open position: how far it has gone, how long it is held, and why it was entered."""
+    """What memory adds to an open position: excursions, holding time and entry reason."""
 
     id: str
     opened_at: datetime | None
@@ -82,12 +82,12 @@ class OpenLine:
             None if self.mark is None else f"mark={price(self.mark)}",
             f"MFE={gain(self.mfe, self.currency)} / MAE={gain(self.mae, self.currency)}" if known else None,
             None if self.minutes is None else f"held {span(self.minutes)}",
-            _said(self.reason),
+            _quoted(self.reason),
         )
 
 
 def closed_line(trade: Trade, *, currency: str | None) -> ClosedLine:
-    """The line of a closed trade; what it was worth is its largest size at the average entry price."""
+    """The line of a closed trade; its notional is the largest size times the average entry price."""
     return ClosedLine(
         id=trade.id,
         opened_at=trade.opened_at,
@@ -108,8 +108,8 @@ def closed_line(trade: Trade, *, currency: str | None) -> ClosedLine:
 
 
 def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currency: str | None) -> OpenLine:
-    """The line of an open trade as its last tick saw it; without one, neither mark nor excursions are known."""
-    gone = None if mark is None else mark.reach.excursions
+    """The line of an open trade at the mark of its last tick; without a tick the mark is unknown."""
+    excursions = None if mark is None else mark.reach.excursions
     cost = trade.entry_price if trade.average_cost is None else trade.average_cost
     return OpenLine(
         id=trade.id,
@@ -119,8 +119,8 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
         notional=abs(trade.open_size) * cost if trade.open_size else None,
         entry_price=cost,
         mark=None if mark is None else mark.position.mark,
-        mfe=trade.mfe if gone is None else gone.mfe,
-        mae=trade.mae if gone is None else gone.mae,
+        mfe=trade.mfe if excursions is None else excursions.mfe,
+        mae=trade.mae if excursions is None else excursions.mae,
         minutes=minutes_between(trade.opened_at, now),
         reason=trade.entry.reason,
         currency=currency,
@@ -128,15 +128,14 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
 
 
 def recent_trades(lines: Iterable[ClosedLine], *, k: int = RECENT) -> Section:
-    """The last trades, the latest entry first, `k` at most and as many of them as fit; more than 30 is refused."""
+    """At most `k` closed trades, latest entry first, as many as fit; `k` above 30 is refused."""
     if not 0 <= k <= MOST_RECENT:
         raise Invalid(f"{k} is out of range; give 0 to {MOST_RECENT}", field="recent_trades_k")
-    shown = _latest(lines)[:k]
-    return section_of("recent_trades", CLOSED, (line.text for line in shown))
+    return section_of("recent_trades", CLOSED, (line.text for line in _latest(lines)[:k]))
 
 
 def open_positions(lines: Iterable[OpenLine]) -> Section:
-    """What memory knows of the open positions, the latest entry first, as many of them as fit."""
+    """The open positions, latest entry first, as many as fit."""
     return section_of("open_positions", OPEN, (line.text for line in _latest(lines)))
 
 
@@ -144,20 +143,20 @@ _Line = TypeVar("_Line", ClosedLine, OpenLine)
 
 
 def _latest(lines: Iterable[_Line]) -> list[_Line]:
-    """By entry, the latest first, ties by id; where an entry is not known, its exit stands for it."""
+    """Sorted by entry, latest first, ties by id; a trade with an unknown entry is sorted by its exit."""
     by_id = sorted(lines, key=lambda line: line.id)
     return sorted(by_id, key=_entered, reverse=True)
 
 
 def _entered(line: ClosedLine | OpenLine) -> datetime:
-    ended = line.closed_at if isinstance(line, ClosedLine) else None
-    return line.opened_at or ended or _LONG_AGO
+    closed_at = line.closed_at if isinstance(line, ClosedLine) else None
+    return line.opened_at or closed_at or _LONG_AGO
 
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def _said(reason: str | None) -> str | None:
+def _quoted(reason: str | None) -> str | None:
     return quote(reason) if reason and reason.strip() else None
 
 
