@@ -21,7 +21,7 @@ from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.store.audit import AUDIT
 from backsight.store.reading import fetch, owned
-from backsight.store.schema import NOUNS
+from backsight.store.schema import AUDITED
 from backsight.store.trades import TRADES
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
@@ -115,7 +115,7 @@ Dump = dict[str, list[tuple[Any, ...]]]
 
 def dump(memory: Memory) -> Dump:
     """Every row of every table."""
-    tables = [noun.table for noun in (*NOUNS, AUDIT)]
+    tables = [noun.table for noun in (*AUDITED, AUDIT)]
     with memory.reading() as connection:
         return {
             table.name: sorted((tuple(row) for row in connection.execute(select(*table.c))), key=repr)

@@ -15,7 +15,7 @@ from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
 from backsight.store.mapping import METADATA, OWNER, Noun
-from backsight.store.schema import KEPT, NOUNS
+from backsight.store.schema import AUDITED, CURRENT
 from backsight.store.transaction import insert_all
 from support import raw
 
@@ -39,7 +39,7 @@ def connection(url: str) -> Iterator[Connection]:
         yield opened
 
 
-@pytest.mark.parametrize("noun", [*KEPT, AUDIT], ids=lambda noun: noun.table.name)
+@pytest.mark.parametrize("noun", [*CURRENT, AUDIT], ids=lambda noun: noun.table.name)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_what_is_written_is_what_is_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
@@ -55,7 +55,7 @@ def test_what_is_written_is_what_is_read(connection: Connection, noun: Noun[Any]
     assert noun.cells(found._mapping) == noun.cells(row)
 
 
-@pytest.mark.parametrize("noun", [*KEPT, *DERIVED, AUDIT], ids=lambda noun: noun.table.name)
+@pytest.mark.parametrize("noun", [*CURRENT, *DERIVED, AUDIT], ids=lambda noun: noun.table.name)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_what_is_written_at_once_is_what_is_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
@@ -76,7 +76,7 @@ def test_the_owner_comes_first_in_every_key_index_and_reference(table: Any) -> N
     assert all(constraint.column_keys[0] == OWNER for constraint in table.foreign_key_constraints)
 
 
-@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.table.name)
+@pytest.mark.parametrize("noun", AUDITED, ids=lambda noun: noun.table.name)
 def test_every_fact_has_both_clocks(noun: Noun[Any]) -> None:
     hints = typing.get_type_hints(noun.type)
     assert hints["known_at"] is datetime

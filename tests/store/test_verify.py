@@ -20,15 +20,15 @@ from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.experience import DERIVED
 from backsight.store.mapping import JsonText, Noun, UtcInstant
 from backsight.store.memories import RETRIEVALS
-from backsight.store.schema import NOUNS
+from backsight.store.schema import AUDITED
 from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import lived_in_copy, raw
 
 LINKS = 38
 """How many commands `lived_in` carries out."""
-BY_NAME = {noun.table.name: noun for noun in (*NOUNS, AUDIT)}
-SINGLE = [noun for noun in NOUNS if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]
+BY_NAME = {noun.table.name: noun for noun in (*AUDITED, AUDIT)}
+SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]
 """Nouns whose rows the chain knows column by column; of the others it knows a hash of each row."""
 
 

@@ -1,4 +1,4 @@
-"""Connecting, transactions and upsert: the one file that knows there are two databases."""
+"""Connections, transactions and upserts: the one module that knows both SQLite and PostgreSQL."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 60
 SOUND_SQLITE = (3, 51, 3)
-"""Before it, a write-ahead log that is reset while another process reads may rarely be misread."""
+"""The first SQLite release without a rare bug: a reader may misread a write-ahead log that a writer resets."""
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 EXAMPLES = "sqlite:///agent.db or postgresql://user@host/name"
 WRITING = "backsight_writing"
+"""Execution option of connections that write."""
 
 
 class Database:
-    """A store that is open: reads see one moment of it, writes are whole or not at all."""
+    """An open store. Each read sees one snapshot; each write is atomic."""
 
     def __init__(self, engine: Engine, *, cache: Path | None = None) -> None:
         self._engine = engine
@@ -40,12 +41,12 @@ class Database:
 
     @property
     def name(self) -> str:
-        """The URL without its password."""
+        """The database URL without the password."""
         return self._engine.url.render_as_string(hide_password=True)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees the store as it was when the reading began."""
+        """A read-only transaction that sees one snapshot of the store."""
         options: dict[str, Any] = {}
         if self._engine.dialect.name == "postgresql":
             options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -54,7 +55,7 @@ class Database:
 
     @contextmanager
     def writing(self, owner: str) -> Iterator[Connection]:
-        """A connection that is the owner's only writer; what it wrote is kept when the block ends well."""
+        """A write transaction, the only one of this owner; it commits unless the block raises."""
         with self._transaction({WRITING: True}) as connection:
             if connection.dialect.name == "postgresql":
                 _lock(connection, owner)
@@ -62,17 +63,17 @@ class Database:
 
     @property
     def size(self) -> int | None:
-        """Bytes that a SQLite store takes; None for another one."""
+        """Size of a SQLite store in bytes; None for PostgreSQL."""
         if self._engine.dialect.name != "sqlite":
             return None
         with self.reading() as connection:
-            counted = text("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-            return int(connection.execute(counted).scalar_one())
+            pages = text("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            return int(connection.execute(pages).scalar_one())
 
     @cached_property
     def images(self) -> "Images":
-        """The episodes of its owners in columns."""
-        from backsight.store.columns import Images  # takes a while, and not everybody recalls
+        """The in-memory columns of each owner's episodes, which recall scans."""
+        from backsight.store.columns import Images  # imports NumPy: slow, and only recall needs it
 
         url = self._engine.url
         if self._engine.dialect.name != "sqlite":
@@ -82,22 +83,22 @@ class Database:
 
     @property
     def remarks(self) -> list[str]:
-        """What somebody who runs this store should know of the database below it."""
+        """Known problems of the installed database version; empty when there are none."""
         if self._engine.dialect.name != "sqlite" or sqlite3.sqlite_version_info >= SOUND_SQLITE:
             return []
-        sound = ".".join(map(str, SOUND_SQLITE))
-        told = f"SQLite {sqlite3.sqlite_version} has a rare fault where several processes write to one file"
-        return [f"{told}; it is mended in {sound}"]
+        fixed_in = ".".join(map(str, SOUND_SQLITE))
+        problem = f"SQLite {sqlite3.sqlite_version} has a rare bug when several processes write to one file"
+        return [f"{problem}; upgrade to {fixed_in} or later"]
 
     def save(self, path: Path) -> None:
-        """Write all of a SQLite store to a new file."""
+        """Copy a SQLite store to a new file."""
         if path.exists():
-            raise Conflict(f"{path} is already there; name a new file", field="path")
+            raise Conflict(f"{path} already exists; name a new file", field="path")
         if self._engine.dialect.name != "sqlite":
-            raise Invalid("this store is not SQLite's; use the database's own tools to copy it", field="path")
+            raise Invalid("only SQLite stores can be copied; use pg_dump for PostgreSQL", field="path")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._alone, _named_errors(self.name), self._engine.connect() as plain:
-            driver = plain.connection.driver_connection
+        with self._alone, _named_errors(self.name), self._engine.connect() as engine_connection:
+            driver = engine_connection.connection.driver_connection
             if driver is not None:
                 driver.execute("VACUUM INTO ?", (str(path),))
 
@@ -106,20 +107,21 @@ class Database:
 
     @contextmanager
     def _transaction(self, options: Mapping[str, Any]) -> Iterator[Connection]:
-        with self._alone, _named_errors(self.name), self._engine.connect() as plain:
-            connection = plain.execution_options(**options)
+        with self._alone, _named_errors(self.name), self._engine.connect() as engine_connection:
+            connection = engine_connection.execution_options(**options)
             try:
                 with connection.begin():
                     yield connection
             except BaseException:
-                row_cache(connection).clear()  # it may hold what was taken back
+                row_cache(connection).clear()  # it may hold rows that were rolled back
                 raise
 
 
 def open_database(url: str, *, cache: Path | None = None) -> Database:
-    """The store at this URL, made if there is none yet, refused if newer code wrote it.
+    """Open the store at a URL; create it if it does not exist, upgrade it if it is older than this program.
 
-    `cache` is where files go that only spare time, unless the store is a file and has them beside it.
+    A store that is newer than this program is refused. `cache` is the folder for files that only save time; a SQLite
+    store keeps those files beside its own file.
     """
     parsed = _parse(url)
     database = Database(_engine(parsed), cache=cache)
@@ -132,27 +134,27 @@ def open_database(url: str, *, cache: Path | None = None) -> Database:
 
 
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Write a row whole, in place of the one with its key if there is one."""
+    """Insert a row, or replace the row that has the same key."""
     key = [column.name for column in table.primary_key]
-    rest = {name: value for name, value in row.items() if name not in key}
-    make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(make(table).values(**row).on_conflict_do_update(index_elements=key, set_=rest))
+    other_columns = {name: value for name, value in row.items() if name not in key}
+    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    connection.execute(insert.values(**row).on_conflict_do_update(index_elements=key, set_=other_columns))
 
 
 def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows whole, each in place of the one with its key if there is one."""
+    """Insert rows, or replace the rows that have the same keys."""
     if rows:
         connection.execute(_upsert(table, connection.dialect.name), rows)
 
 
 @cache
 def _upsert(table: Table, dialect: str) -> Executable:
-    """The statement that does so; made once, since making it takes longer than running it."""
+    """The upsert statement of a table; cached, because building it takes longer than running it."""
     key = [column.name for column in table.primary_key]
-    make = (postgresql if dialect == "postgresql" else sqlite).insert(table)
-    rest = {column.name: make.excluded[column.name] for column in table.c if column.name not in key}
-    made: Executable = make.on_conflict_do_update(index_elements=key, set_=rest)
-    return made
+    insert = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    other_columns = {column.name: insert.excluded[column.name] for column in table.c if column.name not in key}
+    statement: Executable = insert.on_conflict_do_update(index_elements=key, set_=other_columns)
+    return statement
 
 
 def _parse(url: str) -> URL:
@@ -171,7 +173,9 @@ def _engine(url: URL) -> Engine:
         try:
             return create_engine(url, pool_pre_ping=True)
         except (ModuleNotFoundError, NoSuchModuleError):
-            raise Unavailable("PostgreSQL needs its driver; pip install 'backsight[postgres]'", field="url") from None
+            raise Unavailable(
+                "the PostgreSQL driver is not installed; pip install 'backsight[postgres]'", field="url"
+            ) from None
     if _is_in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
         event.listen(engine, "connect", _mark_private)
@@ -195,7 +199,7 @@ def _mark_private(_connection: Any, record: Any) -> None:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # so that BEGIN is ours to say
+    connection.isolation_level = None  # the driver must not begin transactions: `_begin_sqlite` does
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
@@ -214,28 +218,29 @@ def _named_errors(name: str) -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:
-        raise Conflict(f"The store refused a row that contradicts another: {_first_line(error)}") from error
+        raise Conflict(f"the database refused a row that conflicts with another: {_first_line(error)}") from error
     except DBAPIError as error:
         raise _cannot_open(name, _first_line(error)) from error
 
 
 def _cannot_open(name: str, reason: str) -> Unavailable:
-    return Unavailable(f"cannot use {name}: {reason}; check the address and try again", field="url")
+    return Unavailable(f"cannot use {name}: {reason}; check the URL and try again", field="url")
 
 
 def _first_line(error: DBAPIError) -> str:
     return str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
 
 
-State = Literal["empty", "current", "older"]
+SchemaState = Literal["empty", "current", "older"]
 
 
 def _prepare(database: Database) -> None:
+    """Create the schema, or upgrade it, where needed."""
     with database.reading() as connection:
         state = _state(connection)
     if state == "current":
         return
-    with database.writing("schema") as connection:  # another process may have been quicker: look again
+    with database.writing("schema") as connection:  # another process may have been faster: check again
         state = _state(connection)
         if state == "empty":
             schema.create(connection)
@@ -245,20 +250,24 @@ def _prepare(database: Database) -> None:
             upgrade(connection)
 
 
-def _state(connection: Connection) -> State:
+def _state(connection: Connection) -> SchemaState:
     tables = set(inspect(connection).get_table_names())
     if schema.VERSION.name not in tables:
         foreign = tables if connection.dialect.name == "sqlite" else tables & schema.TABLES
         if foreign:
-            shown = ", ".join(sorted(foreign)[:3])
-            raise Refused(f"this database is not Backsight's (it holds {shown}); give another one", field="url")
+            examples = ", ".join(sorted(foreign)[:3])
+            raise Refused(
+                f"this database is not a Backsight store (it has tables {examples}); give another", field="url"
+            )
         return "empty"
     revision = schema.revision(connection)
-    if revision == schema.REVISIONS[-1]:
+    if revision == schema.REVISION:
         return "current"
-    if revision in schema.REVISIONS:
+    from backsight.store.migrations.run import revisions  # Alembic takes half a second to import
+
+    if revision in revisions():
         return "older"
-    needed = str(revision).partition("_")[2] or "a newer version"
-    raise Refused(
-        f"this database needs Backsight {needed} (its schema is {revision}); upgrade the program", field="url"
-    )
+    release = str(revision).partition("_")[2]
+    needed = f"Backsight {release}" if release else "another version of Backsight"
+    schemas = f"its schema is {revision!r}, this program's is {schema.REVISION!r}"
+    raise Refused(f"this database needs {needed} ({schemas}); install that version", field="url")

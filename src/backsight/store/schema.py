@@ -1,4 +1,4 @@
-"""All tables together, and the revisions that led to them."""
+"""All tables together, and the revision of the schema they form."""
 
 from functools import cache
 from typing import Any
@@ -20,10 +20,10 @@ from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.trades import FILLS, MARKS, TRADES
 
-REVISIONS = ("0001_0.1.0.dev7",)
-"""Oldest first; each names the first release that needs it."""
+REVISION = "0001_0.1.0.dev7"
+"""The last step in `store/migrations/versions`: its number and the first release that needs it."""
 
-KEPT: tuple[Noun[Any], ...] = (
+CURRENT: tuple[Noun[Any], ...] = (
     ACCOUNTS,
     STRATEGIES,
     DEPLOYMENTS,
@@ -46,33 +46,33 @@ KEPT: tuple[Noun[Any], ...] = (
     PROPOSALS,
     WRITINGS,
 )
-NOUNS = (*KEPT, *(noun.former for noun in KEPT if noun.former is not None))
-"""What an owner's audit chain speaks for."""
+AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
+"""The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""
 
-TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*NOUNS, *DERIVED, *INDEXED))})
+TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEXED))})
 
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
-"""Kept by the migrations; here so that a new store needs none of them."""
+"""Alembic's table. It is defined here too, so that a new store can be created without loading Alembic."""
 
 
 @cache
-def _statements(name: str) -> tuple[str, ...]:
-    """What makes every table and its indexes in a dialect; PostgreSQL takes all of it at once."""
-    dialect = registry.load(name)()
-    made: list[DDLElement] = []
+def _statements(dialect_name: str) -> tuple[str, ...]:
+    """The DDL of every table and index; one message for PostgreSQL, one statement at a time for SQLite."""
+    dialect = registry.load(dialect_name)()
+    elements: list[DDLElement] = []
     for table in (*METADATA.sorted_tables, VERSION):
-        made += [CreateTable(table), *map(CreateIndex, table.indexes)]
-    spelt = [str(each.compile(dialect=dialect)) for each in made]
-    return (";".join(spelt),) if name == "postgresql" else tuple(spelt)
+        elements += [CreateTable(table), *map(CreateIndex, table.indexes)]
+    statements = [str(element.compile(dialect=dialect)) for element in elements]
+    return (";".join(statements),) if dialect_name == "postgresql" else tuple(statements)
 
 
 def create(connection: Connection) -> None:
-    """Make all tables at once, as the migrations would have left them."""
+    """Create all tables from their definitions and stamp the store with the current revision."""
     for statement in _statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
-    connection.execute(insert(VERSION).values(version_num=REVISIONS[-1]))
+    connection.execute(insert(VERSION).values(version_num=REVISION))
 
 
 def revision(connection: Connection) -> str | None:
-    """The revision a store is at."""
+    """The revision of the store's schema."""
     return connection.execute(select(VERSION.c.version_num)).scalar_one_or_none()

@@ -13,7 +13,7 @@ from backsight.core.ids import canonical_json
 from backsight.core.instants import parse_instant
 from backsight.store.audit import AUDIT
 from backsight.store.mapping import OWNER, Noun, Row
-from backsight.store.schema import NOUNS
+from backsight.store.schema import AUDITED
 
 Key = tuple[str, tuple[Cell, ...]]
 State = dict[Key, dict[str, Cell]]
@@ -26,7 +26,7 @@ def verify(connection: Connection, owner: str, *, kept: Head | None = None) -> t
         reading.follow(row)
     reading.finish()
     rows = 0
-    for noun in NOUNS:
+    for noun in AUDITED:
         for row in connection.execute(_stored(noun, owner)).mappings():
             rows += 1
             reading.compare(noun, row)

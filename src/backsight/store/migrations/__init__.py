@@ -1,1 +1,1 @@
-"""How a store came to its present schema, one step a release (Alembic)."""
+"""Upgrades of the schema, one step per release that changes it (Alembic)."""

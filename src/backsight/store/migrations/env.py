@@ -1,4 +1,4 @@
-"""Run by Alembic: every step, on the connection handed in."""
+"""Alembic runs this file: it executes the missing steps on the connection in the configuration."""
 
 from alembic import context
 
