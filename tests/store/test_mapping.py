@@ -3,6 +3,7 @@
 import struct
 import typing
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,12 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, select
 
+from backsight.core.audit import Change, item_hash
+from backsight.core.ids import canonical_json
 from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
-from backsight.store.mapping import METADATA, OWNER, Noun
+from backsight.store.mapping import METADATA, OWNER, Noun, noun
 from backsight.store.schema import AUDITED, CURRENT
-from backsight.store.transaction import insert_all
+from backsight.store.transaction import Transaction, insert_all
+from backsight.testing import T0
 from support import raw
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -81,6 +85,58 @@ def test_every_fact_has_both_clocks(noun: Noun[Any]) -> None:
     hints = typing.get_type_hints(noun.type)
     assert hints["known_at"] is datetime
     assert hints["recorded_at"] is datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    symbol: str
+    price: float | None = None
+    at: datetime = T0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basket:
+    owner_id: str
+    id: str
+    main: Leg
+    hedge: Leg | None
+    legs: tuple[Leg, ...]
+    exit: Leg | None
+
+
+BASKETS = noun(Basket, "baskets", as_json=("main", "hedge", "legs", "exit"), none_is_empty=("exit",))
+METADATA.remove(BASKETS.table)  # not a table of the store
+A_LEG = Leg(symbol="BTC/É", price=1.5)
+FULL = Basket(owner_id="me", id="full", main=A_LEG, hedge=A_LEG, legs=(A_LEG, Leg(symbol="ETH")), exit=A_LEG)
+BARE = Basket(owner_id="me", id="bare", main=A_LEG, hedge=None, legs=(), exit=None)
+
+
+@pytest.mark.parametrize("basket", [FULL, BARE], ids=["full", "bare"])
+def test_a_field_named_in_as_json_is_one_column_of_canonical_json(connection: Connection, basket: Basket) -> None:
+    BASKETS.table.create(connection)
+    Transaction(connection).add(BASKETS, basket)
+    row = connection.execute(select(*BASKETS.stored_columns)).one()
+    assert row == ("me", basket.id, *_texts(basket))
+    assert BASKETS.from_row(connection.execute(select(BASKETS.table)).one()) == basket
+
+
+def _texts(basket: Basket) -> tuple[str | None, ...]:
+    hedge = None if basket.hedge is None else canonical_json(basket.hedge)
+    leaving = "" if basket.exit is None else canonical_json(basket.exit)
+    return canonical_json(basket.main), hedge, canonical_json(basket.legs), leaving
+
+
+def test_audit_cells_of_a_json_column_are_its_stored_text(connection: Connection) -> None:
+    BASKETS.table.create(connection)
+    transaction = Transaction(connection)
+    transaction.add(BASKETS, FULL)
+    transaction.put(BASKETS, replace(BARE, id="full"))
+    transaction.put(BASKETS, replace(BARE, id="full"))
+    first, second = (change for change in transaction.changes if isinstance(change, Change))
+    full = dict(zip(("id", "main", "hedge", "legs", "exit"), ("full", *_texts(FULL)), strict=True))
+    assert first.set == full == BASKETS.cells(BASKETS.to_row(FULL))
+    assert second.was == item_hash(full)
+    assert second.set == {**full, "hedge": None, "legs": "[]", "exit": ""}
 
 
 def test_the_database_computes_nothing() -> None:

@@ -4,10 +4,10 @@ import collections.abc
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
@@ -96,24 +96,39 @@ class TextTuple(TypeDecorator[tuple[str, ...]]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """A mapping of dataclasses, as canonical JSON."""
+    """A value made of dataclasses, mappings and tuples, stored as canonical JSON.
+
+    `none` is the stored text of None. The default is the SQL NULL.
+    """
 
     impl = Text
     cache_ok = True
 
-    def __init__(self, of: Any) -> None:
+    def __init__(self, of: Any, none: str | None = None) -> None:
         super().__init__()
         self.of = of
-        self._adapter: TypeAdapter[Any] = TypeAdapter(of)
+        self.none = none
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(PlainText)
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else canonical_json(value)
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return self.to_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else self._adapter.validate_json(value)
+        return None if value == self.none else _adapter(self.of).validate_json(value)
+
+    def to_text(self, value: Any) -> str | None:
+        """The stored text of a value; a text is a value that was not decoded."""
+        if value is None:
+            return self.none
+        return value if isinstance(value, str) else canonical_json(value)
+
+
+@cache
+def _adapter(of: Any) -> TypeAdapter[Any]:
+    """The decoder of a type, built when the first value of that type is read."""
+    return TypeAdapter(of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +174,7 @@ class Noun(Generic[T]):
         """The column values of a row in table order, as numbers and text that database drivers accept."""
         row = self._read(value)
         for _, number, convert in self._converted:
-            if row[number] is not None:
-                row[number] = convert(row[number])
+            row[number] = convert(row[number])
         return row
 
     def to_row(self, value: T) -> dict[str, Any]:
@@ -179,53 +193,56 @@ class Noun(Generic[T]):
         """The columns of a row as JSON values, without the owner."""
         cells = dict(row)
         del cells[OWNER]
-        for name, _, _ in self._converted:
-            cells[name] = as_cell(cells[name])
+        for name, _, convert in self._converted:
+            cells[name] = convert(cells[name])
         return cells
 
     def key_of(self, row: Row) -> tuple[Cell, ...]:
         """What names a row among its owner's."""
-        return tuple(as_cell(row[name]) for name in self.key)
+        return tuple(_instant_text(row[name]) for name in self.key)
 
     def is_key(self, row: Row) -> Iterable[ColumnElement[bool]]:
         """The conditions that pick this row, owner first."""
         return [self.table.c[name] == row[name] for name in (OWNER, *self.key)]
 
-    @property
+    @cached_property
     def stored_columns(self) -> list[ColumnElement[Any]]:
-        """The columns as they stand in the row, unparsed."""
+        """The columns of the table with their stored text, not decoded."""
         return [
             type_coerce(c, StoredInstant()).label(c.name)
             if isinstance(c.type, UtcInstant)
             else type_coerce(c, PlainText).label(c.name)
-            if isinstance(c.type, TextTuple)
+            if isinstance(c.type, TextTuple | JsonText)
             else c
             for c in self.table.c
         ]
 
 
-def as_cell(value: Any) -> Cell:
-    """A column's value as JSON has it."""
-    if isinstance(value, datetime):
-        return format_instant(value)
-    if isinstance(value, tuple | Mapping):
-        return canonical_json(value)
-    return typing.cast(Cell, value)
+Converter = Callable[[Any], Any]
+"""Gives the stored text of a value; leaves a text that was not decoded as it is."""
 
 
-def _converter(column: Column[Any]) -> Callable[[Any], str] | None:
+def _converter(column: Column[Any]) -> Converter | None:
     """The function that turns a column's values into text; None for columns of numbers or text."""
     if isinstance(column.type, UtcInstant):
-        return format_instant
+        return _instant_text
     if isinstance(column.type, TextTuple):
-        return _texts
-    return canonical_json if isinstance(column.type, JsonText) else None
+        return _tuple_text
+    return column.type.to_text if isinstance(column.type, JsonText) else None
+
+
+def _instant_text(value: Any) -> Any:
+    return format_instant(value) if isinstance(value, datetime) else value
+
+
+def _tuple_text(value: Any) -> Any:
+    return _json_array(value) if isinstance(value, tuple) else value
 
 
 @lru_cache(maxsize=256)
-def _texts(values: tuple[str, ...]) -> str:
-    """Texts as a JSON array; labels come again and again."""
-    return canonical_json(values)
+def _json_array(texts: tuple[str, ...]) -> str:
+    """Texts as a JSON array; cached, because the same labels come again and again."""
+    return canonical_json(texts)
 
 
 def noun(
@@ -234,20 +251,26 @@ def noun(
     *,
     key: tuple[str, ...] = ("id",),
     names: Mapping[str, str] | None = None,
+    as_json: Collection[str] = (),
+    none_is_empty: Collection[str] = (),
     within: Mapping[str, tuple[str, ...]] | None = None,
     indexes: Iterable[tuple[str, ...]] = (),
     only_one: Mapping[tuple[str, ...], str] | None = None,
     revised: bool = False,
     clustered: bool = False,
 ) -> Noun[T]:
-    """The table of a dataclass: its owner leads the primary key, every index and every reference.
+    """The table of a dataclass: the owner leads the primary key, every index and every reference.
 
-    `names` gives a field another column name; `within` maps a referenced table to the columns that refer to it.
-    `only_one` maps columns to the condition under which no two rows may share them. `revised` rows may be corrected:
-    what a correction replaces goes to a second table, so that earlier reads stay what they were. `clustered` rows lie
-    in the order of their key, where SQLite can do that: smaller and faster for many small rows.
+    - `names` gives a field another column name.
+    - `as_json` names the fields whose value is one column of canonical JSON: a dataclass or a tuple of dataclasses. Any
+      other dataclass takes a column for each of its fields.
+    - `none_is_empty` names those fields of `as_json` whose None is stored as an empty text instead of NULL.
+    - `within` maps a referenced table to the columns that refer to it.
+    - `only_one` maps columns to the condition under which no two rows may have the same values in them.
+    - `revised` rows may be corrected: a second table keeps the replaced versions, so that earlier reads stay the same.
+    - `clustered` stores the rows in the order of their key where SQLite can: smaller and faster for many small rows.
     """
-    leaves = tuple(_leaves(of, names or {}))
+    leaves = tuple(_leaves(of, names or {}, {field: "" if field in none_is_empty else None for field in as_json}))
     columns = _columns(leaves, (OWNER, *key))
     references = [
         ForeignKeyConstraint((OWNER, *columns), (f"{to}.{OWNER}", f"{to}.id"), name=f"{table}_within_{to}")
@@ -296,16 +319,25 @@ def _unique(table: str, names: tuple[str, ...], where: str) -> Index:
 
 
 def _leaves(
-    of: type[Any], names: Mapping[str, str], path: tuple[str, ...] = (), optional: bool = False
+    of: type[Any],
+    names: Mapping[str, str],
+    json_fields: Mapping[str, str | None],
+    path: tuple[str, ...] = (),
+    optional: bool = False,
 ) -> Iterable[Leaf]:
+    """The columns of a dataclass; `json_fields` maps a field that is stored as JSON to the text of None."""
     hints = typing.get_type_hints(of)
     for field in fields(of):
         inner, nullable = _without_none(hints[field.name])
         here = (*path, field.name)
-        if is_dataclass(inner):
-            yield from _leaves(typing.cast(type[Any], inner), names, here, optional or nullable)
+        dotted = ".".join(here)
+        column = names.get(dotted, "_".join(here))
+        if dotted in json_fields:
+            none = json_fields[dotted]
+            yield Leaf(here, column, JsonText(inner, none), none is None and (nullable or optional), optional)
+        elif is_dataclass(inner):
+            yield from _leaves(typing.cast(type[Any], inner), names, json_fields, here, optional or nullable)
         else:
-            column = names.get(".".join(here), "_".join(here))
             yield Leaf(here, column, _column_type(inner), nullable or optional, optional)
 
 
@@ -372,7 +404,7 @@ def _builder(of: type[Any], columns: Mapping[tuple[str, ...], int]) -> Callable[
     nested: list[tuple[str, Callable[[Sequence[Any]], Any], list[int]]] = []
     for field in fields(of):
         inner, nullable = _without_none(hints[field.name])
-        if not is_dataclass(inner):
+        if (field.name,) in columns:
             plain.append((field.name, columns[(field.name,)]))
             continue
         below = {path[1:]: column for path, column in columns.items() if path[0] == field.name}

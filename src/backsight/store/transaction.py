@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Dialect, Table, delete, insert, select
 
 from backsight.core.audit import Batch, Change, item_hash
+from backsight.core.instants import format_instant
 from backsight.store.database import upsert, upsert_all
-from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row, as_cell
+from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
 
 T = TypeVar("T")
 
@@ -80,15 +81,17 @@ class Transaction:
             self._note(noun, row, None, was=item_hash(noun.cells(former)))
 
     def _stored(self, noun: Noun[Any], row: Row) -> Row | None:
-        return self.connection.execute(select(noun.table).where(*noun.is_key(row))).mappings().first()
+        """The row with this key, with its stored text: what the audit chain said of it."""
+        return self.connection.execute(select(*noun.stored_columns).where(*noun.is_key(row))).mappings().first()
 
     def _keep(self, noun: Noun[Any], former: Row, *, known_at: datetime, recorded_at: datetime) -> None:
         """Keep a version that is replaced; one replaced at its own instants was never to be seen."""
         kept = noun.former
-        if kept is None or (former[KNOWN], former[RECORDED]) == (known_at, recorded_at):
+        replaced = {REPLACED_KNOWN: format_instant(known_at), REPLACED_RECORDED: format_instant(recorded_at)}
+        if kept is None or [former[KNOWN], former[RECORDED]] == [*replaced.values()]:
             return
-        row = {**former, REPLACED_KNOWN: known_at, REPLACED_RECORDED: recorded_at}
-        insert_all(self.connection, kept.table, [[as_cell(row[name]) for name in kept.columns]])
+        row = {**former, **replaced}
+        insert_all(self.connection, kept.table, [[row[name] for name in kept.columns]])
         self._note(kept, row, kept.cells(row))
 
     def _note(self, noun: Noun[Any], row: Row, cells: dict[str, Any] | None, *, was: str | None = None) -> None:
