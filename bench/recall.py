@@ -27,7 +27,7 @@ from backsight.core.recall.arrays.base_rate import Among, base_rate
 from backsight.core.recall.arrays.columns import Columns, appended, columns_of
 from backsight.core.recall.arrays.scan import scan
 from backsight.core.recall.rank import remind
-from backsight.core.recall.score import Query
+from backsight.core.recall.score import Situation
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.text.stems import stems
 from backsight.memory import Memory, open_memory
@@ -94,8 +94,8 @@ def episodes_of(rng: random.Random, count: int) -> list[Episode]:
     ]
 
 
-def a_query(rng: random.Random) -> Query:
-    return Query(symbol=rng.choice(SYMBOLS), direction="long", context=a_context(rng))
+def a_query(rng: random.Random) -> Situation:
+    return Situation(symbol=rng.choice(SYMBOLS), direction="long", context=a_context(rng))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -108,7 +108,7 @@ def median_ms(runs: int, work: Callable[[], object]) -> float:
     return 1e3 * statistics.median(seconds(work) for _ in range(runs))
 
 
-def whole(columns: Columns, query: Query, at: datetime) -> None:
+def whole(columns: Columns, query: Situation, at: datetime) -> None:
     """Memories, nearest, warnings and the base rate."""
     scan(columns, query, as_of=at, limit=LIMIT)
     base_rate(columns, query, among=OURS, as_of=at)

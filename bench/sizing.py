@@ -27,7 +27,7 @@ from backsight.core.recall.score import (
     quality,
     recency,
 )
-from backsight.core.recommended_size import NOTHING_ASKED, Asked, Category
+from backsight.core.recommended_size import ANY_TRADE, Category, SizingQuery
 from backsight.core.sizing import Numbers, TradeColumns, position_size
 from backsight.core.trades.trade import Outcome
 
@@ -48,13 +48,13 @@ RECALLED = 50
 FEWEST_RECALLED = 10
 
 
-def matches(trades: TradeColumns, asked: Asked, name: Category) -> Numbers:
+def matches(trades: TradeColumns, asked: SizingQuery, name: Category) -> Numbers:
     """1 for each trade that has the value asked for, else 0."""
     coded = trades.categories[name]
     return np.where(coded.codes == coded.values.index(getattr(asked, name)), 1.0, 0.0)
 
 
-def scores(trades: TradeColumns, asked: Asked) -> Numbers:
+def scores(trades: TradeColumns, asked: SizingQuery) -> Numbers:
     """Score = Q · Sim · Rec · Conf of each trade, in an even temper."""
     held, places = np.unique(trades.outcome_r, return_inverse=True)
     clipped = np.clip(trades.outcome_r, -OUTCOME_CLIP_R, OUTCOME_CLIP_R)
@@ -66,7 +66,7 @@ def scores(trades: TradeColumns, asked: Asked) -> Numbers:
     return np.asarray(of_outcome[places] * similarity * RECENCY[trades.day] * conviction(None), dtype=np.float64)
 
 
-def score_weighted_kelly(trades: TradeColumns, asked: Asked) -> float:
+def score_weighted_kelly(trades: TradeColumns, asked: SizingQuery) -> float:
     """A quarter of Kelly on the fifty best remembered trades, each weighted with its Score."""
     score, outcome_r = scores(trades, asked), trades.outcome_r
     if asked.symbol is not None:
@@ -101,7 +101,7 @@ def times(repeats: int = 15) -> Iterator[tuple[int, str, float]]:
     """Trades, what is asked, and the median milliseconds of an answer."""
     for n in (500, 10_000, 100_000):
         trades = winning(0.55)(np.random.default_rng(0), n)
-        for asked, query in (("nothing", NOTHING_ASKED), ("all", ALL)):
+        for asked, query in (("nothing", ANY_TRADE), ("all", ALL)):
             taken = []
             for _ in range(repeats):
                 started = time.perf_counter()

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
-from backsight.core.recommended_size import CATEGORIES, NOTHING_ASKED, Asked, Category, PositionSize, SizedTrade
+from backsight.core.recommended_size import ANY_TRADE, CATEGORIES, Category, PositionSize, SizedTrade, SizingQuery
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.sizing import (
     NORMAL_QUANTILE,
@@ -33,8 +33,8 @@ VALUES: dict[Category, tuple[str, ...]] = {
     "volatility_regime": VOLATILITY_REGIMES,
     "session": SESSIONS,
 }
-ALL = Asked(direction="long", symbol="BTC", regime=REGIMES[0], volatility_regime="low", session="asia")
-SHORT = Asked(direction="short")
+ALL = SizingQuery(direction="long", symbol="BTC", regime=REGIMES[0], volatility_regime="low", session="asia")
+SHORT = SizingQuery(direction="short")
 
 
 def a_trade(number: int = 0, *, r: float = 1.0, **changes: Any) -> SizedTrade:
@@ -98,7 +98,7 @@ def two_sides() -> list[SizedTrade]:
 
 def test_the_effect_of_a_direction_by_hand() -> None:
     """Two values of equal size, .3R off the mean: James and Stein keep 1 − error² / difference²."""
-    size = position_size(two_sides(), Asked(direction="long"))
+    size = position_size(two_sides(), SizingQuery(direction="long"))
     strategy, direction = size.levels
     square = (100 + 9) / 101
     error = (square * 100 / size.effective_n * (1 / 50 - 1 / 100)) ** 0.5
@@ -114,7 +114,7 @@ def test_the_effect_of_a_direction_by_hand() -> None:
 
 
 def test_effects_of_two_equal_sides_cancel() -> None:
-    longs, shorts = (position_size(two_sides(), Asked(direction=side)) for side in ("long", "short"))
+    longs, shorts = (position_size(two_sides(), SizingQuery(direction=side)) for side in ("long", "short"))
     assert effects_of(longs)["direction"] == pytest.approx(-effects_of(shorts)["direction"])
     assert longs.recommended > position_size(two_sides()).recommended > shorts.recommended == 0.0
 
@@ -167,8 +167,10 @@ def test_more_of_the_same_never_lowers_the_size_of_an_edge(rows: list[tuple[floa
     assert position_size(recorded(twice)).uncapped >= position_size(recorded(rows)).uncapped - 1e-12
 
 
-@pytest.mark.parametrize("asked", [NOTHING_ASKED, Asked(direction="long"), Asked(symbol="BTC", direction="long")])
-def test_a_better_side_is_sized_more_the_longer_it_lasts(asked: Asked) -> None:
+@pytest.mark.parametrize(
+    "asked", [ANY_TRADE, SizingQuery(direction="long"), SizingQuery(symbol="BTC", direction="long")]
+)
+def test_a_better_side_is_sized_more_the_longer_it_lasts(asked: SizingQuery) -> None:
     half = [replace(trade, symbol="BTC" if n % 3 else "ETH") for n, trade in enumerate(two_sides())]
     sizes = [half + [replace(each, day=each.day + 200 * DAY * k) for k in range(1, times) for each in half]
              for times in (1, 2, 4)]  # fmt: skip
@@ -192,8 +194,8 @@ def test_values_that_do_not_differ_have_no_effect() -> None:
 
 def test_two_categories_that_tell_the_same_are_not_counted_twice() -> None:
     trades = [replace(each, regime="trending_up" if each.direction == "long" else "ranging") for each in two_sides()]
-    once = position_size(trades, Asked(direction="long"))
-    twice = position_size(trades, Asked(direction="long", regime="trending_up"))
+    once = position_size(trades, SizingQuery(direction="long"))
+    twice = position_size(trades, SizingQuery(direction="long", regime="trending_up"))
     assert effects_of(twice)["direction"] == pytest.approx(effects_of(twice)["regime"])
     assert once.mean <= twice.mean <= 0.6
     assert twice.deviation >= once.deviation
@@ -214,8 +216,8 @@ def test_trades_of_a_single_day_are_worth_one() -> None:
 def test_a_regime_that_lasts_for_days_has_the_errors_of_days() -> None:
     """Whole days of one regime that end alike: the error of the difference is not that of fifteen times the trades."""
     days = [replace(each, regime="ranging" if n % 2 else "volatile") for n, each in enumerate(a_record(24, 16))]
-    single = position_size(days, Asked(regime="ranging")).levels[1]
-    many = position_size([trade for trade in days for _ in range(15)], Asked(regime="ranging")).levels[1]
+    single = position_size(days, SizingQuery(regime="ranging")).levels[1]
+    many = position_size([trade for trade in days for _ in range(15)], SizingQuery(regime="ranging")).levels[1]
     assert single.error is not None
     assert many.error == pytest.approx(single.error, rel=0.15)
 
@@ -299,9 +301,9 @@ def test_every_zero_has_a_reason(trades: list[SizedTrade], how: dict[str, Any], 
     assert (size.recommended, size.uncapped, size.reason) == (0.0, 0.0, reason)
 
 
-@pytest.mark.parametrize("asked", [ALL, SHORT, Asked(symbol="SOL")])
+@pytest.mark.parametrize("asked", [ALL, SHORT, SizingQuery(symbol="SOL")])
 @pytest.mark.parametrize("n", [0, 1, 9, 10])
-def test_few_trades_are_answered_whatever_is_asked(asked: Asked, n: int) -> None:
+def test_few_trades_are_answered_whatever_is_asked(asked: SizingQuery, n: int) -> None:
     size = position_size(with_categories(a_record(n - n // 2, n // 2) if n else []), asked)
     assert (size.n, size.recommended) == (n, 0.0)
     assert all(np.isfinite([size.mean, size.deviation, size.cautious_mean, size.mean_square]))
@@ -407,7 +409,7 @@ class Row:
     draw: Truth
     n: int
     asked: str
-    query: Asked
+    query: SizingQuery
     least: float = 0.0
     most: float
 
@@ -421,7 +423,7 @@ ELSEWHERE = replace(ALL, regime=REGIMES[1])
 
 def rows_of_the_specification() -> Iterator[Row]:
     """The table of the specification, a row for each number of trades."""
-    nothing: dict[str, Any] = {"asked": "nothing", "query": NOTHING_ASKED}
+    nothing: dict[str, Any] = {"asked": "nothing", "query": ANY_TRADE}
     everything: dict[str, Any] = {"asked": "all", "query": ALL}
     for n in SIZES:
         yield Row(truth="fair coin", draw=winning(0.5), n=n, most=0.005, **nothing)

@@ -8,7 +8,7 @@ import pytest
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.orders import Order
-from backsight.core.recall.base_rate import BaseRate, Level
+from backsight.core.recall.base_rate import BaseRate, BaseRateLevel
 from backsight.memory import Memory, open_memory
 from backsight.store.memories import EPISODES
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
@@ -37,7 +37,7 @@ def test_the_seeds_recall_works(memory: Memory) -> None:
 def test_nothing_remembered_is_said_plainly(memory: Memory) -> None:
     answer = memory.recall_memories(symbol="XAUUSD")
     assert answer.memories == ()
-    assert answer.message == "Nothing remembered of XAUUSD (live accounts) that fits."
+    assert answer.message == "No memories of XAUUSD in live accounts match."
 
 
 def test_winners_in_like_contexts_come_first(memory: Memory) -> None:
@@ -88,7 +88,7 @@ def test_a_deployment_brings_its_mode(memory: Memory) -> None:
 
 
 def test_a_period_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
-    with pytest.raises(Invalid, match="until: is not after since"):
+    with pytest.raises(Invalid, match="until: must be after since"):
         memory.recall_memories(symbol="XAUUSD", since=T0, until=T0)
 
 
@@ -241,7 +241,7 @@ def test_open_trades_count_at_their_last_mark_and_are_named(memory: Memory, cloc
     later = a_snapshot(a_position(2.0, stop_price=95.0, mark=97.0), at=clock.now())
     memory.close_tick(**told | {"verdict": Verdict(kind="noop")}, at=clock.now(), before=later)
 
-    def usual(at: datetime) -> Level | None:
+    def usual(at: datetime) -> BaseRateLevel | None:
         answer = memory.recall_memories(symbol="BTC", strategy_name="VolBreakout", direction="long", as_of=at)
         return None if answer.base_rate is None else answer.base_rate.levels[-1]
 

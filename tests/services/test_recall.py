@@ -13,7 +13,7 @@ from backsight.core.context import ContextVector
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError, Invalid, NotFound
 from backsight.memory import Memory
-from backsight.services.recall import handle_of, read_handle
+from backsight.services.recall import decode_recall, encode_recall
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed
 
@@ -148,10 +148,10 @@ def test_a_word_stands_for_all_that_was_asked(memory: Memory) -> None:
         period_weight=True,
         memory_types=["episodic"],
     )
-    asked = read_handle(answer.recall, field="recall")
+    asked = decode_recall(answer.recall, field="recall")
     assert (asked.limit, asked.tags, asked.period_weight, asked.seen_at) == (7, ("a",), True, T0)
-    assert handle_of(asked, now=T0) == answer.recall
-    assert handle_of(replace(asked, direction="long"), now=T0) != answer.recall
+    assert encode_recall(asked, now=T0) == answer.recall
+    assert encode_recall(replace(asked, direction="long"), now=T0) != answer.recall
     assert len(answer.recall) < 400
 
 

@@ -19,6 +19,7 @@ from backsight.store import columns as stored_columns
 from backsight.store import memories as stored
 from backsight.store.columns import Images
 from backsight.store.columns_file import LABELLED, label_of, packed
+from backsight.store.view import View
 from backsight.testing import T0, FakeClock, a_trade_call, an_episode
 
 COUNT = itertools.count()
@@ -47,7 +48,7 @@ def told(columns: Columns, horizon: Horizon = FOREVER) -> dict[str, Any]:
 
 def image(memory: Memory, horizon: Horizon = FOREVER, images: Images | None = None) -> Columns:
     with memory.reading() as connection:
-        return (images or memory.database.images).at(connection, memory.owner, horizon)
+        return (images or memory.database.images).at(View(connection, memory.owner, horizon))
 
 
 def truth(memory: Memory, horizon: Horizon = FOREVER) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def test_one_who_began_to_read_earlier_sees_what_there_was_then(memory: Memory) 
         remember(memory, 2)
         assert len(image(memory)) == 2
         images = memory.database.images
-        assert set(told(images.at(connection, memory.owner, FOREVER))) == {e.id for e in before}
+        assert set(told(images.at(View(connection, memory.owner, FOREVER)))) == {e.id for e in before}
     assert len(image(memory)) == 2
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from backsight.core.errors import Invalid
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 JUST_BEFORE = timedelta(microseconds=1)
 """The finest step of time there is: what happened before a tick, and what a tick may know, end this far from it."""
 

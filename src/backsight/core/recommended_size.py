@@ -26,7 +26,7 @@ class SizedTrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SizingQuery:
     """The categories of the trade to be sized; None is not asked for."""
 
     direction: Direction | None = None
@@ -36,11 +36,11 @@ class Asked:
     session: Session | None = None
 
 
-NOTHING_ASKED = Asked()
+ANY_TRADE = SizingQuery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class SizeLevel:
     """What the strategy, or one category that is asked for, adds to the expected outcome."""
 
     name: Literal["strategy"] | Category
@@ -80,7 +80,7 @@ class PositionSize:
     """In R, of those that ended at or below 0R, without the sign; None without losses."""
     kelly: float | None
     """Plain Kelly, p / mean loss − (1 − p) / mean win, to compare with; None without wins or losses."""
-    levels: tuple[Level, ...]
+    levels: tuple[SizeLevel, ...]
     """The strategy, then each category asked for."""
     mean: float
     """The expected outcome in R: the sum of the levels' effects."""

@@ -24,7 +24,15 @@ from backsight.core.errors import Invalid
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Mode
 from backsight.core.recall.arrays.columns import Columns, micros
-from backsight.core.recommended_size import CATEGORIES, NOTHING_ASKED, Asked, Category, Level, PositionSize, SizedTrade
+from backsight.core.recommended_size import (
+    ANY_TRADE,
+    CATEGORIES,
+    Category,
+    PositionSize,
+    SizedTrade,
+    SizeLevel,
+    SizingQuery,
+)
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import t_quantile
 
@@ -91,7 +99,7 @@ def columns_of(trades: Iterable[SizedTrade]) -> TradeColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Closed:
+class ClosedTrades:
     """The closed trades of a strategy in one mode, those with an outcome in R as columns."""
 
     in_r: TradeColumns
@@ -109,7 +117,7 @@ def trades_in(
     as_of: datetime,
     seen_at: datetime | None = None,
     fallen: tuple[str, datetime] | None = None,
-) -> Closed:
+) -> ClosedTrades:
     """The closed trades among episodes, as far as they were known; archived ones count.
 
     `fallen` is a symbol and the instant since which its results are falling: its trades that ended before are left out.
@@ -148,7 +156,7 @@ def trades_in(
             "session": _coded_by(settings % 5, (None, *SESSIONS)),
         },
     )
-    return Closed(in_r=in_r, n=n, left_out=there - n)
+    return ClosedTrades(in_r=in_r, n=n, left_out=there - n)
 
 
 def _coded_by(codes: Codes, values: Sequence[str | None]) -> Coded:
@@ -161,7 +169,7 @@ def _coded_by(codes: Codes, values: Sequence[str | None]) -> Coded:
 
 def position_size(
     trades: TradeColumns | Sequence[SizedTrade],
-    asked: Asked = NOTHING_ASKED,
+    asked: SizingQuery = ANY_TRADE,
     *,
     risk_appetite: float = 1.0,
     cap: float = CAP,
@@ -182,7 +190,7 @@ def position_size(
     (0.0245, 0.2)
     >>> size.reason
     '+0.19R a trade expected from 150 trades, at least +0.10R with 85%: a quarter of Kelly is 2.4% of equity.'
-    >>> position_size(longs + shorts, Asked(direction="short")).reason
+    >>> position_size(longs + shorts, SizingQuery(direction="short")).reason
     '-0.33R a trade expected from 150 trades: no edge to bet on.'
     >>> position_size(longs[:7]).reason
     'Only 7 trades with a result in R; 10 are needed.'
@@ -275,7 +283,7 @@ def _check(risk_appetite: float, cap: float) -> None:
         raise Invalid(f"{cap} is no share of equity; give more than 0 and at most 1", field="cap")
 
 
-def _named(asked: Asked) -> list[tuple[Category, str]]:
+def _named(asked: SizingQuery) -> list[tuple[Category, str]]:
     return [(name, value) for name in CATEGORIES if (value := getattr(asked, name)) is not None]
 
 
@@ -481,10 +489,10 @@ def _shared(one: _Values, other: _Values) -> Numbers:
     return pairs.reshape(shape).astype(np.float64)
 
 
-def _strategy_level(strategy: _Strategy) -> Level:
+def _strategy_level(strategy: _Strategy) -> SizeLevel:
     effective_n = strategy.effective_n
     shrinkage = effective_n / (effective_n + SCEPTICAL_TRADES)
-    return Level(
+    return SizeLevel(
         name="strategy",
         value=None,
         n=strategy.n,
@@ -496,9 +504,9 @@ def _strategy_level(strategy: _Strategy) -> Level:
     )
 
 
-def _level(each: _Values, effect: float) -> Level:
+def _level(each: _Values, effect: float) -> SizeLevel:
     difference = 0.0 if each.asked is None else float(each.difference[each.asked])
-    return Level(
+    return SizeLevel(
         name=each.category,
         value=each.value,
         n=each.asked_n,
@@ -541,7 +549,7 @@ def _reason(size: PositionSize) -> str:
     return _edge(size) + "".join(f" {level.value} was never traded before: more doubt." for level in _unseen(size))
 
 
-def _unseen(size: PositionSize) -> list[Level]:
+def _unseen(size: PositionSize) -> list[SizeLevel]:
     return [level for level in size.levels if level.n == 0]
 
 

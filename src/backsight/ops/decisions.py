@@ -26,9 +26,10 @@ from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
 from backsight.operation import command
 from backsight.services.context import Context
-from backsight.services.recall import keep_recalls, made_for
+from backsight.services.recall import repeat_recalls
 from backsight.services.trade_reports import home_of, merged_context
 from backsight.store import memories as stored
+from backsight.store.recalls import store_recalls
 
 STATED = (
     "strategy_name",
@@ -85,7 +86,7 @@ def record_decision(
     """
     given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     due_at = _due(ctx.now, horizon_hours)
-    remembered = made_for(ctx, recalls, at=ctx.now, field="recalls")
+    remembered = repeat_recalls(ctx, recalls, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
         home = home_of(transaction, ctx, deployment, strategy_name)
         named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
@@ -124,7 +125,7 @@ def record_decision(
             told = "Already recorded: this call is a replay and changed nothing."
             return RecordedDecision(episode=former, replayed=True, message=told)
         transaction.add(stored.EPISODES, call)
-        keep_recalls(transaction, ctx.owner, call_id, remembered, recalled, known_at=ctx.now, recorded_at=ctx.now)
+        store_recalls(transaction, ctx.owner, call_id, remembered, recalled, known_at=ctx.now, recorded_at=ctx.now)
     return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
 
 

@@ -69,13 +69,14 @@ from backsight.services.market import add_bars, context_at, recent_bars, sorted_
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
-from backsight.services.recall import keep_recalls, made_for
+from backsight.services.recall import repeat_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due
 from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
+from backsight.store.recalls import store_recalls
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -327,7 +328,7 @@ def close_tick(
     _check_verdict(verdict, proposal)
     check_symbols(bars)
     closed_bars = sorted_bars(bars, until=at)
-    remembered = made_for(ctx, recalls, at=at, field="recalls")
+    remembered = repeat_recalls(ctx, recalls, at=at, field="recalls")
     with ctx.writing() as transaction:
         connection = transaction.connection
         home = deployment_named(connection, ctx.owner, deployment)
@@ -395,7 +396,7 @@ def close_tick(
         )
         looked = check_plans_at_tick(transaction, home, decision, proposal, before, last_here)
         posted = post(transaction, _tick(home, account, decision, before, last_look, last))
-        keep_recalls(transaction, ctx.owner, decision.id, remembered, recalled, known_at=at, recorded_at=ctx.now)
+        store_recalls(transaction, ctx.owner, decision.id, remembered, recalled, known_at=at, recorded_at=ctx.now)
         kept = replace(
             decision,
             opened=tuple(trade.id for trade in posted.opened),

@@ -22,7 +22,7 @@ from backsight.core.prompts.sections import Section
 from backsight.core.prompts.symbol_memory import SymbolMemory, symbol_memory_of, what_usually_happens
 from backsight.core.prompts.system import Identity, system_segments
 from backsight.core.prompts.trades import closed_line, open_line, open_positions, recent_trades
-from backsight.core.recall.record import RecallAsked
+from backsight.core.recall.record import RecallQuery
 from backsight.core.reflection.lessons import parse_note, render_lessons
 from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
 from backsight.core.strategies import Deployment
@@ -31,7 +31,7 @@ from backsight.services.deployments import deployed_strategy, unsaved_strategy
 from backsight.services.mood import mood_at
 from backsight.services.plans import open_plans
 from backsight.services.protocol import Protocol, protocol_for
-from backsight.services.recall import bring_to_mind, handle_of, look
+from backsight.services.recall import answer_recall, encode_recall, open_recall
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
 from backsight.store import trades as stored_trades
@@ -227,7 +227,7 @@ def _recall_symbols(ctx: Context, request: PromptRequest) -> _SymbolRecalls:
     memories: list[SymbolMemory] = []
     handles: list[str] = []
     for context in contexts[:MOST_SYMBOLS]:
-        query = RecallAsked(
+        query = RecallQuery(
             symbol=context.symbol or "",
             context=context,
             strategy_name=deployment.strategy_name,
@@ -237,7 +237,7 @@ def _recall_symbols(ctx: Context, request: PromptRequest) -> _SymbolRecalls:
             as_of=view.as_of,
             seen_at=view.seen_at,
         )
-        recall = bring_to_mind(ctx, view.connection, look(ctx, view.connection, query))
+        recall = answer_recall(ctx, open_recall(ctx, view.connection, query))
         memories.append(symbol_memory_of(query.symbol, recall.base_rate, recall.nearest, recall.warnings))
-        handles.append(handle_of(query, now=ctx.now))
+        handles.append(encode_recall(query, now=ctx.now))
     return _SymbolRecalls(memories=tuple(memories), handles=tuple(handles))

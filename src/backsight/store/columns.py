@@ -20,7 +20,6 @@ from sqlalchemy import ColumnElement, Connection, or_, select
 from backsight.core.audit import EMPTY, Head, parse_head
 from backsight.core.errors import Invalid
 from backsight.core.ids import digest
-from backsight.core.instants import Horizon
 from backsight.core.recall.arrays.columns import NO_ROWS, Columns, Rows, changed, differing, no_columns
 from backsight.store import audit
 from backsight.store.columns_file import LABELLED, label_of, packed, unpacked
@@ -28,6 +27,7 @@ from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
 from backsight.store.reading import AS_OF, OWNED, SEEN_AT, parameters, prepared_within
 from backsight.store.reading import Columns as TableColumns
+from backsight.store.view import View
 
 MOST_BYTES = 512 * 1024 * 1024
 """What the images of all owners together may take; the one in use is kept whatever its size."""
@@ -87,13 +87,13 @@ class Images:
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._lock = Lock()
 
-    def at(self, connection: Connection, owner: str, horizon: Horizon) -> Columns:
-        """The episodes that ended, as they stood at a horizon, and later ones, which are for the reader to leave out.
+    def at(self, view: View) -> Columns:
+        """The episodes of the view that ended, and later ones, which the reader must leave out.
 
-        The connection must not have written: what it has not committed may never come to be.
+        The connection must not have uncommitted writes, since they may be rolled back.
         """
-        columns = self._current(connection, owner)
-        return changed(columns, _rows(connection, _STANDING, parameters(owner, horizon)))
+        columns = self._current(view.connection, view.owner)
+        return changed(columns, _rows(view.connection, _STANDING, parameters(view.owner, view.horizon)))
 
     def forget(self, owner: str) -> None:
         """Drop what is held of an owner, and its file."""

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, bindparam, func, literal_column, select
 from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
-from backsight.core.recall.record import KeptRecall
+from backsight.core.recall.record import RecallRecord
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
-from backsight.store.reading import OWNED, fetch, fetch_one, known, matching, owned, parameters, prepared_within, within
+from backsight.store.reading import OWNED, fetch, fetch_one, known, matching, owned, parameters, prepared_within
 
 EPISODES = noun(
     Episode,
@@ -27,7 +27,7 @@ EPISODES = noun(
     ],
     revised=True,
 )
-RECALLS = noun(KeptRecall, "recalls", indexes=[("decision_id",), ("known_at", "id")])
+RECALLS = noun(RecallRecord, "recalls", indexes=[("decision_id",), ("known_at", "id")])
 RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
 
 
@@ -45,13 +45,6 @@ def retrieval_counts(connection: Connection, owner: str, ids: Collection[str], h
         return Counter()
     rows = connection.execute(_RETRIEVED, parameters(owner, horizon, ids=list(ids)))
     return Counter({row[0]: row[1] for row in rows})
-
-
-def recalls(connection: Connection, owner: str, decision_id: str, horizon: Horizon) -> list[KeptRecall]:
-    """The recalls that were made for a decision."""
-    c = RECALLS.table.c
-    mine = owned(RECALLS, owner, c.decision_id == decision_id, *within(RECALLS, horizon))
-    return fetch(connection, RECALLS, mine.order_by(c.as_of, c.id))
 
 
 _DUE = (

@@ -22,9 +22,9 @@ from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
 from backsight.core.prompts.sections import CEILINGS, Section
 from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, symbol_memory_of, what_usually_happens
 from backsight.core.prompts.trades import ClosedLine, OpenLine, closed_line, open_line, open_positions, recent_trades
-from backsight.core.recall.base_rate import BaseRate, Level, MeanOutcome, sentence
+from backsight.core.recall.base_rate import BaseRate, BaseRateLevel, LevelOutcome, sentence
 from backsight.core.recall.rank import remind
-from backsight.core.recall.score import Query
+from backsight.core.recall.score import Situation
 from backsight.core.risk_state import RiskState, RuleCount, render_risk_state
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.excursion import Excursions
@@ -129,12 +129,12 @@ def a_base_rate(**changes: Any) -> BaseRate:
         "effective_n": 38.2,
         "win_rate": 0.61,
         "win_rate_interval": (0.49, 0.72),
-        "outcomes": (MeanOutcome(unit="R", n=44, open=0, mean=0.21, interval=(0.03, 0.39)),),
+        "outcomes": (LevelOutcome(unit="R", n=44, open=0, mean=0.21, interval=(0.03, 0.39)),),
         "open": 0,
         "open_ids": (),
         "sentence": "",
     }
-    level = Level(**(made | changes))
+    level = BaseRateLevel(**(made | changes))
     text = sentence(level, {"direction": "long", "symbol": "BTC", "regime": "trending_up"})
     return BaseRate(levels=(level,), headline=level, too_little=False, sentence=text)
 
@@ -185,7 +185,7 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
         an_episode(1, pnl_r=3.0, symbol="BTC", known_at=NOW - timedelta(days=12), reflection="the retest held"),
         an_episode(2, pnl_r=-1.2, symbol="BTC", known_at=NOW - timedelta(days=300), reason="chased the candle"),
     ]
-    ranked = remind(episodes, Query(symbol="BTC"), now=NOW, limit=1)
+    ranked = remind(episodes, Situation(symbol="BTC"), now=NOW, limit=1)
     section = what_usually_happens(
         [symbol_memory_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), symbol_memory_of("ETH", None)]
     )

@@ -9,12 +9,12 @@ from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.columns import Columns, columns_of
 from backsight.core.recall.arrays.scan import scan
-from backsight.core.recall.score import Query, similarity
+from backsight.core.recall.score import Situation, similarity
 from backsight.testing import T0, an_episode
 
 MANY = 100_000
 NOW = ContextVector(regime="ranging", volatility_regime="low", session="london", atr_d1=50.0, atr_h1=10.0, price=2000.0)
-ASKED = Query(symbol="XAUUSD", direction="long", context=NOW)
+ASKED = Situation(symbol="XAUUSD", direction="long", context=NOW)
 
 
 def unlike(rng: random.Random, number: int) -> Episode:

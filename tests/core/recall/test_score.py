@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.recall.rank import remind, sentence
-from backsight.core.recall.score import Query, Temper, factors, quality, recency, sigmas, similarity
+from backsight.core.recall.score import RecallMood, Situation, factors, quality, recency, sigmas, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
@@ -30,7 +30,7 @@ OUTCOMES = st.builds(Outcome, value=st.floats(-1e300, 1e300), unit=st.sampled_fr
 
 
 def sim(query: ContextVector, held: ContextVector, symbol: str = "XAUUSD") -> float:
-    return similarity(Query(symbol="XAUUSD", context=query), symbol=symbol, direction="long", context=held)
+    return similarity(Situation(symbol="XAUUSD", context=query), symbol=symbol, direction="long", context=held)
 
 
 @given(CONTEXTS)
@@ -77,7 +77,7 @@ def test_price_counts_only_for_the_same_symbol() -> None:
 
 
 def test_direction_counts_when_it_is_asked_with() -> None:
-    query = Query(direction="short", context=ContextVector(regime="ranging"))
+    query = Situation(direction="short", context=ContextVector(regime="ranging"))
     held = ContextVector(regime="ranging")
     assert similarity(query, symbol="X", direction="long", context=held) == 0.25 / 0.35
     assert similarity(query, symbol="X", direction="short", context=held) == 1.0
@@ -105,18 +105,18 @@ def test_ranking_scores_every_candidate_not_the_newest() -> None:
     here = ContextVector(regime="ranging", atr_d1=50.0)
     old = an_episode(0, pnl_r=2.0, context=here, known_at=T0 - timedelta(days=400))
     newer = [an_episode(n, pnl_r=2.0, context=ContextVector(regime="volatile")) for n in range(1, 500)]
-    best = remind([*newer, old], Query(symbol="XAUUSD", context=here), now=T0, limit=1).memories
+    best = remind([*newer, old], Situation(symbol="XAUUSD", context=here), now=T0, limit=1).memories
     assert best[0].id == old.id
 
 
 def test_ties_break_by_id() -> None:
     same = [an_episode(n) for n in (5, 3, 9, 1)]
-    ranked = remind(same, Query(symbol="XAUUSD"), now=T0, limit=3).memories
+    ranked = remind(same, Situation(symbol="XAUUSD"), now=T0, limit=3).memories
     assert [memory.id for memory in ranked] == ["episode-000001", "episode-000003", "episode-000005"]
 
 
 def test_the_score_is_the_product_of_the_factors_shown() -> None:
-    (memory,) = remind([an_episode()], Query(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
+    (memory,) = remind([an_episode()], Situation(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
     f = memory.factors
     assert memory.score == f.Q * f.Sim * f.Rec * f.Conf * f.Aff * f.Period
     assert (f.Sim, f.Rec, f.Conf, f.Aff, f.Period) == (0.5, 0.5, 0.75, 1.0, 1.0)
@@ -124,8 +124,8 @@ def test_the_score_is_the_product_of_the_factors_shown() -> None:
 
 def test_the_mood_colours_recall() -> None:
     loss = an_episode(pnl_r=-2.0)
-    calm = factors(loss, Query(), now=T0, sigma={"R": 1.5}, temper=Temper())
-    down = factors(loss, Query(), now=T0, sigma={"R": 1.5}, temper=Temper(drawdown_state=0.6))
+    calm = factors(loss, Situation(), now=T0, sigma={"R": 1.5}, temper=RecallMood())
+    down = factors(loss, Situation(), now=T0, sigma={"R": 1.5}, temper=RecallMood(drawdown_state=0.6))
     assert down.score == calm.score * 1.15
 
 

@@ -42,7 +42,7 @@ class OpenTrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOutcome:
+class LevelOutcome:
     """How much the trades of a level brought, in one unit: closed ones, and open ones at their last mark."""
 
     unit: OutcomeUnit
@@ -54,7 +54,7 @@ class MeanOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class BaseRateLevel:
     """The trades that match all categories up to one, and what became of them."""
 
     name: LevelName
@@ -68,7 +68,7 @@ class Level:
     win_rate: float | None
     win_rate_interval: tuple[float, float] | None
     """Holds the true win rate with 90 %."""
-    outcomes: tuple[MeanOutcome, ...]
+    outcomes: tuple[LevelOutcome, ...]
     open: int
     open_ids: tuple[str, ...]
     sentence: str
@@ -78,8 +78,8 @@ class Level:
 class BaseRate:
     """What usually happens here, from broad to narrow, and the level that says it best."""
 
-    levels: tuple[Level, ...]
-    headline: Level
+    levels: tuple[BaseRateLevel, ...]
+    headline: BaseRateLevel
     """The narrowest level with an effective n of 20, else the broadest."""
     too_little: bool
     """Whether even the headline has an effective n under 5."""
@@ -93,7 +93,7 @@ def reaches(effective_n: float, threshold: float) -> bool:
     return effective_n >= threshold * (1.0 - ROUNDING)
 
 
-def sentence(level: Level, asked: Mapping[LevelName, str | None]) -> str:
+def sentence(level: BaseRateLevel, asked: Mapping[LevelName, str | None]) -> str:
     """What a level says, in one line."""
     if level.win_rate is None or level.win_rate_interval is None or not reaches(level.effective_n, TOO_LITTLE):
         few = "" if level.n < TOO_LITTLE else f", effective {level.effective_n:.0f}"
@@ -123,12 +123,12 @@ def _which(asked: Mapping[LevelName, str | None]) -> str:
     return " ".join(word for word in words if word)
 
 
-def _brought(mean: MeanOutcome) -> str:
+def _brought(mean: LevelOutcome) -> str:
     """A mean outcome with how far it may be off.
 
-    >>> _brought(MeanOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)))
+    >>> _brought(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)))
     '+0.21 ± 0.18R'
-    >>> _brought(MeanOutcome(unit="pct", n=3, open=0, mean=-0.0123, interval=None))
+    >>> _brought(LevelOutcome(unit="pct", n=3, open=0, mean=-0.0123, interval=None))
     '-1.23%'
     """
     share = 100.0 if mean.unit == "pct" else 1.0

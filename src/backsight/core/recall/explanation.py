@@ -1,9 +1,10 @@
 """Why a memory ranked where it did: what an explanation says."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from backsight.core.recall.score import Factors
+from backsight.core.recall.score import ScoreFactors
 
 FactorName = Literal["Q", "Sim", "Rec", "Conf", "Aff", "Period"]
 Value = str | float | tuple[str, ...] | None
@@ -30,7 +31,7 @@ class Placed:
     rank: int
     id: str
     score: float
-    factors: Factors
+    factors: ScoreFactors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class Explanation:
     candidates: int
     excluded: str | None = None
     """Why it is no candidate; then nothing below is known."""
-    factors: Factors | None = None
+    factors: ScoreFactors | None = None
     score: float | None = None
     rank: int | None = None
     """By score; 1 is the best, ties by id."""
@@ -67,3 +68,9 @@ class Explanation:
     """The last one shown, if this is not shown, and the one just above it."""
     higher: tuple[Higher, ...] = ()
     """What would lift it, the most first: factors below their best, and fields of Sim that do not match entirely."""
+
+
+def not_a_candidate(memory_id: str, reasons: Iterable[str], candidates: int) -> Explanation:
+    """The explanation of a memory that was excluded for these reasons."""
+    excluded = "; ".join(reasons)
+    return Explanation(id=memory_id, sentence=f"Not a candidate: {excluded}", candidates=candidates, excluded=excluded)

@@ -9,7 +9,7 @@ from backsight.core.instants import days_between
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import short, signed
 from backsight.core.recall.period import period_weights
-from backsight.core.recall.score import Factors, Query, Temper, factors, sigmas
+from backsight.core.recall.score import RecallMood, ScoreFactors, Situation, factors, sigmas
 from backsight.core.trades.trade import Outcome
 
 
@@ -19,7 +19,7 @@ class RecalledMemory:
 
     id: str
     score: float
-    factors: Factors
+    factors: ScoreFactors
     sentence: str
     episode: Episode
     strength: float | None = None
@@ -43,11 +43,11 @@ WARNINGS = 3
 
 def remind(
     episodes: Sequence[Episode],
-    query: Query,
+    query: Situation,
     *,
     now: datetime,
     limit: int,
-    temper: Temper | None = None,
+    temper: RecallMood | None = None,
     period_weight: bool = False,
     company: Sequence[Episode] | None = None,
 ) -> Ranked:
@@ -58,7 +58,7 @@ def remind(
     by now, whatever is asked for; the episodes themselves where it is not given.
     """
     sigma = sigmas(e.outcome for e in episodes if e.outcome is not None)
-    mood = temper or Temper()
+    mood = temper or RecallMood()
     periods = period_weights(episodes, episodes if company is None else company) if period_weight else {}
     scored = [
         (factors(e, query, now=now, sigma=sigma, temper=mood, period=periods.get(e.id, 1.0)), e) for e in episodes
@@ -72,7 +72,7 @@ def remind(
 
 
 def _best(
-    scored: Iterable[tuple[Factors, Episode]], by: Callable[[Factors], float], *, now: datetime, limit: int
+    scored: Iterable[tuple[ScoreFactors, Episode]], by: Callable[[ScoreFactors], float], *, now: datetime, limit: int
 ) -> tuple[RecalledMemory, ...]:
     best = heapq.nsmallest(limit, scored, key=lambda pair: (-by(pair[0]), pair[1].id))
     return tuple(

@@ -1,4 +1,4 @@
-"""A recall that was made for a decision: what was asked, when, and what came to mind, with every factor."""
+"""The record of a recall that was made for a decision: the query, its instants and the ranked episodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,18 @@ from backsight.core.context import ContextVector
 from backsight.core.instants import Horizon
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.score import Factors
+from backsight.core.recall.score import ScoreFactors
 
-ModeAsked = Literal["live", "paper", "sim", "all"]
-Part = Literal["nearest", "warnings", "memories"]
+ModeChoice = Literal["live", "paper", "sim", "all"]
+RankingName = Literal["nearest", "warnings", "memories"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallAsked:
-    """All that an answer depends on but the store: asked again, it is answered alike."""
+class RecallQuery:
+    """Everything, except the store, that determines the answer of a recall.
+
+    The same query over the same store has the same answer.
+    """
 
     symbol: str
     context: ContextVector = field(default_factory=ContextVector)
@@ -25,7 +28,7 @@ class RecallAsked:
     direction: Direction | None = None
     strategy_name: str | None = None
     deployment_id: str | None = None
-    mode: ModeAsked = "live"
+    mode: ModeChoice = "live"
     memory_types: tuple[MemoryKind, ...] = ("episodic", "semantic")
     tags: tuple[str, ...] = ()
     since: datetime | None = None
@@ -40,32 +43,33 @@ class RecallAsked:
         return Horizon(as_of=self.as_of, seen_at=self.seen_at)
 
     @property
-    def one_mode(self) -> Mode | None:
-        """The mode whose evidence counts; None where all do."""
+    def mode_filter(self) -> Mode | None:
+        """The mode whose evidence counts; None for all modes."""
         return None if self.mode == "all" else self.mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedId:
-    """An episode in a part of an answer, with what it was ranked by."""
+    """An episode in a ranking of an answer, with its factors."""
 
     id: str
     value: float
-    factors: Factors
+    """The value that the ranking is sorted by."""
+    factors: ScoreFactors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallMade:
-    """What came to mind for a decision."""
+class RecallResult:
+    """A recall query and the episodes that it returned, as stored with a decision."""
 
-    asked: RecallAsked
+    asked: RecallQuery
     candidates: int
-    found: Mapping[Part, tuple[RankedId, ...]]
+    found: Mapping[RankingName, tuple[RankedId, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRecall:
-    """A recall as it is kept with its decision."""
+class RecallRecord:
+    """A row of the table `recalls`: one recall that a decision was based on."""
 
     owner_id: str
     id: str
@@ -74,6 +78,6 @@ class KeptRecall:
     as_of: datetime
     seen_at: datetime | None
     made: str
-    """What was asked and what came to mind, as JSON."""
+    """The `RecallResult` as JSON."""
     known_at: datetime
     recorded_at: datetime

@@ -33,7 +33,7 @@ OUTCOME_CLIP_R = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Situation:
     """What a recall asks with; a field left None is not asked about."""
 
     symbol: str | None = None
@@ -44,7 +44,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Temper:
+class RecallMood:
     """The part of the agent's mood that colours recall."""
 
     drawdown_state: float = 0.0
@@ -52,7 +52,7 @@ class Temper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factors:
+class ScoreFactors:
     """Why a memory scored what it did."""
 
     Q: float
@@ -66,7 +66,7 @@ class Factors:
     def score(self) -> float:
         """The product of all factors.
 
-        >>> Factors(Q=0.5, Sim=1.0, Rec=1.0, Conf=0.75, Aff=1.0).score
+        >>> ScoreFactors(Q=0.5, Sim=1.0, Rec=1.0, Conf=0.75, Aff=1.0).score
         0.375
         """
         return self.Q * self.Sim * self.Rec * self.Conf * self.Aff * self.Period
@@ -75,7 +75,7 @@ class Factors:
     def nearness(self) -> float:
         """How alike and how fresh, blind to the outcome.
 
-        >>> Factors(Q=0.1, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.0, Period=2.0).nearness
+        >>> ScoreFactors(Q=0.1, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.0, Period=2.0).nearness
         0.4
         """
         return self.Sim * self.Rec
@@ -84,7 +84,7 @@ class Factors:
     def dread(self) -> float:
         """What a loss ranks by as a warning: sigmoid(−2x/σ), which is 1 − Q, in place of Q; no Aff and no Period.
 
-        >>> Factors(Q=0.0, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.15).dread
+        >>> ScoreFactors(Q=0.0, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.15).dread
         0.30000000000000004
         """
         return (1.0 - self.Q) * self.Sim * self.Rec * self.Conf
@@ -143,7 +143,12 @@ def closeness(x: float, y: float, *, width: float) -> float:
 
 
 def similarity(
-    query: Query, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None = None
+    query: Situation,
+    *,
+    symbol: str,
+    direction: Direction | None,
+    context: ContextVector,
+    text: float | None = None,
 ) -> float:
     """Sim: weighted mean closeness over the fields the query gives; a field the memory lacks scores 0.
 
@@ -152,24 +157,24 @@ def similarity(
     A context is like itself, drawdown or not, and likeness is mutual where both give the same fields:
 
     >>> calm = ContextVector(regime="ranging", atr_d1=50.0, drawdown_pct=0.0)
-    >>> similarity(Query(context=calm), symbol="XAUUSD", direction="long", context=calm)
+    >>> similarity(Situation(context=calm), symbol="XAUUSD", direction="long", context=calm)
     1.0
     >>> wild = ContextVector(regime="ranging", atr_d1=60.0, drawdown_pct=0.05)
-    >>> there = similarity(Query(context=calm), symbol="XAUUSD", direction="long", context=wild)
-    >>> back = similarity(Query(context=wild), symbol="XAUUSD", direction="long", context=calm)
+    >>> there = similarity(Situation(context=calm), symbol="XAUUSD", direction="long", context=wild)
+    >>> back = similarity(Situation(context=wild), symbol="XAUUSD", direction="long", context=calm)
     >>> round(there, 6) == round(back, 6), round(there, 3)
     (True, 0.871)
 
     Asked with no context at all, nothing can be said:
 
-    >>> similarity(Query(symbol="XAUUSD"), symbol="XAUUSD", direction="long", context=calm)
+    >>> similarity(Situation(symbol="XAUUSD"), symbol="XAUUSD", direction="long", context=calm)
     0.5
     """
     return mean_closeness(compared(query, symbol=symbol, direction=direction, context=context, text=text))
 
 
 def compared(
-    query: Query, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None
+    query: Situation, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None
 ) -> Iterator[tuple[str, float, float]]:
     """Each field the query gives: its name, its weight, and how close the memory comes to it, 0 to 1."""
     asked = query.context
@@ -232,15 +237,15 @@ def conviction(confidence: float | None) -> float:
     return 0.5 + 0.5 * (0.5 if confidence is None else confidence)
 
 
-def affect(outcome: Outcome | None, temper: Temper) -> float:
+def affect(outcome: Outcome | None, temper: RecallMood) -> float:
     """Aff: in drawdown large losses and large wins come to mind; in a losing streak, wins.
 
-    >>> down, streak = Temper(drawdown_state=0.6), Temper(consecutive_losses=3)
+    >>> down, streak = RecallMood(drawdown_state=0.6), RecallMood(consecutive_losses=3)
     >>> [affect(Outcome(value=r, unit="R"), down) for r in (-1.6, 2.1, 1.0)]
     [1.15, 1.09, 1.0]
     >>> [affect(Outcome(value=r, unit="R"), streak) for r in (1.0, -1.0)]
     [1.09, 0.94]
-    >>> affect(Outcome(value=-3.0, unit="R"), Temper())
+    >>> affect(Outcome(value=-3.0, unit="R"), RecallMood())
     1.0
     """
     if outcome is None:
@@ -256,16 +261,16 @@ def affect(outcome: Outcome | None, temper: Temper) -> float:
 
 def factors(
     episode: Episode,
-    query: Query,
+    query: Situation,
     *,
     now: datetime,
     sigma: Mapping[OutcomeUnit, float],
-    temper: Temper,
+    temper: RecallMood,
     period: float = 1.0,
-) -> Factors:
+) -> ScoreFactors:
     """All factors of one episode for one query at one instant."""
     told = text_likeness(query.words, stems(episode.market_context)) if query.words else None
-    return Factors(
+    return ScoreFactors(
         Q=quality(episode.outcome, sigma=sigma),
         Sim=similarity(query, symbol=episode.symbol, direction=episode.direction, context=episode.context, text=told),
         Rec=recency(episode.ended_at, now=now),

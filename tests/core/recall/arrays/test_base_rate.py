@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsight.core.context import ContextVector
+from backsight.core.instants import EPOCH
 from backsight.core.memory.episodic import Episode
 from backsight.core.quantiles import jeffreys
 from backsight.core.recall.arrays import weighted_sums as tally
 from backsight.core.recall.arrays.base_rate import Among, base_rate
 from backsight.core.recall.arrays.columns import (
-    EPOCH,
     FIELDS,
     Columns,
     Room,
@@ -30,8 +30,8 @@ from backsight.core.recall.arrays.columns import (
     micros,
     setting_of,
 )
-from backsight.core.recall.base_rate import ROUNDING, BaseRate, Level, MeanOutcome, OpenTrade
-from backsight.core.recall.score import Query, recency, similarity
+from backsight.core.recall.base_rate import ROUNDING, BaseRate, BaseRateLevel, LevelOutcome, OpenTrade
+from backsight.core.recall.score import Situation, recency, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import beta_quantile, t_quantile
 from backsight.core.trades.trade import Outcome, OutcomeUnit
@@ -43,7 +43,7 @@ NOON = datetime(2026, 6, 4, 12, tzinfo=T0.tzinfo)
 UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
 NUMBERS = ("price", "atr_d1", "atr_h1", "spread_as_atr_pct", "drawdown_pct")
 EVERYBODY = Among()
-EVERYTHING = Query(
+EVERYTHING = Situation(
     direction="long",
     symbol="XAUUSD",
     context=ContextVector(regime="ranging", volatility_regime="low", session="asia"),
@@ -64,12 +64,12 @@ def an_open_trade(number: int = 1, *, r: float | None = -2.0, **changes: Any) ->
     return OpenTrade(id=f"open-{number}", **(made | {"outcome": outcome} | changes))
 
 
-def asked(trades: Iterable[Episode], query: Query = Query(), **how: Any) -> BaseRate:  # noqa: B008
+def asked(trades: Iterable[Episode], query: Situation = Situation(), **how: Any) -> BaseRate:  # noqa: B008
     made: dict[str, Any] = {"among": EVERYBODY, "as_of": NOON}
     return base_rate(columns_of(trades), query, **(made | how))
 
 
-def strategy_of(trades: Iterable[Episode], **how: Any) -> Level:
+def strategy_of(trades: Iterable[Episode], **how: Any) -> BaseRateLevel:
     return asked(trades, **how).levels[0]
 
 
@@ -131,8 +131,8 @@ def test_a_day_like_every_other_leaves_kish() -> None:
 # Edges
 
 
-@pytest.mark.parametrize("query", [Query(), EVERYTHING, Query(context=ContextVector(atr_d1=3.0, price=1.0))])
-def test_nothing_remembered_is_too_little(query: Query) -> None:
+@pytest.mark.parametrize("query", [Situation(), EVERYTHING, Situation(context=ContextVector(atr_d1=3.0, price=1.0))])
+def test_nothing_remembered_is_too_little(query: Situation) -> None:
     found = asked([], query)
     assert (found.too_little, found.sentence) == (True, "too little to say (n=0)")
     assert all((level.n, level.days, level.effective_n, level.win_rate) == (0, 0, 0.0, None) for level in found.levels)
@@ -142,7 +142,7 @@ def test_nothing_remembered_is_too_little(query: Query) -> None:
 def test_one_trade_is_too_little() -> None:
     found = asked([a_trade(r=2.0)])
     assert (found.too_little, found.headline.effective_n, found.headline.win_rate) == (True, 1.0, 1.0)
-    assert found.headline.outcomes == (MeanOutcome(unit="R", n=1, open=0, mean=2.0, interval=None),)
+    assert found.headline.outcomes == (LevelOutcome(unit="R", n=1, open=0, mean=2.0, interval=None),)
 
 
 def test_three_trades_are_too_little() -> None:
@@ -169,7 +169,7 @@ def test_where_all_end_alike_each_day_is_one_draw(r: float, rate: float) -> None
 
 
 def test_trades_that_lack_every_number_asked_for_say_nothing() -> None:
-    found = asked(one_a_day(1.0, -1.0, 1.0), Query(context=ContextVector(atr_d1=3.0))).headline
+    found = asked(one_a_day(1.0, -1.0, 1.0), Situation(context=ContextVector(atr_d1=3.0))).headline
     assert (found.n, found.effective_n, found.win_rate, found.outcomes) == (3, 0.0, None, ())
 
 
@@ -219,21 +219,21 @@ def test_levels_go_from_broad_to_narrow_one_category_at_a_time() -> None:
 
 
 def test_a_category_that_is_not_asked_for_is_skipped() -> None:
-    found = asked([a_trade()], Query(symbol="XAUUSD", context=ContextVector(session="asia")))
+    found = asked([a_trade()], Situation(symbol="XAUUSD", context=ContextVector(session="asia")))
     assert [(level.name, level.n) for level in found.levels] == [("strategy", 1), ("symbol", 1), ("session", 0)]
 
 
 def test_a_symbol_never_traded_has_no_trades() -> None:
-    assert [level.n for level in asked([a_trade()], Query(symbol="BTC")).levels] == [1, 0]
+    assert [level.n for level in asked([a_trade()], Situation(symbol="BTC")).levels] == [1, 0]
 
 
 def test_the_headline_is_the_narrowest_level_that_says_enough() -> None:
     long = [a_trade(n, r=(-1.0) ** (n // 3), days_ago=n, regime="ranging") for n in range(60)]
     few = [a_trade(n, r=(-1.0) ** n, days_ago=n, regime="volatile", direction="long") for n in range(60, 70)]
-    everywhere = asked([*long, *few], Query(direction="long", context=ContextVector(regime="volatile")))
-    there = asked([*long, *few], Query(direction="long", context=ContextVector(regime="ranging")))
+    everywhere = asked([*long, *few], Situation(direction="long", context=ContextVector(regime="volatile")))
+    there = asked([*long, *few], Situation(direction="long", context=ContextVector(regime="ranging")))
     assert (everywhere.headline.name, there.headline.name) == ("direction", "regime")
-    assert asked(few, Query(direction="long")).headline.name == "strategy"
+    assert asked(few, Situation(direction="long")).headline.name == "strategy"
 
 
 def test_a_level_tells_a_trader_what_it_found() -> None:
@@ -241,7 +241,7 @@ def test_a_level_tells_a_trader_what_it_found() -> None:
         a_trade(n, r=2.0 if n % 5 < 2 else -1.0, days_ago=n, symbol="BTC", regime="ranging", session="overlap")
         for n in range(63)
     ]
-    query = Query(symbol="BTC", direction="long", context=ContextVector(regime="ranging", session="overlap"))
+    query = Situation(symbol="BTC", direction="long", context=ContextVector(regime="ranging", session="overlap"))
     assert [level.sentence for level in asked(trades, query).levels[2:4]] == [
         "42 % of 63 long BTC trades were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
         "42 % of 63 long BTC trades in ranging markets were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
@@ -278,7 +278,7 @@ def test_an_open_trade_counts_where_it_matches_and_is_marked() -> None:
         an_open_trade(3, r=None),
         an_open_trade(4, outcome=Outcome(value=-0.01, unit="pct")),
     ]
-    query = Query(direction="long", context=ContextVector(regime="ranging"))
+    query = Situation(direction="long", context=ContextVector(regime="ranging"))
     found = asked(one_a_day(1.0, -1.0), query, open_trades=waiting)
     named = [level.open_ids for level in found.levels]
     assert named == [("open-1", "open-2", "open-3", "open-4"), ("open-1", "open-3", "open-4"), ("open-1",)]
@@ -290,7 +290,7 @@ def test_an_open_trade_counts_where_it_matches_and_is_marked() -> None:
 
 
 def test_an_open_trade_is_weighed_by_its_numbers() -> None:
-    query = Query(context=ContextVector(atr_d1=10.0))
+    query = Situation(context=ContextVector(atr_d1=10.0))
     far, near = (an_open_trade(context=ContextVector(atr_d1=atr)) for atr in (30.0, 10.0))
     closed = [a_trade(n, days_ago=n, atr_d1=10.0) for n in range(5)]
     means = [asked(closed, query, open_trades=[each]).headline.outcomes[0].mean for each in (far, near)]
@@ -332,7 +332,7 @@ def test_a_correction_takes_the_place_of_what_it_corrects() -> None:
     before = columns_of([a_trade(1, r=1.0), *(a_trade(n, r=-1.0) for n in range(2, 20))])
     after = appended(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
     rates = [
-        base_rate(columns, Query(), among=EVERYBODY, as_of=NOON + k * DAY).headline
+        base_rate(columns, Situation(), among=EVERYBODY, as_of=NOON + k * DAY).headline
         for columns, k in ((before, 0), (after, 0), (after, 1))
     ]
     assert [(rate.n, rate.win_rate) for rate in rates] == [(19, pytest.approx(1 / 19)), (18, 0.0), (19, 0.0)]
@@ -364,12 +364,12 @@ def test_days_may_be_thousands_of_years_apart() -> None:
 # Against the formulas in plain Python
 
 
-def likeness(query: Query, symbol: str, context: ContextVector) -> float:
+def likeness(query: Situation, symbol: str, context: ContextVector) -> float:
     """K by the plain score: Sim of a query with numbers only; 1 where nothing can be compared."""
     given = {name: getattr(query.context, name) for name in NUMBERS}
     if all(value is None or (name == "price" and symbol != query.symbol) for name, value in given.items()):
         return 1.0
-    numbers = Query(symbol=query.symbol, context=ContextVector(**given))
+    numbers = Situation(symbol=query.symbol, context=ContextVector(**given))
     return similarity(numbers, symbol=symbol, direction=None, context=context)
 
 
@@ -419,7 +419,7 @@ class PlainLevel:
 
     trades: Sequence[Episode]
     waiting: Sequence[OpenTrade]
-    query: Query
+    query: Situation
     as_of: datetime
 
     def narrowed(self, name: str) -> "PlainLevel":
@@ -474,7 +474,7 @@ def counted(
     return kept, len(known) - len(kept)
 
 
-def check(level: Level, plain: PlainLevel, *, rel: float) -> None:
+def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
     rate = plain.rate
     assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.waiting))
     assert level.days == (len(rate.days) if rate else 0)
@@ -543,7 +543,7 @@ ROWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 HELD = st.lists(ROWS.map(lambda row: an_episode(**row)), max_size=30)
 WAITING = st.lists(st.tuples(PLACES, SYMBOLS, SIDES, RESULTS), max_size=4)
 QUERIES = st.builds(
-    lambda place, symbol, side: Query(symbol=symbol, direction=side, context=ContextVector(**place)),
+    lambda place, symbol, side: Situation(symbol=symbol, direction=side, context=ContextVector(**place)),
     PLACES,
     st.none() | SYMBOLS,
     SIDES,
@@ -563,7 +563,7 @@ INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROS
 def test_the_columns_say_what_the_formulas_say(
     batches: list[list[Episode]],
     marks: list[Any],
-    query: Query,
+    query: Situation,
     among: Among,
     as_of: datetime,
     seen_at: datetime | None,
@@ -588,7 +588,7 @@ def test_the_columns_say_what_the_formulas_say(
 
 @given(HELD, QUERIES, st.randoms())
 @settings(deadline=None, max_examples=50)
-def test_order_does_not_matter(trades: list[Episode], query: Query, random: Any) -> None:
+def test_order_does_not_matter(trades: list[Episode], query: Situation, random: Any) -> None:
     trades = list({each.id: each for each in trades}.values())
     shuffled = random.sample(trades, len(trades))
     for one, other in zip(asked(trades, query).levels, asked(shuffled, query).levels, strict=True):
@@ -600,7 +600,7 @@ def test_order_does_not_matter(trades: list[Episode], query: Query, random: Any)
 @given(HELD, QUERIES)
 @settings(deadline=None, max_examples=50)
 def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_trades(
-    trades: list[Episode], query: Query
+    trades: list[Episode], query: Situation
 ) -> None:
     levels = asked(trades, query).levels
     assert [level.n for level in levels] == sorted((level.n for level in levels), reverse=True)
@@ -616,7 +616,7 @@ def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_tr
 @pytest.mark.parametrize("in_order", [True, False])
 def test_many_trades_are_summed_as_a_few_are(in_order: bool) -> None:
     trades = a_year(np.random.default_rng(1), here=60_000, elsewhere=60_000, in_order=in_order)
-    query = Query(context=ContextVector(regime="ranging"))
+    query = Situation(context=ContextVector(regime="ranging"))
     found = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
     weight = 1.0 / np.sqrt(1.0 + (micros(NOON) - trades.ended_at) / 86_400e6 / 30.0)
     assert [level.n for level in found.levels] == [120_000, 60_000]
@@ -631,7 +631,7 @@ def test_single_precision_says_what_double_says(monkeypatch: pytest.MonkeyPatch)
     for name in NUMBERS:
         getattr(trades, name)[:] = np.where(rng.random(20_000) < 0.1, np.nan, rng.uniform(0.01, 0.2, 20_000))
     numbers: dict[str, Any] = dict.fromkeys(NUMBERS, 0.1)
-    query = Query(context=ContextVector(regime="ranging", **numbers), symbol="XAUUSD")
+    query = Situation(context=ContextVector(regime="ranging", **numbers), symbol="XAUUSD")
     single = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
     monkeypatch.setattr(tally, "EXACT", 20_000)
     double = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
@@ -648,7 +648,7 @@ def test_where_nothing_is_alike_the_nearest_count_however_far(
 ) -> None:
     """At 15 widths the nearest weighs e^20 times what one a tenth nearer to the rest does."""
     trades = [a_trade(n, r=(-1.0) ** n, days_ago=n, drawdown_pct=0.04 if n == 7 else 0.0) for n in range(60)]
-    query = Query(context=ContextVector(drawdown_pct=drawdown))
+    query = Situation(context=ContextVector(drawdown_pct=drawdown))
     double = strategy_of(trades, query=query)
     monkeypatch.setattr(tally, "EXACT", -1)
     single = strategy_of(trades, query=query)
@@ -710,9 +710,9 @@ def held_by(intervals: Sequence[tuple[float, float] | None], truth: float) -> in
     return sum(each is not None and each[0] <= truth <= each[1] for each in intervals)
 
 
-def cells(runs: int, **how: Any) -> list[Level]:
+def cells(runs: int, **how: Any) -> list[BaseRateLevel]:
     """The narrow level in so many worlds."""
-    query = Query(context=ContextVector(regime="ranging"))
+    query = Situation(context=ContextVector(regime="ranging"))
     worlds = (a_year(np.random.default_rng(seed), **how) for seed in range(runs))
     return [base_rate(world, query, among=EVERYBODY, as_of=NOON).levels[-1] for world in worlds]
 

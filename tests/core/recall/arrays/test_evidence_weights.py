@@ -13,13 +13,13 @@ from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.columns import NUMBERS, columns_of, micros
 from backsight.core.recall.arrays.evidence_weights import BUFFERS, Weights, likeness, places_of
-from backsight.core.recall.score import Query, recency
+from backsight.core.recall.score import Situation, recency
 from backsight.testing import T0, an_episode
 
 DAY = timedelta(days=1)
 
 
-def weights(trades: Sequence[Episode], query: Query, *, kind: Any = np.float64) -> list[float]:
+def weights(trades: Sequence[Episode], query: Situation, *, kind: Any = np.float64) -> list[float]:
     columns = columns_of(trades)
     symbols, values = columns.labels("symbol")
     same = places_of(np.array(values)[symbols] == query.symbol)
@@ -54,7 +54,7 @@ def test_weights_are_those_of_the_score(context: ContextVector, held: list[Any],
         an_episode(n, context=each, symbol=symbol, ended_at=T0 - days_ago * DAY)
         for n, (each, symbol, days_ago) in enumerate(held)
     ]
-    query = Query(symbol="BTC", context=context)
+    query = Situation(symbol="BTC", context=context)
     plain = [likeness(query, symbol=e.symbol, context=e.context) * recency(e.ended_at, now=T0) for e in trades]
     if single:
         assert weights(trades, query, kind=np.float32) == pytest.approx(plain, rel=1e-5, abs=1e-7)
@@ -64,7 +64,7 @@ def test_weights_are_those_of_the_score(context: ContextVector, held: list[Any],
 
 def test_atrs_are_compared_as_a_share_of_price() -> None:
     then = [a_trade(price=2000.0, atr_d1=20.0, symbol="ETH"), a_trade(2, atr_d1=50.0)]
-    assert weights(then, Query(context=ContextVector(price=5000.0, atr_d1=50.0))) == pytest.approx([1.0, 1.0])
+    assert weights(then, Situation(context=ContextVector(price=5000.0, atr_d1=50.0))) == pytest.approx([1.0, 1.0])
 
 
 @pytest.mark.parametrize("price", [5000.0, 1e-9, 60_000.0, 1e-20, -40.0])
@@ -73,7 +73,7 @@ def test_single_precision_takes_gold_and_the_smallest_coin(price: float) -> None
         a_trade(n, days_ago=n, price=price * (1 + 0.01 * n), atr_d1=abs(price) * 0.01 * (1 + n), drawdown_pct=0.01 * n)
         for n in range(8)
     ]
-    query = Query(symbol="XAUUSD", context=ContextVector(price=price, atr_d1=abs(price) * 0.03, drawdown_pct=0.02))
+    query = Situation(symbol="XAUUSD", context=ContextVector(price=price, atr_d1=abs(price) * 0.03, drawdown_pct=0.02))
     assert weights(then, query, kind=np.float32) == pytest.approx(weights(then, query), rel=1e-6)
 
 
@@ -82,7 +82,7 @@ def test_single_precision_takes_gold_and_the_smallest_coin(price: float) -> None
 def test_a_number_that_is_missing_weighs_nothing_and_one_that_is_far_away_something(name: str, kind: Any) -> None:
     near: dict[str, Any] = {name: 1e-6}
     far: dict[str, Any] = {name: 0.9}
-    query = Query(symbol="XAUUSD", context=ContextVector(**near))
+    query = Situation(symbol="XAUUSD", context=ContextVector(**near))
     missing, found = weights([a_trade(1), a_trade(2, **far)], query, kind=kind)
     assert (missing, 0.0 < found < 1e-3) == (0.0, True)
 
@@ -90,7 +90,7 @@ def test_a_number_that_is_missing_weighs_nothing_and_one_that_is_far_away_someth
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_sizes_that_single_precision_cannot_hold_are_as_far_away_as_can_be(kind: Any) -> None:
     then = [a_trade(n, atr_d1=atr) for n, atr in enumerate((1e-300, 0.0, 1.0, 1e300))]
-    tiny, nothing, same, huge = weights(then, Query(context=ContextVector(atr_d1=1.0)), kind=kind)
+    tiny, nothing, same, huge = weights(then, Situation(context=ContextVector(atr_d1=1.0)), kind=kind)
     assert same == pytest.approx(1.0)
     assert tiny == nothing == pytest.approx(huge, rel=1e-4)
     assert 0.0 < nothing < 1e-9

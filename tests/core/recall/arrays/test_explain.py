@@ -19,7 +19,7 @@ from backsight.core.recall.arrays.explain import explain
 from backsight.core.recall.arrays.scan import by_dread, by_nearness, by_score, scan
 from backsight.core.recall.explanation import Explanation, Placed
 from backsight.core.recall.period import period_weights
-from backsight.core.recall.score import Factors, Query, Temper, factors, sigmas
+from backsight.core.recall.score import RecallMood, ScoreFactors, Situation, factors, sigmas
 from backsight.core.text.stems import stems
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
@@ -45,7 +45,12 @@ class Sorted:
     """All candidates by the plain scorer."""
 
     def __init__(
-        self, candidates: list[Episode], company: list[Episode], query: Query, temper: Temper, now: datetime
+        self,
+        candidates: list[Episode],
+        company: list[Episode],
+        query: Situation,
+        temper: RecallMood,
+        now: datetime,
     ) -> None:
         sigma = sigmas(e.outcome for e in candidates if e.outcome is not None)
         periods = period_weights(candidates, company) if company else {}
@@ -56,19 +61,19 @@ class Sorted:
         self.losses = {e.id: self.factors[e.id] for e in candidates if e.outcome is not None and e.outcome.value < 0}
 
 
-def ranks(factors: Mapping[str, Factors], by: Callable[[Factors], float]) -> dict[str, int]:
+def ranks(factors: Mapping[str, ScoreFactors], by: Callable[[ScoreFactors], float]) -> dict[str, int]:
     """The rank of each."""
     places = sorted((-by(f), name) for name, f in factors.items())
     return {name: rank for rank, (_, name) in enumerate(places, 1)}
 
 
-def close(found: Factors | None, wanted: Factors) -> bool:
+def close(found: ScoreFactors | None, wanted: ScoreFactors) -> bool:
     """Whether they are the same but for a rounding of σ."""
     assert found is not None
     return replace(found, Q=wanted.Q) == wanted and math.isclose(found.Q, wanted.Q, rel_tol=1e-12, abs_tol=1e-300)
 
 
-def explained(episodes: list[Episode], name: str, query: Query, **asked: Any) -> Explanation:
+def explained(episodes: list[Episode], name: str, query: Situation, **asked: Any) -> Explanation:
     found = explain(columns_of(episodes), name, query, **({"as_of": T0} | asked))
     assert found is not None
     return found
@@ -77,7 +82,7 @@ def explained(episodes: list[Episode], name: str, query: Query, **asked: Any) ->
 @given(
     EPISODES.filter(bool) | many_alike().filter(bool),
     st.randoms(),
-    QUERIES | st.just(Query(context=RANGING)),
+    QUERIES | st.just(Situation(context=RANGING)),
     FILTERS | st.just(Filters()),
     st.just(T0) | INSTANTS,
     st.none() | INSTANTS,
@@ -89,12 +94,12 @@ def explained(episodes: list[Episode], name: str, query: Query, **asked: Any) ->
 def test_it_says_what_sorting_everything_says(
     episodes: list[Episode],
     rng: random.Random,
-    query: Query,
+    query: Situation,
     filters: Filters,
     as_of: datetime,
     seen_at: datetime | None,
     limit: int,
-    temper: Temper,
+    temper: RecallMood,
     weighted: bool,
     block: int,
 ) -> None:
@@ -151,7 +156,7 @@ def _higher_agrees(found: Explanation, plain: Sorted, name: str, *, weighted: bo
 
 def test_sim_is_told_field_by_field() -> None:
     held = ContextVector(regime="ranging", atr_d1=60.0, session="asia")
-    query = Query(
+    query = Situation(
         symbol="XAUUSD",
         direction="short",
         context=ContextVector(regime="ranging", atr_d1=50.0, session="london", atr_h1=3.0, drawdown_pct=0.0),
@@ -176,7 +181,7 @@ def test_sim_is_told_field_by_field() -> None:
 def test_a_field_that_would_match_lifts_it() -> None:
     held = [ContextVector(regime="ranging", session=session) for session in ("asia", "london")]
     episodes = [an_episode(n, context=context) for n, context in enumerate(held)]
-    asked = Query(context=ContextVector(regime="ranging", session="london"))
+    asked = Situation(context=ContextVector(regime="ranging", session="london"))
     found = explained(episodes, "episode-000000", asked)
     assert found.rank == 2
     (session,) = (each for each in found.higher if each.field == "session")
@@ -186,34 +191,34 @@ def test_a_field_that_would_match_lifts_it() -> None:
 @pytest.mark.parametrize(
     ("episodes", "query", "told"),
     [
-        ([an_episode(1)], Query(), "1st of 1 by score (0.33): nothing is ahead of it"),
+        ([an_episode(1)], Situation(), "1st of 1 by score (0.33): nothing is ahead of it"),
         (
             [an_episode(1, pnl_r=3.0), an_episode(2, pnl_r=-1.0)],
-            Query(),
+            Situation(),
             "2nd of 2 by score (0.11): behind because it ended at -1.0R (Q .29); "
             "had it ended as well as the best it would still be 2nd",
         ),
         (
             [an_episode(1, confidence=1.0), an_episode(2, confidence=0.2)],
-            Query(),
+            Situation(),
             "2nd of 2 by score (0.26): behind because confidence in it was not full (Conf .60); "
             "had it been it would still be 2nd",
         ),
         (
             [an_episode(1, context=RANGING), an_episode(2)],
-            Query(context=RANGING),
+            Situation(context=RANGING),
             "2nd of 2 by score (0): behind because its context is different (Sim .00); "
             "had its context been the same it would still be 2nd",
         ),
     ],
 )
-def test_it_says_why_in_one_sentence(episodes: list[Episode], query: Query, told: str) -> None:
+def test_it_says_why_in_one_sentence(episodes: list[Episode], query: Situation, told: str) -> None:
     assert explained(episodes, episodes[-1].id, query).sentence == told
 
 
 def test_equals_are_told_apart_by_id_alone() -> None:
     sure = [an_episode(n, confidence=1.0) for n in range(3)]
-    found = explained(sure, "episode-000002", Query())
+    found = explained(sure, "episode-000002", Situation())
     assert found.sentence == "3rd of 3 by score (0.44): what is ahead of it scores the same"
 
 
@@ -238,7 +243,7 @@ def test_what_is_no_candidate_is_told_why(changes: dict[str, Any], filters: dict
     found = explained(
         [an_episode(1, **({"ended_at": T0} | changes))],
         "episode-000001",
-        Query(),
+        Situation(),
         filters=Filters(**filters),
         seen_at=T0,
     )
@@ -250,19 +255,19 @@ def test_what_is_no_candidate_is_told_why(changes: dict[str, Any], filters: dict
 
 def test_all_reasons_are_told() -> None:
     away = an_episode(1, archived_at=T0, known_at=T0 + timedelta(hours=1))
-    told = explained([away], away.id, Query(), filters=Filters(symbol="BTC")).sentence
+    told = explained([away], away.id, Situation(), filters=Filters(symbol="BTC")).sentence
     assert told.count("; ") == 2
 
 
 def test_what_is_not_there_is_not_explained() -> None:
     columns = columns_of([an_episode(1)])
-    assert explain(columns, "episode-000002", Query(), as_of=T0) is None
-    assert explain(columns_of([]), "episode-000001", Query(), as_of=T0) is None
+    assert explain(columns, "episode-000002", Situation(), as_of=T0) is None
+    assert explain(columns_of([]), "episode-000001", Situation(), as_of=T0) is None
 
 
 def test_a_corrected_episode_is_explained_as_it_stands() -> None:
     columns = appended(columns_of([an_episode(n) for n in range(20)]), [an_episode(3, pnl_r=-4.0, known_at=T0)])
-    found = explain(columns, "episode-000003", Query(), as_of=T0)
+    found = explain(columns, "episode-000003", Situation(), as_of=T0)
     assert found is not None
     assert (found.rank, found.warning_rank, found.candidates) == (20, 1, 20)
 
@@ -270,20 +275,20 @@ def test_a_corrected_episode_is_explained_as_it_stands() -> None:
 def test_a_result_in_another_unit_can_be_the_best() -> None:
     best = an_episode(1, outcome=Outcome(value=0.5, unit="pct"))
     others = [an_episode(n, outcome=Outcome(value=0.01, unit="pct")) for n in (2, 3)]
-    found = explained([best, *others, an_episode(4, pnl_r=-1.0)], "episode-000004", Query())
+    found = explained([best, *others, an_episode(4, pnl_r=-1.0)], "episode-000004", Situation())
     (lifted,) = (each for each in found.higher if each.factor == "Q")
     assert (lifted.rank, lifted.score > found.ahead[0].score) == (2, True)
 
 
 def test_a_result_without_a_unit_can_be_the_best() -> None:
-    found = explained([an_episode(1, outcome=None), an_episode(2, pnl_r=-1.0)], "episode-000002", Query())
+    found = explained([an_episode(1, outcome=None), an_episode(2, pnl_r=-1.0)], "episode-000002", Situation())
     assert [each.value for each in found.higher if each.factor == "Q"] == [0.5]
 
 
 def test_a_large_store_is_explained_as_it_is_scanned() -> None:
     rng = random.Random(11)
     episodes = [an_episode_of_chance(rng, number) for number in range(3_000)]
-    columns, query = columns_of(episodes, block=256), Query(symbol="BTC", context=a_context(rng))
+    columns, query = columns_of(episodes, block=256), Situation(symbol="BTC", context=a_context(rng))
     page = scan(columns, query, as_of=T0, limit=200, period_weight=True).memories
     for rank in (1, 7, 200):
         found = explain(columns, page[rank - 1].id, query, as_of=T0, limit=5, period_weight=True)

@@ -17,7 +17,7 @@ from backsight.core.recall.arrays.candidates import Filters
 from backsight.core.recall.arrays.columns import Columns, appended, columns_of, micros
 from backsight.core.recall.arrays.scan import Hit, scan
 from backsight.core.recall.rank import RecalledMemory, remind
-from backsight.core.recall.score import Query, Temper, sigmas
+from backsight.core.recall.score import RecallMood, Situation, sigmas
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.text.stems import stems
 from backsight.core.trades.trade import Outcome
@@ -49,7 +49,7 @@ TEXTS = st.none() | st.lists(
     max_size=6,
 ).map(" ".join)
 TAGS = st.lists(st.sampled_from(["news", "late"]), unique=True, max_size=2).map(tuple)
-TEMPERS = st.sampled_from([Temper(), Temper(drawdown_state=0.6), Temper(consecutive_losses=3)])
+TEMPERS = st.sampled_from([RecallMood(), RecallMood(drawdown_state=0.6), RecallMood(consecutive_losses=3)])
 BLOCKS = st.sampled_from([2, 5, 8_192])
 DAYS = st.integers(-600, 0) | st.sampled_from([-3, -2, -1, -42, -41, -40])
 """Some of them in one month."""
@@ -81,7 +81,7 @@ def an_episode_of_any_kind(draw: st.DrawFn) -> Episode:
 
 EPISODES = st.lists(an_episode_of_any_kind(), max_size=25)
 QUERIES = st.builds(
-    Query,
+    Situation,
     symbol=st.none() | SYMBOLS,
     direction=st.sampled_from([None, "long", "short"]),
     context=CONTEXTS,
@@ -161,12 +161,12 @@ def rows(columns: Columns) -> list[tuple[Any, ...]]:
 )
 def test_the_scan_says_what_the_plain_scorer_says(
     episodes: list[Episode],
-    query: Query,
+    query: Situation,
     filters: Filters,
     as_of: datetime,
     seen_at: datetime | None,
     limit: int,
-    temper: Temper,
+    temper: RecallMood,
     weighted: bool,
     block: int,
 ) -> None:
@@ -192,14 +192,14 @@ def test_the_scan_says_what_the_plain_scorer_says(
     st.sampled_from([1, 2, 5]),
 )
 def test_no_block_is_passed_over_that_holds_one_of_the_best(
-    made: list[tuple[float, float, int]], limit: int, temper: Temper, weighted: bool, block: int
+    made: list[tuple[float, float, int]], limit: int, temper: RecallMood, weighted: bool, block: int
 ) -> None:
     here = ContextVector(regime="ranging", price=100.0, atr_d1=2.0)
     episodes = [
         an_episode(n, pnl_r=r, confidence=sure, context=here, known_at=T0 + timedelta(hours=n), ended_at=ended)
         for n, (r, sure, ended) in enumerate((r, sure, T0 + timedelta(days=days)) for r, sure, days in made)
     ]
-    query, now = Query(symbol="XAUUSD", context=here), T0 + timedelta(days=9)
+    query, now = Situation(symbol="XAUUSD", context=here), T0 + timedelta(days=9)
     expected = remind(episodes, query, now=now, limit=limit, temper=temper, period_weight=weighted)
     columns = columns_of(episodes, block=block)
     found = scan(columns, query, as_of=now, limit=limit, temper=temper, period_weight=weighted)
@@ -213,7 +213,7 @@ def test_an_old_block_of_a_good_month_is_not_passed_over() -> None:
     won, lately = (2.0, 1.0, 2.0, 1.0, 2.0), (2.0, -2.0, -2.0, -2.0)
     old = [an_episode(n, pnl_r=r, context=here, known_at=long_ago) for n, r in enumerate(won)]
     new = [an_episode(n, pnl_r=r, context=here, strategy_name="Carry") for n, r in enumerate(lately, 5)]
-    columns, query = columns_of([*old, *new], block=5), Query(context=here)
+    columns, query = columns_of([*old, *new], block=5), Situation(context=here)
     (best,) = scan(columns, query, as_of=T0, limit=1, period_weight=True).memories
     assert (best.id, best.factors.Period) == ("episode-000000", 2.0)
     (blunt,) = scan(columns, query, as_of=T0, limit=1).memories
@@ -225,10 +225,10 @@ def test_since_and_seen_at_let_in_their_instant_and_until_does_not(block: int) -
     columns = columns_of([an_episode(n, known_at=T0 + timedelta(hours=n)) for n in range(5)], block=block)
     first_hour, third_hour, late = (T0 + timedelta(hours=hours) for hours in (1, 3, 9))
     within = Filters(since=first_hour, until=third_hour)
-    assert scan(columns, Query(), within, as_of=late).candidates == 2
-    assert scan(columns, Query(), as_of=late, seen_at=T0).candidates == 5
+    assert scan(columns, Situation(), within, as_of=late).candidates == 2
+    assert scan(columns, Situation(), as_of=late, seen_at=T0).candidates == 5
     unseen = columns_of([an_episode(1), an_episode(2, recorded_at=T0 + timedelta(microseconds=1))], block=block)
-    assert scan(unseen, Query(), as_of=T0, seen_at=T0).candidates == 1
+    assert scan(unseen, Situation(), as_of=T0, seen_at=T0).candidates == 1
 
 
 @st.composite
@@ -245,13 +245,13 @@ def many_alike(draw: st.DrawFn) -> list[Episode]:
 
 @given(
     EPISODES | many_alike(),
-    QUERIES | st.just(Query(context=ContextVector(regime="ranging"))),
+    QUERIES | st.just(Situation(context=ContextVector(regime="ranging"))),
     st.integers(1, 7),
     st.booleans(),
     BLOCKS,
 )
 def test_pages_put_together_are_the_whole_ranking(
-    episodes: list[Episode], query: Query, limit: int, weighted: bool, block: int
+    episodes: list[Episode], query: Situation, limit: int, weighted: bool, block: int
 ) -> None:
     company = [e for e in by_last(episodes) if is_known(e, T0, None)]
     candidates = [e for e in company if passes(e, Filters())]
@@ -269,7 +269,7 @@ def test_pages_put_together_are_the_whole_ranking(
 
 @given(EPISODES, st.lists(EPISODES, max_size=4), QUERIES, st.integers(1, 5), BLOCKS)
 def test_columns_that_grew_hold_what_columns_built_at_once_hold(
-    start: list[Episode], batches: list[list[Episode]], query: Query, limit: int, block: int
+    start: list[Episode], batches: list[list[Episode]], query: Situation, limit: int, block: int
 ) -> None:
     grown, every = columns_of(start, block=block), list(start)
     images = [(grown, list(every))]
@@ -308,8 +308,8 @@ def test_a_correction_at_the_end_leaves_older_images_as_they_were() -> None:
     grown = appended(base, [late])
     now = T0 + timedelta(hours=1)
     assert np.shares_memory(base.ids, grown.ids) or len(base.room.arrays["ids"]) == 100
-    assert [hit.id for hit in scan(grown, Query(), as_of=now).warnings] == ["episode-000003"]
-    assert scan(base, Query(), as_of=now).warnings == ()
+    assert [hit.id for hit in scan(grown, Situation(), as_of=now).warnings] == ["episode-000003"]
+    assert scan(base, Situation(), as_of=now).warnings == ()
     assert len(grown) == 100
 
 
@@ -328,38 +328,38 @@ def test_codes_and_ids_widen() -> None:
     columns = appended(columns, [long])
     assert {columns.group.dtype, columns.tagged.dtype, columns.words.dtype} == {np.dtype("u4")}
     assert (columns.id(70_000), columns.id(5), columns.tags(69_999)) == (long.id, many[5].id, ("tag 69999",))
-    query = Query(symbol="S69999", words=stems("word69999"))
+    query = Situation(symbol="S69999", words=stems("word69999"))
     found = scan(columns, query, Filters(symbol="S69999"), as_of=T0)
     assert [(hit.id, hit.factors.Sim) for hit in found.memories] == [("episode-069999", 1.0)]
 
 
 def test_nothing_remembered_is_no_error() -> None:
-    query = Query(context=ContextVector(atr_d1=1.0), words=stems("anything"))
+    query = Situation(context=ContextVector(atr_d1=1.0), words=stems("anything"))
     found = scan(columns_of([]), query, as_of=T0, period_weight=True)
     assert (found.memories, found.nearest, found.warnings, found.candidates) == ((), (), (), 0)
 
 
 def test_an_episode_is_known_at_its_close_and_not_before() -> None:
     columns = columns_of([an_episode(1, known_at=T0)])
-    assert scan(columns, Query(), as_of=T0).candidates == 1
-    assert scan(columns, Query(), as_of=T0 - timedelta(microseconds=1)).candidates == 0
+    assert scan(columns, Situation(), as_of=T0).candidates == 1
+    assert scan(columns, Situation(), as_of=T0 - timedelta(microseconds=1)).candidates == 0
 
 
 def test_thousands_of_ties_break_by_id() -> None:
     same = [an_episode(n) for n in range(5_000)]
     random.Random(1).shuffle(same)
     columns = columns_of(same, block=1_000)
-    found = scan(columns, Query(), as_of=T0, limit=3)
+    found = scan(columns, Situation(), as_of=T0, limit=3)
     assert [hit.id for hit in found.memories] == ["episode-000000", "episode-000001", "episode-000002"]
     last = found.memories[-1]
-    after = scan(columns, Query(), as_of=T0, limit=2, after=(last.value, last.id))
+    after = scan(columns, Situation(), as_of=T0, limit=2, after=(last.value, last.id))
     assert [hit.id for hit in after.memories] == ["episode-000003", "episode-000004"]
 
 
 def test_words_of_a_text_count_as_a_tenth() -> None:
     calm = ContextVector(regime="ranging")
     columns = columns_of([an_episode(1, context=calm, market_context="London broke"), an_episode(2, context=calm)])
-    found = scan(columns, Query(context=calm, words=stems("the London range")), as_of=T0)
+    found = scan(columns, Situation(context=calm, words=stems("the London range")), as_of=T0)
     assert [round(hit.factors.Sim, 6) for hit in found.nearest] == [round(0.3 / 0.35, 6), round(0.25 / 0.35, 6)]
 
 
@@ -367,7 +367,10 @@ def test_thousands_like_nothing_asked_with_are_not_scored_one_by_one() -> None:
     rng = random.Random(3)
     episodes = [replace(an_episode_of_chance(rng, number), context=ContextVector()) for number in range(3_000)]
     rng.shuffle(episodes)
-    columns, query = columns_of(episodes, block=500), Query(context=ContextVector(regime="ranging", atr_d1=2.0))
+    columns, query = (
+        columns_of(episodes, block=500),
+        Situation(context=ContextVector(regime="ranging", atr_d1=2.0)),
+    )
     found = scan(columns, query, as_of=T0, limit=3)
     assert [(hit.id, hit.value) for hit in found.memories] == [(f"episode-{n:06d}", 0.0) for n in range(3)]
     losses = sorted(e.id for e in episodes if e.outcome is not None and e.outcome.value < 0)
@@ -382,7 +385,7 @@ def test_thousands_like_nothing_asked_with_are_not_scored_one_by_one() -> None:
 def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime, weighted: bool) -> None:
     rng = random.Random(7)
     episodes = [an_episode_of_chance(rng, number) for number in range(4_000)]
-    columns, query = columns_of(episodes, block=256), Query(symbol="BTC", context=a_context(rng))
+    columns, query = columns_of(episodes, block=256), Situation(symbol="BTC", context=a_context(rng))
     candidates = [e for e in episodes if symbol in (None, e.symbol)]
     expected = remind(candidates, query, now=now, limit=10, period_weight=weighted, company=episodes)
     found = scan(columns, query, Filters(symbol=symbol), as_of=now, limit=10, period_weight=weighted)

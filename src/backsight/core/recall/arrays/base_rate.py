@@ -23,13 +23,13 @@ from backsight.core.recall.base_rate import (
     ENOUGH,
     TOO_LITTLE,
     BaseRate,
-    Level,
-    MeanOutcome,
+    BaseRateLevel,
+    LevelOutcome,
     OpenTrade,
     reaches,
     sentence,
 )
-from backsight.core.recall.score import Query
+from backsight.core.recall.score import Situation
 from backsight.core.trades.trade import OutcomeUnit
 
 NO_WEIGHT = 1e-150
@@ -41,7 +41,7 @@ SMALLEST = 1e-300
 
 def base_rate(
     columns: Columns,
-    query: Query,
+    query: Situation,
     *,
     among: Among,
     as_of: datetime,
@@ -60,7 +60,7 @@ def base_rate(
     ...     way, at = "long" if n % 4 else "short", T0 - timedelta(days=120 - n)
     ...     return an_episode(n, pnl_r=r, known_at=at, direction=way, context=ContextVector(regime="ranging"))
     >>> columns = columns_of(closed(n, 2.0 if n % 5 < 2 else -1.0) for n in range(120))
-    >>> asked = Query(symbol="XAUUSD", direction="long", context=ContextVector(regime="ranging", session="asia"))
+    >>> asked = Situation(symbol="XAUUSD", direction="long", context=ContextVector(regime="ranging", session="asia"))
     >>> found = base_rate(columns, asked, among=Among(strategy_name="VolBreakout"), as_of=T0)
     >>> [(level.name, level.n, round(level.effective_n, 1)) for level in found.levels]
     [('strategy', 120, 111.8), ('direction', 90, 83.3), ('symbol', 90, 83.3), ('regime', 90, 83.3), ('session', 0, 0.0)]
@@ -85,7 +85,7 @@ def base_rate(
     )
 
 
-def _asked(query: Query) -> list[Asked]:
+def _asked(query: Situation) -> list[Asked]:
     """The levels of a query from broad to narrow; a category that it does not give is skipped."""
     context = query.context
     given: list[Asked] = [
@@ -119,13 +119,13 @@ def _narrowing(waiting: Sequence[_Waiting], asked: Sequence[Asked]) -> Iterator[
         yield waiting
 
 
-def _levels(closed: Tallies, asked: Sequence[Asked], waiting: Sequence[Sequence[_Waiting]]) -> Iterator[Level]:
+def _levels(closed: Tallies, asked: Sequence[Asked], waiting: Sequence[Sequence[_Waiting]]) -> Iterator[BaseRateLevel]:
     amounts = {unit: amount for unit in UNITS if (amount := _amount(unit, closed, waiting)) is not None}
     rates, *means = _means([(closed.weight, closed.won), *((each.weight, each.product) for each in amounts.values())])
     for depth, (name, value) in enumerate(asked):
         rate = rates[depth]
         effective = 0.0 if rate is None else _effective_n(rate, closed, depth)
-        level = Level(
+        level = BaseRateLevel(
             name=name,
             value=value,
             n=int(closed.n[depth]),
@@ -134,7 +134,7 @@ def _levels(closed: Tallies, asked: Sequence[Asked], waiting: Sequence[Sequence[
             win_rate=None if rate is None else rate.value,
             win_rate_interval=None if rate is None else jeffreys(rate.value, effective),
             outcomes=tuple(
-                MeanOutcome(
+                LevelOutcome(
                     unit=unit,
                     n=int(amount.n[depth]),
                     open=len(_marks(unit, waiting[depth])),

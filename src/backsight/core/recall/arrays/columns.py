@@ -9,7 +9,7 @@ import zlib
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsight.core.context import ContextVector
+from backsight.core.instants import EPOCH
 from backsight.core.memory.episodic import Episode, EpisodeKind
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.score import OUTCOME_CLIP_R, conviction
@@ -41,7 +42,6 @@ SPARE = 16
 MOST_GONE = 8
 """Replaced rows are cleared away once they are one in so many."""
 FEW = 32
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIELDS: dict[str, str] = {
     "known_at": "i8",
     "recorded_at": "i8",
@@ -371,7 +371,7 @@ class Columns:
 def micros(at: datetime) -> int:
     """Microseconds since 1970.
 
-    >>> micros(datetime(1970, 1, 2, tzinfo=UTC))
+    >>> micros(EPOCH + timedelta(days=1))
     86400000000
     """
     since = at - EPOCH

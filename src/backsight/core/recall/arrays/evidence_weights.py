@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from backsight.core.context import ContextVector
 from backsight.core.recall.arrays.columns import NUMBERS, Array, Columns, Truths, Whole
-from backsight.core.recall.score import DRAWDOWN_WEIGHT, DRAWDOWN_WIDTH, FARTHEST, PRICED, Query, similarity
+from backsight.core.recall.score import DRAWDOWN_WEIGHT, DRAWDOWN_WIDTH, FARTHEST, PRICED, Situation, similarity
 from backsight.core.recall.score import NUMBERS as RELATIVE
 
 Rows = slice | Whole
@@ -26,17 +26,17 @@ HARDLY_ALIKE = 75.0
 """Single precision goes no further down than e to the minus this, lest what is hardly alike be taken for missing."""
 
 
-def likeness(query: Query, *, symbol: str, context: ContextVector) -> float:
+def likeness(query: Situation, *, symbol: str, context: ContextVector) -> float:
     """K of a single trade, by the plain definition.
 
     >>> now, then = ContextVector(price=5000.0, atr_d1=50.0), ContextVector(price=2000.0, atr_d1=20.0)
-    >>> likeness(Query(context=now), symbol="XAUUSD", context=then), likeness(Query(), symbol="XAUUSD", context=then)
-    (1.0, 1.0)
+    >>> [likeness(Situation(context=asked), symbol="XAUUSD", context=then) for asked in (now, ContextVector())]
+    [1.0, 1.0]
     """
     given = {name: getattr(query.context, name) for name in NUMBERS}
     if all(x is None or (name == "price" and symbol != query.symbol) for name, x in given.items()):
         return 1.0
-    asked = Query(symbol=query.symbol, context=ContextVector(**given))
+    asked = Situation(symbol=query.symbol, context=ContextVector(**given))
     return similarity(asked, symbol=symbol, direction=None, context=context)
 
 
@@ -54,7 +54,7 @@ def places_of(truths: Truths) -> Rows:
 class Weights:
     """K · Rec for one query, worked out in buffers of `BUFFERS` rows, in their precision."""
 
-    def __init__(self, columns: Columns, query: Query, buffers: Numbers) -> None:
+    def __init__(self, columns: Columns, query: Situation, buffers: Numbers) -> None:
         context, kind = query.context, buffers.dtype
         asked = {name: x for name in NUMBERS if (x := getattr(context, name)) is not None and name in WEIGHTS}
         self.columns = columns

@@ -11,16 +11,24 @@ from typing import assert_never
 
 import numpy as np
 
-from backsight.core.instants import format_instant
+from backsight.core.instants import EPOCH, format_instant
 from backsight.core.numbers import short
 from backsight.core.recall.arrays.candidates import Candidates, Filters, candidates_of, with_periods
-from backsight.core.recall.arrays.columns import EPOCH, GONE, UNITS, Columns, Floats, Truths, Whole, micros
+from backsight.core.recall.arrays.columns import GONE, UNITS, Columns, Floats, Truths, Whole, micros
 from backsight.core.recall.arrays.scan import HAIR, Judge, by_dread, by_nearness, by_score, fade, most_affect, products
-from backsight.core.recall.arrays.similarity import LEAST, Asked, likeness_of
-from backsight.core.recall.explanation import ComparedField, Explanation, FactorName, Higher, Placed, Value
+from backsight.core.recall.arrays.similarity import LEAST, ScoringContext, likeness_of
+from backsight.core.recall.explanation import (
+    ComparedField,
+    Explanation,
+    FactorName,
+    Higher,
+    Placed,
+    Value,
+    not_a_candidate,
+)
 from backsight.core.recall.period import BEST_WEIGHT
 from backsight.core.recall.rank import age, in_words, likeness
-from backsight.core.recall.score import Factors, Query, Temper, compared, mean_closeness, quality
+from backsight.core.recall.score import RecallMood, ScoreFactors, Situation, compared, mean_closeness, quality
 from backsight.core.text.stems import text_likeness
 from backsight.core.trades.trade import Outcome
 
@@ -28,13 +36,13 @@ from backsight.core.trades.trade import Outcome
 def explain(
     columns: Columns,
     episode_id: str,
-    query: Query,
+    query: Situation,
     filters: Filters | None = None,
     *,
     as_of: datetime,
     seen_at: datetime | None = None,
     limit: int = 10,
-    temper: Temper | None = None,
+    temper: RecallMood | None = None,
     period_weight: bool = False,
 ) -> Explanation | None:
     """Where an episode ranks in what `scan` finds with the same arguments, and why; None if there is no such episode.
@@ -43,22 +51,22 @@ def explain(
     >>> from backsight.core.recall.arrays.columns import columns_of
     >>> from backsight.testing import T0, an_episode
     >>> days = [an_episode(n, pnl_r=2.0, ended_at=T0 - timedelta(days=30 * n)) for n in range(9)]
-    >>> found = explain(columns_of(days), "episode-000007", Query(symbol="XAUUSD"), as_of=T0, limit=5)
+    >>> found = explain(columns_of(days), "episode-000007", Situation(symbol="XAUUSD"), as_of=T0, limit=5)
     >>> found.sentence
     '8th of 9 by score (0.12): behind because it is 210 days old (Rec .35); had it ended now it would be 2nd'
     >>> [(placed.rank, placed.id) for placed in found.ahead]
     [(5, 'episode-000004'), (7, 'episode-000006')]
-    >>> explain(columns_of(days), "episode-000007", Query(), Filters(symbol="BTC"), as_of=T0).sentence
+    >>> explain(columns_of(days), "episode-000007", Situation(), Filters(symbol="BTC"), as_of=T0).sentence
     'Not a candidate: its symbol is XAUUSD, not BTC'
     """
     row = _row_of(columns, episode_id)
     if row is None:
         return None
-    wanted, asked = filters or Filters(), Asked(query=query, temper=temper or Temper(), now=as_of)
+    wanted, asked = filters or Filters(), ScoringContext(query=query, temper=temper or RecallMood(), now=as_of)
     with np.errstate(all="ignore"):
         among = candidates_of(columns, wanted, as_of=as_of, seen_at=seen_at)
         if reasons := list(_misses(columns, row, wanted, as_of=as_of, seen_at=seen_at)):
-            return _excluded(episode_id, reasons, int(among.counts.sum()))
+            return not_a_candidate(episode_id, reasons, int(among.counts.sum()))
         if period_weight:
             among = with_periods(among, as_of=as_of, seen_at=seen_at)
         return _explained(row, Rankings.of(among, asked), limit=limit)
@@ -71,11 +79,6 @@ def _row_of(columns: Columns, name: str) -> int | None:
 
 
 # What is no candidate
-
-
-def _excluded(name: str, reasons: list[str], candidates: int) -> Explanation:
-    excluded = "; ".join(reasons)
-    return Explanation(id=name, sentence=f"Not a candidate: {excluded}", candidates=candidates, excluded=excluded)
 
 
 def _misses(
@@ -129,7 +132,7 @@ class Ranking:
     """To a hair."""
     unlike: Truths
     """Which rows are like nothing asked with: their value is 0, to the last bit."""
-    by: Callable[[Factors], float]
+    by: Callable[[ScoreFactors], float]
 
     def rank(self, row: int, value: float) -> int:
         """The rank of a row with its own value, or if it had this higher one."""
@@ -169,7 +172,7 @@ class Rankings:
     warnings: Ranking
 
     @classmethod
-    def of(cls, among: Candidates, asked: Asked) -> "Rankings":
+    def of(cls, among: Candidates, asked: ScoringContext) -> "Rankings":
         likeness, now, judge = likeness_of(among, asked), micros(asked.now), Judge(among, asked)
         found = []
         for block in np.flatnonzero(among.counts).tolist():

@@ -25,9 +25,9 @@ from backsight.core.recall.arrays.columns import (
     Whole,
     micros,
 )
-from backsight.core.recall.arrays.similarity import LEAST, Asked, Likeness, likeness_of
+from backsight.core.recall.arrays.similarity import LEAST, Likeness, ScoringContext, likeness_of
 from backsight.core.recall.period import UNWEIGHTED
-from backsight.core.recall.score import Factors, Query, Temper, affect, quality, recency, similarity
+from backsight.core.recall.score import RecallMood, ScoreFactors, Situation, affect, quality, recency, similarity
 from backsight.core.text.stems import text_likeness
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
@@ -47,7 +47,7 @@ class Hit:
     row: int
     value: float
     """What it was ranked by."""
-    factors: Factors
+    factors: ScoreFactors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +66,13 @@ class Scan:
 
 def scan(
     columns: Columns,
-    query: Query,
+    query: Situation,
     filters: Filters | None = None,
     *,
     as_of: datetime,
     seen_at: datetime | None = None,
     limit: int = 10,
-    temper: Temper | None = None,
+    temper: RecallMood | None = None,
     period_weight: bool = False,
     after: tuple[float, str] | None = None,
 ) -> Scan:
@@ -84,13 +84,13 @@ def scan(
     >>> from backsight.core.recall.arrays.columns import columns_of
     >>> from backsight.testing import T0, an_episode
     >>> columns = columns_of(an_episode(n, pnl_r=r) for n, r in enumerate((3.0, -1.0, 0.5)))
-    >>> found = scan(columns, Query(symbol="XAUUSD"), as_of=T0, limit=2)
+    >>> found = scan(columns, Situation(symbol="XAUUSD"), as_of=T0, limit=2)
     >>> [(hit.id, round(hit.value, 3)) for hit in found.memories]
     [('episode-000000', 0.361), ('episode-000002', 0.237)]
     >>> [hit.id for hit in found.nearest], [hit.id for hit in found.warnings], found.candidates
     (['episode-000000', 'episode-000001'], ['episode-000001'], 3)
     """
-    asked = Asked(query=query, temper=temper or Temper(), now=as_of)
+    asked = ScoringContext(query=query, temper=temper or RecallMood(), now=as_of)
     with np.errstate(all="ignore"):
         among = candidates_of(columns, filters or Filters(), as_of=as_of, seen_at=seen_at)
         if period_weight:
@@ -107,15 +107,15 @@ def scan(
     )
 
 
-def by_score(factors: Factors) -> float:
+def by_score(factors: ScoreFactors) -> float:
     return factors.score
 
 
-def by_nearness(factors: Factors) -> float:
+def by_nearness(factors: ScoreFactors) -> float:
     return factors.nearness
 
 
-def by_dread(factors: Factors) -> float:
+def by_dread(factors: ScoreFactors) -> float:
     return factors.dread
 
 
@@ -193,7 +193,7 @@ class Lists:
     """The most that Aff and Period can be together."""
 
     @classmethod
-    def empty(cls, among: Candidates, asked: Asked, *, limit: int, after: tuple[float, str] | None) -> "Lists":
+    def empty(cls, among: Candidates, asked: ScoringContext, *, limit: int, after: tuple[float, str] | None) -> "Lists":
         ids, most = among.columns.ids, most_affect(asked.temper)
         if among.periods is not None:
             most *= float(among.periods.best.max(initial=UNWEIGHTED))
@@ -205,7 +205,7 @@ class Lists:
         return (1.0 - HAIR) * min(self.memories.floor / self.most, self.nearest.floor, self.warnings.floor)
 
 
-def _sweep(among: Candidates, asked: Asked, lists: Lists) -> None:
+def _sweep(among: Candidates, asked: ScoringContext, lists: Lists) -> None:
     """Offer what every block has, newest first, but for what cannot be good enough."""
     likeness, now = likeness_of(among, asked), micros(asked.now)
     best, near, worst = (bound.tolist() for bound in _bounds(among, asked))
@@ -245,7 +245,7 @@ def _hopeful(among: Candidates, likeness: Likeness, lists: Lists, rows: Rows, no
     return rows[kept]
 
 
-def products(among: Candidates, asked: Asked, rows: Rows, values: Floats) -> tuple[Floats, Floats, Truths]:
+def products(among: Candidates, asked: ScoringContext, rows: Rows, values: Floats) -> tuple[Floats, Floats, Truths]:
     """Of rows with their Sim · Rec, which is used up: scores, what they rank by as warnings, and which of them lost."""
     columns = among.columns
     x, units = columns.outcome[rows], among.table.unit.take(columns.group[rows])
@@ -285,7 +285,7 @@ def _quality(x: Floats, units: NDArray[np.int8], sigma: Mapping[OutcomeUnit, flo
     return q
 
 
-def _bounds(among: Candidates, asked: Asked) -> tuple[Floats, Floats, Floats]:
+def _bounds(among: Candidates, asked: ScoringContext) -> tuple[Floats, Floats, Floats]:
     """What Score, Sim · Rec and the rank of a warning can be at most in each block, were all as alike as can be."""
     blocks = among.columns.blocks
     rec = np.ones(len(blocks.each))
@@ -305,10 +305,10 @@ def _bounds(among: Candidates, asked: Asked) -> tuple[Floats, Floats, Floats]:
     return good * alone, rec, dread * alone
 
 
-def most_affect(temper: Temper) -> float:
+def most_affect(temper: RecallMood) -> float:
     """The most that Aff can be in a mood.
 
-    >>> [most_affect(Temper(drawdown_state=d, consecutive_losses=3 * n)) for d, n in ((0, 0), (0, 1), (1, 0))]
+    >>> [most_affect(RecallMood(drawdown_state=d, consecutive_losses=3 * n)) for d, n in ((0, 0), (0, 1), (1, 0))]
     [1.0, 1.09, 1.15]
     """
     return max(affect(Outcome(value=x, unit="R"), temper) for x in (-2.0, 0.5, 3.0))
@@ -322,10 +322,10 @@ class Judge:
     """The plain score of the few rows that are left."""
 
     among: Candidates
-    asked: Asked
-    known: dict[int, Factors] = field(default_factory=dict)
+    asked: ScoringContext
+    known: dict[int, ScoreFactors] = field(default_factory=dict)
 
-    def ranked(self, best: Best, by: Callable[[Factors], float]) -> tuple[Hit, ...]:
+    def ranked(self, best: Best, by: Callable[[ScoreFactors], float]) -> tuple[Hit, ...]:
         """The k best in order, ties by id."""
         rows = np.concatenate([best.rows, best.unlike])
         alike = self.alike(rows)
@@ -340,16 +340,16 @@ class Judge:
             for value, name, row, like in heapq.nsmallest(best.k, ranked)
         )
 
-    def factors(self, row: int) -> Factors:
+    def factors(self, row: int) -> ScoreFactors:
         """The factors of a row."""
         if row not in self.known:
             self.known[row] = self._judged(row)
         return self.known[row]
 
-    def _judged(self, row: int) -> Factors:
+    def _judged(self, row: int) -> ScoreFactors:
         columns, asked, periods = self.among.columns, self.asked, self.among.periods
         outcome = columns.outcome_of(row)
-        return Factors(
+        return ScoreFactors(
             Q=quality(outcome, sigma=self.among.sigma),
             Sim=self._sim(row),
             Rec=recency(columns.ended(row), now=asked.now),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from backsight.core.recall import score as plain
 from backsight.core.recall.arrays.candidates import Candidates, Rows
 from backsight.core.recall.arrays.columns import Columns, Floats, Whole
-from backsight.core.recall.score import Query, Temper
+from backsight.core.recall.score import RecallMood, Situation
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.text.stems import TEXT_WEIGHT
 
@@ -18,11 +18,11 @@ LEAST = 1e-190
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ScoringContext:
     """A query at an instant."""
 
-    query: Query
-    temper: Temper
+    query: Situation
+    temper: RecallMood
     now: datetime
 
 
@@ -31,7 +31,7 @@ class Likeness:
     """Sim of many rows for one query: what does not depend on the row is worked out once."""
 
     columns: Columns
-    asked: Asked
+    asked: ScoringContext
     settings: Floats | None
     """What regime, volatility regime and session add, by setting."""
     groups: Floats | None
@@ -115,7 +115,7 @@ class Likeness:
         return upto
 
 
-def likeness_of(among: Candidates, asked: Asked) -> Likeness:
+def likeness_of(among: Candidates, asked: ScoringContext) -> Likeness:
     columns, context, direction = among.columns, asked.query.context, asked.query.direction
     labels = sum(weight for name, weight in plain.CATEGORIES.items() if getattr(context, name) is not None)
     numbers = sum(w for name, (w, _) in plain.NUMBERS.items() if name != "price" and getattr(context, name) is not None)
@@ -133,7 +133,7 @@ def likeness_of(among: Candidates, asked: Asked) -> Likeness:
     return Likeness(columns, asked, _settings(asked), groups, labels + numbers, numbers, priced, texts)
 
 
-def _settings(asked: Asked) -> Floats | None:
+def _settings(asked: ScoringContext) -> Floats | None:
     context = asked.query.context
     if context.regime is None and context.volatility_regime is None and context.session is None:
         return None

@@ -28,7 +28,7 @@ from backsight.core.recall.arrays.columns import (
 )
 from backsight.core.recall.arrays.evidence_weights import BUFFERS, Rows, Weights, held, places_of
 from backsight.core.recall.base_rate import LevelName
-from backsight.core.recall.score import Query
+from backsight.core.recall.score import Situation
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import OutcomeUnit
 
@@ -100,7 +100,13 @@ class Tallies:
 
 
 def tallies(
-    columns: Columns, query: Query, asked: Sequence[Asked], *, among: Among, as_of: datetime, seen_at: datetime | None
+    columns: Columns,
+    query: Situation,
+    asked: Sequence[Asked],
+    *,
+    among: Among,
+    as_of: datetime,
+    seen_at: datetime | None,
 ) -> Tallies:
     """The sums of each level asked for."""
     trades = _trades(columns, among, as_of=as_of, seen_at=seen_at)
@@ -120,7 +126,7 @@ def tallies(
         return summed(DOUBLE) if found.hardly_alike else found
 
 
-def _is_single(trades: "_Trades", query: Query) -> bool:
+def _is_single(trades: "_Trades", query: Situation) -> bool:
     """Whether K can be in single precision."""
     sizes = [abs(x) for name in NUMBERS if (x := getattr(query.context, name))]
     return bool(trades.by_group.sum() > EXACT and all(LEAST <= size <= MOST for size in sizes))

@@ -1,0 +1,56 @@
+"""The recalls that decisions were based on, and how often each episode was retrieved."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import TypeAdapter
+
+from backsight.core.ids import canonical_json, derive_id, digest, plain
+from backsight.core.memory.episodic import Retrieval
+from backsight.core.recall.record import RecallRecord, RecallResult
+from backsight.store.memories import RECALLS, RETRIEVALS
+from backsight.store.reading import fetch, owned, within
+from backsight.store.transaction import Transaction
+from backsight.store.view import View
+
+RESULT: TypeAdapter[RecallResult] = TypeAdapter(RecallResult)
+
+
+def store_recalls(
+    transaction: Transaction,
+    owner: str,
+    decision_id: str,
+    results: Sequence[RecallResult],
+    recalled: Sequence[str],
+    *,
+    known_at: datetime,
+    recorded_at: datetime,
+) -> None:
+    """Store the recalls of a decision, and one retrieval for each episode in them or in `recalled`."""
+    for result in results:
+        record = RecallRecord(
+            owner_id=owner,
+            id=derive_id("recall", owner, decision_id, digest(plain(result.asked))),
+            decision_id=decision_id,
+            symbol=result.asked.symbol,
+            as_of=result.asked.as_of,
+            seen_at=result.asked.seen_at,
+            made=canonical_json(plain(result)),
+            known_at=known_at,
+            recorded_at=recorded_at,
+        )
+        transaction.add(RECALLS, record)
+    ranked_ids = [ranked.id for result in results for ranking in result.found.values() for ranked in ranking]
+    retrievals = [
+        Retrieval(owner_id=owner, episode_id=each, decision_id=decision_id, known_at=known_at, recorded_at=recorded_at)
+        for each in dict.fromkeys([*recalled, *ranked_ids])
+    ]
+    transaction.add_all(RETRIEVALS, retrievals)
+
+
+def recalls_of(view: View, decision_id: str) -> list[tuple[RecallResult, datetime]]:
+    """The recalls that a decision was based on, each with the instant at which it became known."""
+    c = RECALLS.table.c
+    own = owned(RECALLS, view.owner, c.decision_id == decision_id, *within(RECALLS, view.horizon))
+    records = fetch(view.connection, RECALLS, own.order_by(c.as_of, c.id))
+    return [(RESULT.validate_json(record.made), record.known_at) for record in records]
