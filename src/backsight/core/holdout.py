@@ -1,15 +1,15 @@
-"""The holdout: on a share of the days, chosen by a seeded coin, memory is withheld to measure its worth."""
+"""The holdout: on randomly chosen days memory is withheld, so that its effect can be measured."""
 
 import hashlib
 from datetime import datetime
 from typing import Literal
 
 MemoryArm = Literal["shown", "withheld", "off"]
-"""Whether memory was shown, withheld by the day's coin, or not used at all."""
+"""Whether memory was shown, withheld by the draw of the day, or switched off."""
 
 
 def memory_arm(deployment_id: str, at: datetime, *, holdout: float, enabled: bool = True) -> MemoryArm:
-    """The arm of a UTC day: a coin seeded by the deployment and the day withholds memory on a share of the days.
+    """The arm of a UTC day, drawn with the deployment and the day as the seed; `holdout` is the share of withheld days.
 
     >>> from datetime import UTC, timedelta
     >>> day = datetime(2026, 6, 4, tzinfo=UTC)
@@ -21,5 +21,5 @@ def memory_arm(deployment_id: str, at: datetime, *, holdout: float, enabled: boo
     """
     if not enabled:
         return "off"
-    toss = hashlib.sha256(f"{deployment_id} {at.date().isoformat()}".encode()).digest()
-    return "withheld" if int.from_bytes(toss[:8]) < holdout * 2**64 else "shown"
+    draw = hashlib.sha256(f"{deployment_id} {at.date().isoformat()}".encode()).digest()
+    return "withheld" if int.from_bytes(draw[:8]) < holdout * 2**64 else "shown"

@@ -1,6 +1,6 @@
-"""The few distributions that evidence is weighed with: Beta, Student's t, exact binomial bounds, running moments.
+"""Distributions: Beta, Student's t, exact binomial bounds, running moments.
 
-Plain Python, exact to 1e-9 for parameters up to a million; the tests hold it against published and computed values.
+Plain Python, exact to 1e-9 for parameters up to a million. The tests compare with published values and with SciPy.
 """
 
 import math
@@ -33,7 +33,7 @@ def beta_cdf(x: float, *, alpha: float, beta: float) -> float:
 
 
 def beta_tail(x: float, *, alpha: float, beta: float) -> float:
-    """P(X > x) for X ~ Beta(α, β), exact where it is small too.
+    """P(X > x) for X ~ Beta(α, β), with full relative precision for small probabilities.
 
     >>> round(beta_tail(0.5, alpha=8.0, beta=4.0), 9)
     0.88671875
@@ -47,7 +47,7 @@ def beta_tail(x: float, *, alpha: float, beta: float) -> float:
 
 
 def beta_quantile(p: float, *, alpha: float, beta: float) -> float:
-    """The x below which Beta(α, β) lies with probability p.
+    """The quantile of Beta(α, β): the x with P(X ≤ x) = p.
 
     >>> [round(beta_quantile(p, alpha=8.0, beta=4.0), 6) for p in (0.05, 0.5, 0.95)]
     [0.435626, 0.676196, 0.864925]
@@ -89,13 +89,13 @@ def t_cdf(t: float, *, freedom: float) -> float:
 
 
 def t_quantile(p: float, *, freedom: float) -> float:
-    """The t below which Student's t lies with probability p.
+    """The quantile of Student's t: the t with P(T ≤ t) = p.
 
     >>> round(t_quantile(0.975, freedom=9), 6), t_quantile(0.5, freedom=9), round(t_quantile(0.05, freedom=1), 6)
     (2.262157, 0.0, -6.313752)
     """
     if not 0.0 < p < 1.0:
-        raise Invalid(f"{p} is no probability between 0 and 1; give one", field="p")
+        raise Invalid(f"{p} is not a probability between 0 and 1, both excluded", field="p")
     if p == 0.5:
         return 0.0
     tail = 2.0 * min(p, 1.0 - p)
@@ -107,7 +107,7 @@ def t_quantile(p: float, *, freedom: float) -> float:
 
 
 def rate_bounds(hits: int, of: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """The one-sided lower and upper bounds of a rate, each at this confidence (Clopper & Pearson 1934).
+    """One-sided lower and upper confidence bounds of a rate (Clopper & Pearson 1934).
 
     Each bound alone holds with `confidence`; both together with 2·confidence − 1.
 
@@ -117,7 +117,7 @@ def rate_bounds(hits: int, of: int, *, confidence: float = 0.95) -> tuple[float,
     (0.0, 1.0)
     """
     if not 0 <= hits <= of or of == 0:
-        raise Invalid(f"{hits} of {of} is no rate; give hits between 0 and the number of trials", field="hits")
+        raise Invalid(f"{hits} of {of} is not a rate; give 0 to {of} hits, of at least one trial", field="hits")
     lower = beta_quantile(1.0 - confidence, alpha=hits, beta=of - hits + 1) if hits else 0.0
     upper = beta_quantile(confidence, alpha=hits + 1, beta=of - hits) if hits < of else 1.0
     return lower, upper
@@ -125,7 +125,7 @@ def rate_bounds(hits: int, of: int, *, confidence: float = 0.95) -> tuple[float,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Count, mean and sum of squared deviations of the values seen so far (Welford 1962)."""
+    """Count, mean and sum of squared deviations of a stream of values (Welford 1962)."""
 
     n: int = 0
     mean: float = 0.0
@@ -150,13 +150,13 @@ class Moments:
         """
         if not (self.n and other.n):
             return self if self.n else other
-        n, apart = self.n + other.n, other.mean - self.mean
-        squares = self.squares + other.squares + apart * apart * self.n * other.n / n
-        return Moments(n=n, mean=self.mean + apart * other.n / n, squares=squares)
+        n, difference = self.n + other.n, other.mean - self.mean
+        squares = self.squares + other.squares + difference * difference * self.n * other.n / n
+        return Moments(n=n, mean=self.mean + difference * other.n / n, squares=squares)
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the sample (n − 1); None below two values.
+        """Sample standard deviation (divisor n − 1); None with fewer than two values.
 
         >>> moments_of([1.0, 2.0, 3.0]).deviation, moments_of([1.0]).deviation
         (1.0, None)
@@ -164,19 +164,19 @@ class Moments:
         return math.sqrt(self.squares / (self.n - 1)) if self.n > 1 else None
 
     def interval(self, *, level: float = 0.9) -> tuple[float, float] | None:
-        """The interval that holds the true mean with this probability: mean ± t·s/√n; None below two values.
+        """The confidence interval of the mean, mean ± t·s/√n; None with fewer than two values.
 
-        >>> [round(end, 3) for end in moments_of([1.0, 2.0, 3.0, 4.0, 5.0]).interval()]
+        >>> [round(bound, 3) for bound in moments_of([1.0, 2.0, 3.0, 4.0, 5.0]).interval()]
         [1.493, 4.507]
         """
         if self.deviation is None:
             return None
-        reach = t_quantile(0.5 + level / 2.0, freedom=self.n - 1) * self.deviation / math.sqrt(self.n)
-        return self.mean - reach, self.mean + reach
+        half_width = t_quantile(0.5 + level / 2.0, freedom=self.n - 1) * self.deviation / math.sqrt(self.n)
+        return self.mean - half_width, self.mean + half_width
 
 
 def moments_of(values: Iterable[float]) -> Moments:
-    """The moments of values, added in their order: bit for bit what `add` gives, without an object for each.
+    """The moments of values, bit for bit as if they were added one by one with `add`.
 
     >>> moments_of([2.0, 4.0])
     Moments(n=2, mean=3.0, squares=2.0)
@@ -191,7 +191,7 @@ def moments_of(values: Iterable[float]) -> Moments:
 
 
 def _lower_and_upper(x: float, y: float, alpha: float, beta: float) -> tuple[float, float]:
-    """I_x(α, β) and its complement, the smaller of the two computed and the other what is left; y = 1 − x."""
+    """I_x(α, β) and its complement; y = 1 − x. The smaller is computed, the larger is 1 minus it."""
     if x * (alpha + beta + 2.0) < alpha + 1.0:
         lower = min(1.0, _prefactor(x, y, alpha, beta) * _continued_fraction(x, alpha, beta) / alpha)
         return lower, 1.0 - lower
@@ -200,7 +200,7 @@ def _lower_and_upper(x: float, y: float, alpha: float, beta: float) -> tuple[flo
 
 
 def _prefactor(x: float, y: float, alpha: float, beta: float) -> float:
-    """x^α y^β / B(α, β), by deviances and Stirling remainders instead of differences of large logarithms."""
+    """x^α y^β / B(α, β), from deviances and Stirling remainders: differences of large logarithms would cancel."""
     total = alpha + beta
     deviance = _x_log_ratio(alpha, total * x) + _x_log_ratio(beta, total * y)
     remainders = _stirling(total) - _stirling(alpha) - _stirling(beta)
@@ -210,12 +210,12 @@ def _prefactor(x: float, y: float, alpha: float, beta: float) -> float:
 
 def _x_log_ratio(a: float, b: float) -> float:
     """a · ln(a / b)."""
-    off = (b - a) / a
-    return -a * (math.log1p(off) if abs(off) < 0.5 else math.log(b) - math.log(a))
+    relative = (b - a) / a
+    return -a * (math.log1p(relative) if abs(relative) < 0.5 else math.log(b) - math.log(a))
 
 
 def _stirling(z: float) -> float:
-    """ln Γ(z) less Stirling's formula (z − ½) ln z − z + ½ ln 2π."""
+    """ln Γ(z) minus Stirling's formula (z − ½) ln z − z + ½ ln 2π."""
     if z < STIRLING_FROM:
         return math.lgamma(z) - ((z - 0.5) * math.log(z) - z + HALF_LOG_TWO_PI)
     w = 1.0 / (z * z)
@@ -227,7 +227,7 @@ def _continued_fraction(x: float, alpha: float, beta: float) -> float:
     total, c = alpha + beta, 1.0
     d = 1.0 / _away_from_zero(1.0 - total * x / (alpha + 1.0))
     value = d
-    for m in range(1, MAX_TERMS):
+    for m in range(1, MAX_TERMS):  # each round adds an even and an odd coefficient of the fraction
         even = m * (beta - m) * x / ((alpha + 2 * m - 1.0) * (alpha + 2 * m))
         d, c = 1.0 / _away_from_zero(1.0 + even * d), _away_from_zero(1.0 + even / c)
         value *= d * c
@@ -244,30 +244,32 @@ def _away_from_zero(value: float) -> float:
 
 
 def _solve(rising: Callable[[float], float], *, low: float, high: float) -> float:
-    """Where a rising function crosses zero between two points, to the last bits of a double.
+    """The zero of a rising function between two points, to the last bits of a double.
 
-    Inverse quadratic interpolation where three points allow it, else halving (Chandrupatla 1997).
+    Inverse quadratic interpolation where three points allow it, bisection otherwise (Chandrupatla 1997).
     """
     near, at_near = high, rising(high)
     far, at_far = low, rising(low)
-    part = 0.5
+    fraction = 0.5
     while True:
-        x = near + part * (far - near)
+        x = near + fraction * (far - near)
         value = rising(x)
+        # Keep two points with the zero between them, and the point that was replaced as the third of the parabola.
         if (value < 0.0) == (at_near < 0.0):
             third, at_third = near, at_near
         else:
             third, at_third, far, at_far = far, at_far, near, at_near
         near, at_near = x, value
         best = near if abs(at_near) < abs(at_far) else far
+        # Stop when the bracket is as narrow as neighbouring doubles; never step closer to an end than that.
         finest = 2.0 * math.ulp(best) / abs(far - near)
         if finest > 0.5 or value == 0.0:
             return best
-        part = min(max(_interpolated(near, far, third, at_near, at_far, at_third), finest), 1.0 - finest)
+        fraction = min(max(_interpolated(near, far, third, at_near, at_far, at_third), finest), 1.0 - finest)
 
 
 def _interpolated(a: float, b: float, c: float, at_a: float, at_b: float, at_c: float) -> float:
-    """How far from a to b a parabola through three points puts the zero; half way where it cannot be trusted."""
+    """The zero by inverse quadratic interpolation, as a fraction of the way from a to b; ½ where that is unreliable."""
     if at_c == at_b:
         return 0.5
     along, up = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
@@ -278,9 +280,9 @@ def _interpolated(a: float, b: float, c: float, at_a: float, at_b: float, at_c: 
 
 def _check_shape(alpha: float, beta: float) -> None:
     if not (0.0 < alpha < math.inf and 0.0 < beta < math.inf):
-        raise Invalid(f"Beta({alpha}, {beta}) does not exist; give two numbers above 0", field="alpha")
+        raise Invalid(f"Beta({alpha}, {beta}) is not a distribution; give two numbers above 0", field="alpha")
 
 
 def _check_probability(p: float) -> None:
     if not 0.0 <= p <= 1.0:
-        raise Invalid(f"{p} is no probability; give a number from 0 to 1", field="p")
+        raise Invalid(f"{p} is not a probability; give a number from 0 to 1", field="p")

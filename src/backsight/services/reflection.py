@@ -213,17 +213,17 @@ def evidence_at(
     connection: Connection, home: Deployment, horizon: Horizon
 ) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:
     """What a strategy's last trades in a mode showed then, and when the first and the last of them ended."""
-    from backsight.core.reflection.evidence import evidence_of  # needs NumPy
+    from backsight.core.reflection.evidence import find_evidence  # needs NumPy
 
     owner, strategy_id, mode = home.owner_id, home.strategy_id, home.mode
     found = stored_trades.last_closed(connection, owner, horizon, strategy_id=strategy_id, mode=mode, limit=WINDOW)
     trades = [closed_trade(trade) for trade in found]
     last = stored.last_reflection(connection, owner, horizon, strategy_id=strategy_id, mode=mode)
-    evidence = evidence_of(
+    evidence = find_evidence(
         trades,
         as_of=horizon.as_of,
         closed=stored_trades.closed_count(connection, owner, horizon, strategy_id=strategy_id, mode=mode),
-        carried=carried_in(last),
+        state=carried_in(last),
     )
     ended = [trade.ended_at for trade in trades]
     return evidence, (min(ended), max(ended)) if ended else None
@@ -447,7 +447,7 @@ def _attempt(
         considered=evidence.n,
         evidence=canonical_json(evidence.patterns),
         dropped=canonical_json(draft.dropped),
-        carried=canonical_json(evidence.carried),
+        carried=canonical_json(evidence.search_state),
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,
         output_tokens=draft.output_tokens,

@@ -79,7 +79,7 @@ def an_evidence(*patterns: Pattern) -> TradeEvidence:
         patterns=patterns,
         lost=(),
         level=0.0,
-        carried=NEW_SEARCH,
+        search_state=NEW_SEARCH,
     )
 
 

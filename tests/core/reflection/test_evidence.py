@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from backsight.core.reflection.alpha_spending import FALSE_LESSON_RATE, significance_level
 from backsight.core.reflection.day_clusters import compare_with_rest
-from backsight.core.reflection.evidence import evidence_of
+from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.patterns import (
     ClosedTrade,
     InterimLook,
@@ -70,7 +70,7 @@ def test_a_group_beside_the_rest_by_hand() -> None:
     """m = −.5; V = 8/7 · (6 · .5² + 2 · 1.5²) / 8²; t at 7 is 1.894579."""
     chop = [a_trade(n, r=r, session="asia", hold_seconds=60.0) for n, r in enumerate([-1.0] * 6 + [1.0] * 2)]
     rest = [a_trade(n, r=r, session="london") for n, r in enumerate([2.0, -1.0] * 4, start=8)]
-    found = the(evidence_of(chop + rest, as_of=LATER), "entry_timing/session=asia")
+    found = the(find_evidence(chop + rest, as_of=LATER), "entry_timing/session=asia")
     reach = T_7 * math.sqrt(8 / 7 * (6 * 0.25 + 2 * 2.25) / 64)
     assert (found.n, found.days, found.mean, found.win_rate) == (8, 8, -0.5, 0.25)
     assert (found.rest_n, found.rest_days, found.rest_mean, found.rest_win_rate) == (8, 8, 0.5, 0.5)
@@ -85,7 +85,8 @@ def test_trades_of_one_day_are_one_draw() -> None:
     once = [a_trade(n, r=[1.0, -1.0][n % 2], day=n % 8, direction="long") for n in range(8)]
     rest = [a_trade(n, r=0.5 * (n % 3), day=n, direction="short") for n in range(100, 110)]
     thrice = [replace(each, id=f"{each.id}-{copy}") for each in once for copy in range(3)]
-    alone, often = (the(evidence_of(x + rest, as_of=LATER), "symbol_selection/direction=long") for x in (once, thrice))
+    key = "symbol_selection/direction=long"
+    alone, often = (the(find_evidence(group + rest, as_of=LATER), key) for group in (once, thrice))
     assert (alone.n, often.n, alone.days, often.days) == (8, 24, 8, 8)
     assert alone.interval == pytest.approx(often.interval)
 
@@ -95,42 +96,42 @@ def test_days_that_both_share_cancel_in_the_difference() -> None:
     values = np.array([1.0, 1.0, -1.0, -1.0] * 4)
     members = np.array([[1.0], [0.0]] * 8)
     figures = compare_with_rest(values, members, np.repeat(np.arange(8), 2), 8)
-    assert figures.reach[0] > 0.3
-    assert figures.difference_reach[0] == pytest.approx(0.0)
+    assert figures.half_width[0] > 0.3
+    assert figures.difference_half_width[0] == pytest.approx(0.0)
 
 
 def test_a_group_that_does_not_vary_varies_as_all_trades_do() -> None:
     lost = [a_trade(n, r=-1.0, session="asia") for n in range(8)]
     rest = [a_trade(n, r=1.0, session="london") for n in range(8, 16)]
-    found = the(evidence_of(lost + rest, as_of=LATER), "entry_timing/session=asia")
+    found = the(find_evidence(lost + rest, as_of=LATER), "entry_timing/session=asia")
     spread = 16 / 15  # of 8 times −1 and 8 times +1
-    assert found.half == pytest.approx(T_7 * math.sqrt(8 / 7 * spread / 8), rel=1e-6)
+    assert found.half_width == pytest.approx(T_7 * math.sqrt(8 / 7 * spread / 8), rel=1e-6)
 
 
 @pytest.mark.parametrize(("trades", "days"), [(7, 7), (12, 7)])
 def test_a_group_needs_eight_trades_on_eight_days(trades: int, days: int) -> None:
     group = [a_trade(n, day=n % days, session="asia") for n in range(trades)]
     rest = [a_trade(n, r=-1.0) for n in range(20, 40)]
-    assert "entry_timing/session=asia" not in {each.key for each in evidence_of(group + rest, as_of=LATER).groups}
+    assert "entry_timing/session=asia" not in {each.key for each in find_evidence(group + rest, as_of=LATER).groups}
 
 
 def test_units_do_not_mix() -> None:
     in_r = [a_trade(n, r=1.0, session="asia" if n % 2 else "london") for n in range(16)]
     shares = [a_trade(n, outcome=Outcome(value=50.0, unit="pct"), session="asia") for n in range(16, 24)]
-    found = evidence_of(in_r + shares, as_of=LATER)
+    found = find_evidence(in_r + shares, as_of=LATER)
     assert (found.unit, found.n) == ("R", 24)
     assert (the(found, "entry_timing/session=asia").n, the(found, "entry_timing/session=asia").mean) == (8, 1.0)
 
 
 def test_results_are_measured_and_never_groups() -> None:
     trades = [replace(each, captured=0.4, hold_seconds=60.0) for each in losing_in_chop()]
-    dimensions = {each.dimension for each in evidence_of(trades, as_of=LATER).groups}
+    dimensions = {each.dimension for each in find_evidence(trades, as_of=LATER).groups}
     assert dimensions <= {"regime_tag", "regime", "symbol"}
 
 
 def test_sizes_are_thirds_of_the_sizes_there_are() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2], size_share=0.01 * (1 + n % 30)) for n in range(60)]
-    found = evidence_of(trades, as_of=LATER)
+    found = find_evidence(trades, as_of=LATER)
     sizes = {each.value: (each.n, each.label) for each in found.groups if each.slot == "sizing"}
     assert sizes == {
         "small": (20, "sizes below 11 % of equity"),
@@ -143,12 +144,12 @@ def test_sizes_are_thirds_of_the_sizes_there_are() -> None:
 
 
 def test_a_losing_regime_is_found_once_by_the_word_agents_see() -> None:
-    found = evidence_of(losing_in_chop(), as_of=LATER)
+    found = find_evidence(losing_in_chop(), as_of=LATER)
     assert [each.key for each in found.patterns] == [CHOP]
     (pattern,) = found.patterns
     assert (pattern.n, pattern.days, pattern.mean, pattern.rest_mean) == (40, 40, -0.8, 0.0)
-    assert found.carried.found[0].p <= found.level
-    assert (found.carried.found[0].since, found.carried.found[0].closed) == (LATER, 120)
+    assert found.search_state.found[0].p <= found.level
+    assert (found.search_state.found[0].since, found.search_state.found[0].closed) == (LATER, 120)
 
 
 def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
@@ -158,7 +159,7 @@ def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
         for n in range(120)
         for noise in (rng.uniform(-0.2, 0.2),)
     ]
-    found = evidence_of(trades, as_of=LATER)
+    found = find_evidence(trades, as_of=LATER)
     assert [(each.slot, each.dimension, each.measure) for each in found.patterns] == [
         ("exit_timing", "symbol", "captured")
     ]
@@ -166,9 +167,9 @@ def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
 
 
 def test_nothing_comes_of_nothing() -> None:
-    found = evidence_of([], as_of=LATER)
+    found = find_evidence([], as_of=LATER)
     assert (found.n, found.days, found.unit, found.groups, found.patterns) == (0, 0, None, (), ())
-    flat = evidence_of([a_trade(n, r=0.0, hour=n % 3) for n in range(60)], as_of=LATER)
+    flat = find_evidence([a_trade(n, r=0.0, hour=n % 3) for n in range(60)], as_of=LATER)
     assert flat.patterns == ()
 
 
@@ -176,36 +177,36 @@ def test_what_became_known_later_changes_nothing() -> None:
     trades = losing_in_chop()
     then = trades[79].known_at
     unseen = [replace(each, outcome=Outcome(value=99.0, unit="R")) for each in trades[80:]]
-    assert evidence_of(trades[:80] + unseen, as_of=then) == evidence_of(trades[:80], as_of=then)
+    assert find_evidence(trades[:80] + unseen, as_of=then) == find_evidence(trades[:80], as_of=then)
 
 
 def test_the_last_five_hundred_are_looked_at() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2]) for n in range(600)]
-    found = evidence_of(trades, as_of=LATER)
+    found = find_evidence(trades, as_of=LATER)
     assert (found.n, found.closed) == (500, 600)
-    assert found == evidence_of(trades[100:], as_of=LATER, closed=600)
+    assert found == find_evidence(trades[100:], as_of=LATER, closed=600)
 
 
 def test_a_pattern_found_stays_between_tests_and_leaves_when_its_interval_reaches_the_rest() -> None:
-    first = evidence_of(losing_in_chop(), as_of=LATER)
-    again = evidence_of(losing_in_chop(123), as_of=LATER, carried=first.carried)
+    first = find_evidence(losing_in_chop(), as_of=LATER)
+    again = find_evidence(losing_in_chop(123), as_of=LATER, state=first.search_state)
     assert (again.level, [each.key for each in again.patterns]) == (0.0, [CHOP])
     won = [a_trade(n, r=1.0, regime_tag="chop_hivol", regime="volatile") for n in range(200, 230)]
-    gone = evidence_of(losing_in_chop() + won, as_of=LATER, carried=replace(again.carried, looks=()), closed=9)
-    assert (gone.patterns, gone.lost, gone.carried.found) == ((), (CHOP,), ())
+    gone = find_evidence(losing_in_chop() + won, as_of=LATER, state=replace(again.search_state, looks=()), closed=9)
+    assert (gone.patterns, gone.lost, gone.search_state.found) == ((), (CHOP,), ())
 
 
 def test_a_pattern_without_trades_is_lost() -> None:
-    carried = SearchState(found=(SignificantPattern(key="sizing/size=large", since=NOON, closed=20, p=0.001),))
-    assert evidence_of(losing_in_chop(), as_of=LATER, carried=carried, closed=5).lost == ("sizing/size=large",)
+    state = SearchState(found=(SignificantPattern(key="sizing/size=large", since=NOON, closed=20, p=0.001),))
+    assert find_evidence(losing_in_chop(), as_of=LATER, state=state, closed=5).lost == ("sizing/size=large",)
 
 
 def test_looks_of_a_doubling_are_carried_and_lapse_with_it() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2]) for n in range(80)]
-    carried, counts = SearchState(), []
+    state, counts = SearchState(), []
     for closed in range(10, 81, 10):
-        carried = evidence_of(trades[:closed], as_of=trades[closed - 1].known_at, carried=carried).carried
-        counts.append([look.closed for look in carried.looks])
+        state = find_evidence(trades[:closed], as_of=trades[closed - 1].known_at, state=state).search_state
+        counts.append([look.closed for look in state.looks])
     assert counts == [[10], [20], [20, 30], [40], [40, 50], [40, 50, 60], [40, 50, 60, 70], [80]]
 
 
@@ -237,7 +238,7 @@ def made(rows: Sequence[tuple[Any, ...]]) -> list[ClosedTrade]:
 def test_the_order_of_trades_does_not_matter(rows: list[tuple[Any, ...]], rng: random.Random) -> None:
     trades = made(rows)
     shuffled = rng.sample(trades, len(trades))
-    assert evidence_of(shuffled, as_of=LATER) == evidence_of(trades, as_of=LATER)
+    assert find_evidence(shuffled, as_of=LATER) == find_evidence(trades, as_of=LATER)
 
 
 @settings(max_examples=25, deadline=None)
@@ -246,13 +247,13 @@ def test_long_and_short_may_change_places(rows: list[tuple[Any, ...]]) -> None:
     other = {"long": "short", "short": "long"}
     trades = made(rows)
     swapped = [replace(each, direction=other[each.direction or "long"]) for each in trades]  # type: ignore[arg-type]
-    ours, theirs = (evidence_of(x, as_of=LATER) for x in (trades, swapped))
+    ours, theirs = (find_evidence(x, as_of=LATER) for x in (trades, swapped))
 
     def figures(found: TradeEvidence, names: dict[str, str]) -> set[tuple[object, ...]]:
         return {(each.slot, names.get(each.value, each.value), each.n, each.mean) for each in found.groups}
 
     assert figures(ours, {}) == figures(theirs, other)
-    assert [f.p for f in ours.carried.found] == [f.p for f in theirs.carried.found]
+    assert [f.p for f in ours.search_state.found] == [f.p for f in theirs.search_state.found]
 
 
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=200))
@@ -302,6 +303,6 @@ def test_a_level_is_not_spent_twice_on_one_flip() -> None:
 def test_a_look_at_the_same_doubling_counts_in_the_next() -> None:
     trades = losing_in_chop()
     look = InterimLook(at=trades[79].known_at, closed=80, level=significance_level(80))
-    found = evidence_of(trades, as_of=LATER, carried=SearchState(looks=(look,)))
-    assert [each.closed for each in found.carried.looks] == [80, 120]
+    found = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)))
+    assert [each.closed for each in found.search_state.looks] == [80, 120]
     assert found.level == pytest.approx(0.05 / 6 * math.log2(1.5))

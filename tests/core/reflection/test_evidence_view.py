@@ -1,4 +1,4 @@
-"""What evidence lacks, in words; reviews, and cadences by their words."""
+"""Evidence for people, reviews, and the parsing of cadences."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,35 +35,44 @@ def test_the_fewest_trades_and_days_are_those_of_the_test() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "missing"),
+    ("without", "missing"),
     [
         (evidence(closed=7), "7 closed trades; the first test is at 10"),
         (evidence(), "no group has 8 trades on 8 days with as many besides it"),
         (evidence(NEAR), "nothing was tested now; the next test is at 201 closed trades"),
         (
             evidence(NEAR, level=0.005),
-            "no group differs from the rest by more than chance makes of so many (level 0.005",
+            "no group differs significantly from the rest after correction for 1 comparison (level 0.005",
         ),
     ],
 )
-def test_without_a_pattern_it_is_said_what_all_lack(found: TradeEvidence, missing: str) -> None:
-    told = describe_evidence(found).missing
-    assert told is not None
-    assert told.startswith(missing)
+def test_without_a_pattern_the_reason_is_given(without: TradeEvidence, missing: str) -> None:
+    reason = describe_evidence(without).missing
+    assert reason is not None
+    assert reason.startswith(missing)
 
 
-def test_a_pattern_comes_first_and_the_others_say_what_they_lack() -> None:
-    held, strong = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol", difference=-9.0)
-    carried = SearchState(found=(SignificantPattern(key=held.key, since=NOON, closed=160, p=0.001),))
-    seen = describe_evidence(evidence(NEAR, strong, held, patterns=(held,), carried=carried))
-    assert [each.label for each in seen.groups] == ["chop_hivol", "trend_up_hivol", "chop_lowvol"]
-    assert [each.found_at for each in seen.groups] == [NOON, None, None]
-    assert [each.missing for each in seen.groups] == [
+def test_patterns_come_first_and_other_groups_give_the_reason() -> None:
+    found, strong = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol", difference=-9.0)
+    state = SearchState(found=(SignificantPattern(key=found.key, since=NOON, closed=160, p=0.001),))
+    view = describe_evidence(evidence(NEAR, strong, found, patterns=(found,), search_state=state))
+    assert [each.label for each in view.groups] == ["chop_hivol", "trend_up_hivol", "chop_lowvol"]
+    assert [each.found_at for each in view.groups] == [NOON, None, None]
+    assert [each.missing for each in view.groups] == [
         None,
         "not tested now; the next test is at 201 closed trades",
-        "its interval reaches the mean of the rest",
+        "the 90 % interval of its mean includes the mean of the rest",
     ]
-    assert seen.missing is None
+    assert view.missing is None
+
+
+def test_a_group_that_failed_the_test_shows_its_p_value() -> None:
+    weak, untested = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol")
+    view = describe_evidence(evidence(weak, untested, level=0.0065, p_values={weak.key: 0.2149}))
+    assert [each.missing for each in view.groups] == [
+        "not significant (p = 0.21, level 0.0065) after correction for 2 comparisons",
+        "not tested: the search stopped at a stronger group",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +81,7 @@ def test_a_pattern_comes_first_and_the_others_say_what_they_lack() -> None:
 )
 def test_the_next_test_is_in_the_next_quarter_of_a_doubling(closed: int, tested_at: int, next_at: int) -> None:
     looks = (InterimLook(at=NOON, closed=tested_at, level=0.001),) if tested_at else ()
-    assert next_test(evidence(closed=closed, carried=SearchState(looks=looks))) == next_at
+    assert next_test(evidence(closed=closed, search_state=SearchState(looks=looks))) == next_at
 
 
 @pytest.mark.parametrize(
@@ -96,7 +105,7 @@ def test_of_no_trades_there_is_no_rate_and_no_best() -> None:
 
 
 def test_a_name_cannot_open_markup_in_a_report() -> None:
-    told = render_review(
+    text = render_review(
         PeriodRecord(
             deployment="a\n# b|<c>",
             mode="live",
@@ -110,7 +119,7 @@ def test_a_name_cannot_open_markup_in_a_report() -> None:
             attempts=(),
         )
     )
-    assert told.startswith("# Daily review: a \\# b\\|\\<c\\>\n")
+    assert text.startswith("# Daily review: a \\# b\\|\\<c\\>\n")
 
 
 @pytest.mark.parametrize(

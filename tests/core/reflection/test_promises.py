@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import pytest
 
 from backsight.core.portfolio import Direction
-from backsight.core.reflection.evidence import evidence_of
+from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.holdout_test import HoldoutTrade, analyse_holdout
 from backsight.core.reflection.lessons import LessonsNote, write_lessons
 from backsight.core.reflection.patterns import NEW_SEARCH, ClosedTrade
@@ -60,10 +60,10 @@ def trades_of(rng: random.Random, kind: Kind, *, n: int, a_day: int) -> Iterator
 
 def notes_of(trades: list[ClosedTrade]) -> Iterator[LessonsNote]:
     """The note after every ten trades."""
-    carried = NEW_SEARCH
+    state = NEW_SEARCH
     for closed in range(10, len(trades) + 1, 10):
-        found = evidence_of(trades[:closed], as_of=trades[closed - 1].known_at, carried=carried)
-        carried = found.carried
+        found = find_evidence(trades[:closed], as_of=trades[closed - 1].known_at, state=state)
+        state = found.search_state
         yield write_lessons(found)
 
 

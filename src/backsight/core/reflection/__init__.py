@@ -1,1 +1,1 @@
-"""What a strategy's closed trades teach: evidence, lessons, and whether memory helps."""
+"""Reflection: find patterns in a strategy's closed trades, write lessons from them, and test whether memory helps."""

@@ -1,4 +1,4 @@
-"""Trades that are over, as reflection looks at them: for evidence, beside lessons, and by the arm of memory."""
+"""Closed trades in the three forms that reflection analyses: for evidence, by lessons revision, and by holdout arm."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from backsight.core.trades.trade import Outcome, Trade
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedTradeRow:
-    """What comparisons need of a closed trade."""
+    """The columns of a closed trade that comparisons read."""
 
     deployment_id: str
     opened_at: datetime | None
@@ -27,7 +27,7 @@ class ClosedTradeRow:
 
 
 def closed_trade(trade: Trade) -> ClosedTrade:
-    """What evidence needs of a trade: what was known at its entry, and what came of it."""
+    """The trade for the search for evidence: what was known at its entry, and its result."""
     opened, context = trade.opened_at, trade.context
     return ClosedTrade(
         id=trade.id,
@@ -48,28 +48,32 @@ def closed_trade(trade: Trade) -> ClosedTrade:
     )
 
 
-def trade_under_lessons(ended: ClosedTradeRow) -> TradeUnderLessons:
-    """A trade beside the lessons that were shown when it was opened."""
+def trade_under_lessons(row: ClosedTradeRow) -> TradeUnderLessons:
+    """The trade with the lessons that were shown when it was opened."""
     return TradeUnderLessons(
-        lessons_hash=ended.lessons_hash,
-        day=ended.closed_at.astimezone(UTC).date(),
-        outcome=ended.outcome,
-        pnl=ended.pnl,
-        pnl_usd=ended.realized_pnl_usd,
-        won=None if ended.pnl is None else ended.pnl > 0,
+        lessons_hash=row.lessons_hash,
+        day=row.closed_at.astimezone(UTC).date(),
+        outcome=row.outcome,
+        pnl=row.pnl,
+        pnl_usd=row.realized_pnl_usd,
+        won=None if row.pnl is None else row.pnl > 0,
     )
 
 
-def holdout_trade(ended: ClosedTradeRow) -> HoldoutTrade | None:
-    """A trade by its arm of memory; None where it has none, no entry or no outcome."""
-    if ended.memory_arm is None or ended.opened_at is None or ended.outcome is None:
+def holdout_trade(row: ClosedTradeRow) -> HoldoutTrade | None:
+    """The trade with its holdout arm; None if its arm, its entry time or its outcome is unknown."""
+    if row.memory_arm is None or row.opened_at is None or row.outcome is None:
         return None
-    day = ended.opened_at.astimezone(UTC).date()
-    return HoldoutTrade(arm=ended.memory_arm, day=day, deployment_id=ended.deployment_id, outcome=ended.outcome)
+    day = row.opened_at.astimezone(UTC).date()
+    return HoldoutTrade(arm=row.memory_arm, day=day, deployment_id=row.deployment_id, outcome=row.outcome)
 
 
 def _size_share(trade: Trade) -> float | None:
-    """What the entry put at work as a share of equity: what was added later is a result, where that is known."""
+    """The notional value of the entry as a share of equity.
+
+    The size at entry is preferred to the size of the whole trade: whether a position is added to depends on how the
+    trade went.
+    """
     equity, size = trade.entry.equity, trade.size if trade.entry.size is None else trade.entry.size
     if not equity or equity < 0.0 or size is None:
         return None
@@ -78,7 +82,7 @@ def _size_share(trade: Trade) -> float | None:
 
 
 def _captured(trade: Trade) -> float | None:
-    """What was realised of the best there was, 0 to 1, both before costs where those are known."""
+    """The realised profit as a share of the maximum favourable excursion, 0 to 1; before costs if these are known."""
     gain = trade.pnl if trade.realized_pnl is None else trade.realized_pnl
     if gain is None or trade.mfe is None or trade.mfe <= 0.0:
         return None

@@ -1,13 +1,14 @@
-"""Evidence: which groups of a strategy's last trades differ from the rest by more than chance and many looks explain.
+"""Evidence: which groups of a strategy's latest trades differ from the rest by more than chance.
 
-Groups are made of what was known at entry; measured are the outcome and, for exits, the share of the best price that
-was kept. A group counts from eight trades on eight days, with as many besides it. A pattern is found by the test of
-`flips` at the level of `spending`, the strongest first; once found, the others are tested on what it leaves
-unexplained, so that one fact is told once. It stays until its interval reaches the mean of the rest.
+Groups share a property known at entry. Two measures are compared: the outcome and, for exits, the share of the maximum
+profit that was captured. A group needs eight trades on eight days, and so does the rest. Patterns are found by the
+sign-flip test at the level that alpha spending allows, the strongest first. Once a pattern is found, the other groups
+are tested on what it leaves unexplained, so that one fact becomes one lesson. A pattern stays until its interval
+reaches the mean of the rest.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import NamedTuple
@@ -46,64 +47,64 @@ from backsight.core.trades.trade import OutcomeUnit
 MIN_TRADES = 8
 MIN_DAYS = 8
 MAX_NEW_PATTERNS = 8
-"""New patterns in one reflection: nobody learns more at once."""
+"""In one reflection."""
 LOW_PRIORITY_WEIGHT = 0.93
-"""The weight, in the maximum over all patterns, of those one looks at last: exits, one slot of five, and hours, two
-dozen groups that each hold little. Else they would be half of all patterns and hide the others."""
+"""The weight of exits and hours in the maximum over all patterns. Without it these many small groups, half of all
+patterns, would hide the others."""
 
 
-def evidence_of(
-    trades: Iterable[ClosedTrade],
-    *,
-    as_of: datetime,
-    closed: int | None = None,
-    carried: SearchState = NEW_SEARCH,
+def find_evidence(
+    trades: Iterable[ClosedTrade], *, as_of: datetime, closed: int | None = None, state: SearchState = NEW_SEARCH
 ) -> TradeEvidence:
-    """What the last 500 of a strategy's trades show that were known by then, whatever order they come in.
+    """What the latest 500 of a strategy's trades known by `as_of` show; their order does not matter.
 
-    `closed` is how many were closed by then in all; None where all of them are given.
+    `closed` is the number of all trades closed by then; by default that of the given trades.
     """
     known = [trade for trade in trades if trade.known_at <= as_of]
     total = len(known) if closed is None else closed
-    seen = _trade_sample(known)
-    patterns = {pattern.key: pattern for table in seen.tables for pattern in table.patterns}
-    level = significance_level(total, tested_at=carried.looks[-1].closed if carried.looks else 0)
-    looks = tuple(each for each in carried.looks if not level or same_doubling(each.closed, total))
-    found = tuple(each for each in carried.found if each.key in patterns and patterns[each.key].stands_out)
-    if level and patterns:
-        new = _PatternSearch(seen, level=level, looks=looks).new([each.key for each in found])
-        found += tuple(SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in new)
-    kept = {each.key for each in found}
+    sample = _trade_sample(known)
+    groups = {pattern.key: pattern for table in sample.tables for pattern in table.patterns}
+    # Is a test due, and which earlier tests share its budget?
+    level = significance_level(total, tested_at=state.looks[-1].closed if state.looks else 0)
+    looks = tuple(look for look in state.looks if not level or same_doubling(look.closed, total))
+    # Patterns of earlier reflections stay while they stand out; the test adds new ones.
+    found = tuple(each for each in state.found if each.key in groups and groups[each.key].stands_out)
+    p_values: Mapping[str, float] = {}
+    if level and groups:
+        search = _PatternSearch(sample, level=level, looks=looks)
+        new, p_values = search.run([each.key for each in found])
+        found += tuple(SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in new.items())
+    found_keys = {each.key for each in found}
+    if level:
+        looks = (*looks, InterimLook(at=as_of, closed=total, level=level))
     return TradeEvidence(
         as_of=as_of,
         closed=total,
-        n=len(seen.trades),
-        days=len(seen.days),
-        unit=seen.unit,
-        groups=tuple(patterns.values()),
-        patterns=tuple(patterns[each.key] for each in found),
-        lost=tuple(each.key for each in carried.found if each.key not in kept),
+        n=len(sample.trades),
+        days=len(sample.days),
+        unit=sample.unit,
+        groups=tuple(groups.values()),
+        patterns=tuple(groups[each.key] for each in found),
+        lost=tuple(each.key for each in state.found if each.key not in found_keys),
         level=level,
-        carried=SearchState(
-            looks=(*looks, InterimLook(at=as_of, closed=total, level=level)) if level else looks, found=found
-        ),
+        search_state=SearchState(looks=looks, found=found),
+        p_values=p_values,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _MeasureTable:
-    """The trades that have a measure, and the patterns among them, a column each."""
+    """The trades that have a measure, and one column for each group among them."""
 
     values: Floats
     codes: Codes
-    """The days of the trades, in rising order."""
     members: Floats
     patterns: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _TradeSample:
-    """The trades that are looked at, in the order in which they ended."""
+    """The trades that are analysed, in the order of their closes."""
 
     trades: Sequence[ClosedTrade]
     days: Sequence[date]
@@ -112,29 +113,29 @@ class _TradeSample:
 
     @property
     def seed(self) -> int:
-        """A number that follows from the trades."""
-        told = [[each.id, each.outcome and each.outcome.value, each.captured] for each in self.trades]
-        return int(digest(told)[:16], 16)
+        """A seed derived from the trades, so that the same trades give the same p-values."""
+        rows = [[trade.id, trade.outcome and trade.outcome.value, trade.captured] for trade in self.trades]
+        return int(digest(rows)[:16], 16)
 
 
 def _trade_sample(known: Iterable[ClosedTrade]) -> _TradeSample:
-    """The last 500 to become known, and the patterns among them in both measures."""
+    """The 500 trades that became known last, and their groups in both measures."""
     latest = sorted(known, key=lambda trade: (trade.known_at, trade.ended_at, trade.id))[-WINDOW:]
     trades = sorted(latest, key=lambda trade: (trade.ended_at, trade.id))
     days = sorted({trade.day for trade in trades})
-    unit, groups = most_common_unit(each.outcome for each in trades), group_trades(trades)
-    outcomes = [x.value if (x := each.outcome) is not None and x.unit == unit else None for each in trades]
-    place = {day: code for code, day in enumerate(days)}
-    codes = np.array([place[each.day] for each in trades], dtype=np.int64)
+    unit, groups = most_common_unit(trade.outcome for trade in trades), group_trades(trades)
+    outcomes = [x.value if (x := trade.outcome) is not None and x.unit == unit else None for trade in trades]
+    code_of = {day: code for code, day in enumerate(days)}
+    codes = np.array([code_of[trade.day] for trade in trades], dtype=np.int64)
     tables = (
         _measure_table("outcome", _numbers(outcomes), trades, groups, codes, unit),
-        _measure_table("captured", _numbers(each.captured for each in trades), trades, groups, codes, None),
+        _measure_table("captured", _numbers(trade.captured for trade in trades), trades, groups, codes, None),
     )
     return _TradeSample(trades=trades, days=days, unit=unit, tables=tables)
 
 
 def _numbers(values: Iterable[float | None]) -> Floats:
-    """The values as an array, NaN being not known."""
+    """The values as an array, with NaN for unknown ones."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
@@ -146,35 +147,38 @@ def _measure_table(
     codes: Codes,
     unit: OutcomeUnit | None,
 ) -> _MeasureTable:
-    """The groups in one measure, those large enough."""
-    has = np.isfinite(values)
-    held = [trade for trade, known in zip(trades, has, strict=True) if known]
+    """The groups that are large enough in one measure, with their figures."""
     members = np.zeros((len(trades), len(groups)))
     for column, group in enumerate(groups):
         members[list(group.members), column] = 1.0
-    values, members, codes = values[has], members[has], codes[has]
-    figures = compare_with_rest(values, members, codes, int(codes[-1]) + 1 if len(codes) else 0)
-    n, days = np.minimum(figures.n, figures.rest_n), np.minimum(figures.days, figures.rest_days)
+    # Only trades that have the measure.
+    has_value = np.isfinite(values)
+    measured = [trade for trade, known in zip(trades, has_value, strict=True) if known]
+    values, members, codes = values[has_value], members[has_value], codes[has_value]
+    # Only groups with enough trades and days, inside and outside the group.
+    statistics = compare_with_rest(values, members, codes, int(codes[-1]) + 1 if len(codes) else 0)
+    n = np.minimum(statistics.n, statistics.rest_n)
+    days = np.minimum(statistics.days, statistics.rest_days)
     large = np.flatnonzero((n >= MIN_TRADES) & (days >= MIN_DAYS))
     members = members[:, large]
-    told = _GroupFigures(
-        beside=GroupStatistics(*(each[large] for each in figures)),
-        won=group_means(_numbers(each.won for each in held), members),
-        captured=group_means(_numbers(each.captured for each in held), members),
-        hold=group_means(_numbers(each.hold_seconds for each in held), members),
+    figures = _GroupFigures(
+        statistics=GroupStatistics(*(figure[large] for figure in statistics)),
+        won=group_means(_numbers(trade.won for trade in measured), members),
+        captured=group_means(_numbers(trade.captured for trade in measured), members),
+        hold=group_means(_numbers(trade.hold_seconds for trade in measured), members),
     )
-    ids = np.array([each.id for each in held], dtype=object)
+    ids = np.array([trade.id for trade in measured], dtype=object)
     patterns = tuple(
-        _pattern(groups[column], told, place, measure, unit, tuple(ids[members[:, place] > 0.0]))
-        for place, column in enumerate(large.tolist())
+        _pattern(groups[column], figures, index, measure, unit, tuple(ids[members[:, index] > 0.0]))
+        for index, column in enumerate(large.tolist())
     )
     return _MeasureTable(values=values, codes=codes, members=members, patterns=patterns)
 
 
 class _GroupFigures(NamedTuple):
-    """All figures of the groups that are large enough, and of the rest of each."""
+    """All figures of the groups; each pair is of the group and of the rest."""
 
-    beside: GroupStatistics
+    statistics: GroupStatistics
     won: tuple[Floats, Floats]
     captured: tuple[Floats, Floats]
     hold: tuple[Floats, Floats]
@@ -182,17 +186,18 @@ class _GroupFigures(NamedTuple):
 
 def _pattern(
     group: TradeGroup,
-    told: _GroupFigures,
-    place: int,
+    figures: _GroupFigures,
+    index: int,
     measure: Measure,
     unit: OutcomeUnit | None,
     trade_ids: tuple[str, ...],
 ) -> Pattern:
-    beside = told.beside
-    mean, rest_mean = float(beside.mean[place]), float(beside.rest_mean[place])
-    win_rate, rest_win_rate = (_known(each[place]) for each in told.won)
-    captured, rest_captured = (_known(each[place]) for each in told.captured)
-    hold_seconds, rest_hold_seconds = (_known(each[place]) for each in told.hold)
+    """The figures of the group at an index, as a pattern."""
+    statistics = figures.statistics
+    mean, rest_mean = float(statistics.mean[index]), float(statistics.rest_mean[index])
+    win_rate, rest_win_rate = (_known(means[index]) for means in figures.won)
+    captured, rest_captured = (_known(means[index]) for means in figures.captured)
+    hold_seconds, rest_hold_seconds = (_known(means[index]) for means in figures.hold)
     return Pattern(
         slot=SLOT_OF[group.dimension] if measure == "outcome" else "exit_timing",
         measure=measure,
@@ -200,17 +205,17 @@ def _pattern(
         value=group.value,
         label=group.label,
         unit=unit,
-        n=int(beside.n[place]),
-        days=int(beside.days[place]),
+        n=int(statistics.n[index]),
+        days=int(statistics.days[index]),
         mean=mean,
-        interval=_around(mean, beside.reach[place]),
+        interval=_interval(mean, statistics.half_width[index]),
         win_rate=win_rate,
-        rest_n=int(beside.rest_n[place]),
-        rest_days=int(beside.rest_days[place]),
+        rest_n=int(statistics.rest_n[index]),
+        rest_days=int(statistics.rest_days[index]),
         rest_mean=rest_mean,
         rest_win_rate=rest_win_rate,
         difference=mean - rest_mean,
-        difference_interval=_around(mean - rest_mean, beside.difference_reach[place]),
+        difference_interval=_interval(mean - rest_mean, statistics.difference_half_width[index]),
         captured=captured,
         rest_captured=rest_captured,
         hold_seconds=hold_seconds,
@@ -223,57 +228,68 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _around(mean: float, reach: float) -> tuple[float, float] | None:
-    return None if np.isnan(reach) else (mean - float(reach), mean + float(reach))
+def _interval(center: float, half_width: float) -> tuple[float, float] | None:
+    return None if np.isnan(half_width) else (center - float(half_width), center + float(half_width))
 
 
 class _PatternSearch:
-    """The search for patterns that chance does not make, among those of all measures at once."""
+    """The search for significant patterns among the groups of all measures at once."""
 
-    def __init__(self, seen: _TradeSample, *, level: float, looks: Iterable[InterimLook]) -> None:
-        self.seen, self.level, self.days = seen, level, len(seen.days)
-        self.earlier = [(bisect_right(seen.days, each.at.astimezone(UTC).date()), each.level) for each in looks]
-        self.patterns = [pattern for table in seen.tables for pattern in table.patterns]
-        self.order = [_order(pattern) for pattern in self.patterns]
+    def __init__(self, sample: _TradeSample, *, level: float, looks: Iterable[InterimLook]) -> None:
+        self.sample, self.level, self.days = sample, level, len(sample.days)
+        self.earlier = [(bisect_right(sample.days, look.at.astimezone(UTC).date()), look.level) for look in looks]
+        self.patterns = [pattern for table in sample.tables for pattern in table.patterns]
+        self.tie_break = [_tie_break(pattern) for pattern in self.patterns]
 
-    def new(self, known: Iterable[str]) -> Iterable[tuple[str, float]]:
-        """The patterns found beyond those known, the strongest first, and how likely each is by chance."""
-        told, flipped = list(known), random_signs(self.days, seed=self.seen.seed)
+    def run(self, known: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
+        """The p-values of the new significant patterns, the strongest first, and of the groups that failed the test.
+
+        `known` are the keys of patterns that were found earlier.
+        """
+        new: dict[str, float] = {}
+        explained, signs = list(known), random_signs(self.days, seed=self.sample.seed)
         for _ in range(MAX_NEW_PATTERNS):
-            parts = np.column_stack([self._parts(table, told) for table in self.seen.tables])
-            statistics = np.abs(parts.sum(axis=0))
-            best = strongest_pattern(statistics, self.order)
-            p = self._p(float(statistics[best]), parts, flipped)
-            if p > self.level or not self.patterns[best].stands_out:
-                return
-            told.append(self.patterns[best].key)
-            yield told[-1], p
+            # Test the strongest group on what the known patterns leave unexplained.
+            contributions = np.column_stack([self._contributions(table, explained) for table in self.sample.tables])
+            statistics = np.abs(contributions.sum(axis=0))
+            null = max_statistics(contributions, signs)
+            strongest = strongest_pattern(statistics, self.tie_break)
+            p = self._p_value(float(statistics[strongest]), null, contributions, signs)
+            if p > self.level:
+                failed = zip(self.patterns, statistics.tolist(), strict=True)
+                return new, {group.key: p_value(statistic, null) for group, statistic in failed}
+            if not self.patterns[strongest].stands_out:
+                break
+            key = self.patterns[strongest].key
+            new[key] = p
+            explained.append(key)
+        return new, {}
 
-    def _p(self, statistic: float, parts: Floats, flipped: Signs) -> float:
-        """How likely chance makes as much at this test and nothing at an earlier one."""
-        by_chance = max_statistics(parts, flipped)
-        p = p_value(statistic, by_chance)
+    def _p_value(self, statistic: float, null: Floats, contributions: Floats, signs: Signs) -> float:
+        """The probability that chance makes as large a statistic now, and made no earlier test reject."""
+        p = p_value(statistic, null)
         if p <= self.level or p > self.level + sum(level for _, level in self.earlier):
-            return p  # what earlier tests have spent makes no difference to either
-        return p_value(statistic, exclude_earlier_rejections(by_chance, parts, flipped, self.earlier))
+            return p  # earlier tests cannot change the decision
+        return p_value(statistic, exclude_earlier_rejections(null, contributions, signs, self.earlier))
 
-    def _parts(self, table: _MeasureTable, told: Sequence[str]) -> Floats:
-        """The days' contributions to the patterns of a measure, beyond those told; zero for these themselves."""
+    def _contributions(self, table: _MeasureTable, explained: Sequence[str]) -> Floats:
+        """The days' contributions to the groups of a measure, beyond the explained patterns."""
         if not table.patterns:
             return np.zeros((self.days, 0))
-        columns = [place for place, pattern in enumerate(table.patterns) if pattern.key in told]
-        parts = day_contributions(table.values, table.members, table.members[:, columns], table.codes, self.days)
-        return parts * [_weight(pattern) for pattern in table.patterns]
+        columns = [column for column, pattern in enumerate(table.patterns) if pattern.key in explained]
+        known = table.members[:, columns]
+        contributions = day_contributions(table.values, table.members, known, table.codes, self.days)
+        return contributions * [_weight(pattern) for pattern in table.patterns]
 
 
 def _weight(pattern: Pattern) -> float:
-    """How much a pattern counts in the maximum.
+    """The weight of a pattern in the maximum.
 
-    A pattern of lesser weight needs a larger T, by flips as by data, so the level holds whatever the weights.
+    A lower weight asks for a larger T from the data and from the flips alike, so the level holds for any weights.
     """
     return float(LOW_PRIORITY_WEIGHT ** ((pattern.measure == "captured") + (pattern.dimension == "hour")))
 
 
-def _order(pattern: Pattern) -> tuple[int, int, float, str]:
-    """Of patterns that say the same: the narrowest word, then the smaller group, then the worse."""
+def _tie_break(pattern: Pattern) -> tuple[int, int, float, str]:
+    """The order of patterns with the same statistic: the most specific dimension, the smaller group, the lower mean."""
     return DIMENSIONS.index(pattern.dimension), pattern.n, pattern.mean, pattern.value

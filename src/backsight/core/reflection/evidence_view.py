@@ -1,4 +1,4 @@
-"""Evidence as a person reads it: every group that was looked at, and what it lacks to become a lesson."""
+"""Evidence for people: every group that was compared, and why it is not a lesson."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,15 +9,15 @@ from backsight.core.strategies import Slot
 from backsight.core.trades.trade import OutcomeUnit
 
 MIN_TRADES_AND_DAYS = 8
-"""Trades, and days of them, in a group and besides it: as `evidence` has it, which needs NumPy."""
+"""As in `evidence`, which is not imported here because it needs NumPy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """One group of trades beside the rest of them."""
+    """One group of trades compared with the rest."""
 
     key: str
-    """What lessons cite."""
+    """The key that lessons cite."""
     slot: Slot
     label: str
     measure: Measure
@@ -26,7 +26,7 @@ class GroupView:
     days: int
     mean: float
     interval: tuple[float, float] | None
-    """Holds the true mean with 90 %."""
+    """90 % confidence interval of the mean."""
     win_rate: float | None
     rest_n: int
     rest_mean: float
@@ -34,40 +34,40 @@ class GroupView:
     difference: float
     difference_interval: tuple[float, float] | None
     found_at: datetime | None
-    """Since when lessons may rest on it; None: they may not."""
+    """Since when the group is a significant pattern that lessons may cite; None if it is not."""
     p: float | None
-    """How often chance alone makes as much of any group, when it was found."""
+    """The p-value when it was found, corrected for all groups that were compared."""
     missing: str | None
-    """What it lacks to be a lesson; None where it is one."""
+    """Why the group is not a lesson; None if it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceView:
-    """What a strategy's last closed trades show."""
+    """What a strategy's latest closed trades show."""
 
     as_of: datetime
     closed: int
-    """All that were closed by then."""
+    """The number of all trades closed by then."""
     considered: int
-    """Those that were looked at, at most 500."""
+    """The number of trades analysed, at most 500."""
     days: int
     unit: OutcomeUnit | None
     level: float
-    """At which new patterns were tested for; 0 where this was no time to test."""
+    """The significance level of the test for new patterns; 0 if no test was due."""
     next_test_at: int
-    """With how many trades closed the next test is."""
+    """The number of closed trades at which the next test is due."""
     groups: tuple[GroupView, ...]
-    """Those that are large enough, what lessons may rest on first, then by how far they differ."""
+    """All groups that are large enough: significant patterns first, then by the size of the difference."""
     lost: tuple[str, ...]
-    """Keys of patterns that no longer stand out."""
+    """Keys of formerly significant patterns that no longer stand out."""
     missing: str | None
-    """What all of them lack; None where there is a pattern."""
+    """Why there is no pattern at all; None if there is one."""
 
 
 def describe_evidence(evidence: TradeEvidence) -> EvidenceView:
-    """The evidence with every group, each saying what it lacks."""
-    found = {pattern.key: place for place, pattern in enumerate(evidence.patterns)}
-    groups = sorted(evidence.groups, key=lambda each: (found.get(each.key, len(found)), -_strength(each), each.key))
+    """The evidence with every group, and the reason why a group is not a lesson."""
+    rank = {pattern.key: index for index, pattern in enumerate(evidence.patterns)}
+    groups = sorted(evidence.groups, key=lambda group: (rank.get(group.key, len(rank)), -_strength(group), group.key))
     return EvidenceView(
         as_of=evidence.as_of,
         closed=evidence.closed,
@@ -76,55 +76,57 @@ def describe_evidence(evidence: TradeEvidence) -> EvidenceView:
         unit=evidence.unit,
         level=evidence.level,
         next_test_at=next_test(evidence),
-        groups=tuple(_group(each, evidence) for each in groups),
+        groups=tuple(_group_view(group, evidence) for group in groups),
         lost=evidence.lost,
-        missing=None if evidence.patterns else _nothing(evidence),
+        missing=None if evidence.patterns else _why_no_pattern(evidence),
     )
 
 
 def next_test(evidence: TradeEvidence) -> int:
-    """With how many trades closed new patterns are tested for again."""
-    looks = evidence.carried.looks
+    """The number of closed trades at which new patterns are tested for again."""
+    looks = evidence.search_state.looks
     tested_at, closed = looks[-1].closed if looks else 0, max(evidence.closed + 1, FIRST_TEST)
     while not significance_level(closed, tested_at=tested_at):
         closed += 1
     return closed
 
 
-def _group(pattern: Pattern, evidence: TradeEvidence) -> GroupView:
-    found = next((each for each in evidence.carried.found if each.key == pattern.key), None)
+def _group_view(group: Pattern, evidence: TradeEvidence) -> GroupView:
+    significant = next((each for each in evidence.search_state.found if each.key == group.key), None)
     return GroupView(
-        key=pattern.key,
-        slot=pattern.slot,
-        label=pattern.label,
-        measure=pattern.measure,
-        unit=pattern.unit,
-        n=pattern.n,
-        days=pattern.days,
-        mean=pattern.mean,
-        interval=pattern.interval,
-        win_rate=pattern.win_rate,
-        rest_n=pattern.rest_n,
-        rest_mean=pattern.rest_mean,
-        rest_win_rate=pattern.rest_win_rate,
-        difference=pattern.difference,
-        difference_interval=pattern.difference_interval,
-        found_at=None if found is None else found.since,
-        p=None if found is None else found.p,
-        missing=None if found is not None else _lacks(pattern, evidence),
+        key=group.key,
+        slot=group.slot,
+        label=group.label,
+        measure=group.measure,
+        unit=group.unit,
+        n=group.n,
+        days=group.days,
+        mean=group.mean,
+        interval=group.interval,
+        win_rate=group.win_rate,
+        rest_n=group.rest_n,
+        rest_mean=group.rest_mean,
+        rest_win_rate=group.rest_win_rate,
+        difference=group.difference,
+        difference_interval=group.difference_interval,
+        found_at=None if significant is None else significant.since,
+        p=None if significant is None else significant.p,
+        missing=None if significant is not None else _why_no_lesson(group, evidence),
     )
 
 
-def _lacks(pattern: Pattern, evidence: TradeEvidence) -> str:
-    """Why a group that is large enough is no pattern."""
-    if not pattern.stands_out:
-        return "its interval reaches the mean of the rest"
+def _why_no_lesson(group: Pattern, evidence: TradeEvidence) -> str:
+    """Why a group that is large enough is not a pattern."""
+    if not group.stands_out:
+        return "the 90 % interval of its mean includes the mean of the rest"
     if not evidence.level:
         return f"not tested now; the next test is at {next_test(evidence)} closed trades"
-    return f"chance and what was found already make as much too often (level {evidence.level:.4f})"
+    if (p := evidence.p_values.get(group.key)) is None:
+        return "not tested: the search stopped at a stronger group"
+    return f"not significant (p = {p:.2g}, level {evidence.level:.2g}) {_correction(evidence)}"
 
 
-def _nothing(evidence: TradeEvidence) -> str:
+def _why_no_pattern(evidence: TradeEvidence) -> str:
     """Why there is no pattern at all."""
     if evidence.closed < FIRST_TEST:
         return f"{evidence.closed} closed trades; the first test is at {FIRST_TEST}"
@@ -132,8 +134,13 @@ def _nothing(evidence: TradeEvidence) -> str:
         return f"no group has {MIN_TRADES_AND_DAYS} trades on {MIN_TRADES_AND_DAYS} days with as many besides it"
     if not evidence.level:
         return f"nothing was tested now; the next test is at {next_test(evidence)} closed trades"
-    return f"no group differs from the rest by more than chance makes of so many (level {evidence.level:.4f})"
+    return f"no group differs significantly from the rest {_correction(evidence)} (level {evidence.level:.4f})"
 
 
-def _strength(pattern: Pattern) -> float:
-    return abs(pattern.difference) / pattern.half if pattern.half else 0.0
+def _correction(evidence: TradeEvidence) -> str:
+    groups = len(evidence.groups)
+    return f"after correction for {groups} comparison{'' if groups == 1 else 's'}"
+
+
+def _strength(group: Pattern) -> float:
+    return abs(group.difference) / group.half_width if group.half_width else 0.0

@@ -1,4 +1,4 @@
-"""How closed trades are grouped: by what was known at their entry, never by what came of them."""
+"""Groups of closed trades that share a property known at entry, never one that depends on the result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,42 +29,42 @@ class TradeGroup:
     value: str
     label: str
     members: tuple[int, ...]
-    """Their places among all trades."""
+    """Indexes into the list of all trades."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBands:
-    """Where small sizes end and large ones begin: below the lower third, above the upper."""
+    """The thirds of position sizes: small, medium and large, as shares of equity."""
 
     small_below: float
     large_above: float
 
-    def of(self, share: float) -> str:
+    def band(self, share: float) -> str:
         if share < self.small_below:
             return "small"
         return "large" if share > self.large_above else "medium"
 
 
 def group_trades(trades: Sequence[ClosedTrade]) -> list[TradeGroup]:
-    """All groups that these trades fall into, in the order of the dimensions, then by value."""
+    """All groups of the trades, in the order of the dimensions, then by value."""
     bands = size_bands([trade.size_share for trade in trades if trade.size_share is not None])
     members: dict[tuple[Dimension, str], list[int]] = {}
-    for place, trade in enumerate(trades):
+    for index, trade in enumerate(trades):
         for dimension in DIMENSIONS:
             if (value := _value(trade, dimension, bands)) is not None:
-                members.setdefault((dimension, value), []).append(place)
-    ordered = sorted(members.items(), key=lambda each: (DIMENSIONS.index(each[0][0]), each[0][1]))
+                members.setdefault((dimension, value), []).append(index)
+    ordered = sorted(members.items(), key=lambda item: (DIMENSIONS.index(item[0][0]), item[0][1]))
     return [
-        TradeGroup(dimension=dimension, value=value, label=_label(dimension, value, bands), members=tuple(places))
-        for (dimension, value), places in ordered
+        TradeGroup(dimension=dimension, value=value, label=_label(dimension, value, bands), members=tuple(indexes))
+        for (dimension, value), indexes in ordered
     ]
 
 
 def size_bands(shares: Sequence[float]) -> SizeBands | None:
-    """The thirds of sizes, by the sizes at a third and two thirds of their order; None without any.
+    """The bands between the lower and the upper tercile of sizes; None without any size.
 
     >>> bands = size_bands([0.01, 0.02, 0.02, 0.03, 0.04, 0.05])
-    >>> bands, [bands.of(share) for share in (0.01, 0.02, 0.04, 0.05)]
+    >>> bands, [bands.band(share) for share in (0.01, 0.02, 0.04, 0.05)]
     (SizeBands(small_below=0.02, large_above=0.03), ['small', 'medium', 'large', 'large'])
     """
     if not shares:
@@ -75,13 +75,15 @@ def size_bands(shares: Sequence[float]) -> SizeBands | None:
 
 def _value(trade: ClosedTrade, dimension: Dimension, bands: SizeBands | None) -> str | None:
     if dimension == "size":
-        return None if bands is None or trade.size_share is None else bands.of(trade.size_share)
-    held = getattr(trade, dimension)
-    return None if held is None or held == UNKNOWN else f"{held:02d}" if dimension == "hour" else str(held)
+        return None if bands is None or trade.size_share is None else bands.band(trade.size_share)
+    value = getattr(trade, dimension)
+    if value is None or value == UNKNOWN:
+        return None
+    return f"{value:02d}" if dimension == "hour" else str(value)
 
 
 def _label(dimension: Dimension, value: str, bands: SizeBands | None) -> str:
-    """The group in a trader's words.
+    """The name of the group in a trader's words.
 
     >>> _label("hour", "09", None), _label("volatility_regime", "high", None), _label("regime", "ranging", None)
     ('the hour from 09:00 UTC', 'high volatility', 'ranging markets')

@@ -202,5 +202,5 @@ def _folded(text: str) -> str:
 
 
 def _strength(pattern: Pattern) -> tuple[float, str]:
-    half = pattern.half or 0.0
+    half = pattern.half_width or 0.0
     return (abs(pattern.difference) / half if half > 0.0 else float("inf")), pattern.key

@@ -1,8 +1,8 @@
-"""Patterns: what lessons may rest on, in which slot, and what is carried from one reflection to the next."""
+"""Patterns: groups of trades that differ from the rest, and the state of the search for them between reflections."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Literal, get_args
 
@@ -13,7 +13,7 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 Dimension = Literal["regime_tag", "regime", "volatility_regime", "session", "hour", "symbol", "direction", "size"]
 Measure = Literal["outcome", "captured"]
-"""What is compared: the outcome, or the share of the best price that was kept, which is about exits."""
+"""The compared quantity: the outcome, or the share of the maximum profit that the exit captured."""
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 SLOT_OF: Mapping[Dimension, Slot] = {
@@ -26,26 +26,26 @@ SLOT_OF: Mapping[Dimension, Slot] = {
     "direction": "symbol_selection",
     "size": "sizing",
 }
-"""Where a difference in outcome belongs; one in what is kept of the best price is about exits, whatever the group."""
+"""The lessons slot for a difference in outcome. A difference in `captured` always belongs to `exit_timing`."""
 UNITS: tuple[OutcomeUnit, ...] = get_args(OutcomeUnit)
 WINDOW = 500
-"""How many closed trades evidence is computed over."""
+"""The number of latest closed trades that evidence is computed from."""
 
 
 def most_common_unit(outcomes: Iterable[Outcome | None]) -> OutcomeUnit | None:
-    """The unit that most outcomes have; R before daily ATRs before shares where as many have either; None of none.
+    """The unit of most outcomes, R before daily ATR before percent on a tie; None without outcomes.
 
     >>> most_common_unit([Outcome(value=1.0, unit="pct"), Outcome(value=1.0, unit="R"), None])
     'R'
     """
     counts = Counter(outcome.unit for outcome in outcomes if outcome is not None)
-    usual: OutcomeUnit = max(UNITS, key=lambda unit: counts[unit])
-    return usual if counts else None
+    unit: OutcomeUnit = max(UNITS, key=lambda each: counts[each])
+    return unit if counts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedTrade:
-    """What evidence needs of a closed trade; None is not known."""
+    """A closed trade as the search for evidence needs it; None means unknown."""
 
     id: str
     ended_at: datetime
@@ -56,52 +56,52 @@ class ClosedTrade:
     regime: Regime | None = None
     volatility_regime: VolatilityRegime | None = None
     regime_tag: RegimeTag | None = None
-    """Trend and volatility in one word, as agents see it."""
+    """Trend and volatility in one word, as in the agent's prompt."""
     session: Session | None = None
     hour: int | None = None
-    """UTC, of the entry."""
+    """Of the entry, in UTC."""
     direction: Direction | None = None
     size_share: float | None = None
-    """Of the equity at entry."""
+    """Notional value as a share of the equity at entry."""
     captured: float | None = None
-    """What was realised as a share of the best there was to realise, 0 to 1."""
+    """Realised profit as a share of the maximum favourable excursion, 0 to 1."""
     hold_seconds: float | None = None
 
     @property
     def day(self) -> date:
-        """The UTC day of its end: trades of one day are not independent of each other."""
+        """The UTC day of the close. Trades of one day are not independent of each other."""
         return self.ended_at.astimezone(UTC).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """One group of trades beside the rest of them, in one measure."""
+    """One group of trades compared with the rest, in one measure."""
 
     slot: Slot
     measure: Measure
     dimension: Dimension
     value: str
-    """As the trades have it; `small`, `medium` or `large` for a size."""
+    """The shared value of the dimension; `small`, `medium` or `large` for a size."""
     label: str
-    """The group in a trader's words."""
+    """The name of the group in a trader's words."""
     unit: OutcomeUnit | None
-    """Of the means; None where a share of the best price is measured."""
+    """Of the means; None for the measure `captured`, which is a share."""
     n: int
     days: int
     mean: float
     interval: tuple[float, float] | None
-    """Holds the true mean with 90 %, by days; None on one day."""
+    """90 % confidence interval of the mean, clustered by day; None where all trades are of one day."""
     win_rate: float | None
     rest_n: int
     rest_days: int
     rest_mean: float
     rest_win_rate: float | None
     difference: float
-    """Its mean less that of the rest."""
+    """Mean of the group minus mean of the rest."""
     difference_interval: tuple[float, float] | None
-    """Holds the true difference with 90 %, by days that both may share; None on one day."""
+    """90 % confidence interval of the difference, clustered by day; None where all trades are of one day."""
     captured: float | None
-    """Mean share of the best price that was kept, as is `rest_captured`."""
+    """Mean share of the maximum favourable excursion that was realised."""
     rest_captured: float | None
     hold_seconds: float | None
     rest_hold_seconds: float | None
@@ -109,49 +109,51 @@ class Pattern:
 
     @property
     def key(self) -> str:
-        """What it is cited by."""
+        """The key that lessons cite."""
         return f"{self.slot}/{self.dimension}={self.value}"
 
     @property
-    def half(self) -> float | None:
-        """Half of its interval."""
+    def half_width(self) -> float | None:
+        """Half the width of the interval of the mean."""
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2.0
 
     @property
     def stands_out(self) -> bool:
-        """Whether its interval does not reach the mean of the rest."""
+        """Whether the interval of the mean excludes the mean of the rest."""
         return self.interval is not None and not self.interval[0] <= self.rest_mean <= self.interval[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignificantPattern:
-    """A pattern that passed the test, and when."""
+    """A pattern that passed the significance test, and when it did."""
 
     key: str
     since: datetime
     closed: int
-    """How many trades were closed then."""
+    """The number of trades closed by then."""
     p: float
-    """How often chance alone makes as much of any pattern."""
+    """The p-value, corrected for all groups that were compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterimLook:
-    """That new patterns were tested for."""
+    """A test for new patterns, at one of the interim looks of the sequential design."""
 
     at: datetime
     closed: int
-    """How many trades were closed then."""
+    """The number of trades closed by then."""
     level: float
+    """The significance level that the test spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchState:
-    """What one reflection hands to the next."""
+    """The state of the sequential search for patterns that one reflection hands to the next."""
 
     looks: tuple[InterimLook, ...] = ()
-    """Those since trades closed last doubled, in their order."""
+    """Tests since the number of closed trades last doubled, oldest first."""
     found: tuple[SignificantPattern, ...] = ()
+    """Patterns that are significant and still stand out."""
 
 
 NEW_SEARCH = SearchState()
@@ -159,23 +161,25 @@ NEW_SEARCH = SearchState()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeEvidence:
-    """What a strategy's last closed trades show, as of an instant."""
+    """What a strategy's latest closed trades show, as of an instant."""
 
     as_of: datetime
     closed: int
-    """All that were closed by then."""
+    """The number of all trades closed by then."""
     n: int
-    """Those that were looked at, at most 500."""
+    """The number of trades analysed, at most 500."""
     days: int
     unit: OutcomeUnit | None
-    """The one most of them have: outcomes in another are left out of means; None without any."""
+    """The unit of most outcomes; outcomes in other units are left out. None without outcomes."""
     groups: tuple[Pattern, ...]
-    """All groups large enough, whether or not they mean anything."""
+    """All groups that are large enough, significant or not."""
     patterns: tuple[Pattern, ...]
-    """Those that a lesson may rest on, the longest known first."""
+    """The significant patterns that lessons may cite, the longest known first."""
     lost: tuple[str, ...]
-    """Keys of those that no longer stand out."""
+    """Keys of formerly significant patterns that no longer stand out."""
     level: float
-    """At which new patterns were tested for; 0 where this was no time to test."""
-    carried: SearchState
+    """The significance level of the test for new patterns; 0 if no test was due."""
+    search_state: SearchState
     """For the next reflection."""
+    p_values: Mapping[str, float] = field(default_factory=dict)
+    """P-values of the groups that were tested and are not significant, by key, corrected for all comparisons."""

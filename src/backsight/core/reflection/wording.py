@@ -47,10 +47,10 @@ def duration(seconds: float) -> str:
 def _headline(pattern: Pattern) -> str:
     sample = f"over {pattern.n} trades on {pattern.days} days"
     if pattern.unit is None:
-        half = "" if pattern.half is None else f" ± {PERCENT * pattern.half:.0f}"
+        half = "" if pattern.half_width is None else f" ± {PERCENT * pattern.half_width:.0f}"
         kept = f"{PERCENT * pattern.mean:.0f}{half} % of the best price kept {sample}"
         return f"{kept}, against {_percent(pattern.rest_mean)} elsewhere"
-    half = "" if pattern.half is None else f" ± {_scale(pattern.unit) * pattern.half:.2f}"
+    half = "" if pattern.half_width is None else f" ± {_scale(pattern.unit) * pattern.half_width:.2f}"
     mean = f"{_number(pattern.mean, pattern.unit)}{half}{_suffix(pattern.unit)}"
     text = f"{mean} {sample}, against {amount(pattern.rest_mean, pattern.unit)} elsewhere"
     if pattern.win_rate is None or pattern.rest_win_rate is None:
