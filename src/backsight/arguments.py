@@ -1,4 +1,4 @@
-"""The types of arguments, strict at the door: a NaN, a naive time or a misspelt label goes no further."""
+"""The argument types of operations: they refuse NaN, times without a zone, unknown labels and oversized input."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,32 +34,33 @@ from backsight.core.strategies import MemoryOverrides, MemorySettings, Slot
 from backsight.language_models import checked_model_name
 
 LARGEST_WHOLE = 2**53
-KNOWN_WITHIN = {
+"""The largest range of integers that a JSON number (a double) represents exactly."""
+FIELDS_OF = {
     "context": [field.name for field in fields(ContextVector)],
     "memory": [field.name for field in fields(MemorySettings)],
 }
-"""The fields of arguments that are objects."""
+"""The field names of arguments that are objects, for messages about an unknown field."""
 
 
-def _plain(text: str) -> str:
+def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("holds a NUL character; remove it")
+        raise ValueError("contains a NUL character; remove it")
     return text
 
 
-def _worded(text: str) -> str:
-    if not _plain(text).strip():
+def _not_blank(text: str) -> str:
+    if not _without_nul(text).strip():
         raise ValueError("is blank; give some text")
     return text
 
 
 def _one_line(text: str) -> str:
-    if text != text.strip() or not _plain(text).isprintable():
+    if text != text.strip() or not _without_nul(text).isprintable():
         raise ValueError("has spaces around it or control characters; give one clean line")
     return text
 
 
-def _model_named(name: str, info: ValidationInfo) -> str:
+def _model_name(name: str, info: ValidationInfo) -> str:
     return checked_model_name(name, field=f"memory.{info.field_name}")
 
 
@@ -69,7 +70,7 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
         return parse_instant(value, field=field)
     if isinstance(value, datetime):
         return to_utc(value, field=field)
-    raise Invalid(f"{_shown(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=field)
+    raise Invalid(f"{_excerpt(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=field)
 
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(positive_zero)]
@@ -80,38 +81,38 @@ Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
 Limit = Annotated[int, Field(strict=True, ge=1, le=100)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
-AsOf = Annotated[Instant | None, "What was known at this instant; now if left out."]
-SeenAt = Annotated[Instant | None, "Of that, what this store had recorded by this instant."]
+AsOf = Annotated[Instant | None, "Answer from what was known at this instant; now if left out."]
+SeenAt = Annotated[Instant | None, "Also leave out what this store recorded after this instant."]
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line)]
 Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
-Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_plain)]
+Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_without_nul)]
 AnyText = Annotated[str, Field(strict=True, max_length=10_000)]
-Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_worded)]
-Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_plain)]
+Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_not_blank)]
+Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_without_nul)]
 Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
 Handles = Annotated[list[Handle], Field(max_length=20)]
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
-Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_worded)]
+Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_not_blank)]
 Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
 JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
-LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_plain)]
+LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_without_nul)]
 
 
 _SYMBOL: TypeAdapter[str] = TypeAdapter(Symbol)
 
 
-def _some(item: Any, most: int) -> Any:
+def _list_of(item: Any, most: int) -> Any:
     return Annotated[list[item], Field(max_length=most)]
 
 
 class Border:
-    """Checks a dataclass field by field, whether it comes as JSON or made already.
+    """Validates a dataclass argument field by field, given as JSON or as an instance.
 
-    A field is checked by its type, or by what `bounds` says of its name; a tuple comes as a list. One that is made
-    already is `trusted` where the operation itself checks what it holds.
+    `bounds` maps a field name to its argument type; other fields are validated by their annotation. A tuple is given as
+    a list. With `trusted`, an instance is accepted without validation, because the operation validates it itself.
     """
 
     def __init__(self, of: type[Any], bounds: Mapping[str, Any] | None = None, *, trusted: bool = False) -> None:
@@ -123,36 +124,36 @@ class Border:
         names = [field.name for field in fields(self.of)]
         tuples = {name for name, hint in get_type_hints(self.of).items() if get_origin(hint) is tuple}
 
-        def open_up(value: Any) -> Any:
+        def to_fields(value: Any) -> Any:
             return {name: getattr(value, name) for name in names} if isinstance(value, self.of) else value
 
-        def close(model: BaseModel) -> Any:
-            held = {name: getattr(model, name) for name in names}
-            return self.of(**{name: tuple(value) if name in tuples else value for name, value in held.items()})
+        def to_dataclass(model: BaseModel) -> Any:
+            values = {name: getattr(model, name) for name in names}
+            return self.of(**{name: tuple(value) if name in tuples else value for name, value in values.items()})
 
-        checked = core_schema.no_info_after_validator_function(close, handler.generate_schema(self._model()))
-        opened = core_schema.no_info_before_validator_function(open_up, checked)
-        return core_schema.no_info_wrap_validator_function(self._through, opened) if self.trusted else opened
+        validated = core_schema.no_info_after_validator_function(to_dataclass, handler.generate_schema(self._model()))
+        schema = core_schema.no_info_before_validator_function(to_fields, validated)
+        return core_schema.no_info_wrap_validator_function(self._accept_instance, schema) if self.trusted else schema
 
-    def _through(self, value: Any, check: Callable[[Any], Any]) -> Any:
+    def _accept_instance(self, value: Any, check: Callable[[Any], Any]) -> Any:
         return value if isinstance(value, self.of) else check(value)
 
     def _model(self) -> type[BaseModel]:
         hints = get_type_hints(self.of)
-        made: dict[str, Any] = {}
+        model_fields: dict[str, Any] = {}
         for field in fields(self.of):
             default: Any = ... if field.default is MISSING else field.default
-            made[field.name] = (self._checked(field.name, hints[field.name]), default)
-        return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **made)
+            model_fields[field.name] = (self._argument_type(field.name, hints[field.name]), default)
+        return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **model_fields)
 
-    def _checked(self, name: str, hint: Any) -> Any:
+    def _argument_type(self, name: str, hint: Any) -> Any:
         inner = [arg for arg in get_args(hint) if arg is not type(None)]
         if get_origin(hint) in (UnionType, Union) and len(inner) == 1:
-            return self._checked(name, inner[0]) | None
+            return self._argument_type(name, inner[0]) | None
         if name in self.bounds:
             return self.bounds[name]
         if get_origin(hint) is tuple:
-            return list[self._checked(name, inner[0])]  # type: ignore[misc]
+            return list[self._argument_type(name, inner[0])]  # type: ignore[misc]
         return _BY_TYPE.get(hint, hint)
 
 
@@ -173,91 +174,91 @@ _POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": Posi
 _OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]
 _PORTFOLIO = Annotated[
     Portfolio,
-    Border(Portfolio, {"positions": _some(_POSITION, 1_000), "open_orders": _some(_OPEN_ORDER, 1_000)}),
+    Border(Portfolio, {"positions": _list_of(_POSITION, 1_000), "open_orders": _list_of(_OPEN_ORDER, 1_000)}),
 ]
 _FILL = Annotated[ReportedFill, Border(ReportedFill, {"position_key": Loose, "symbol": Loose})]
 SnapshotArgument = Annotated[
     BrokerSnapshot,
     Border(
         BrokerSnapshot,
-        {"portfolio": _PORTFOLIO, "fills": _some(_FILL, 10_000), "marks": dict[Symbol, Number]},
+        {"portfolio": _PORTFOLIO, "fills": _list_of(_FILL, 10_000), "marks": dict[Symbol, Number]},
     ),
 ]
 OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
 VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
 SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
 CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
-BarsArgument = _some(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
+BarsArgument = _list_of(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
 
 _MEMORY_BOUNDS = {
     "recent_trades_k": Annotated[Whole, Field(le=MOST_RECENT)],
     "holdout": Share,
-    "suppressed": _some(Slot, 5),
+    "suppressed": _list_of(Slot, 5),
     "every_n_trades": Annotated[Whole, Field(ge=1, le=10_000)],
-    "model": Annotated[Name, AfterValidator(_model_named)],
+    "model": Annotated[Name, AfterValidator(_model_name)],
 }
 MemoryArgument = Annotated[MemorySettings, Border(MemorySettings, _MEMORY_BOUNDS)]
 MemoryOverridesArgument = Annotated[MemoryOverrides, Border(MemoryOverrides, _MEMORY_BOUNDS)]
 
 
 def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
-    """The first thing that is wrong, in one line: the field, what it is, and the remedy; and what else is missing."""
+    """One error for a failed validation: the first wrong field with its remedy, and the other missing fields."""
     first, *others = details
     field = _field(first)
     if not field:
         return Invalid("give an object with the arguments by name", field="arguments")
-    lacking = [_field(each) for each in others if first["type"] == each["type"] == "missing"]
-    also = f", and so {'is' if len(lacking) == 1 else 'are'} {', '.join(lacking)}" if lacking else ""
-    more = f" (and {len(others) - len(lacking)} more)" if len(others) > len(lacking) else ""
-    return Invalid(_said(first, list(known)) + also + more, field=field)
+    missing = [_field(detail) for detail in others if first["type"] == detail["type"] == "missing"]
+    also = f", and so {'is' if len(missing) == 1 else 'are'} {', '.join(missing)}" if missing else ""
+    more = f" (and {len(others) - len(missing)} more)" if len(others) > len(missing) else ""
+    return Invalid(_message(first, list(known)) + also + more, field=field)
 
 
 def _field(detail: ErrorDetails) -> str:
     return ".".join(str(part) for part in detail["loc"])
 
 
-_SAID = {
+_MESSAGES = {
     "missing": "missing; it is required",
-    "float_type": "{given} is {kind}; give a number",
-    "bool_type": "{given} is {kind}; give true or false",
-    "int_type": "{given} is {kind}; give a whole number",
-    "int_from_float": "{given} is not whole; give a whole number",
-    "finite_number": "{given} is not a finite number; give one, or leave it out if it is not known",
-    "string_type": "{given} is {kind}; give text",
-    "string_unicode": "holds half a surrogate pair; give valid Unicode",
+    "float_type": "{value} is {kind}; give a number",
+    "bool_type": "{value} is {kind}; give true or false",
+    "int_type": "{value} is {kind}; give a whole number",
+    "int_from_float": "{value} is not whole; give a whole number",
+    "finite_number": "{value} is not a finite number; give one, or leave it out if it is not known",
+    "string_type": "{value} is {kind}; give text",
+    "string_unicode": "contains half a surrogate pair; give valid Unicode",
     "string_too_short": "is empty; give some text",
     "string_too_long": "is longer than {max_length} characters; shorten it",
     "too_short": "is empty; give at least one",
-    "too_long": "holds more than {max_length} items; give fewer",
-    "list_type": "{given} is {kind}; give a list",
-    "dict_type": "{given} is {kind}; give an object with named fields",
-    "model_type": "{given} is {kind}; give an object with named fields",
-    "model_attributes_type": "{given} is {kind}; give an object with named fields",
-    "greater_than": "{given} is out of range; give a value above {gt:g}",
-    "greater_than_equal": "{given} is out of range; give {ge:g} or more",
-    "less_than_equal": "{given} is out of range; give {le:g} or less",
+    "too_long": "has more than {max_length} items; give fewer",
+    "list_type": "{value} is {kind}; give a list",
+    "dict_type": "{value} is {kind}; give an object with named fields",
+    "model_type": "{value} is {kind}; give an object with named fields",
+    "model_attributes_type": "{value} is {kind}; give an object with named fields",
+    "greater_than": "{value} is out of range; give a value above {gt:g}",
+    "greater_than_equal": "{value} is out of range; give {ge:g} or more",
+    "less_than_equal": "{value} is out of range; give {le:g} or less",
     "value_error": "{error}",
 }
 
 
-def _said(detail: ErrorDetails, known: list[str]) -> str:
-    kind, given, limits = detail["type"], detail["input"], detail.get("ctx", {})
+def _message(detail: ErrorDetails, known: list[str]) -> str:
+    kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(str(detail["loc"][-1]), _known_at(detail["loc"], known))
+        return _unknown_argument(str(detail["loc"][-1]), _known_names(detail["loc"], known))
     if kind == "literal_error":
         labels = re.findall(r"'([^']*)'", limits["expected"])
-        return f"{_shown(given)} is not known; {did_you_mean(str(given), labels)}"
-    return _SAID.get(kind, detail["msg"]).format(given=_shown(given), kind=_kind_of(given), **limits)
+        return f"{_excerpt(value)} is not known; {did_you_mean(str(value), labels)}"
+    return _MESSAGES.get(kind, detail["msg"]).format(value=_excerpt(value), kind=_kind_of(value), **limits)
 
 
-def _known_at(place: tuple[int | str, ...], known: list[str]) -> list[str]:
-    """What may stand where something unknown does."""
-    if len(place) == 1:
+def _known_names(location: tuple[int | str, ...], known: list[str]) -> list[str]:
+    """The names that are allowed at the location of an unknown name."""
+    if len(location) == 1:
         return known
-    return KNOWN_WITHIN.get(str(place[0]), [])
+    return FIELDS_OF.get(str(location[0]), [])
 
 
-def _unknown(argument: str, known: list[str]) -> str:
+def _unknown_argument(argument: str, known: list[str]) -> str:
     if not known:
         return "unknown field; leave it out"
     match = nearest(argument, known)
@@ -273,20 +274,20 @@ def _kind_of(value: Any) -> str:
     return "null" if value is None else _KINDS.get(type(value), f"a {type(value).__name__}")
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value) if isinstance(value, str | int | float | bool | None) else "this"
     return text if len(text) <= 40 else text[:39] + "…"
 
 
 def check_symbols(bars: Iterable[Bar], *, field: str = "bars.symbol") -> None:
-    """Refuse bars whose symbol is empty, too long or misspelt."""
+    """Refuse bars whose symbol is empty, too long or not one clean line."""
     for symbol in sorted({bar.symbol for bar in bars}):
         check_symbol(symbol, field=field)
 
 
 def check_symbol(symbol: str, *, field: str) -> None:
-    """Nothing, where this can be a symbol; else it is refused."""
+    """Refuse a symbol that is empty, too long or not one clean line."""
     try:
         _SYMBOL.validate_python(symbol)
     except ValidationError as error:
-        raise Invalid(_said(error.errors(include_url=False)[0], []), field=field) from None
+        raise Invalid(_message(error.errors(include_url=False)[0], []), field=field) from None

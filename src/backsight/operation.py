@@ -1,4 +1,4 @@
-"""An operation: one function from which every surface is made."""
+"""An operation: one function, from which all surfaces derive their command, tool or route."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ MARK = "__operation__"
 
 
 class Operation:
-    """What a signature says: name, noun, arguments, result; and who may call it."""
+    """A function with its name, noun, arguments and result, and the audiences that may call it."""
 
     def __init__(
         self, function: Callable[..., Any], kind: Kind, audience: frozenset[Audience], idempotent: bool
@@ -53,43 +53,43 @@ class Operation:
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
-        """The input model, made from the signature."""
+        """The pydantic model of the arguments, made from the signature."""
         fields: dict[str, Any] = {}
         for p in list(inspect.signature(self.function).parameters.values())[1:]:
             hint = self._hints[p.name]
-            told = next(text for text in hint.__metadata__ if isinstance(text, str))
+            description = next(text for text in hint.__metadata__ if isinstance(text, str))
             default = ... if p.default is p.empty else p.default
-            fields[p.name] = (hint, Field(default, description=told))
+            fields[p.name] = (hint, Field(default, description=description))
         title = "".join(word.capitalize() for word in self.name.split("_"))
         return create_model(title + "Arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     @property
     def returns(self) -> Any:
-        """The type of the result."""
+        """The type of the answer."""
         return self._hints["return"]
 
     @cached_property
     def result(self) -> TypeAdapter[Any]:
-        """What turns the result into JSON, and describes it."""
+        """The adapter that converts the answer to JSON and gives its schema."""
         return TypeAdapter(self.returns)
 
     def check(self, arguments: object) -> dict[str, Any]:
-        """The arguments as the function takes them, or `Invalid` with the field and the remedy."""
+        """Validate arguments; raises `Invalid` with the field and the remedy."""
         try:
             return self.values(self.arguments.model_validate(arguments))
         except ValidationError as error:
             raise self.invalid(error.errors(include_url=False)) from None
 
     def values(self, model: BaseModel) -> dict[str, Any]:
-        """The arguments of a checked input model."""
+        """The arguments in a validated model, as the function takes them."""
         return {name: getattr(model, name) for name in self.arguments.model_fields}
 
     def invalid(self, details: Sequence[ErrorDetails]) -> Invalid:
-        """The error that every surface shows for arguments that do not fit."""
+        """The error that every surface shows for arguments that fail validation."""
         return invalid_from(details, known=self.arguments.model_fields)
 
     def as_json(self, result: object) -> Any:
-        """The result as every surface shows it."""
+        """The answer as the JSON that every surface shows."""
         return self.result.dump_python(result, mode="json")
 
     def input_schema(self) -> dict[str, Any]:
@@ -100,17 +100,17 @@ class Operation:
 
 
 def query(*, audience: Iterable[Audience] = ()) -> Callable[[F], F]:
-    """Mark a function as a question: it writes nothing. The owner may always ask."""
+    """Mark a function as a query: it writes nothing. The owner may call every query."""
     return _marked("query", audience, idempotent=True)
 
 
 def command(*, audience: Iterable[Audience] = (), idempotent: bool = True) -> Callable[[F], F]:
-    """Mark a function as a command: one transaction, one link in the audit chain."""
+    """Mark a function as a command: it writes in one transaction, which adds one link to the audit chain."""
     return _marked("command", audience, idempotent)
 
 
 def operation_of(function: object) -> Operation | None:
-    """The operation that a function was marked as."""
+    """The operation of a marked function; None if it is not marked."""
     return getattr(function, MARK, None)
 
 

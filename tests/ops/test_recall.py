@@ -172,7 +172,7 @@ def test_words_count_as_one_more_field_of_the_likeness(memory: Memory) -> None:
         ({"context": {"sesion": "london"}}, "context.sesion: unknown argument; did you mean 'session'?"),
         ({"context": {"atr_d1": "50"}}, "context.atr_d1: '50' is text; give a number"),
         ({"as_of": "2026-06-04T10:00:00"}, "as_of: 2026-06-04T10:00:00 has no time zone; add one"),
-        ({"cursor": "nonsense"}, "cursor: not a cursor; give the next_cursor of the page before"),
+        ({"cursor": "nonsense"}, "cursor: is not a cursor; give the next_cursor of the previous page"),
         ({"period_weight": "yes"}, "period_weight: 'yes' is text"),
         ({"deployment": "nowhere"}, "deployment: "),
     ],

@@ -474,7 +474,7 @@ def test_without_language_models_the_attempt_fails_and_says_what_to_do(memory: M
     done = plain.reflect(deployment=HOME)
     assert (done.came, done.reason) == (
         "failed",
-        "nobody here can ask 'openai:gpt-5'; open the memory with reflectors",
+        "no language model is configured, so 'openai:gpt-5' cannot be asked; open the memory with reflectors",
     )
 
 

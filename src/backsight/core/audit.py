@@ -1,8 +1,8 @@
-"""The audit chain: every command is a link, and a link names the one before it."""
+"""The audit chain: each command appends a link, and each link contains the hash of the link before it."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -13,33 +13,33 @@ from backsight.core.instants import format_instant
 GENESIS = "0" * 64
 
 Cell = str | int | float | None
-"""A stored value as JSON has it; instants are fixed-width text."""
+"""A column value in JSON; instants are fixed-width text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What one command did to one row, by table and key."""
+class RowChange:
+    """What one command did to one row."""
 
     table: str
     key: tuple[Cell, ...]
-    """The key without its owner, who is the chain's."""
+    """The primary key without the owner: a chain has one owner."""
     set: Mapping[str, Cell] | None
-    """All columns of the row as it now is; None: the row was taken back."""
+    """All columns of the row after the change; None: the row was deleted."""
     was: str | None = None
-    """The short hash of the row that it replaces, which a batch may have written; None where there was none."""
+    """The short hash of the row before the change; None for a new row."""
 
     def as_json(self) -> dict[str, object]:
-        told: dict[str, object] = {"table": self.table, "key": list(self.key)}
-        told["set"] = None if self.set is None else dict(self.set)
-        return told if self.was is None else {**told, "was": self.was}
+        change: dict[str, object] = {"table": self.table, "key": list(self.key)}
+        change["set"] = None if self.set is None else dict(self.set)
+        return change if self.was is None else {**change, "was": self.was}
 
 
 ITEM_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Many rows that one command added to a table: a short hash of each instead of its columns."""
+class RowBatch:
+    """Many rows that one command added to a table: a short hash of each row instead of its columns."""
 
     table: str
     items: tuple[str, ...]
@@ -49,7 +49,7 @@ class Batch:
 
 
 def item_hash(cells: Mapping[str, Cell]) -> str:
-    """The first 16 hex digits of SHA-256 over a row's columns.
+    """The short hash of a row: the first 16 hex digits of SHA-256 over its columns.
 
     >>> item_hash({"a": 1, "b": None}) == item_hash({"b": None, "a": 1})
     True
@@ -60,7 +60,7 @@ def item_hash(cells: Mapping[str, Cell]) -> str:
 
 
 def items_of(joined: str) -> list[str]:
-    """The hashes that a batch was written with.
+    """The row hashes of a batch, from the text that the link stores.
 
     >>> items_of("0" * 16 + "1" * 16)
     ['0000000000000000', '1111111111111111']
@@ -78,14 +78,17 @@ class AuditRow:
     actor: str
     operation: str
     changes: str
-    """Canonical JSON of what changed."""
+    """Canonical JSON: a list of row changes and row batches."""
     previous: str
     hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The end of a chain at some moment; kept elsewhere, it shows whether the chain was cut or rewritten since."""
+class ChainHead:
+    """The last link of a chain at some moment.
+
+    A head that is saved elsewhere proves later whether links were cut off or rewritten.
+    """
 
     sequence: int
     hash: str
@@ -94,23 +97,25 @@ class Head:
         return f"{self.sequence}:{self.hash}"
 
 
-EMPTY = Head(sequence=0, hash=GENESIS)
+EMPTY = ChainHead(sequence=0, hash=GENESIS)
 
 
-def parse_head(text: str) -> Head:
-    """A head from the text that an export printed.
+def parse_head(text: str) -> ChainHead:
+    """Parse a head from the text that an export printed.
 
     >>> parse_head("0:" + "0" * 64) == EMPTY
     True
     """
     sequence, _, value = text.partition(":")
     if not sequence.isascii() or not sequence.isdigit() or len(value) != 64 or set(value) - set("0123456789abcdef"):
-        raise Invalid("not a head; give the text an export printed, like 42:9f86d0…", field="head")
-    return Head(sequence=int(sequence), hash=value)
+        raise Invalid(
+            "this is not a chain head; give the head that export_audit printed, like 42:9f86d0…", field="head"
+        )
+    return ChainHead(sequence=int(sequence), hash=value)
 
 
 def link_hash(row: AuditRow) -> str:
-    """SHA-256 over everything in a link but the hash itself."""
+    """SHA-256 over all fields of a link except the hash itself."""
     content = {
         "owner": row.owner_id,
         "sequence": row.sequence,
@@ -124,9 +129,9 @@ def link_hash(row: AuditRow) -> str:
 
 
 def next_link(
-    head: Head, changes: Iterable[Change | Batch], *, owner_id: str, at: datetime, actor: str, operation: str
+    head: ChainHead, changes: Iterable[RowChange | RowBatch], *, owner_id: str, at: datetime, actor: str, operation: str
 ) -> AuditRow:
-    """The link that follows a head."""
+    """The link to append after a head."""
     row = AuditRow(
         owner_id=owner_id,
         sequence=head.sequence + 1,
@@ -137,7 +142,7 @@ def next_link(
         previous=head.hash,
         hash="",
     )
-    return AuditRow(**{name: getattr(row, name) for name in row.__slots__ if name != "hash"}, hash=link_hash(row))
+    return replace(row, hash=link_hash(row))
 
 
 FindingKind = Literal["changed", "removed", "added", "link_changed", "link_missing", "link_added", "cut_off"]
@@ -145,7 +150,7 @@ FindingKind = Literal["changed", "removed", "added", "link_changed", "link_missi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is not as the chain says, and where."""
+    """One difference between the stored rows and the audit chain."""
 
     kind: FindingKind
     table: str

@@ -1,11 +1,11 @@
-"""Errors named by what the caller can do next.
+"""Errors, named by what the caller can do about them, with their HTTP status.
 
     BacksightError
-    ├── Invalid      the request is wrong: change it               422
-    ├── NotFound     there is no such thing: check the name or id  404
-    ├── Conflict     it contradicts what is stored: read first     409
-    ├── Refused      you may not: ask the owner                    403
-    └── Unavailable  the store or a provider is away: try later    503
+    ├── Invalid      the request is wrong: change it                          422
+    ├── NotFound     no such thing exists: check the name or id               404
+    ├── Conflict     the request contradicts stored data: read first          409
+    ├── Refused      the request is not allowed: ask the owner                403
+    └── Unavailable  the store or a provider does not respond: try later      503
 
 Every surface shows the same kind, field and message.
 """
@@ -16,7 +16,7 @@ from typing import ClassVar
 
 
 class BacksightError(Exception):
-    """A request that was not carried out; nothing was written."""
+    """A request that failed; nothing was written."""
 
     status: ClassVar[int] = 500
 
@@ -45,25 +45,25 @@ class Invalid(BacksightError):
 
 
 class NotFound(BacksightError):
-    """There is no such thing: check the name or id."""
+    """No such thing exists: check the name or id."""
 
     status = 404
 
 
 class Conflict(BacksightError):
-    """It contradicts what is stored: read first."""
+    """The request contradicts stored data: read first."""
 
     status = 409
 
 
 class Refused(BacksightError):
-    """You may not: ask the owner."""
+    """The request is not allowed: ask the owner."""
 
     status = 403
 
 
 class Unavailable(BacksightError):
-    """The store or a provider is away: try later."""
+    """The store or a provider does not respond: try later."""
 
     status = 503
 
@@ -72,20 +72,20 @@ KINDS: tuple[type[BacksightError], ...] = (Invalid, NotFound, Conflict, Refused,
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that a misspelt one most likely meant.
+    """The known word most similar to a misspelt one; None if no word is similar.
 
     >>> nearest("trend_up", ["trending_up", "ranging"])
     'trending_up'
     >>> nearest("sideways", ["trending_up", "ranging"]) is None
     True
     """
-    spelt = {name.lower(): name for name in known}
-    matches = get_close_matches(word[:80].lower(), list(spelt), n=1, cutoff=0.6)
-    return spelt[matches[0]] if matches else None
+    by_lower_case = {name.lower(): name for name in known}
+    matches = get_close_matches(word[:80].lower(), list(by_lower_case), n=1, cutoff=0.6)
+    return by_lower_case[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The remedy for an unknown word: the nearest known one, or all of them.
+    """The remedy for an unknown word: the most similar known word, and all known words.
 
     >>> did_you_mean("lnog", ["long", "short"])
     "did you mean 'long'? Known: long, short"
@@ -94,5 +94,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     known = list(known)
     match = nearest(word, known)
-    listed = ", ".join(known)
-    return f"did you mean '{match}'? Known: {listed}" if match else f"known: {listed}"
+    known_words = ", ".join(known)
+    return f"did you mean '{match}'? Known: {known_words}" if match else f"known: {known_words}"

@@ -1,4 +1,4 @@
-"""Ids derived from what they name, so that a replay names the same rows."""
+"""Ids and digests computed from content, so that a replayed command names the same rows."""
 
 import hashlib
 import json
@@ -15,9 +15,9 @@ NAMESPACE = UUID("b5a3c1f0-5e0b-5c1d-9a53-626163736967")
 
 
 def canonical_json(value: object) -> str:
-    """One spelling of a value as JSON has it: sorted keys, no spaces, shortest floats, no NaN.
+    """The canonical JSON text of a value: sorted keys, no spaces, shortest floats, no NaN.
 
-    Instants and dataclasses are spelt as `plain` makes them: `canonical_json(value) == canonical_json(plain(value))`.
+    Instants and dataclasses are converted first: `canonical_json(value) == canonical_json(plain(value))`.
 
     >>> canonical_json({"b": 1.0, "a": ["é", None]})
     '{"a":["é",null],"b":1.0}'
@@ -26,45 +26,44 @@ def canonical_json(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """A value as JSON has it: instants as fixed-width text, dataclasses as objects.
+    """A value in JSON types: instants become fixed-width text, dataclasses become objects.
 
     >>> from datetime import UTC, datetime
     >>> plain({"at": datetime(2026, 6, 4, tzinfo=UTC), "tags": ("a",)})
     {'at': '2026-06-04T00:00:00.000000Z', 'tags': ['a']}
     """
-    if value is None or isinstance(value, _KNOWN):
+    if value is None or isinstance(value, _SCALARS):
         return value
     if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
-    opened = _opened(value)
-    return {name: plain(each) for name, each in opened.items()} if isinstance(opened, dict) else opened
+        return [plain(item) for item in value]
+    converted = _converted(value)
+    return {name: plain(item) for name, item in converted.items()} if isinstance(converted, dict) else converted
 
 
-_KNOWN = (str, int, float)
-"""What JSON has itself, beside nothing."""
+_SCALARS = (str, int, float)
 
 
-def _opened(value: object) -> object:
-    """A value without a place in JSON as one that has one: the outermost of it, its parts as they are."""
+def _converted(value: object) -> object:
+    """The JSON type for an instant, a date, a dataclass or a mapping; the values inside are not converted."""
     if isinstance(value, datetime):
         return format_instant(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: getattr(value, name) for name in _names(type(value))}
+        return {name: getattr(value, name) for name in _field_names(type(value))}
     if isinstance(value, date):
         return value.isoformat()
     return dict(value) if isinstance(value, Mapping) else value
 
 
 @cache
-def _names(of: type[Any]) -> list[str]:
+def _field_names(of: type[Any]) -> list[str]:
     return sorted(field.name for field in fields(of))
 
 
-def _placed(value: object) -> object:
-    opened = _opened(value)
-    if opened is value:
-        raise TypeError(f"{type(value).__name__} has no place in JSON")
-    return opened
+def _converted_or_refused(value: object) -> object:
+    converted = _converted(value)
+    if converted is value:
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+    return converted
 
 
 _canonical = json.JSONEncoder(
@@ -72,8 +71,8 @@ _canonical = json.JSONEncoder(
     separators=(",", ":"),
     ensure_ascii=False,
     allow_nan=False,
-    check_circular=False,  # what is written here has no cycles: it is made of frozen parts
-    default=_placed,
+    check_circular=False,  # the values are frozen, so they cannot contain themselves
+    default=_converted_or_refused,
 ).encode
 
 
@@ -87,13 +86,13 @@ def digest(value: object) -> str:
 
 
 def derive_id(kind: str, *parts: str | int | None) -> str:
-    """The id of the thing of this kind that these parts name (uuid5).
+    """The id (UUID version 5) of a thing, from its kind and the parts that identify it.
 
     >>> derive_id("account", "me", "binance", "main")
     'a1b1d71f-3770-5b8c-9e98-b96ce2ea1184'
     >>> derive_id("x", "a", "bc") == derive_id("x", "ab", "c")
     False
     """
-    named = hashlib.sha1(NAMESPACE.bytes + canonical_json([kind, *parts]).encode(), usedforsecurity=False).hexdigest()
-    variant = "89ab"[int(named[16], 16) & 3]  # as `uuid.uuid5` does, without an object on the way
-    return f"{named[:8]}-{named[8:12]}-5{named[13:16]}-{variant}{named[17:20]}-{named[20:32]}"
+    sha1 = hashlib.sha1(NAMESPACE.bytes + canonical_json([kind, *parts]).encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(sha1[16], 16) & 3]  # the bits that `uuid.uuid5` sets, without making a UUID object
+    return f"{sha1[:8]}-{sha1[8:12]}-5{sha1[13:16]}-{variant}{sha1[17:20]}-{sha1[20:32]}"

@@ -1,4 +1,4 @@
-"""Instants: aware, UTC, to the microsecond; one spelling everywhere."""
+"""Instants: UTC datetimes with microseconds, and the one text format for them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -7,24 +7,24 @@ from backsight.core.errors import Invalid
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 JUST_BEFORE = timedelta(microseconds=1)
-"""The finest step of time there is: what happened before a tick, and what a tick may know, end this far from it."""
+"""One microsecond, the resolution of instants. A tick reads memory as of this long before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
-    """How far a read can see: what the world knew by `as_of`, of what this store had recorded by `seen_at`."""
+    """Limits of a read: facts known by `as_of` and recorded in this store by `seen_at`."""
 
     as_of: datetime
     seen_at: datetime | None = None
-    """None: everything recorded, whatever the clock says."""
+    """None: no limit on the time of recording."""
 
     def holds(self, known_at: datetime, recorded_at: datetime) -> bool:
-        """Whether something was known and recorded by then."""
+        """Whether a fact with these instants lies within the horizon, inclusive."""
         return known_at <= self.as_of and (self.seen_at is None or recorded_at <= self.seen_at)
 
 
 def to_utc(at: datetime, *, field: str = "time") -> datetime:
-    """The same instant in UTC; a naive time is refused, since it names no instant.
+    """The same instant in UTC; a time without a zone is refused, because it names no instant.
 
     >>> to_utc(datetime.fromisoformat("2026-06-04T12:00:00+02:00")).isoformat()
     '2026-06-04T10:00:00+00:00'
@@ -43,7 +43,7 @@ def to_utc(at: datetime, *, field: str = "time") -> datetime:
 
 
 def parse_instant(text: str, *, field: str = "time") -> datetime:
-    """An instant from ISO 8601 text with a zone.
+    """Parse an instant from ISO 8601 text that has a time zone.
 
     >>> parse_instant("2026-06-04T10:00:00.5Z")
     datetime.datetime(2026, 6, 4, 10, 0, 0, 500000, tzinfo=datetime.timezone.utc)
@@ -51,14 +51,14 @@ def parse_instant(text: str, *, field: str = "time") -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        shown = text if len(text) <= 40 else text[:40] + "…"
+        excerpt = text if len(text) <= 40 else text[:40] + "…"
         remedy = "give an instant like 2026-06-04T10:00:00Z"
-        raise Invalid(f"{shown!r} is not an ISO 8601 time; {remedy}", field=field) from None
+        raise Invalid(f"{excerpt!r} is not an ISO 8601 time; {remedy}", field=field) from None
     return to_utc(at, field=field)
 
 
 def format_instant(at: datetime) -> str:
-    """Fixed-width text that sorts as time does.
+    """ISO 8601 text of fixed width; it sorts in time order.
 
     >>> format_instant(datetime(2026, 6, 4, 10, tzinfo=UTC))
     '2026-06-04T10:00:00.000000Z'
@@ -68,7 +68,7 @@ def format_instant(at: datetime) -> str:
 
 
 def days_between(earlier: datetime, later: datetime) -> float:
-    """Days from one instant to a later one; never negative.
+    """Days from one instant to a later one; 0 if the second is earlier.
 
     >>> days_between(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 12, tzinfo=UTC))
     1.5

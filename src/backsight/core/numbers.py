@@ -1,10 +1,10 @@
-"""Small numeric habits: finite doubles, one zero, a stable sigmoid."""
+"""Small numeric functions: one zero, a stable sigmoid, numbers as text."""
 
 import math
 
 
 def positive_zero(value: float) -> float:
-    """The value, with −0.0 turned into 0.0 so that equal numbers have equal bits.
+    """The value, with −0.0 replaced by 0.0, so that equal numbers have equal bits.
 
     >>> str(positive_zero(-0.0))
     '0.0'
@@ -13,7 +13,7 @@ def positive_zero(value: float) -> float:
 
 
 def sigmoid(x: float) -> float:
-    """1 / (1 + e^−x), without overflow.
+    """The logistic function 1 / (1 + e^−x), without overflow.
 
     >>> sigmoid(0.0), sigmoid(800.0), sigmoid(-800.0)
     (0.5, 1.0, 0.0)
@@ -25,7 +25,7 @@ def sigmoid(x: float) -> float:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A number with its sign always shown, and no sign on zero.
+    """A number as text with its sign, and zero without a sign.
 
     >>> signed(3), signed(-1.26), signed(-0.04)
     ('+3.0', '-1.3', '0.0')
@@ -35,7 +35,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 
 def short(value: float, digits: int = 2) -> str:
-    """A share without its leading zero, as it is written in running text.
+    """A share as text without the leading zero.
 
     >>> short(0.914), short(1), short(0)
     ('.91', '1.00', '.00')

@@ -1,20 +1,20 @@
-"""What one can ask of memory: one function each, grouped by noun."""
+"""The operations of memory: one function each, one module per noun."""
 
 NOUNS = {
-    "trades": "Remember trades and inactions; list, read and annotate them.",
-    "ticks": "Run a deployment tick by tick: what to show, and what happened.",
-    "decisions": "Record calls that take no position, to be judged later.",
-    "state": "See the agent's mood and habits; record what an account is worth.",
-    "beliefs": "State what holds where, see how credible it is, retire it.",
-    "plans": "Make plans, see which apply, cancel and settle them.",
-    "lessons": "Learn from trades, see whether that helps, accept what it proposes.",
-    "recall": "Ask which memories matter here and now.",
-    "documents": "Search what is written down; add notes, propose edits, approve them.",
-    "strategies": "Save strategies, open accounts, deploy one on the other.",
-    "performance": "See how deployments do.",
-    "events": "Bring in what the market did.",
-    "positions": "Bring in what agents held elsewhere.",
-    "legacy": "Bring in memories of the older three-layer scheme.",
-    "admin": "Prove that nothing was changed, and keep the proof.",
+    "trades": "Remember trades and deliberate inactions; list, read and annotate them.",
+    "ticks": "Run a deployment tick by tick: the prompt before a decision, the record after it.",
+    "decisions": "Record calls that take no position; their outcome is known later.",
+    "state": "See the agent's mood and habits; record the equity of an account.",
+    "beliefs": "State beliefs, see how credible they are, retire them.",
+    "plans": "Make plans, see which plans apply, cancel and settle them.",
+    "lessons": "Reflect on trades, see whether the lessons help, accept or reject proposals.",
+    "recall": "Recall the memories that matter for a decision.",
+    "documents": "Search documents; add notes, propose edits, approve them.",
+    "strategies": "Save strategies, open accounts, deploy a strategy on an account.",
+    "performance": "See the performance of deployments.",
+    "events": "Import and record market bars.",
+    "positions": "Import position logs of other agents.",
+    "legacy": "Import memories of the older three-layer scheme.",
+    "admin": "Verify and export the audit chain; check and repair derived rows.",
 }
-"""Every noun and what its operations are for; a module each."""
+"""Each module of `ops` and the purpose of its operations."""

@@ -1,4 +1,4 @@
-"""The audit chain: proof of what was written when, and that nothing was changed since."""
+"""Operations on the audit chain: verify it, export it, and repair rows that are derived from others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from backsight.store.verify import verify
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Whether every row is as the commands left it; if not, what differs and where."""
+    """Whether every row is as the commands wrote it, and every difference."""
 
     intact: bool
     links: int
@@ -28,12 +28,12 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """Whether every memory is what the episodes make of it, and what else is worth knowing of the store."""
+    """Whether every derived row follows from the episodes, every difference, and known database problems."""
 
     healthy: bool
-    """As it was found, before any repair."""
+    """Before any repair."""
     rows: Mapping[str, int]
-    """How many derived rows were compared, by table."""
+    """The number of derived rows that were compared, by table."""
     findings: tuple[Finding, ...]
     repaired: bool
     remarks: tuple[str, ...]
@@ -41,7 +41,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditExport:
-    """Links of the chain in order, and the head to keep elsewhere."""
+    """Links of the chain in order, and the head to save elsewhere."""
 
     head: str
     links: tuple[AuditRow, ...]
@@ -51,17 +51,17 @@ class AuditExport:
 def verify_audit(
     ctx: Context,
     *,
-    head: Annotated[Key | None, "A head that an earlier export printed, kept elsewhere since."] = None,
+    head: Annotated[Key | None, "The head of an earlier export, saved outside the store."] = None,
 ) -> Verification:
-    """Verify that nothing was changed behind Backsight's back.
+    """Verify that no row was changed other than by Backsight's commands.
 
-    Every row is read again and compared with what the commands wrote, and the chain with itself. Where all of that is
-    intact, beliefs, habits and moods, which follow from it, are derived again and compared. With a head that was kept
-    elsewhere it also shows whether the chain was cut off or rewritten.
+    Every link of the audit chain is checked against the link before it, and every row against the chain. If they agree,
+    beliefs, habits and moods are derived again from the verified rows and compared. A head that was saved outside the
+    store also shows whether the chain was cut off or rewritten.
     """
-    kept = None if head is None else parse_head(head)
+    saved_head = None if head is None else parse_head(head)
     with ctx.reading() as connection:
-        end, rows, findings = verify(connection, ctx.owner, kept=kept)
+        end, rows, findings = verify(connection, ctx.owner, saved_head=saved_head)
         findings = findings or find_differences(connection, ctx.owner)
     return Verification(intact=not findings, links=end.sequence, rows=rows, head=str(end), findings=tuple(findings))
 
@@ -70,34 +70,34 @@ def verify_audit(
 def doctor(
     ctx: Context,
     *,
-    repair: Annotated[Flag, "Write what was derived where it differs from what is kept."] = False,
+    repair: Annotated[Flag, "Replace stored rows that differ from the rows derived again."] = False,
 ) -> Diagnosis:
-    """Derive every memory again from the episodes and compare it with what is kept.
+    """Derive every memory again from the episodes and compare it with the stored rows.
 
-    Beliefs, evidence, habits and moods follow from trades, decisions and equity alone: a difference means that somebody
-    changed them, or a defect. The columns that recall scans are compared too; where they differ they are made anew.
+    Beliefs, evidence, habits and moods follow from trades, decisions and equity alone. A difference means that somebody
+    changed the rows, or that Backsight has a defect. The in-memory columns that recall scans are compared too, and are
+    always rebuilt where they differ.
     """
-    if repair:
-        with ctx.reading() as connection:
-            spoilt = _spoilt_columns(ctx, connection)
-        with ctx.writing() as transaction:
-            found = _diagnosis(ctx, transaction.connection, spoilt)
-            if not found.healthy:
-                rebuild_rows(transaction, ctx.owner)
-        return replace(found, repaired=not found.healthy)
     with ctx.reading() as connection:
-        return _diagnosis(ctx, connection, _spoilt_columns(ctx, connection))
+        column_findings = _stale_columns(ctx, connection)
+        if not repair:
+            return _diagnosis(ctx, connection, column_findings)
+    with ctx.writing() as transaction:
+        diagnosis = _diagnosis(ctx, transaction.connection, column_findings)
+        if not diagnosis.healthy:
+            rebuild_rows(transaction, ctx.owner)
+    return replace(diagnosis, repaired=not diagnosis.healthy)
 
 
-def _spoilt_columns(ctx: Context, connection: Connection) -> list[Finding]:
-    """Episodes of which the columns do not say what the store does; they are forgotten then, and made anew."""
-    spoilt = ctx.database.images.spoilt(connection, ctx.owner)
-    detail = "not what the episode says; made anew"
-    return [Finding(kind="changed", table="columns", key=each, detail=detail) for each in spoilt]
+def _stale_columns(ctx: Context, connection: Connection) -> list[Finding]:
+    """Episodes whose in-memory columns differ from the stored rows; their columns are dropped and rebuilt on use."""
+    episode_ids = ctx.database.images.spoilt(connection, ctx.owner)
+    detail = "the columns differ from the episode; they are rebuilt"
+    return [Finding(kind="changed", table="columns", key=episode_id, detail=detail) for episode_id in episode_ids]
 
 
-def _diagnosis(ctx: Context, connection: Connection, spoilt: list[Finding]) -> Diagnosis:
-    findings = [*find_differences(connection, ctx.owner), *spoilt]
+def _diagnosis(ctx: Context, connection: Connection, column_findings: list[Finding]) -> Diagnosis:
+    findings = [*find_differences(connection, ctx.owner), *column_findings]
     return Diagnosis(
         healthy=not findings,
         rows={noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED},
@@ -111,12 +111,12 @@ def _diagnosis(ctx: Context, connection: Connection, spoilt: list[Finding]) -> D
 def export_audit(
     ctx: Context,
     *,
-    after: Annotated[Whole, "Leave out links up to this sequence number."] = 0,
-    limit: Annotated[Whole | None, "How many links at most; all if left out."] = None,
+    after: Annotated[Whole, "Leave out links up to and including this sequence number."] = 0,
+    limit: Annotated[Whole | None, "The maximum number of links; all if left out."] = None,
 ) -> AuditExport:
     """Export the audit chain as JSON Lines, and its head.
 
-    Keep the head somewhere else: verify_audit with it shows whether the chain was cut off or rewritten since.
+    Save the head outside the store: verify_audit with that head shows whether the chain was cut off or rewritten since.
     """
     with ctx.reading() as connection:
         links = tuple(stored.links(connection, ctx.owner, after=after, limit=limit))

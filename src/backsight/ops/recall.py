@@ -42,7 +42,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
 from backsight.services.learning import deployment_and_mode
 from backsight.services.mood import falling_outcomes_since, mood_then
-from backsight.services.paging import opened, sealed
+from backsight.services.paging import decode_cursor, encode_cursor
 from backsight.services.plans import open_plans
 from backsight.services.recall import EMPTY_ANSWER, answer_recall, decode_recall, encode_recall, open_recall
 from backsight.services.trade_reports import merged_context
@@ -180,12 +180,12 @@ def _cursor_after(
 ) -> str:
     """The cursor of the page after a memory; it fixes `seen_at`, so that later records do not shift the pages."""
     instants = [format_instant(recall_query.as_of), format_instant(recall_query.seen_at or now)]
-    return sealed([last.score, last.id, *instants], query=arguments)
+    return encode_cursor([last.score, last.id, *instants], query=arguments)
 
 
 def _read_cursor(cursor: str, arguments: dict[str, object]) -> tuple[Horizon, tuple[float, str]]:
     """The horizon of the first page, and the score and id of the last memory on the previous page."""
-    position = opened(cursor, query=arguments)
+    position = decode_cursor(cursor, query=arguments)
     try:
         score, last, as_of, seen_at = position
         horizon = Horizon(as_of=parse_instant(as_of, field="cursor"), seen_at=parse_instant(seen_at, field="cursor"))

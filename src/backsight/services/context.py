@@ -1,4 +1,4 @@
-"""What every operation is handed: whose memory it is, where it is kept, who asks, and what time it is."""
+"""The context of an operation: the store, the owner, the actor who calls, and the clock."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from backsight.services.library import Library
 
 CLOCK_SKEW = timedelta(seconds=60)
-"""How far ahead of ours another clock may be before what it tells is of the future."""
+"""How far a caller's clock may run ahead of ours before its times are refused as future."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedClock:
-    """A clock that shows one instant: an operation reads the time once."""
+    """A clock that always shows one instant, so that an operation has one time throughout."""
 
     at: datetime
 
@@ -33,24 +33,24 @@ class StoppedClock:
 
 
 Reflectors = Callable[[str], Reflector]
-"""Who writes lessons, by the name of a language model."""
+"""Returns the reflector that writes lessons with the named language model."""
 
 
 def no_reflectors(model: str) -> Reflector:
-    """Nobody: `Unavailable`, since no language models were handed in."""
-    raise Unavailable(f"nobody here can ask {model!r}; open the memory with reflectors")
+    """The default: raises `Unavailable`, because no language models were configured."""
+    raise Unavailable(f"no language model is configured, so {model!r} cannot be asked; open the memory with reflectors")
 
 
 Progress = Callable[[str, int, int], None]
-"""Told how far a part of long work is: what it is, how much is done, and of how much."""
+"""Receives the progress of long work: the name of the part, how much is done, and the total."""
 
 
 def no_progress(_part: str, _done: int, _total: int) -> None:
-    """Nothing: nobody watches."""
+    """The default: progress is not reported."""
 
 
 class Context:
-    """The owner's memory, open for one actor."""
+    """An owner's memory, opened for one actor."""
 
     def __init__(
         self,
@@ -89,20 +89,20 @@ class Context:
         return {name: plain(value) for name, value in self._request.items() if name not in without}
 
     def horizon(self, as_of: datetime | None, seen_at: datetime | None) -> Horizon:
-        """How far a read may see; by default all that is known now."""
+        """The horizon of a read; by default everything known now."""
         return Horizon(as_of=self.now if as_of is None else as_of, seen_at=seen_at)
 
     def view(self, connection: Connection, as_of: datetime | None = None, seen_at: datetime | None = None) -> View:
-        """This owner's rows over a connection, as of an instant; by default all that is known now."""
+        """This owner's rows as of an instant; by default everything known now."""
         return View(connection, self.owner, self.horizon(as_of, seen_at))
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """One moment of the store."""
+        """A read-only transaction that sees one snapshot of the store."""
         return self.database.reading()
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One transaction; if it changed anything, the audit chain says what."""
+        """A write transaction; if it changed rows, one link of the audit chain records the changes."""
         with self.database.writing(self.owner) as connection:
             transaction = Transaction(connection)
             yield transaction
@@ -117,7 +117,7 @@ class Context:
                 )
 
     def at_one_instant(self, *, operation: str, request: Mapping[str, object]) -> "Context":
-        """This context with the clock stopped, for one operation and its checked arguments."""
+        """A copy of this context for one operation: the clock is stopped and the arguments are recorded."""
         return Context(
             database=self.database,
             clock=StoppedClock(self.now),

@@ -1,4 +1,4 @@
-"""Cursors: where a page ended, bound to the query it belongs to."""
+"""Cursors: the position after a page, bound to the query that produced the page."""
 
 import base64
 import binascii
@@ -12,13 +12,13 @@ from backsight.core.instants import format_instant, parse_instant
 
 
 def cursor_after(at: datetime, last_id: str, *, query: dict[str, object]) -> str:
-    """The cursor of a page that ended with this instant and id."""
-    return sealed([format_instant(at), last_id], query=query)
+    """The cursor after a page whose last row has this instant and id."""
+    return encode_cursor([format_instant(at), last_id], query=query)
 
 
 def read_cursor(cursor: str, *, query: dict[str, object]) -> tuple[datetime, str]:
-    """Where the page before this cursor ended; a cursor of another query is refused."""
-    position = opened(cursor, query=query)
+    """The instant and id of the last row before a cursor; a cursor of another query is refused."""
+    position = decode_cursor(cursor, query=query)
     try:
         at, last_id = position
         return parse_instant(at, field="cursor"), str(last_id)
@@ -26,23 +26,23 @@ def read_cursor(cursor: str, *, query: dict[str, object]) -> tuple[datetime, str
         raise _not_a_cursor() from None
 
 
-def sealed(position: Sequence[object], *, query: dict[str, object]) -> str:
-    """A cursor that holds a position among the answers to a query."""
+def encode_cursor(position: Sequence[object], *, query: dict[str, object]) -> str:
+    """A cursor for a position in the results of a query."""
     content = canonical_json([*position, digest(query)[:16]])
     return base64.urlsafe_b64encode(content.encode()).decode()
 
 
-def opened(cursor: str, *, query: dict[str, object]) -> list[str]:
-    """The position that a cursor holds, as JSON has it."""
+def decode_cursor(cursor: str, *, query: dict[str, object]) -> list[str]:
+    """The position in a cursor, as JSON values; a cursor of another query is refused."""
     position: list[str]
     try:
-        *position, belongs = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        *position, query_digest = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except (ValueError, TypeError, RecursionError, binascii.Error):
         raise _not_a_cursor() from None
-    if belongs != digest(query)[:16]:
-        raise Invalid("belongs to another query; repeat the arguments it came with, or give none", field="cursor")
+    if query_digest != digest(query)[:16]:
+        raise Invalid("belongs to another query; repeat its arguments, or leave the cursor out", field="cursor")
     return position
 
 
 def _not_a_cursor() -> Invalid:
-    return Invalid("not a cursor; give the next_cursor of the page before, or none", field="cursor")
+    return Invalid("is not a cursor; give the next_cursor of the previous page, or leave it out", field="cursor")

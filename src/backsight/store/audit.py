@@ -1,11 +1,11 @@
-"""The audit chain at rest: one chain per owner, each command a link."""
+"""The stored audit chain: one chain per owner, one link per command."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from backsight.core.audit import EMPTY, AuditRow, Batch, Change, Head, next_link
+from backsight.core.audit import EMPTY, AuditRow, ChainHead, RowBatch, RowChange, next_link
 from backsight.store.mapping import noun
 from backsight.store.reading import OWNED, owned, parameters
 
@@ -23,38 +23,44 @@ _HASH = select(AUDIT.table.c.hash).where(
 )
 
 
-def head(connection: Connection, owner: str) -> Head:
+def head(connection: Connection, owner: str) -> ChainHead:
     """The last link of an owner's chain."""
     last = connection.execute(_HEAD, parameters(owner)).first()
-    return EMPTY if last is None else Head(sequence=last.sequence, hash=last.hash)
+    return EMPTY if last is None else ChainHead(sequence=last.sequence, hash=last.hash)
 
 
-def holds(connection: Connection, owner: str, head: Head) -> bool:
+def contains(connection: Connection, owner: str, head: ChainHead) -> bool:
     """Whether an owner's chain has this link."""
     return connection.execute(_HASH, parameters(owner, sequence=head.sequence)).scalar() == head.hash
 
 
 def changes_of(
-    connection: Connection, owner: str, table: str, *, after: Head, until: Head
+    connection: Connection, owner: str, table: str, *, after: ChainHead, until: ChainHead
 ) -> Iterator[tuple[datetime, str]]:
-    """The instant and the changes, as JSON, of every link between two heads that speaks of a table."""
+    """The instant and the changes, as JSON, of every link between two heads that changed a table."""
     c = AUDIT.table.c
-    spoken = c.changes.contains(f'"table":"{table}"', autoescape=True)
+    mentions_table = c.changes.contains(f'"table":"{table}"', autoescape=True)
     between = (c.sequence > after.sequence, c.sequence <= until.sequence)
-    for row in connection.execute(select(c.at, c.changes).where(c.owner_id == owner, *between, spoken)):
+    for row in connection.execute(select(c.at, c.changes).where(c.owner_id == owner, *between, mentions_table)):
         yield row.at, row.changes
 
 
 def append(
-    connection: Connection, changes: Sequence[Change | Batch], *, owner: str, at: datetime, actor: str, operation: str
+    connection: Connection,
+    changes: Sequence[RowChange | RowBatch],
+    *,
+    owner: str,
+    at: datetime,
+    actor: str,
+    operation: str,
 ) -> None:
-    """Add the link that speaks for these changes."""
+    """Append the link that records these changes."""
     link = next_link(head(connection, owner), changes, owner_id=owner, at=at, actor=actor, operation=operation)
     connection.execute(insert(AUDIT.table), AUDIT.to_row(link))
 
 
 def links(connection: Connection, owner: str, *, after: int = 0, limit: int | None = None) -> Iterator[AuditRow]:
-    """An owner's links in order, from after a sequence number on."""
+    """An owner's links in order, starting after a sequence number."""
     c = AUDIT.table.c
     statement = owned(AUDIT, owner, c.sequence > after).order_by(c.sequence).limit(limit)
     for row in connection.execute(statement):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, or_, select
 
-from backsight.core.audit import EMPTY, Head, parse_head
+from backsight.core.audit import EMPTY, ChainHead, parse_head
 from backsight.core.errors import Invalid
 from backsight.core.ids import digest
 from backsight.core.recall.arrays.columns import NO_ROWS, Columns, Rows, changed, differing, no_columns
@@ -44,7 +44,7 @@ MANY = 500
 class Image:
     """The episodes of an owner as they stand at one head of the chain."""
 
-    head: Head
+    head: ChainHead
     columns: Columns
     filed: "Filed | None" = None
     """What the file holds, as far as it is known; None where none was read or written."""
@@ -129,7 +129,7 @@ class Images:
         self._make_room()
         return image.columns
 
-    def _brought_to(self, connection: Connection, owner: str, head: Head, images: deque[Image]) -> Image:
+    def _brought_to(self, connection: Connection, owner: str, head: ChainHead, images: deque[Image]) -> Image:
         for image in reversed(images):
             if image.head.sequence <= head.sequence and _is_of(connection, owner, image.head, head):
                 return self._filed(owner, _followed(connection, owner, image, head))
@@ -151,7 +151,7 @@ class Images:
     def _file(self, owner: str) -> Path | None:
         return None if self._folder is None else self._folder / f"{self._prefix}{digest(owner)[:16]}.columns"
 
-    def _from_file(self, connection: Connection, owner: str, head: Head) -> Image | None:
+    def _from_file(self, connection: Connection, owner: str, head: ChainHead) -> Image | None:
         file = self._file(owner)
         try:
             if file is None or not file.exists():
@@ -185,9 +185,9 @@ class Images:
         return replace(image, filed=Filed(image.head.sequence, len(image.columns)))
 
 
-def _is_of(connection: Connection, owner: str, head: Head, last: Head) -> bool:
+def _is_of(connection: Connection, owner: str, head: ChainHead, last: ChainHead) -> bool:
     """Whether a chain that ends with `last` holds `head`."""
-    return head == last or (head.sequence < last.sequence and audit.holds(connection, owner, head))
+    return head == last or (head.sequence < last.sequence and audit.contains(connection, owner, head))
 
 
 def _built(connection: Connection, owner: str) -> Columns:
@@ -196,7 +196,7 @@ def _built(connection: Connection, owner: str) -> Columns:
     return changed(no_columns(), _rows(connection, select(*_wanted(c)).where(*_of(c, owner))))
 
 
-def _followed(connection: Connection, owner: str, image: Image, head: Head) -> Image:
+def _followed(connection: Connection, owner: str, image: Image, head: ChainHead) -> Image:
     """The image at a later head of the same chain."""
     if image.head == head:
         return image
@@ -212,7 +212,7 @@ def _followed(connection: Connection, owner: str, image: Image, head: Head) -> I
     return replace(image, head=head, columns=changed(image.columns, rows, without=named - set(rows.id)))
 
 
-def _changes(connection: Connection, owner: str, after: Head, until: Head) -> tuple[set[str], set[Any]]:
+def _changes(connection: Connection, owner: str, after: ChainHead, until: ChainHead) -> tuple[set[str], set[Any]]:
     """The ids of the episodes that links name, and the instants at which links wrote many that they do not name."""
     named: set[str] = set()
     written: set[Any] = set()

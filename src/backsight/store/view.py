@@ -1,4 +1,4 @@
-"""A view of the store: whose rows are read, over which connection, and as of which instant."""
+"""A view of the store: the connection, the owner whose rows are read, and the instant they are read as of."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from backsight.core.instants import Horizon
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One owner's rows as they were known at a horizon."""
+    """One owner's rows as of a horizon. Functions that read take a view as their first argument."""
 
     connection: Connection
     owner: str
