@@ -171,7 +171,7 @@ def test_the_printed_sql_runs_as_it_is_and_agrees(memory: Memory, clock: FakeClo
         assert each.mean_pnl_usd == pytest.approx(average)
         assert each.trades == count
     assert found[lessons_hash(LESSONS)][0] == pytest.approx(1.25 * 1.5)
-    assert compared.caution.startswith("This compares times, not arms")
+    assert compared.caution.startswith("This compares periods of time, not random arms")
 
 
 def test_a_comparison_knows_what_was_known_then_and_one_mode(memory: Memory, clock: FakeClock) -> None:
@@ -268,7 +268,10 @@ def test_what_was_promoted_before_is_promoted_again(memory: Memory, clock: FakeC
         ("x" * 4001, "lessons: 4001 characters; give at most 2000"),
         ("### Sizing\n- less", "lessons: no slot for Entry timing, Symbol selection, Exit timing, Regime fit; give"),
         (LESSONS.replace("wait", "no News; wait"), "lessons: repeats the avoid rule 'news'; say what trades showed"),
-        (f"First of all.\n{LESSONS}", "lessons: 'First of all.' is in no bullet of a slot; say it in one"),
+        (
+            f"First of all.\n{LESSONS}",
+            "lessons: 'First of all.' is outside of a bullet; put it in a bullet below a slot's heading",
+        ),
         (5, "lessons: 5 is a number; give text"),
     ],
 )

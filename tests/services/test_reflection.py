@@ -218,7 +218,7 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(memory: Memory,
     (found, other) = dry.evidence.groups
     assert (found.key, found.n, found.days, found.missing) == (RANGES, 8, 8, None)
     assert other.missing is not None
-    assert other.missing.startswith("not significant (p = 1, level 0.0065) after correction for 2 comparisons")
+    assert other.missing.startswith("not significant (p = 1, level 0.0065) after correction for 2 comparisons and for")
     assert dry.evidence.next_test_at == 18
 
 

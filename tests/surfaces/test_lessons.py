@@ -42,7 +42,7 @@ def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) ->
     ):
         assert words in told
     assert "-1.07 ± 0.03R" in told
-    assert "chance and what was found already" in told
+    assert "not significant (p = 1, level 0.0065) after correction for 2 comparisons" in told
 
 
 def test_lessons_in_force_and_before_the_first(memory: Memory) -> None:
@@ -58,7 +58,7 @@ def test_lessons_in_force_and_before_the_first(memory: Memory) -> None:
 def test_comparisons_and_whether_memory_helps(memory: Memory) -> None:
     compared = seen(memory, "compare_lessons", strategy_name="Fade")
     assert "none" in compared
-    assert "This compares times, not arms" in compared
+    assert "This compares periods of time, not random arms" in compared
     assert seen(memory, "does_memory_help", strategy_name="Fade").startswith("Nothing to compare: ")
 
 

@@ -340,7 +340,7 @@ def _failed(error: BacksightError, model: str) -> _AttemptDraft:
 
 def _examined(considered: ReflectionInputs, answered: ReflectorAnswer) -> _AttemptDraft:
     """A model's bullets held against the evidence that it was given."""
-    checked = check_bullets(answered.bullets, given=considered.evidence.patterns)
+    checked = check_bullets(answered.bullets, patterns=considered.evidence.patterns)
     if checked.bullets:
         draft = _judged(considered, note_from_bullets(checked.bullets), author="model")
     else:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from backsight.core.instants import JUST_BEFORE, Horizon
-from backsight.core.reflection.reviews import Attempted, Period, PeriodRecord, period_start
+from backsight.core.reflection.reviews import Period, PeriodRecord, period_start
 from backsight.core.strategies import Deployment
 from backsight.services.deployments import account_of
 from backsight.services.reflection import evidence_at
@@ -36,5 +36,5 @@ def read_period(
         ),
         evidence=evidence,
         lessons=None if note is None else note.lessons_text,
-        attempts=[Attempted(at=each.at, came=each.came, reason=each.reason) for each in reversed(attempts)],
+        reflections=tuple(reversed(attempts)),
     )

@@ -18,9 +18,9 @@ from backsight.core.errors import Unavailable
 from backsight.core.reflection.citation_check import ProposedBullet, check_bullets
 from backsight.core.reflection.lessons import accept_lessons, note_from_bullets
 from backsight.core.reflection.reflector_request import (
+    INSTRUCTIONS,
     ReflectorAnswer,
     ReflectorUnavailable,
-    instructions,
     write_question,
 )
 from backsight.core.text.tokens import estimate
@@ -65,7 +65,7 @@ def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
         asking.reflect(ASKED)
     (sent,) = server.requests
     system, user = (message["content"] for message in sent["messages"])
-    assert system.startswith(instructions())
+    assert system.startswith(INSTRUCTIONS)
     assert '{"bullets": [{"slot"' in system
     assert user == write_question(ASKED)
     assert sent["model"] == "stand-in"
@@ -75,7 +75,7 @@ def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
 
 def test_an_invented_number_goes_through_and_is_dropped_by_the_check() -> None:
     answer = answered(bullets_reply(GOOD, INVENTED))
-    checked = check_bullets(answer.bullets, given=ASKED.evidence.patterns)
+    checked = check_bullets(answer.bullets, patterns=ASKED.evidence.patterns)
     assert [each.text for each in checked.bullets] == [GOOD.text]
     assert checked.dropped[0].reason == "its number 99 is none of the evidence's"
     assert GOOD.text in accept_lessons(note_from_bullets(checked.bullets), avoid=ASKED.avoid, count=estimate).text
@@ -328,7 +328,7 @@ def test_a_real_model_is_asked_and_its_nonsense_goes_nowhere(local_model: str) -
     assert (chat_reply.input_tokens or 0) > 300
     assert (chat_reply.output_tokens or 0) > 0
     if isinstance(chat_reply, ReflectorAnswer):
-        checked = check_bullets(chat_reply.bullets, given=ASKED.evidence.patterns)
+        checked = check_bullets(chat_reply.bullets, patterns=ASKED.evidence.patterns)
         note = accept_lessons(note_from_bullets(checked.bullets), avoid=ASKED.avoid, count=estimate)
         assert {key for bullet in note.bullets for key in bullet.evidence} <= {CHOP.key}
 

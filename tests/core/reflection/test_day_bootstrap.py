@@ -33,7 +33,7 @@ def test_averages_by_hand() -> None:
     assert (first.lessons_hash, first.trades, first.days, first.win_rate) == ("aa", 4, 2, 0.75)
     assert first.difference == pytest.approx(0.95)
     assert (first.mean, first.mean_pnl, first.interval) == (0.75, 75.0, None)
-    assert found.caution.startswith("This compares times, not arms")
+    assert found.caution.startswith("This compares periods of time, not random arms")
 
 
 def test_none_comes_first_then_revisions_as_they_came() -> None:

@@ -116,7 +116,7 @@ def test_a_name_cannot_open_markup_in_a_report() -> None:
             trades=(),
             evidence=evidence(),
             lessons=None,
-            attempts=(),
+            reflections=(),
         )
     )
     assert text.startswith("# Daily review: a \\# b\\|\\<c\\>\n")
@@ -139,5 +139,5 @@ def test_a_cadence_in_a_word(words: str, cadence: Cadence) -> None:
     "words", ["", "weekly", "daily:3", "per_n_trades:", "per_n_trades:0", "per_n_trades:ten", "per_n_trades:99999"]
 )
 def test_a_word_that_is_no_cadence_is_refused(words: str) -> None:
-    with pytest.raises(Invalid, match="is no cadence; give off, daily, or per_n_trades:10"):
+    with pytest.raises(Invalid, match="is not a cadence; give off, daily, or per_n_trades:10"):
         parse_cadence(words)

@@ -53,7 +53,7 @@ def test_the_boundary_by_hand() -> None:
 def test_it_is_silent_before_five_days_in_each_arm() -> None:
     found = analyse_holdout(SHOWN + WITHHELD[:4])
     assert (found.difference, found.interval, found.verdict) == (1.0, None, "silent")
-    assert found.sentence == "Too early to say: 6 days with memory, 4 without; 5 of each are needed."
+    assert found.sentence == "Too early to say: 6 days with memory, 4 without; at least 5 of each are needed."
 
 
 def test_it_says_how_to_find_out() -> None:
@@ -64,7 +64,7 @@ def test_it_says_how_to_find_out() -> None:
 def test_nothing_varies_nothing_is_told() -> None:
     found = analyse_holdout(days_of("shown", [1.0] * 9) + days_of("withheld", [0.0] * 9, start=9))
     assert (found.verdict, found.interval) == ("silent", None)
-    assert found.sentence.startswith("Nothing to tell: outcomes do not vary")
+    assert found.sentence.startswith("Nothing to compare: the outcomes do not vary")
 
 
 def test_a_few_days_that_are_alike_are_no_certainty() -> None:
@@ -85,7 +85,7 @@ def test_no_difference_is_settled_by_no_number_of_days() -> None:
     both = [1.0, -1.0] * 6
     found = analyse_holdout(days_of("shown", both) + days_of("withheld", both, start=12))
     assert (found.verdict, found.days_to_settle) == ("not yet", None)
-    assert "no number of days in sight" in found.sentence
+    assert "more than ten years of such days" in found.sentence
 
 
 def test_as_many_more_days_like_these_settle_it() -> None:

@@ -165,7 +165,7 @@ def test_one_bullet_too_long_goes_before_the_others() -> None:
         ("  \n", "the note is empty"),
         (said("x" * MAX_UNTRIMMED_CHARACTERS).text, "give at most 2000"),
         ("### Sizing\n- less", "no slot for Entry timing, Symbol selection"),
-        ("My thoughts:\n" + said("less").text, "'My thoughts:' is in no bullet"),
+        ("My thoughts:\n" + said("less").text, "'My thoughts:' is outside of a bullet"),
         (said("Never  TRADE\tthe news, ever").text, "repeats the avoid rule 'never trade the news.'"),
     ],
 )
@@ -197,7 +197,7 @@ def proposed(text: str, *cites: str, slot: Slot = "regime_fit") -> ProposedBulle
     ],
 )
 def test_a_bullet_with_the_evidences_numbers_is_taken(text: str) -> None:
-    checked = check_bullets([proposed(text)], given=[CHOP])
+    checked = check_bullets([proposed(text)], patterns=[CHOP])
     assert checked.dropped == ()
     assert checked.bullets == (Bullet(slot="regime_fit", text=text, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
 
@@ -222,7 +222,7 @@ def test_a_bullet_with_the_evidences_numbers_is_taken(text: str) -> None:
     ],
 )
 def test_an_invented_number_is_dropped_and_said(text: str, number: str) -> None:
-    checked = check_bullets([proposed(text)], given=[CHOP])
+    checked = check_bullets([proposed(text)], patterns=[CHOP])
     assert checked.bullets == ()
     assert checked.dropped[0].text == text
     assert checked.dropped[0].reason == f"its number {number.replace(chr(92), '')} is none of the evidence's"
@@ -233,7 +233,7 @@ def test_any_number_but_the_evidences_is_dropped(value: float, digits: int, sign
     text = f"{sign}{value:.{digits}f}"
     (number,) = numbers_in(text)
     own = set(numbers_in(facts(CHOP).removeprefix(f"[{CHOP.key}]")))
-    taken = check_bullets([proposed(f"chop_hivol: {text} a trade")], given=[CHOP]).bullets
+    taken = check_bullets([proposed(f"chop_hivol: {text} a trade")], patterns=[CHOP]).bullets
     assert bool(taken) is (number in own | {each.lstrip("+-") for each in own})
 
 
@@ -246,24 +246,24 @@ def test_any_number_but_the_evidences_is_dropped(value: float, digits: int, sign
     ],
 )
 def test_a_bullet_without_evidence_is_dropped(bullet: ProposedBullet, reason: str) -> None:
-    assert check_bullets([bullet], given=[CHOP]).dropped[0].reason == reason
+    assert check_bullets([bullet], patterns=[CHOP]).dropped[0].reason == reason
 
 
 def test_the_digits_of_a_name_are_no_number() -> None:
     index = a_pattern(slot="symbol_selection", dimension="symbol", value="US30", label="US30", n=9)
     other = replace(index, value="30", label="30")
-    assert check_bullets([proposed("us30 loses", index.key)], given=[index]).bullets
-    assert not check_bullets([proposed("30 lost", index.key)], given=[index]).bullets
-    assert check_bullets([proposed("30 loses", other.key)], given=[other]).bullets
+    assert check_bullets([proposed("us30 loses", index.key)], patterns=[index]).bullets
+    assert not check_bullets([proposed("30 lost", index.key)], patterns=[index]).bullets
+    assert check_bullets([proposed("30 loses", other.key)], patterns=[other]).bullets
 
 
 def test_an_hour_may_be_named() -> None:
     hour = a_pattern(slot="entry_timing", dimension="hour", value="09", label="the hour from 09:00 UTC")
-    assert check_bullets([proposed("entries at 09:00 lose 0.70R", hour.key)], given=[hour]).bullets
-    assert not check_bullets([proposed("entries at 10:00 lose 0.70R", hour.key)], given=[hour]).bullets
+    assert check_bullets([proposed("entries at 09:00 lose 0.70R", hour.key)], patterns=[hour]).bullets
+    assert not check_bullets([proposed("entries at 10:00 lose 0.70R", hour.key)], patterns=[hour]).bullets
 
 
 def test_several_patterns_lend_their_numbers() -> None:
     other = a_pattern(value="chop_lowvol", label="chop_lowvol", n=30, trade_ids=("t2", "t3"))
-    (bullet,) = check_bullets([proposed("67 and 30 trades", CHOP.key, other.key)], given=[CHOP, other]).bullets
+    (bullet,) = check_bullets([proposed("67 and 30 trades", CHOP.key, other.key)], patterns=[CHOP, other]).bullets
     assert (bullet.evidence, bullet.trade_ids) == ((CHOP.key, other.key), ("t1", "t2", "t3"))

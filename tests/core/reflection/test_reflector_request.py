@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from backsight.core.reflection.citation_check import ProposedBullet, check_bullets
 from backsight.core.reflection.lessons import Bullet, note_from_bullets
-from backsight.core.reflection.reflector_request import MAX_LINES, ReflectorUnavailable, instructions, write_question
+from backsight.core.reflection.reflector_request import INSTRUCTIONS, MAX_LINES, ReflectorUnavailable, write_question
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import SLOTS
 from backsight.testing.reflection import a_pattern, a_request
@@ -64,7 +64,7 @@ def test_what_there_is_not_is_left_out() -> None:
     "rule", ["cite|cites", "number", "At most 4 bullets a slot", "left empty", "not repeat an avoid rule", "data"]
 )
 def test_the_instructions_say_what_is_checked(rule: str) -> None:
-    assert any(word in instructions() for word in rule.split("|"))
+    assert any(word in INSTRUCTIONS for word in rule.split("|"))
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=80), max_size=4), st.text(max_size=60))
@@ -93,7 +93,7 @@ def test_a_long_strategy_is_cut() -> None:
 
 def test_what_the_evidence_says_of_itself_may_be_answered() -> None:
     told = [ProposedBullet(slot=each.slot, text=bullet_text(each), cites=(each.key,)) for each in (CHOP, EXITS)]
-    assert check_bullets(told, given=[CHOP, EXITS]).dropped == ()
+    assert check_bullets(told, patterns=[CHOP, EXITS]).dropped == ()
     assert all(f"[{key}]" in write_question(a_request(CHOP, EXITS)) for each in told for key in each.cites)
 
 

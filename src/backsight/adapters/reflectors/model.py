@@ -7,7 +7,7 @@ to load.
 from dataclasses import dataclass, field
 
 from backsight.core.errors import Unavailable
-from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, instructions, write_question
+from backsight.core.reflection.reflector_request import INSTRUCTIONS, ReflectorAnswer, ReflectorRequest, write_question
 
 TIMEOUT = 60.0
 MOST_TOKENS = 8_192
@@ -45,7 +45,7 @@ class ModelReflector:
         endpoint = Endpoint(model=self.model, base_url=self.base_url, api_key=self.api_key)
         return ask(
             write_question(asked),
-            instructions=instructions(),
+            instructions=INSTRUCTIONS,
             endpoint=endpoint,
             timeout=self.timeout,
             most_tokens=self.most_tokens,

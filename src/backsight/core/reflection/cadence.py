@@ -1,4 +1,4 @@
-"""When a reflection is due. Attempts count, not successes: a provider that is away is not asked at every tick."""
+"""When a reflection is due. Failed attempts count too, so an unavailable model is not called at every tick."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,30 +8,30 @@ from backsight.core.errors import Invalid
 from backsight.core.strategies import Cadence
 
 MAX_TRADES = 10_000
-"""Trades between two reflections."""
+"""Between two reflections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceReflection:
-    """What happened since the last reflection, as of a tick."""
+    """The activity of a deployment since its last reflection, as of a tick."""
 
     closed_in_tick: int = 0
     closed_since_attempt: int = 0
-    """Trades closed since the last attempt, those of this tick included; since the beginning, where there was none."""
+    """Trades closed since the last attempt, this tick included; all trades before the first attempt."""
     closed_since_note: int = 0
-    """Trades closed since the last note that was written."""
+    """Trades closed since the last attempt that wrote a note."""
     last_attempt_at: datetime | None = None
 
 
 def parse_cadence(text: str, *, field: str = "cadence") -> Cadence:
-    """The cadence that a word says: `off`, `daily`, or `per_n_trades:10`.
+    """The cadence of a text such as `off`, `daily` or `per_n_trades:10`.
 
     >>> parse_cadence("per_n_trades:25")
     Cadence(kind='per_n_trades', trades=25)
     >>> parse_cadence("weekly")
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Invalid: cadence: 'weekly' is no cadence; give off, daily, or per_n_trades:10
+    backsight.core.errors.Invalid: cadence: 'weekly' is not a cadence; give off, daily, or per_n_trades:10
     """
     kind, colon, number = text.partition(":")
     if kind in ("off", "daily") and not colon:
@@ -40,11 +40,11 @@ def parse_cadence(text: str, *, field: str = "cadence") -> Cadence:
         not colon or (number.isascii() and number.isdigit() and 0 < int(number[:9]) <= MAX_TRADES)
     ):
         return Cadence(kind="per_n_trades", trades=int(number)) if colon else Cadence(kind="per_n_trades")
-    raise Invalid(f"{text[:40]!r} is no cadence; give off, daily, or per_n_trades:10", field=field)
+    raise Invalid(f"{text[:40]!r} is not a cadence; give off, daily, or per_n_trades:10", field=field)
 
 
 def is_due(cadence: Cadence, since: SinceReflection, *, now: datetime) -> bool:
-    """Whether to reflect after this tick.
+    """Whether a reflection is due after this tick.
 
     >>> from datetime import timedelta
     >>> noon = datetime(2026, 6, 4, 12, tzinfo=UTC)

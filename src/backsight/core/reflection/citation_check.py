@@ -1,4 +1,4 @@
-"""What a model writes, held against the evidence that it was given: no pattern and no number of its own."""
+"""Checks a model's bullets against the evidence: each must cite given patterns and use only their numbers."""
 
 import re
 import unicodedata
@@ -22,7 +22,7 @@ NUMBER_WORDS: Mapping[str, str] = {
     "twice": "2 times",
     "thrice": "3 times",
 }
-"""What number words stand for. `one` is no number here, nor are `double`, `third` and `quarter`: they mean too much."""
+"""English number words. `one`, `double`, `third` and `quarter` are left out because they are ambiguous."""
 
 _NUMBER = re.compile(r"(?:(?<![\w.,])[+-])?(?:(?<!\d)\.)?\d(?:[\d.,:/^eE]*\d)?")
 _PLAIN = re.compile(r"([+-]?)(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)")
@@ -37,12 +37,12 @@ class ProposedBullet:
     slot: Slot
     text: str
     cites: tuple[str, ...]
-    """Keys of the evidence that it rests on."""
+    """Keys of the patterns that support it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedBullet:
-    """A bullet that was not taken, and why."""
+    """A bullet that was not accepted, and the reason."""
 
     text: str
     reason: str
@@ -50,15 +50,15 @@ class DroppedBullet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulletCheck:
-    """What is left of a model's bullets."""
+    """The accepted and the dropped bullets of a model."""
 
     bullets: tuple[Bullet, ...]
     dropped: tuple[DroppedBullet, ...]
 
 
-def check_bullets(proposed: Iterable[ProposedBullet], *, given: Sequence[Pattern]) -> BulletCheck:
-    """The bullets that cite evidence given and use no numbers but its own as shown; the others, and why not."""
-    by_key = {pattern.key: pattern for pattern in given}
+def check_bullets(proposed: Iterable[ProposedBullet], *, patterns: Sequence[Pattern]) -> BulletCheck:
+    """Accept the bullets that cite only given patterns and use only the numbers of these; drop the others."""
+    by_key = {pattern.key: pattern for pattern in patterns}
     bullets, dropped = list[Bullet](), list[DroppedBullet]()
     for each in proposed:
         reason = _objection(each, by_key)
@@ -73,22 +73,22 @@ def check_bullets(proposed: Iterable[ProposedBullet], *, given: Sequence[Pattern
 
 
 def numbers_in(text: str) -> list[str]:
-    """The numbers in a text, one spelling each: digits of any script, and English number words.
+    """The numbers in a text in a normal form: digits of any script, and English number words.
 
-    A sign counts where one is written; what is no plain number, such as a time or a fraction, is taken as it stands.
+    A written sign is kept. A token that is not a plain number, such as a time or a fraction, is returned unchanged.
 
     >>> numbers_in("−0.70R over 1,067 trades, +12 % from 14:00; eight of ½")
     ['-0.7', '1067', '+12', '14:00', '1/2', '8']
     """
     folded = _folded(text)
-    digits = [_normal_number(found[0]) for found in _NUMBER.finditer(folded)]
-    other = [c for c in folded if unicodedata.category(c) in ("No", "Nl")]
-    words = [NUMBER_WORDS[word] for found in _WORD.finditer(folded) if (word := found[0].casefold()) in NUMBER_WORDS]
-    return digits + other + words
+    digits = [_normal_number(match[0]) for match in _NUMBER.finditer(folded)]
+    symbols = [c for c in folded if unicodedata.category(c) in ("No", "Nl")]
+    words = [NUMBER_WORDS[word] for match in _WORD.finditer(folded) if (word := match[0].casefold()) in NUMBER_WORDS]
+    return digits + symbols + words
 
 
 def _objection(bullet: ProposedBullet, by_key: Mapping[str, Pattern]) -> str | None:
-    """Why a bullet is not taken; None where it is."""
+    """Why a bullet is dropped; None if it is accepted."""
     if not bullet.text.strip():
         return "it says nothing"
     if not bullet.cites:
@@ -102,21 +102,21 @@ def _objection(bullet: ProposedBullet, by_key: Mapping[str, Pattern]) -> str | N
 
 
 def _allowed_numbers(cited: Sequence[Pattern]) -> set[str]:
-    """The numbers shown, with their sign and without."""
-    shown = {number for pattern in cited for number in numbers_in(_without_names(facts(pattern), [pattern]))}
-    shown |= {number for pattern in cited for number in numbers_in(_numeric_name(pattern))}
-    return shown | {number.lstrip("+-") for number in shown}
+    """The numbers of the cited patterns as the model was given them, with and without their signs."""
+    numbers = {number for pattern in cited for number in numbers_in(_without_names(facts(pattern), [pattern]))}
+    numbers |= {number for pattern in cited for number in numbers_in(_numeric_name(pattern))}
+    return numbers | {number.lstrip("+-") for number in numbers}
 
 
 def _numeric_name(pattern: Pattern) -> str:
-    """What is a number in the name of a pattern: an hour, the ends of a size band, a symbol that is one."""
+    """The part of a pattern's name that is a number: an hour, the bounds of a size band, a numeric symbol."""
     if pattern.dimension in ("hour", "size"):
         return f"{pattern.label} {pattern.value}"
     return "" if _LETTER.search(pattern.value) else pattern.value
 
 
 def _without_names(text: str, cited: Iterable[Pattern]) -> str:
-    """The text without the keys and names of what it is about: the digits of US30 are no number."""
+    """The text without the keys and names of the cited patterns: the digits in US30 are not a number."""
     for pattern in cited:
         for name in (pattern.key, pattern.label, pattern.value):
             if _LETTER.search(name):
@@ -125,7 +125,7 @@ def _without_names(text: str, cited: Iterable[Pattern]) -> str:
 
 
 def _normal_number(token: str) -> str:
-    """A plain number without what does not change it; anything else as it stands.
+    """A plain number without redundant characters; any other token unchanged.
 
     >>> [_normal_number(token) for token in ("0.70", ".7", "-1,200.0", "+0.0", "007", "14:00", "1e5", "1,20")]
     ['0.7', '0.7', '-1200', '0', '7', '14:00', '1e5', '1,20']
@@ -139,7 +139,7 @@ def _normal_number(token: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """The text with one spelling of digits, minus and fractions.
+    """The text with ASCII digits, minus signs and fraction slashes.
 
     >>> _folded("−½ ٩")
     '-1/2 9'

@@ -139,7 +139,8 @@ def _why_no_pattern(evidence: TradeEvidence) -> str:
 
 def _correction(evidence: TradeEvidence) -> str:
     groups = len(evidence.groups)
-    return f"after correction for {groups} comparison{'' if groups == 1 else 's'}"
+    found = " and for the patterns found" if evidence.patterns else ""
+    return f"after correction for {groups} comparison{'' if groups == 1 else 's'}{found}"
 
 
 def _strength(group: Pattern) -> float:

@@ -1,7 +1,7 @@
-"""Does memory help? Days on which a coin withheld it beside days on which it was shown.
+"""The holdout test of memory: a confidence sequence for days with memory shown against days with memory withheld.
 
-The unit is the day of one deployment, since that is what the coin is thrown for. The interval may be looked at every
-day: it holds at all looks together, so nobody has to decide beforehand when to look.
+The unit is the day of one deployment, because that is what is randomised. A confidence sequence is valid at all times
+at once, so the result may be read every day without correction.
 """
 
 import math
@@ -18,58 +18,59 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 MIN_DAYS = 5
 ALPHA = 0.1
-"""How often the interval may ever miss the true difference."""
+"""The probability that the interval ever misses the true difference."""
 TUNED_TO_DAYS = 60.0
-"""Balanced days at which the interval is narrowest for its kind."""
+"""The number of balanced days for which the interval is tuned to be narrowest."""
 MAX_DAYS_AHEAD = 3_650
 
 HoldoutVerdict = Literal["yes", "no", "not yet", "silent"]
-"""`yes`: the interval lies above zero, `no`: below; `silent`: too few days in an arm."""
+"""`yes`: the interval is above zero, `no`: below zero, `not yet`: it includes zero, `silent`: there is no interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldoutTrade:
-    """A closed trade, and whether memory was shown when it was opened."""
+    """A closed trade and the arm in which it was opened."""
 
     arm: MemoryArm
     day: date
-    """The UTC day of its entry: that whose coin decided."""
+    """The UTC day of the entry, which decides the arm."""
     deployment_id: str
     outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """The trades of one arm."""
+    """The trades of one arm in figures."""
 
     trades: int
     days: int
     mean: float | None
-    """None without trades."""
+    """Mean outcome; None without trades."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldoutResult:
-    """Whether memory helps, as far as one can tell."""
+    """Whether memory helps: the difference between the arms and its confidence interval."""
 
     unit: OutcomeUnit | None
     shown: ArmSummary
     withheld: ArmSummary
     left_out: int
-    """Trades of other units, and those of days when memory was off."""
+    """Trades with outcomes in other units, and trades opened while memory was off."""
     difference: float | None
-    """Mean outcome with memory less that without; None where an arm has no trades."""
+    """Mean outcome with memory minus mean outcome without; None if an arm has no trades."""
     interval: tuple[float, float] | None
-    """Holds the true difference with 90 %, at all looks together; None before five days in each arm."""
+    """90 % confidence sequence, valid at all times at once; None with fewer than five days in an arm."""
     verdict: HoldoutVerdict
     days_to_settle: int | None
-    """How many more days would put zero outside, if the difference stays as it is; 0 once it is, None out of sight."""
+    """Days until the interval excludes zero if the difference stays: 0 if it does already, None if over ten years."""
     sentence: str
+    """The result in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DayTotals:
-    """An arm's days: how many trades each had, and what they brought together."""
+    """The days of one arm, as pairs of the number of trades and their total outcome."""
 
     days: tuple[tuple[int, float], ...]
 
@@ -83,61 +84,61 @@ class _DayTotals:
 
     @property
     def squares(self) -> float:
-        """Σ_g (S_g − m·n_g)²: how far the days are off what their trades would bring at the mean."""
+        """Σ_g (S_g − m·n_g)²: the squared deviations of the daily totals from the mean, clustered by day."""
         mean = self.mean
         return math.fsum((total - mean * n) ** 2 for n, total in self.days)
 
 
 def analyse_holdout(trades: Iterable[HoldoutTrade]) -> HoldoutResult:
-    """The difference that memory makes, in the unit that most trades have; the order of trades does not matter."""
-    given = list(trades)
-    told = [trade for trade in given if trade.arm != "off"]
-    unit = most_common_unit(trade.outcome for trade in told)
-    held = [trade for trade in told if trade.outcome.unit == unit]
-    shown, withheld = (_day_totals([each for each in held if each.arm == arm]) for arm in ("shown", "withheld"))
+    """Compare the two arms, in the unit of most outcomes; the order of the trades does not matter."""
+    all_trades = list(trades)
+    in_arms = [trade for trade in all_trades if trade.arm != "off"]
+    unit = most_common_unit(trade.outcome for trade in in_arms)
+    compared = [trade for trade in in_arms if trade.outcome.unit == unit]
+    shown, withheld = (_day_totals([each for each in compared if each.arm == arm]) for arm in ("shown", "withheld"))
     difference = shown.mean - withheld.mean if shown.days and withheld.days else None
-    interval = ahead = None
+    interval = days_to_settle = None
     if difference is not None and min(len(shown.days), len(withheld.days)) >= MIN_DAYS:
         interval = _interval(difference, shown, withheld)
-    answer = _verdict(interval)
+    verdict = _verdict(interval)
     if difference is not None and interval is not None:
-        ahead = 0 if answer in ("yes", "no") else _days_to_settle(difference, shown, withheld)
-    helped = HoldoutResult(
+        days_to_settle = 0 if verdict in ("yes", "no") else _days_to_settle(difference, shown, withheld)
+    result = HoldoutResult(
         unit=unit,
-        shown=_arm(shown),
-        withheld=_arm(withheld),
-        left_out=len(given) - len(held),
+        shown=_arm_summary(shown),
+        withheld=_arm_summary(withheld),
+        left_out=len(all_trades) - len(compared),
         difference=difference,
         interval=interval,
-        verdict=answer,
-        days_to_settle=ahead,
+        verdict=verdict,
+        days_to_settle=days_to_settle,
         sentence="",
     )
-    return _with_sentence(helped)
+    return replace(result, sentence=_sentence(result))
 
 
 def boundary(balanced_days: float) -> float:
-    """How many standard errors the difference may be off, at all looks together, after so many balanced days.
+    """The half width of the confidence sequence in standard errors, after a number of balanced days t.
 
     √((1 + 1/v) · ln((1 + v)/α²)), v = ρ²·t: the normal mixture of Robbins (1970) as an asymptotic confidence sequence
-    (Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas 2024); ρ² makes it narrowest at 60 days.
+    (Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas 2024). ρ² is chosen so that it is narrowest at 60 days.
 
     >>> [round(boundary(days), 2) for days in (10.0, 60.0, 120.0)]
     [3.15, 2.76, 2.8]
     """
-    growth = _mixture_variance() * balanced_days
-    return math.sqrt((1.0 + 1.0 / growth) * (math.log1p(growth) - 2.0 * math.log(ALPHA)))
+    v = _mixture_variance() * balanced_days
+    return math.sqrt((1.0 + 1.0 / v) * (math.log1p(v) - 2.0 * math.log(ALPHA)))
 
 
 @lru_cache(maxsize=1)
 def _mixture_variance() -> float:
-    """ρ² for an interval about as narrow as can be at 60 days: (−2 ln α + ln(−2 ln α) + 1) / 60."""
-    tight = -2.0 * math.log(ALPHA)
-    return (tight + math.log(tight) + 1.0) / TUNED_TO_DAYS
+    """ρ² for a nearly optimal interval at 60 days: (−2 ln α + ln(−2 ln α) + 1) / 60."""
+    log_term = -2.0 * math.log(ALPHA)
+    return (log_term + math.log(log_term) + 1.0) / TUNED_TO_DAYS
 
 
 def _balanced_days(shown: float, withheld: float) -> float:
-    """How many days split evenly tell as much: 4ab/(a + b)."""
+    """The number of evenly split days with the same information: 4ab/(a + b)."""
     return 4.0 * shown * withheld / (shown + withheld)
 
 
@@ -148,45 +149,47 @@ def _day_totals(trades: Sequence[HoldoutTrade]) -> _DayTotals:
     return _DayTotals(days=tuple((len(values), math.fsum(values)) for _, values in sorted(by_day.items())))
 
 
-def _arm(sums: _DayTotals) -> ArmSummary:
-    return ArmSummary(trades=sums.n, days=len(sums.days), mean=sums.mean if sums.days else None)
+def _arm_summary(totals: _DayTotals) -> ArmSummary:
+    return ArmSummary(trades=totals.n, days=len(totals.days), mean=totals.mean if totals.days else None)
 
 
 def _interval(difference: float, shown: _DayTotals, withheld: _DayTotals) -> tuple[float, float] | None:
-    """The difference and how far it may be off; None where nothing varies, since then nothing can be told."""
-    reach = _half_width(shown, withheld, times=1.0)
-    return None if reach is None else (difference - reach, difference + reach)
+    """The interval around the difference; None if the outcomes do not vary at all."""
+    half_width = _half_width(shown, withheld, times=1.0)
+    return None if half_width is None else (difference - half_width, difference + half_width)
 
 
 def _half_width(shown: _DayTotals, withheld: _DayTotals, *, times: float) -> float | None:
-    """Half of the interval with `times` as many days like these, errors by days: the larger of two.
+    """Half the width of the interval with `times` as many days like these, from standard errors clustered by day.
 
-    Each arm with its own deviation, degrees of freedom by Welch (1947); or both with a common one, so that a few days
-    that happen to be alike do not pass for certainty.
+    The larger of two: with a variance for each arm (degrees of freedom: Welch 1947), and with a pooled variance. The
+    second guards against a few days that happen to be alike.
     """
     arms = (shown, withheld)
     days = [times * len(arm.days) for arm in arms]
-    standard = boundary(_balanced_days(*days))
-    own = [arm.squares * len(arm.days) / (len(arm.days) - 1) / arm.n**2 / times for arm in arms]
+    errors = boundary(_balanced_days(*days))
+    # The variance of each arm's mean, by itself and from the pooled variance.
+    variances = [arm.squares * len(arm.days) / (len(arm.days) - 1) / arm.n**2 / times for arm in arms]
     pooled = math.fsum(arm.squares for arm in arms) / (sum(len(arm.days) for arm in arms) - 2)
     common = math.fsum(pooled * len(arm.days) / arm.n**2 for arm in arms) / times
     if common <= 0.0:
         return None
-    apart, total = math.fsum(own), math.fsum(v * v / (d - 1.0) for v, d in zip(own, days, strict=True))
+    # Welch-Satterthwaite degrees of freedom: (Σ v)² / Σ v²/(d − 1).
+    separate, total = math.fsum(variances), math.fsum(v * v / (d - 1.0) for v, d in zip(variances, days, strict=True))
     return max(
-        _t_boundary(standard, apart * apart / total) * math.sqrt(apart) if total > 0.0 else 0.0,
-        _t_boundary(standard, sum(days) - 2.0) * math.sqrt(common),
+        _t_boundary(errors, separate * separate / total) * math.sqrt(separate) if total > 0.0 else 0.0,
+        _t_boundary(errors, sum(days) - 2.0) * math.sqrt(common),
     )
 
 
-def _t_boundary(standard: float, freedom: float) -> float:
-    """As many errors as leave the same tail of Student's t, the error being estimated from few days (Wallace 1959).
+def _t_boundary(normal: float, freedom: float) -> float:
+    """The quantile of Student's t with the same tail probability as a normal quantile (Wallace 1959).
 
     >>> [round(_t_boundary(3.0, freedom), 2) for freedom in (4.0, 30.0, 1000.0)]
     [6.8, 3.27, 3.01]
     """
-    reached = standard * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0)
-    return math.sqrt(freedom * math.expm1(reached * reached / freedom))
+    adjusted = normal * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0)
+    return math.sqrt(freedom * math.expm1(adjusted * adjusted / freedom))
 
 
 def _verdict(interval: tuple[float, float] | None) -> HoldoutVerdict:
@@ -198,12 +201,12 @@ def _verdict(interval: tuple[float, float] | None) -> HoldoutVerdict:
 
 
 def _days_to_settle(difference: float, shown: _DayTotals, withheld: _DayTotals) -> int | None:
-    """How many more days like these until zero is outside, the difference staying; None where that is out of sight."""
-    held = len(shown.days) + len(withheld.days)
+    """How many more days like these until the interval excludes zero; None if more than ten years."""
+    days = len(shown.days) + len(withheld.days)
 
     def settled(more: int) -> bool:
-        reach = _half_width(shown, withheld, times=1.0 + more / held)
-        return reach is not None and reach < abs(difference)
+        half_width = _half_width(shown, withheld, times=1.0 + more / days)
+        return half_width is not None and half_width < abs(difference)
 
     if not settled(MAX_DAYS_AHEAD):
         return None
@@ -214,35 +217,31 @@ def _days_to_settle(difference: float, shown: _DayTotals, withheld: _DayTotals) 
     return high
 
 
-def _with_sentence(helped: HoldoutResult) -> HoldoutResult:
-    return replace(helped, sentence=_sentence(helped))
-
-
-def _sentence(helped: HoldoutResult) -> str:
-    """The answer in words, plainly."""
-    shown, withheld = helped.shown, helped.withheld
+def _sentence(result: HoldoutResult) -> str:
+    """The result in words."""
+    shown, withheld = result.shown, result.withheld
     sample = f"{shown.days} days with memory, {withheld.days} without"
-    if helped.difference is None or helped.interval is None or helped.unit is None:
-        return _silence(helped, sample)
-    low, high = (amount(end, helped.unit) for end in helped.interval)
-    doubt = f"{amount(helped.difference, helped.unit)} a trade (90 %: {low} to {high}; {sample})"
-    match helped.verdict:
+    if result.difference is None or result.interval is None or result.unit is None:
+        return _why_silent(result, sample)
+    low, high = (amount(end, result.unit) for end in result.interval)
+    estimate = f"{amount(result.difference, result.unit)} a trade (90 %: {low} to {high}; {sample})"
+    match result.verdict:
         case "yes":
-            return f"Yes: with memory trades brought {doubt}."
+            return f"Yes: with memory trades brought {estimate}."
         case "no":
-            return f"No: with memory trades brought {doubt}. It costs more than it brings."
+            return f"No: with memory trades brought {estimate}. Memory costs more than it brings."
         case "not yet" | "silent":
-            ahead = helped.days_to_settle
-            more = "no number of days in sight" if ahead is None else f"about {ahead} more days like these"
-            return f"Not yet: the difference is {doubt}; {more} would settle it."
-    assert_never(helped.verdict)
+            days = result.days_to_settle
+            more = "more than ten years of such days" if days is None else f"about {days} more days like these"
+            return f"Not yet: the difference is {estimate}; {more} would settle it."
+    assert_never(result.verdict)
 
 
-def _silence(helped: HoldoutResult, sample: str) -> str:
-    if not helped.withheld.days and not helped.shown.days:
+def _why_silent(result: HoldoutResult, sample: str) -> str:
+    if not result.withheld.days and not result.shown.days:
         return "Nothing to compare: no trade was opened with memory shown or withheld."
-    if not helped.withheld.days:
+    if not result.withheld.days:
         return "Nothing to compare: memory was never withheld. Deploy with a memory holdout, like .2, to find out."
-    if min(helped.shown.days, helped.withheld.days) < MIN_DAYS:
-        return f"Too early to say: {sample}; {MIN_DAYS} of each are needed."
-    return f"Nothing to tell: outcomes do not vary ({sample})."
+    if min(result.shown.days, result.withheld.days) < MIN_DAYS:
+        return f"Too early to say: {sample}; at least {MIN_DAYS} of each are needed."
+    return f"Nothing to compare: the outcomes do not vary ({sample})."

@@ -1,4 +1,4 @@
-"""The note: what recent trades taught, in five slots of at most four bullets, short enough for every tick."""
+"""The lessons note: five slots of at most four bullets each, short enough to be part of every prompt."""
 
 import hashlib
 import re
@@ -23,11 +23,11 @@ MAX_BULLETS = 4
 MAX_CHARACTERS = 2_000
 MAX_TOKENS = 500
 MAX_UNTRIMMED_CHARACTERS = 4_000
-"""Characters beyond which an answer is not worth trimming."""
+"""A longer note is refused instead of trimmed."""
 HASH_DIGITS = 16
 
 TokenCounter = Callable[[str], int]
-"""How many tokens a text takes."""
+"""Counts the tokens of a text."""
 
 _HEADING = re.compile(r"#+\s*(.*?)\s*:?\s*")
 _BULLET = re.compile(r"\s*[-*•](?:\s+(.*)|\s*)")
@@ -36,18 +36,18 @@ _SLOT_OF = {heading.casefold(): slot for slot, heading in HEADINGS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bullet:
-    """One lesson, and what it rests on: that is kept beside its text."""
+    """One lesson with the evidence behind it."""
 
     slot: Slot
     text: str
     evidence: tuple[str, ...] = ()
-    """Keys of the patterns."""
+    """Keys of the patterns that support it."""
     trade_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonsNote:
-    """Lessons in the order of their slots, within a slot the most telling first."""
+    """Lessons in the order of their slots, the most important first within a slot."""
 
     bullets: tuple[Bullet, ...] = ()
 
@@ -56,7 +56,7 @@ class LessonsNote:
 
     @property
     def text(self) -> str:
-        """The note as it is kept: every slot, those without a lesson saying so."""
+        """The full text of the note, with a placeholder in slots without lessons."""
         return render_lessons(self)
 
     @property
@@ -65,7 +65,7 @@ class LessonsNote:
 
 
 def note_from_bullets(bullets: Iterable[Bullet]) -> LessonsNote:
-    """The note of these bullets, each on one line; those that say nothing are left out.
+    """The note of some bullets, each put on one line; empty bullets are left out.
 
     >>> print(note_from_bullets([Bullet(slot="sizing", text="small sizes\\n do better")]).text)
     ### Entry timing
@@ -80,20 +80,20 @@ def note_from_bullets(bullets: Iterable[Bullet]) -> LessonsNote:
     (no clear pattern yet)
     """
     lines = [
-        Bullet(slot=each.slot, text=text, evidence=each.evidence, trade_ids=each.trade_ids)
-        for each in bullets
-        if (text := _one_line(each.text)) and text != NO_PATTERN
+        Bullet(slot=bullet.slot, text=text, evidence=bullet.evidence, trade_ids=bullet.trade_ids)
+        for bullet in bullets
+        if (text := _one_line(bullet.text)) and text != NO_PATTERN
     ]
-    return LessonsNote(bullets=tuple(sorted(lines, key=lambda each: SLOTS.index(each.slot))))
+    return LessonsNote(bullets=tuple(sorted(lines, key=lambda bullet: SLOTS.index(bullet.slot))))
 
 
 def render_lessons(note: LessonsNote, *, suppressed: Collection[Slot] = ()) -> str:
-    """The note as an agent reads it, without the slots that are suppressed."""
+    """The text of the note without the suppressed slots, as an agent reads it."""
     return "\n".join(line for slot in SLOTS if slot not in suppressed for line in _lines(note, slot))
 
 
 def lessons_hash(text: str) -> str:
-    """16 hex digits of SHA-256 over the text, any whitespace being one space.
+    """The first 16 hex digits of the SHA-256 of the text, with runs of whitespace as one space.
 
     >>> lessons_hash("- a\\n- b") == lessons_hash(" - a   - b\\n"), lessons_hash("- a\\n- b")
     (True, '8574f9f2cdb0107d')
@@ -102,18 +102,18 @@ def lessons_hash(text: str) -> str:
 
 
 def write_lessons(evidence: TradeEvidence) -> LessonsNote:
-    """The note that the evidence writes by itself: one bullet a pattern, with its numbers; the same for the same."""
-    told = sorted(evidence.patterns, key=_strength, reverse=True)
+    """The note written without a model: one bullet with figures for each pattern."""
+    patterns = sorted(evidence.patterns, key=_strength, reverse=True)
     return _limit_bullets(
         note_from_bullets(
             Bullet(slot=each.slot, text=bullet_text(each), evidence=(each.key,), trade_ids=each.trade_ids)
-            for each in told
+            for each in patterns
         )
     )
 
 
 def parse_note(text: str) -> LessonsNote:
-    """The note that a text says; a text without all five slots, or with words outside them, is refused.
+    """The note in a text. A text that lacks one of the five slots, or has words outside of bullets, is refused.
 
     >>> parse_note("### Sizing\\n- less is more")
     Traceback (most recent call last):
@@ -121,26 +121,29 @@ def parse_note(text: str) -> LessonsNote:
     backsight.core.errors.Invalid: lessons: no slot for Entry timing, Symbol selection, Exit timing, Regime fit; give
     all five, those without a lesson with (no clear pattern yet)
     """
-    seen: list[Slot] = []
+    slots: list[Slot] = []
     bullets: list[tuple[Slot, str]] = []
     for line in text.splitlines():
         slot = _slot_of(line)
         if slot is not None:
-            seen.append(slot)
-        elif seen and (started := _BULLET.fullmatch(line)):
-            bullets.append((seen[-1], started[1] or ""))
-        elif seen and bullets and bullets[-1][0] == seen[-1] and line.strip() not in ("", NO_PATTERN):
-            bullets[-1] = (seen[-1], f"{bullets[-1][1]} {line}")
+            slots.append(slot)
+        elif slots and (bullet := _BULLET.fullmatch(line)):
+            bullets.append((slots[-1], bullet[1] or ""))
+        elif slots and bullets and bullets[-1][0] == slots[-1] and line.strip() not in ("", NO_PATTERN):
+            bullets[-1] = (slots[-1], f"{bullets[-1][1]} {line}")  # a bullet that goes on in the next line
         elif line.strip() not in ("", NO_PATTERN):
-            raise Invalid(f"{line.strip()[:40]!r} is in no bullet of a slot; say it in one", field="lessons")
-    if missing := [HEADINGS[slot] for slot in SLOTS if slot not in seen]:
+            raise Invalid(
+                f"{line.strip()[:40]!r} is outside of a bullet; put it in a bullet below a slot's heading",
+                field="lessons",
+            )
+    if missing := [HEADINGS[slot] for slot in SLOTS if slot not in slots]:
         remedy = f"give all five, those without a lesson with {NO_PATTERN}"
         raise Invalid(f"no slot for {', '.join(missing)}; {remedy}", field="lessons")
-    return note_from_bullets(Bullet(slot=slot, text=said) for slot, said in bullets)
+    return note_from_bullets(Bullet(slot=slot, text=words) for slot, words in bullets)
 
 
 def accept_lessons(proposed: str | LessonsNote, *, avoid: Iterable[str], count: TokenCounter) -> LessonsNote:
-    """The note that may become active, trimmed to its limits; one that may not is refused."""
+    """The note trimmed to its limits. A note that is empty, far too long or repeats an avoid rule is refused."""
     text = proposed if isinstance(proposed, str) else proposed.text
     if not text.strip():
         raise Invalid("the note is empty; keep the one there is", field="lessons")
@@ -154,9 +157,9 @@ def accept_lessons(proposed: str | LessonsNote, *, avoid: Iterable[str], count: 
 
 
 def trim_note(note: LessonsNote, *, count: TokenCounter) -> LessonsNote:
-    """The note within its limits: whole bullets go, first those too long by themselves, then from the fullest slot."""
-    alone = tuple(each for each in note.bullets if _fits(LessonsNote(bullets=(each,)), count))
-    bullets = list(_limit_bullets(LessonsNote(bullets=alone)).bullets)
+    """The note within its limits. Whole bullets go: those too long alone, then the last of the fullest slot."""
+    short = tuple(bullet for bullet in note.bullets if _fits(LessonsNote(bullets=(bullet,)), count))
+    bullets = list(_limit_bullets(LessonsNote(bullets=short)).bullets)
     while bullets and not _fits(LessonsNote(bullets=tuple(bullets)), count):
         fullest = max(SLOTS, key=lambda slot: (sum(b.slot == slot for b in bullets), SLOTS.index(slot)))
         bullets.remove([b for b in bullets if b.slot == fullest][-1])
@@ -164,7 +167,7 @@ def trim_note(note: LessonsNote, *, count: TokenCounter) -> LessonsNote:
 
 
 def _limit_bullets(note: LessonsNote) -> LessonsNote:
-    """The note with the first four bullets of each slot."""
+    """The note with at most the first four bullets of each slot."""
     return LessonsNote(bullets=tuple(each for slot in SLOTS for each in note.of(slot)[:MAX_BULLETS]))
 
 
@@ -183,18 +186,18 @@ def _slot_of(line: str) -> Slot | None:
 
 
 def _one_line(text: str) -> str:
-    """The text on one line, control characters and unpaired surrogates as spaces."""
+    """The text on one line, with spaces for control characters and unpaired surrogates."""
     return " ".join("".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in text).split())
 
 
 def _repeats(text: str, rule: str) -> bool:
-    """Whether a text says a rule in its words, case and whitespace aside.
+    """Whether a text contains the words of a rule, ignoring case and whitespace.
 
     >>> _repeats("Do not  TRADE the news; wait", "do not trade the news."), _repeats("newsworthy", "news")
     (True, False)
     """
-    said, told = _folded(text), _folded(rule).rstrip(".!")
-    return bool(told) and re.search(rf"(?<!\w){re.escape(told)}(?!\w)", said) is not None
+    words = _folded(rule).rstrip(".!")
+    return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _folded(text)) is not None
 
 
 def _folded(text: str) -> str:
@@ -202,5 +205,5 @@ def _folded(text: str) -> str:
 
 
 def _strength(pattern: Pattern) -> tuple[float, str]:
-    half = pattern.half_width or 0.0
-    return (abs(pattern.difference) / half if half > 0.0 else float("inf")), pattern.key
+    half_width = pattern.half_width or 0.0
+    return (abs(pattern.difference) / half_width if half_width > 0.0 else float("inf")), pattern.key

@@ -1,4 +1,4 @@
-"""Lessons compared: how trades went under each revision of the note, and under none."""
+"""The comparison of lessons: the results of trades under each revision of the note, and under no lessons."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -6,50 +6,50 @@ from datetime import date
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 CAUTION = (
-    "This compares times, not arms: revisions were active one after the other, in different markets. "
-    "Whether memory helps is told by days on which it was withheld: does_memory_help."
+    "This compares periods of time, not random arms: revisions were active one after the other, in different markets. "
+    "To test whether memory helps, use does_memory_help: it compares with days on which memory was withheld."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeUnderLessons:
-    """A closed trade, and the lessons that were shown when it was opened."""
+    """A closed trade with the lessons that were shown when it was opened."""
 
     lessons_hash: str | None
-    """None where none were shown."""
+    """None if no lessons were shown."""
     day: date
-    """The UTC day on which it closed."""
+    """The UTC day of the close."""
     outcome: Outcome | None
     pnl: float | None
     pnl_usd: float | None = None
-    """Gross, in dollars."""
+    """Gross, in US dollars."""
     won: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonsRevision:
-    """The trades under one revision of the lessons, or under none."""
+    """The trades under one revision of the lessons, or under no lessons."""
 
     lessons_hash: str | None
     trades: int
     days: int
     mean: float | None
-    """Outcome, in the unit of the comparison; None where no trade has one."""
+    """Mean outcome in the unit of the comparison; None if no trade has an outcome in that unit."""
     mean_pnl: float | None
     mean_pnl_usd: float | None
-    """Of `realized_pnl_usd`, over the trades that have one."""
+    """Mean of `realized_pnl_usd` over the trades that have it."""
     win_rate: float | None
     difference: float | None
-    """Its mean less that under none; None for none itself."""
+    """Mean minus the mean without lessons; None for the trades without lessons themselves."""
     interval: tuple[float, float] | None
-    """Holds the true difference with 90 %, if times were alike; None before five days on either side."""
+    """90 % confidence interval of the difference if markets were the same; None with fewer than five days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonsComparison:
-    """Every revision beside none."""
+    """Every revision of the lessons compared with no lessons."""
 
     unit: OutcomeUnit | None
     revisions: tuple[LessonsRevision, ...]
-    """None first, then in the order of their first day."""
+    """First the trades without lessons, then the revisions in the order of their first day."""
     caution: str = CAUTION

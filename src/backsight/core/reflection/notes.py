@@ -1,4 +1,4 @@
-"""What reflection leaves behind: every attempt, the notes that came of it, and what they propose."""
+"""Stored records of reflection: every attempt, the lessons notes, and the proposals of plans and beliefs."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,37 +10,37 @@ from backsight.core.portfolio import Mode
 
 NoteStatus = Literal["active", "superseded"]
 Author = Literal["statistics", "model", "owner"]
-"""Who words a note."""
+"""Who wrote a note."""
 ReflectionOutcome = Literal["written", "unchanged", "rejected", "failed"]
-"""What came of an attempt: a new note, nothing new, a note that is not fit to be shown, or no answer."""
+"""The outcome of an attempt: a new note, no change, a note that was refused, or no answer from the model."""
 ProposalKind = Literal["plan", "belief"]
 ProposalStatus = Literal["proposed", "accepted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectionNote:
-    """Lessons as they are kept. Their text never changes; only whether they are in force does."""
+    """A lessons note. Its text never changes; its status does."""
 
     owner_id: str
     id: str
     strategy_id: str
     strategy_version: int | None
-    """Of the deployment when it was written."""
+    """The version that the deployment ran when the note was written."""
     strategy_name: str
     mode: Mode
-    """Of the trades that it rests on; the three never blend."""
+    """Of the trades behind the lessons; modes are never mixed."""
     deployment_id: str | None
-    """None: it is of the strategy, and every new deployment starts with a copy."""
+    """None for a note of the strategy, of which every new deployment gets a copy."""
     status: NoteStatus
     generated_at: datetime
-    """When it was first written."""
+    """When the note was first written."""
     window_start: datetime | None
-    """When the first of the trades considered ended; None where none is named."""
+    """The first close among the trades considered; None for lessons in the owner's words."""
     window_end: datetime | None
     trades_considered: int
     lessons_text: str
     content_hash: str
-    """What `entry_lessons_hash` names on trades."""
+    """The hash that trades carry as `entry_lessons_hash`."""
     bullets: str
     """Each lesson with its slot, the keys of its evidence and the ids of its trades, as JSON."""
     author: Author
@@ -49,14 +49,14 @@ class ReflectionNote:
     output_tokens: int | None = None
     cost_usd: float | None = None
     copied_from: str | None = None
-    """The note that was promoted, or that a new deployment started with."""
+    """The id of the note that this one is a copy of."""
     known_at: datetime
     recorded_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reflection:
-    """One attempt to learn from trades, whatever came of it."""
+    """One attempt to learn from trades, successful or not."""
 
     owner_id: str
     id: str
@@ -68,19 +68,19 @@ class Reflection:
     author: Author
     came: ReflectionOutcome
     reason: str
-    """Why it came to that, in words."""
+    """Why the attempt had this outcome."""
     note_id: str | None
-    """The note that is in force after it."""
+    """The note in force after the attempt."""
     closed: int
-    """How many trades of the strategy were closed by then."""
+    """The number of the strategy's trades closed by then."""
     considered: int
-    """How many of them were looked at."""
+    """The number of trades analysed."""
     evidence: str
-    """The patterns that lessons may rest on, with their numbers, as JSON."""
+    """The significant patterns with their figures, as JSON."""
     dropped: str
-    """A model's bullets that were not taken, and why, as JSON."""
+    """The model's bullets that were not accepted, with reasons, as JSON."""
     carried: str
-    """What the next attempt goes on from, as JSON."""
+    """The state of the search that the next attempt continues, as JSON."""
     model_used: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -91,7 +91,7 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A plan or a belief that a pattern in the trades suggests; nothing of it is in force until it is accepted."""
+    """A plan or a belief that a pattern suggests. It has no effect until it is accepted."""
 
     owner_id: str
     id: str
@@ -107,27 +107,27 @@ class Proposal:
     """The pattern in words, with its numbers."""
     trade_ids: tuple[str, ...]
     content: str
-    """What `create_trading_plan` or `add_belief` takes, as JSON."""
+    """The arguments of `create_trading_plan` or `add_belief`, as JSON."""
     status: ProposalStatus
     decided_reason: str | None = None
     made_id: str | None = None
-    """The plan or belief that was made of it."""
+    """The id of the plan or belief that was created on acceptance."""
     known_at: datetime
     recorded_at: datetime
 
 
-def note_id(owner_id: str, home: str, content_hash: str) -> str:
-    """The id of a note: the same lessons of the same deployment, or strategy and mode, are the same note."""
-    return derive_id("note", owner_id, home, content_hash)
+def note_id(owner_id: str, scope: str, content_hash: str) -> str:
+    """The id of a note: the same lessons in the same scope (a deployment or a `strategy_scope`) are the same note."""
+    return derive_id("note", owner_id, scope, content_hash)
 
 
 def strategy_scope(strategy_id: str, mode: Mode) -> str:
-    """What the notes of a strategy in a mode are of."""
+    """The scope of a strategy's own notes in a mode, for `note_id`."""
     return f"{strategy_id} {mode}"
 
 
 def copied_note(note: ReflectionNote, *, deployment_id: str, version: int | None, at: datetime) -> ReflectionNote:
-    """A deployment's own copy of a strategy's lessons; no tokens, since none were used for it."""
+    """A deployment's copy of a strategy's note; tokens and cost are not copied."""
     return replace(
         note,
         id=note_id(note.owner_id, deployment_id, note.content_hash),
@@ -150,5 +150,5 @@ def reflection_id(deployment_id: str, at: datetime) -> str:
 
 
 def proposal_id(deployment_id: str, kind: ProposalKind, evidence: str) -> str:
-    """The id of a proposal: a pattern proposes once, however often it is seen again."""
+    """The id of a proposal. A pattern that is found again makes the same proposal."""
     return derive_id("proposal", deployment_id, kind, evidence)

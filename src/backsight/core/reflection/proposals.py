@@ -1,8 +1,8 @@
-"""What a pattern proposes: a belief about where trades are won, and a plan where they lose.
+"""The belief and the plan that a pattern suggests.
 
-A belief is about a win rate, a pattern about a mean outcome: where the two do not point the same way, there is none.
-A plan is proposed where trades lose: to leave them out where even the upper end of the mean's 90 % interval is below
-zero, to halve their size where only the mean is.
+A belief is about a win rate, a pattern about a mean outcome: a belief is suggested only if both differ in the same
+direction. A plan is suggested for a group that loses: skip such trades if the whole 90 % interval of the mean is below
+zero, halve their size if only the mean is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,25 +15,26 @@ from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.wording import bullet_text
 
 BELIEF_DIMENSIONS = frozenset({"regime", "volatility_regime", "session", "symbol", "direction"})
-"""Dimensions that the domain of a belief has."""
+"""Dimensions that a belief's domain can express."""
 PLAN_DIMENSIONS = BELIEF_DIMENSIONS | {"hour"}
-"""Dimensions that a condition can ask about at a tick."""
+"""Dimensions that a plan's condition can test at a tick."""
 HALF_SIZE = 0.5
 DIGITS = 4
-"""Of the win rate that a belief is held against."""
+"""Of the reference win rate of a belief."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What `add_belief` or `create_trading_plan` would be told."""
+    """A suggested belief or plan."""
 
     id: str
     kind: ProposalKind
     content: Mapping[str, object]
+    """The arguments of `add_belief` or `create_trading_plan`."""
 
 
 def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: Mode) -> Iterator[Suggestion]:
-    """The belief and the plan that a pattern proposes, as far as they can say what it is about."""
+    """The belief and the plan that a pattern suggests, if they can express its dimension."""
     if pattern.measure != "outcome":
         return
     if (claims := _claims(pattern)) is not None:
@@ -50,28 +51,28 @@ def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: M
             },
         )
     if pattern.dimension in PLAN_DIMENSIONS and pattern.mean < 0.0:
-        named = proposal_id(deployment_id, "plan", pattern.key)
+        plan_id = proposal_id(deployment_id, "plan", pattern.key)
         yield Suggestion(
-            id=named,
+            id=plan_id,
             kind="plan",
             content={
                 "trigger_condition": {"field": pattern.dimension, "op": "==", "value": _value(pattern)},
                 "planned_action": _action(pattern),
                 "reasoning": bullet_text(pattern),
                 "deployment": deployment_id,
-                "idempotency_key": named,
+                "idempotency_key": plan_id,
             },
         )
 
 
 def _claims(pattern: Pattern) -> Claim | None:
-    """Whether trades there are won more or less often than elsewhere; None where that is not what differs."""
+    """Whether the win rate is above or below that of the rest; None if it does not differ as the mean does."""
     if pattern.dimension not in BELIEF_DIMENSIONS or pattern.win_rate is None or pattern.rest_win_rate is None:
         return None
-    more = pattern.win_rate - pattern.rest_win_rate
-    if more * pattern.difference <= 0.0 or not 0.0 < round(pattern.rest_win_rate, DIGITS) < 1.0:
+    excess = pattern.win_rate - pattern.rest_win_rate
+    if excess * pattern.difference <= 0.0 or not 0.0 < round(pattern.rest_win_rate, DIGITS) < 1.0:
         return None
-    return "above" if more > 0.0 else "below"
+    return "above" if excess > 0.0 else "below"
 
 
 def _proposition(pattern: Pattern, strategy_name: str, claims: Claim) -> str:

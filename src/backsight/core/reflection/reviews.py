@@ -1,4 +1,4 @@
-"""A period in review: what was traded, how it went, what trades show, and which lessons were in force; as Markdown."""
+"""The review of a period as Markdown: trades and results, evidence, lessons in force, and reflections."""
 
 import math
 from calendar import monthrange
@@ -9,7 +9,7 @@ from typing import Literal, assert_never, get_args
 
 from backsight.core.numbers import signed
 from backsight.core.reflection.evidence_view import describe_evidence
-from backsight.core.reflection.notes import ReflectionOutcome
+from backsight.core.reflection.notes import Reflection
 from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.wording import amount, bullet_text
 from backsight.core.statistics import rate_bounds
@@ -24,38 +24,29 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 BEST_AND_WORST = 3
-"""Best trades, and as many worst."""
+"""The number of best trades, and of worst trades, in a review."""
 MAX_REASON_CHARACTERS = 60
 NEWLINE = "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodResult:
-    """How the trades of a period ended."""
+    """The results of the trades of a period."""
 
     trades: int
     days: int
     wins: int
     win_rate: float | None
     win_rate_interval: tuple[float, float] | None
-    """Holds the true rate with 90 % (Clopper & Pearson), if trades are independent of each other."""
+    """90 % confidence interval (Clopper & Pearson), if trades are independent of each other."""
     pnl: float
-    """Net, in the account's currency."""
+    """Net, in the currency of the account."""
     fees: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempted:
-    """A reflection within a period."""
-
-    at: datetime
-    came: ReflectionOutcome
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodRecord:
-    """All that a review tells."""
+    """Everything that a review reports."""
 
     deployment: str
     mode: str
@@ -64,15 +55,16 @@ class PeriodRecord:
     start: datetime
     end: datetime
     trades: Sequence[Trade]
-    """Closed within it."""
+    """Closed within the period."""
     evidence: TradeEvidence
     lessons: str | None
-    """In force at its end."""
-    attempts: Sequence[Attempted]
+    """In force at the end of the period."""
+    reflections: Sequence[Reflection]
+    """Of the deployment within the period, oldest first."""
 
 
 def period_start(period: Period, end: datetime) -> datetime:
-    """When a period that ends at an instant began: a day, seven days, or a month of the calendar before.
+    """The start of the period that ends at an instant: a day, seven days or a calendar month earlier.
 
     >>> period_start("monthly", datetime(2026, 3, 31, 12, tzinfo=UTC)).isoformat()
     '2026-02-28T12:00:00+00:00'
@@ -89,12 +81,12 @@ def period_start(period: Period, end: datetime) -> datetime:
 
 
 def period_end(period: Period, at: datetime) -> datetime:
-    """The end of the day, the week from Monday on, or the month of the calendar that an instant is in, in UTC.
+    """The end of the calendar day, week (from Monday) or month that contains an instant, in UTC.
 
     >>> [period_end(period, datetime(2026, 6, 4, 10, tzinfo=UTC)).date().isoformat() for period in PERIODS]
     ['2026-06-05', '2026-06-08', '2026-07-01']
     """
-    just_before = at - timedelta(microseconds=1)  # what closes at its very end is of the period
+    just_before = at - timedelta(microseconds=1)  # a trade closed at the very end belongs to the period
     midnight = just_before.replace(hour=0, minute=0, second=0, microsecond=0)
     match period:
         case "daily":
@@ -107,7 +99,7 @@ def period_end(period: Period, at: datetime) -> datetime:
 
 
 def period_name(period: Period, end: datetime) -> str:
-    """What a period of the calendar that ends at an instant is called.
+    """The name of the calendar period that ends at an instant.
 
     >>> [period_name(period, datetime(2026, 6, 8, tzinfo=UTC)) for period in PERIODS]
     ['2026-06-07', '2026-W23', '2026-06']
@@ -124,35 +116,35 @@ def period_name(period: Period, end: datetime) -> str:
 
 
 def summarise_trades(trades: Iterable[Trade]) -> PeriodResult:
-    """How trades ended; a win is net > 0."""
-    held = list(trades)
-    wins = sum(trade.won for trade in held)
+    """The results of trades; a trade is won if its net profit is above 0."""
+    closed = list(trades)
+    wins = sum(trade.won for trade in closed)
     return PeriodResult(
-        trades=len(held),
-        days=len({_ended(trade).date() for trade in held}),
+        trades=len(closed),
+        days=len({_close_time(trade).date() for trade in closed}),
         wins=wins,
-        win_rate=wins / len(held) if held else None,
-        win_rate_interval=rate_bounds(wins, len(held)) if held else None,
-        pnl=math.fsum(trade.pnl or 0.0 for trade in held),
-        fees=math.fsum(trade.fees for trade in held),
+        win_rate=wins / len(closed) if closed else None,
+        win_rate_interval=rate_bounds(wins, len(closed)) if closed else None,
+        pnl=math.fsum(trade.pnl or 0.0 for trade in closed),
+        fees=math.fsum(trade.fees for trade in closed),
     )
 
 
 def best_and_worst(trades: Iterable[Trade]) -> tuple[tuple[Trade, ...], tuple[Trade, ...]]:
-    """The largest gains and the largest losses, each by what they brought."""
+    """The trades with the largest gains and with the largest losses."""
     ranked = sorted(trades, key=lambda trade: (-(trade.pnl or 0.0), trade.id))
     won = tuple(trade for trade in ranked if trade.won)
     lost = tuple(trade for trade in reversed(ranked) if (trade.pnl or 0.0) < 0.0)
     return won[:BEST_AND_WORST], lost[:BEST_AND_WORST]
 
 
-def render_review(reviewed: PeriodRecord) -> str:
-    """The review as Markdown; what was not known at its end is not in it."""
-    return "\n\n".join(section for section in _sections(reviewed) if section) + "\n"
+def render_review(record: PeriodRecord) -> str:
+    """The review as Markdown."""
+    return "\n\n".join(section for section in _sections(record) if section) + "\n"
 
 
 def _months(start: datetime, end: datetime) -> str:
-    """The months of a period by name, as people ask for them.
+    """The names of the months of a period, so that a search for a month finds its review.
 
     >>> _months(datetime(2026, 5, 25, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC))
     'May 2026'
@@ -161,22 +153,22 @@ def _months(start: datetime, end: datetime) -> str:
     return " to ".join(dict.fromkeys(f"{MONTHS[each.month - 1]} {each.year}" for each in (start, last)))
 
 
-def _sections(reviewed: PeriodRecord) -> Iterator[str]:
-    span = f"{_minute(reviewed.start)} to {_minute(reviewed.end)} UTC"
-    yield f"# {reviewed.period.capitalize()} review: {_cell(reviewed.deployment)}"
-    yield f"{span} ({_months(reviewed.start, reviewed.end)}), {reviewed.mode}, as known at its end."
-    yield "\n".join(["## Results", "", *_results(reviewed)])
-    best, worst = best_and_worst(reviewed.trades)
+def _sections(record: PeriodRecord) -> Iterator[str]:
+    span = f"{_minute(record.start)} to {_minute(record.end)} UTC"
+    yield f"# {record.period.capitalize()} review: {_cell(record.deployment)}"
+    yield f"{span} ({_months(record.start, record.end)}), {record.mode}, as known at its end."
+    yield "\n".join(["## Results", "", *_results(record)])
+    best, worst = best_and_worst(record.trades)
     yield _table("## Best trades", best)
     yield _table("## Worst trades", worst)
-    yield "\n".join(["## What the strategy's trades show", "", *_evidence(reviewed.evidence)])
-    yield f"## Lessons in force\n\n{(reviewed.lessons or 'None.').replace(f'{NEWLINE}### ', f'{NEWLINE * 2}### ')}"
-    if reviewed.attempts:
-        yield "\n".join(["## Reflections", "", *map(_attempted, reviewed.attempts)])
+    yield "\n".join(["## What the strategy's trades show", "", *_evidence(record.evidence)])
+    yield f"## Lessons in force\n\n{(record.lessons or 'None.').replace(f'{NEWLINE}### ', f'{NEWLINE * 2}### ')}"
+    if record.reflections:
+        yield "\n".join(["## Reflections", "", *map(_reflection_line, record.reflections)])
 
 
-def _results(reviewed: PeriodRecord) -> Iterator[str]:
-    result = summarise_trades(reviewed.trades)
+def _results(record: PeriodRecord) -> Iterator[str]:
+    result = summarise_trades(record.trades)
     if not result.trades:
         yield "No trade was closed."
         return
@@ -184,10 +176,10 @@ def _results(reviewed: PeriodRecord) -> Iterator[str]:
     yield "|---|---|"
     yield f"| closed | {result.trades} trades on {result.days} days |"
     if result.win_rate is not None and result.win_rate_interval is not None:
-        low, high = (f"{100.0 * end:.0f} %" for end in result.win_rate_interval)
+        low, high = (f"{100.0 * bound:.0f} %" for bound in result.win_rate_interval)
         yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f} % (90 %: {low} to {high}) |"
-    yield f"| net | {signed(result.pnl, 2)} {_cell(reviewed.currency)}, after fees of {result.fees:.2f} |"
-    means = mean_outcomes(trade.outcome for trade in reviewed.trades if trade.outcome is not None)
+    yield f"| net | {signed(result.pnl, 2)} {_cell(record.currency)}, after fees of {result.fees:.2f} |"
+    means = mean_outcomes(trade.outcome for trade in record.trades if trade.outcome is not None)
     yield f"| mean outcome | {', '.join(map(str, means)) or 'not known'}, with its 95 % interval |"
 
 
@@ -201,7 +193,7 @@ def _table(heading: str, trades: Sequence[Trade]) -> str:
 def _row(trade: Trade) -> str:
     outcome = "" if trade.outcome is None else amount(trade.outcome.value, trade.outcome.unit)
     why = shorten(trade.entry.reason or trade.reflection or "", most=MAX_REASON_CHARACTERS)
-    cells = (_minute(_ended(trade)), trade.symbol, trade.direction, signed(trade.pnl or 0.0, 2), outcome, why)
+    cells = (_minute(_close_time(trade)), trade.symbol, trade.direction, signed(trade.pnl or 0.0, 2), outcome, why)
     return f"| {' | '.join(map(_cell, cells))} |"
 
 
@@ -213,11 +205,11 @@ def _evidence(evidence: TradeEvidence) -> Iterator[str]:
     yield from (f"- {_cell(bullet_text(pattern))}" for pattern in evidence.patterns)
 
 
-def _attempted(each: Attempted) -> str:
-    return f"- {_minute(each.at)}: {each.came}, {_cell(each.reason)}"
+def _reflection_line(reflection: Reflection) -> str:
+    return f"- {_minute(reflection.at)}: {reflection.came}, {_cell(reflection.reason)}"
 
 
-def _ended(trade: Trade) -> datetime:
+def _close_time(trade: Trade) -> datetime:
     return (trade.closed_at or trade.known_at).astimezone(UTC)
 
 
@@ -226,6 +218,6 @@ def _minute(at: datetime) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text as data: on one line, opening neither a cell nor markup of its own."""
+    """Untrusted text on one line, with Markdown characters escaped."""
     line = shorten(text, most=300, tokens=300)
     return "".join(f"\\{each}" if each in "\\`*_|<>[]#" else each for each in line)

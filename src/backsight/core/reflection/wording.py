@@ -1,4 +1,4 @@
-"""Evidence in words: the one spelling of its numbers, in lessons and for models."""
+"""Patterns in words. Lessons, prompts for models and citation checks all use this one spelling of the numbers."""
 
 from typing import assert_never
 
@@ -10,12 +10,12 @@ PERCENT = 100.0
 
 
 def bullet_text(pattern: Pattern) -> str:
-    """A pattern as a lesson says it: how far it differs, with its numbers."""
+    """A pattern as the text of a lesson: its mean, its sample and the rest, in numbers."""
     return f"{pattern.label}: {_headline(pattern)}"
 
 
 def facts(pattern: Pattern) -> str:
-    """All that a model is told of a pattern, its key first; the numbers in it are those it may use."""
+    """All that a model is given about a pattern, its key first. The model may use only these numbers."""
     parts = [f"[{pattern.key}] {bullet_text(pattern)}", _difference(pattern)]
     if pattern.measure == "outcome" and pattern.captured is not None and pattern.rest_captured is not None:
         parts.append(f"{_percent(pattern.captured)} of the best price kept against {_percent(pattern.rest_captured)}")
@@ -25,7 +25,7 @@ def facts(pattern: Pattern) -> str:
 
 
 def amount(value: float, unit: OutcomeUnit) -> str:
-    """An outcome with its sign and unit.
+    """An outcome with sign and unit.
 
     >>> amount(-0.7, "R"), amount(0.0123, "pct"), amount(0.25, "vol")
     ('-0.70R', '+1.23%', '+0.25 daily ATR')
@@ -34,7 +34,7 @@ def amount(value: float, unit: OutcomeUnit) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long a trade was held, in the unit that reads best.
+    """A holding time in minutes, hours or days.
 
     >>> duration(2100.0), duration(9000.0), duration(259_200.0)
     ('35 min', '2.5 h', '3.0 days')
@@ -48,8 +48,8 @@ def _headline(pattern: Pattern) -> str:
     sample = f"over {pattern.n} trades on {pattern.days} days"
     if pattern.unit is None:
         half = "" if pattern.half_width is None else f" ± {PERCENT * pattern.half_width:.0f}"
-        kept = f"{PERCENT * pattern.mean:.0f}{half} % of the best price kept {sample}"
-        return f"{kept}, against {_percent(pattern.rest_mean)} elsewhere"
+        capture = f"{PERCENT * pattern.mean:.0f}{half} % of the best price kept {sample}"
+        return f"{capture}, against {_percent(pattern.rest_mean)} elsewhere"
     half = "" if pattern.half_width is None else f" ± {_scale(pattern.unit) * pattern.half_width:.2f}"
     mean = f"{_number(pattern.mean, pattern.unit)}{half}{_suffix(pattern.unit)}"
     text = f"{mean} {sample}, against {amount(pattern.rest_mean, pattern.unit)} elsewhere"
@@ -59,10 +59,10 @@ def _headline(pattern: Pattern) -> str:
 
 
 def _difference(pattern: Pattern) -> str:
-    ends = pattern.difference_interval
+    interval = pattern.difference_interval
     scale = PERCENT if pattern.unit is None else _scale(pattern.unit)
     digits, suffix = (0, " %") if pattern.unit is None else (2, _suffix(pattern.unit))
-    half = "" if ends is None else f" ± {scale * (ends[1] - ends[0]) / 2.0:.{digits}f}"
+    half = "" if interval is None else f" ± {scale * (interval[1] - interval[0]) / 2.0:.{digits}f}"
     return f"difference {signed(scale * pattern.difference, digits)}{half}{suffix}"
 
 
