@@ -39,18 +39,19 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
     assert "VolBreakout" in run("trades", "get", trade_id, url=store).stdout
     recalled = run("recall", "memories", "XAUUSD", "--context-regime", "trending_up", url=store)
     assert "+3.0R in a very similar context" in recalled.stdout
-    assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 1 links of the chain, 4 rows")
+    assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 4 rows match the 1 links")
 
 
 def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:
-    shown = run("trades", "remember", *spelt(a_trade_call()), url=store).stdout.splitlines()
-    assert shown[0] == "Remembered."
-    assert "+1,175.00" in shown[2]
+    lines = run("trades", "remember", *spelt(a_trade_call()), url=store).stdout.splitlines()
+    assert lines[0] == "Remembered."
+    assert "+1,175.00" in lines[2]
     bars = tmp_path / "bars.csv"
     bars.write_text("time,open,high,low,close\n2026-06-04,1,2,1,2\n2026-06-05,1,2,1,2\n2026-06-08,1,2,1,2\n")
     imported = run("events", "import-bars", str(bars), "--symbol", "XAUUSD", url=store).stdout
-    assert "XAUUSD  3     3" in imported
-    assert "missing 2" in imported
+    words = [line.split() for line in imported.splitlines()]
+    assert ["XAUUSD", "3", "3", "2026-06-04", "00:00", "2026-06-08", "00:00"] in words
+    assert ["missing", "2"] in words
     assert "{" not in imported
 
 

@@ -22,8 +22,8 @@ def test_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
     ran = subprocess.run(
         [*DEMO, *SHORT, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
     )
-    for told in ("equity   ▅", "(n=13)", "356 ticks in", "MB", "Q  Sim  Rec Conf  Aff", "Intact: 360 links"):
-        assert told in ran.stdout, ran.stdout
+    for text in ("equity   ▅", "(n=13)", "356 ticks in", "MB", "Q   Sim   Rec  Conf   Aff", "match the 360 links"):
+        assert text in ran.stdout, ran.stdout
     assert len(ran.stdout.splitlines()) < 30
     with open_memory(f"sqlite:///{tmp_path}/demo.db", owner="demo") as memory:
         assert memory.get_my_deployments().deployments[0].tally.trades == 13
@@ -34,8 +34,8 @@ def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
     heads = []
     for name in ("one", "two"):
         store = tmp_path / f"{name}.db"
-        told = [*DEMO, "--days", "7", "--no-serve", "--seed", "3", "--store", str(store)]
-        subprocess.run(told, capture_output=True, check=True)
+        command = [*DEMO, "--days", "7", "--no-serve", "--seed", "3", "--store", str(store)]
+        subprocess.run(command, capture_output=True, check=True)
         with open_memory(f"sqlite:///{store}", owner="demo") as memory:
             heads.append(memory.export_audit().head)
     assert heads[0] == heads[1]
@@ -61,16 +61,16 @@ def test_what_it_serves_answers_and_it_stops_when_told() -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen([*DEMO, *SHORT, "--port", "0"], stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None
-        shown = ""
-        while "Stop with Ctrl-C" not in shown:
+        output = ""
+        while "Stop with Ctrl-C" not in output:
             line = process.stdout.readline()
-            assert line, shown
-            shown += line
-        address = re.search(r"REST\s+(http://127\.0\.0\.1:\d+)", shown)
+            assert line, output
+            output += line
+        address = re.search(r"REST\s+(http://127\.0\.0\.1:\d+)", output)
         assert address is not None
         with httpx.Client(base_url=address[1], timeout=30) as client:
-            found = client.post("/api/v1/recall/recall_memories", json={"symbol": "XAUUSD", "mode": "sim"}).json()
-            assert len(found["memories"]) == 10
+            answer = client.post("/api/v1/recall/recall_memories", json={"symbol": "XAUUSD", "mode": "sim"}).json()
+            assert len(answer["memories"]) == 10
             assert client.get("/api/v1/docs").status_code == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) in (0, 130, -signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Lessons on a terminal."""
+"""The lessons operations on a terminal."""
 
 from collections.abc import Iterator
 from io import StringIO
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from backsight.memory import OPERATIONS, Memory, open_memory
-from backsight.surfaces.tables import show
+from backsight.memory import Memory, open_memory
+from backsight.surfaces.layouts import show
 from backsight.testing import T0, FakeClock
 from support import LESSONS, deployed, lost_in_ranges
 
@@ -22,62 +22,64 @@ def memory() -> Iterator[Memory]:
         yield opened
 
 
-def seen(memory: Memory, name: str, *, terminal: bool = False, **asked: Any) -> str:
-    answer = OPERATIONS[name].as_json(getattr(memory, name)(**asked))
+def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: Any) -> str:
     page = StringIO()
+    answer = getattr(memory, name)(**arguments)
     show(Console(file=page, width=160, force_terminal=terminal, highlight=False), name, answer)
     return page.getvalue()
 
 
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
-    dry = seen(memory, "reflect", **HOME, dry_run=True)
+    dry = printed(memory, "reflect", **HOME, dry_run=True)
     assert dry.startswith(
         "would be written: 1 lesson from 16 closed trades\n  regime fit: ranging markets: -1.07 ± 0.03R"
     )
-    told = seen(memory, "reflect", **HOME)
+    reflection = printed(memory, "reflect", **HOME)
     for words in (
         "proposes a belief: ",
-        "16 of 16 closed trades on 16 days, tested at 0.0065; next test at 18",
+        "16 of 16 closed trades on 16 days, tested at level 0.0065; next test at 18 trades",
         "lesson",
     ):
-        assert words in told
-    assert "-1.07 ± 0.03R" in told
-    assert "not significant (p = 1, level 0.0065) after correction for 2 comparisons" in told
+        assert words in reflection
+    assert "-1.07 ± 0.03R" in reflection
+    assert "not significant (p = 1, level 0.0065) after correction for 2 comparisons" in reflection
 
 
 def test_lessons_in_force_and_before_the_first(memory: Memory) -> None:
-    assert seen(memory, "active_lessons", **HOME) == "No lessons of manual:Fade known then.\n"
-    assert seen(memory, "list_lessons", **HOME) == "No lessons known then.\n"
+    assert printed(memory, "active_lessons", **HOME) == "manual:Fade had no lessons at that time.\n"
+    assert printed(memory, "list_lessons", **HOME) == "No lessons were known at that time.\n"
     memory.reflect(**HOME)
-    assert "### Regime fit\n- ranging markets" in seen(memory, "active_lessons", **HOME)
-    listed = seen(memory, "list_lessons", **HOME)
+    assert "### Regime fit\n- ranging markets" in printed(memory, "active_lessons", **HOME)
+    listed = printed(memory, "list_lessons", **HOME)
     assert "active" in listed
     assert "1 lesson from 16 closed trades" in listed
 
 
 def test_comparisons_and_whether_memory_helps(memory: Memory) -> None:
-    compared = seen(memory, "compare_lessons", strategy_name="Fade")
+    compared = printed(memory, "compare_lessons", strategy_name="Fade")
     assert "none" in compared
     assert "This compares periods of time, not random arms" in compared
-    assert seen(memory, "does_memory_help", strategy_name="Fade").startswith("Nothing to compare: ")
+    assert printed(memory, "does_memory_help", strategy_name="Fade").startswith("Nothing to compare: ")
 
 
 def test_what_is_promoted_and_what_was_cut(memory: Memory) -> None:
     deployed(memory)
     many = LESSONS.replace("- wait for the retest", "\n".join(f"- lesson {number}" for number in range(5)))
-    told = seen(memory, "promote_lessons", deployment="VolBreakout@main", lessons=many)
-    assert told.startswith("New deployments start with this.\n### Entry timing\n- lesson 0")
-    assert "cut: lesson 4" in told
+    promoted = printed(memory, "promote_lessons", deployment="VolBreakout@main", lessons=many)
+    assert promoted.startswith(
+        "New deployments of this strategy start with these lessons.\n### Entry timing\n- lesson 0"
+    )
+    assert "cut: lesson 4" in promoted
 
 
 def test_a_review_is_markdown_in_a_pipe_and_rendered_on_a_terminal(memory: Memory) -> None:
-    assert seen(memory, "review_period", **HOME).startswith("# Weekly review: manual:Fade\n")
-    assert "# Weekly" not in seen(memory, "review_period", **HOME, terminal=True)
+    assert printed(memory, "review_period", **HOME).startswith("# Weekly review: manual:Fade\n")
+    assert "# Weekly" not in printed(memory, "review_period", **HOME, terminal=True)
 
 
 def test_proposals_and_what_became_of_them(memory: Memory) -> None:
-    assert seen(memory, "list_proposals") == "No proposals known then.\n"
+    assert printed(memory, "list_proposals") == "No proposals were known at that time.\n"
     belief, plan = memory.reflect(**HOME).proposals
-    assert "proposed  belief  yes" in seen(memory, "list_proposals")
-    assert seen(memory, "accept_proposal", proposal_id=belief.id).startswith("accepted, as belief ")
-    assert seen(memory, "reject_proposal", proposal_id=plan.id).startswith("rejected: ranging markets")
+    assert "proposed  belief  yes" in printed(memory, "list_proposals")
+    assert printed(memory, "accept_proposal", proposal_id=belief.id).startswith("accepted, as belief ")
+    assert printed(memory, "reject_proposal", proposal_id=plan.id).startswith("rejected: ranging markets")

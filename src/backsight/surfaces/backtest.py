@@ -13,7 +13,7 @@ from backsight.runtime.backtest_setup import BacktestRequest, prepare_backtest, 
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.report import all_trades, backtest_report, exit_counts, report_path
 from backsight.surfaces.progress import Stopwatch, peak_memory, progress_bar, sparkline
-from backsight.surfaces.tables import console, money
+from backsight.surfaces.tables import console, signed
 
 
 def show_backtest(
@@ -55,12 +55,12 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
         Text.assemble(
             ("         ", ""),
             f"{run.start_equity:,.0f} → {run.end_equity:,.0f} ",
-            money(f"({change / run.start_equity:+.1%})", change),
+            signed(f"({change / run.start_equity:+.1%})", change),
             f", largest drawdown {run.drawdown:.1%}",
         )
     )
     rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
-    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", money(f"{net:+,.2f}", net)))
+    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", signed(f"{net:+,.2f}", net)))
     means = ", ".join(map(str, mean_outcomes(trade.outcome for trade in trades if trade.outcome)))
     to.print(Text.assemble(("outcome  ", "bold"), f"{means or 'none yet'}, mean with its 95 % interval"))
     exits = ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items())

@@ -111,16 +111,17 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
     try:
         with memory_of(ctx, actor="cli") as memory, ExitStack() as bars:
             memory.progress = _told_late(bars)
-            answer = operation.as_json(memory.run(operation, arguments))
+            answer = memory.run(operation, arguments)
     except BacksightError as error:
         if not as_json:
             raise
         click.echo(json.dumps(error.as_json(), ensure_ascii=False), err=True)
         sys.exit(1)
     if as_json:
-        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(operation.as_json(answer), ensure_ascii=False, indent=2))
     else:
-        from backsight.surfaces.tables import console, show
+        from backsight.surfaces.layouts import show
+        from backsight.surfaces.tables import console
 
         show(console(), operation.name, answer)
 

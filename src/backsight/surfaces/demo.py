@@ -10,8 +10,9 @@ from backsight.memory import OPERATIONS, Memory, open_simulation
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.surfaces.backtest import show_run
+from backsight.surfaces.layouts import show
 from backsight.surfaces.progress import Stopwatch, progress_bar
-from backsight.surfaces.tables import console, show
+from backsight.surfaces.tables import console
 
 ASKED = ContextVector(regime="trending_up", volatility_regime="normal", session="london")
 
@@ -44,5 +45,4 @@ def _show(memory: Memory) -> None:
 
 
 def _ask(memory: Memory, name: str, arguments: dict[str, object]) -> None:
-    operation = OPERATIONS[name]
-    show(console(), name, operation.as_json(memory.run(operation, arguments)))
+    show(console(), name, memory.run(OPERATIONS[name], arguments))

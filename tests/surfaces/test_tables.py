@@ -1,0 +1,119 @@
+"""Answers on a terminal: every operation's answer is readable, and none prints Python syntax."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from backsight.core.errors import BacksightError
+from backsight.core.trades.trade import Outcome
+from backsight.memory import OPERATIONS, open_memory
+from backsight.surfaces.layouts import LAYOUTS, show
+from backsight.surfaces.tables import Each, Line, Rows, Values, show_block, show_record
+from backsight.testing import FakeClock
+from parity.surfaces import SURFACES, Call
+from parity.test_parity import played
+
+PYTHON_SYNTAX = re.compile(r"[A-Z]\w*\(\w+=|datetime\.datetime\(|\bNone\b(?!\.)|\bTrue\b|\bFalse\b|\['|\('|\{'")
+"""Representations of dataclasses, times, None, booleans, lists, tuples and dictionaries."""
+
+
+@dataclass(frozen=True)
+class Fill:
+    symbol: str
+    size: float
+    at: datetime
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    message: str
+    replayed: bool
+    total: float
+    last: Fill
+    fills: tuple[Fill, ...]
+    note: str | None = None
+
+
+AT = datetime(2026, 6, 4, 11, 30, tzinfo=timezone(timedelta(hours=2)))
+FILLS = (Fill("BTC", 1_234.5, AT, Outcome(value=-1.0, unit="R")), Fill("ETH", 7.0, AT))
+REPORT = Report(message="Done.", replayed=False, total=10.0, last=FILLS[1], fills=FILLS)
+
+
+def printed(print_to: Any, *arguments: Any) -> str:
+    page = StringIO()
+    print_to(Console(file=page, width=120, highlight=False), *arguments)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def test_the_default_prints_values_then_nested_records_then_tables() -> None:
+    assert printed(show_record, REPORT) == (
+        "Done.\n"
+        "total  10\n"
+        "last\n"
+        "  symbol  ETH\n"
+        "  size    7\n"
+        "  at      2026-06-04 09:30\n"
+        "fills\n"
+        "  symbol     size  at                outcome\n"
+        "  BTC     1,234.5  2026-06-04 09:30  -1.00R\n"
+        "  ETH           7  2026-06-04 09:30"
+    )
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (Line("{total:.2f} in {last.symbol}"), "10.00 in ETH"),
+        (Line("{note}"), ""),
+        (Line("replayed", when="replayed"), ""),
+        (Each("fills", "{symbol} {outcome}"), "BTC -1.00R"),
+        (Each("fills", "{symbol}", most=1), "BTC"),
+        (Rows("fills", {"symbol": "{symbol}", ">size": "{size:.0f}"}), "symbol  size\nBTC     1234\nETH        7"),
+        (Rows("note", {"note": "{}"}, empty="No note in {last.symbol}."), "No note in ETH."),
+        (Rows("last", {"symbol": "{symbol}", "outcome": "{outcome}"}), "symbol\nETH"),
+        (Values("last", {"a": "{symbol}", "long label": "{size}", "b": "{outcome}"}), "a           ETH\nlong label  7"),
+    ],
+)
+def test_a_block_leaves_out_unknown_values(block: Any, text: str) -> None:
+    assert printed(show_block, block, REPORT) == text
+
+
+def test_every_answer_of_the_parity_scenario_is_readable(tmp_path_factory: pytest.TempPathFactory) -> None:
+    answers: list[tuple[str, Any]] = []
+
+    @contextmanager
+    def recording(url: str, clock: FakeClock) -> Iterator[Call]:
+        with open_memory(url, owner="ana", clock=clock) as memory:
+
+            def call(name: str, arguments: dict[str, Any]) -> Any:
+                try:
+                    answer = getattr(memory, name)(**arguments)
+                except BacksightError as error:
+                    return error.as_json()
+                answers.append((name, answer))
+                return OPERATIONS[name].as_json(answer)
+
+            yield call
+
+    SURFACES["recording"] = recording
+    try:
+        played("sqlite", tmp_path_factory, ["recording"])
+    finally:
+        del SURFACES["recording"]
+    assert {name for name, _ in answers} == set(OPERATIONS)
+    for name, answer in answers:
+        text = printed(show, name, answer)
+        assert text, name
+        assert name == "export_audit" or not PYTHON_SYNTAX.search(text), f"{name}\n{text}"
+
+
+def test_every_layout_belongs_to_an_operation() -> None:
+    assert set(LAYOUTS) <= set(OPERATIONS)
