@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,8 +28,9 @@ def read_pattern(folder: Path, **changes: Any) -> LegacyRead:
 
 
 def test_a_trade_keeps_what_it_says(tmp_path: Path) -> None:
-    (trade,) = read(tmp_path).trades
-    assert (trade.symbol, trade.direction, trade.strategy_name) == ("XAUUSD", "long", "VolBreakout")
+    (legacy,) = read(tmp_path).trades
+    trade = legacy.report
+    assert (trade.symbol, trade.direction, legacy.strategy_name) == ("XAUUSD", "long", "VolBreakout")
     assert (trade.entry_price, trade.exit_price, trade.pnl, trade.pnl_r) == (2891.5, 2900.0, 42.5, 1.4)
     assert (trade.opened_at, trade.closed_at) == tuple(datetime(2026, 2, 23, h, 30, tzinfo=UTC) for h in (10, 12))
     assert (trade.context.regime, trade.context.atr_d1, trade.context.session) == ("trending_up", 28.3, "london")
@@ -39,7 +41,9 @@ def test_a_trade_keeps_what_it_says(tmp_path: Path) -> None:
 def test_a_trade_is_remembered_once_however_often_it_is_told(tmp_path: Path) -> None:
     (trade,) = read(tmp_path).trades
     with open_memory("sqlite://", clock=FakeClock(datetime(2026, 6, 4, tzinfo=UTC))) as memory:
-        answers = [memory.remember_trade(**trade.arguments()) for _ in range(2)]
+        arguments: Any = {field.name: getattr(trade.report, field.name) for field in fields(trade.report)}
+        arguments |= {"strategy_name": trade.strategy_name, "idempotency_key": trade.idempotency_key}
+        answers = [memory.remember_trade(**arguments | {"tags": list(trade.report.tags)}) for _ in range(2)]
     assert [answer.replayed for answer in answers] == [False, True]
     assert answers[0].trade.known_at == trade.closed_at
 
@@ -47,29 +51,32 @@ def test_a_trade_is_remembered_once_however_often_it_is_told(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"pnl": None}, "it has no pnl: it is still open, or its result is not known"),
-        ({"pnl": "lots"}, "it has no pnl: it is still open, or its result is not known"),
-        ({"exit_price": None}, "it has no exit price"),
-        ({"market_context": "{}"}, "it has no entry price"),
-        ({"market_context": '{"price": 0}'}, "it has no entry price"),
-        ({"direction": "up"}, "its direction 'up' is neither long nor short"),
-        ({"strategy": None}, "its strategy None is not one line of 1 to 100 characters"),
-        ({"id": None}, "its id None is not one line of 1 to 200 characters"),
-        ({"symbol": "A\nB"}, "its symbol 'A\\nB' is not one line of 1 to 64 characters"),
-        ({"exit_timestamp": "soon"}, "its exit_timestamp: 'soon' is not a time"),
+        ({"pnl": None}, "no pnl: the trade is still open, or its result is not known"),
+        ({"pnl": "lots"}, "no pnl: the trade is still open, or its result is not known"),
+        ({"exit_price": None}, "no exit price"),
+        ({"market_context": "{}"}, "no entry price"),
+        ({"market_context": '{"price": 0}'}, "no entry price"),
+        ({"direction": "up"}, "direction 'up' is neither long nor short"),
+        ({"strategy": None}, "strategy None is not one line of 1 to 100 characters"),
+        ({"id": None}, "id None is not one line of 1 to 200 characters"),
+        ({"symbol": "A\nB"}, "symbol 'A\\nB' is not one line of 1 to 64 characters"),
+        ({"exit_timestamp": "soon"}, "exit_timestamp: 'soon' is not a time"),
         (
             {"exit_timestamp": "2026-02-23T09:00:00Z"},
-            "it was closed at 2026-02-23T09:00:00+00:00, before it was opened",
+            "closed at 2026-02-23T09:00:00+00:00, before it was opened",
         ),
-        ({"exit_timestamp": None, "hold_duration": 1e300}, "its hold of 1e+300 minutes leads out of the calendar"),
+        (
+            {"exit_timestamp": None, "hold_duration": 1e300},
+            "a hold_duration of 1e+300 minutes leads out of the calendar",
+        ),
     ],
 )
 def test_a_trade_that_lacks_something_is_left_out_with_the_reason(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
-    found = read(tmp_path, **changes)
-    (left,) = found.report.left_out
-    assert (found.trades, left.table) == ((), "trade_records")
+    content = read(tmp_path, **changes)
+    (left,) = content.report.left_out
+    assert (content.trades, left.table) == ((), "trade_records")
     assert left.reason.startswith(reason)
 
 
@@ -83,49 +90,54 @@ def test_an_exit_time_may_follow_from_the_minutes_held(tmp_path: Path) -> None:
 
 
 def test_without_an_exit_time_the_decision_stands_for_the_close_and_that_is_noted(tmp_path: Path) -> None:
-    found = read(tmp_path, exit_timestamp=None, hold_duration=None)
-    assert (found.trades[0].opened_at, found.trades[0].closed_at) == (None, datetime(2026, 2, 23, 10, 30, tzinfo=UTC))
-    assert "no exit time" in found.report.notes[0].reason
-    assert found.trades[0].context.hour_utc == 10
+    content = read(tmp_path, exit_timestamp=None, hold_duration=None)
+    assert (content.trades[0].report.opened_at, content.trades[0].closed_at) == (
+        None,
+        datetime(2026, 2, 23, 10, 30, tzinfo=UTC),
+    )
+    assert "no exit time" in content.report.notes[0].reason
+    assert content.trades[0].report.context.hour_utc == 10
 
 
 def test_r_is_not_made_up_and_neither_is_confidence(tmp_path: Path) -> None:
     (trade,) = read(tmp_path, pnl_r=None, confidence=None).trades
-    assert (trade.pnl_r, trade.confidence) == (None, None)
+    assert (trade.report.pnl_r, trade.report.confidence) == (None, None)
 
 
 def test_unknown_labels_are_left_away_and_noted(tmp_path: Path) -> None:
-    found = read(tmp_path, market_context='{"price": 5, "regime": "sideways", "session": "NY"}', confidence=7)
-    assert (found.trades[0].context.regime, found.trades[0].context.session) == (None, "newyork")
-    assert [note.reason for note in found.report.notes] == [
-        "its regime 'sideways' is not known and left away",
-        "its confidence 7 is not a share from 0 to 1 and left away",
+    content = read(tmp_path, market_context='{"price": 5, "regime": "sideways", "session": "NY"}', confidence=7)
+    assert (content.trades[0].report.context.regime, content.trades[0].report.context.session) == (None, "newyork")
+    assert [note.reason for note in content.report.notes] == [
+        "unknown regime 'sideways' is dropped",
+        "confidence 7 is not a share from 0 to 1 and is dropped",
     ]
 
 
 def test_what_has_no_field_stays_as_text(tmp_path: Path) -> None:
     context = '{"price": 5, "atr": 28.3, "indicators": {"rsi": 1e999}, "mood": "\\ud800"}'
     (trade,) = read(tmp_path, market_context=context, reasoning="why").trades
-    assert trade.market_context == 'why\n{"atr":28.3,"indicators":{"rsi":null},"mood":"?"}'
+    assert trade.report.market_context == 'why\n{"atr":28.3,"indicators":{"rsi":null},"mood":"?"}'
 
 
 def test_a_market_context_may_be_words(tmp_path: Path) -> None:
-    found = read_legacy(
+    content = read_legacy(
         a_database(tmp_path / "db", trade_records=[TRADE | {"market_context": "calm", "entry_price": 5}])
     )
-    assert found.trades[0].market_context == "calm\nLondon open above the 20-period high"
+    assert content.trades[0].report.market_context == "calm\nLondon open above the 20-period high"
 
 
 def test_trades_come_in_the_order_in_which_they_closed_and_an_id_counts_once(tmp_path: Path) -> None:
     later = TRADE | {"id": "T-0", "exit_timestamp": "2026-02-24T00:00:00Z"}
-    found = read_legacy(a_database(tmp_path / "db", trade_records=[later, TRADE, TRADE | {"pnl": 1.0}]))
-    assert [(trade.id, trade.pnl) for trade in found.trades] == [("T-2026-0001", 42.5), ("T-0", 42.5)]
-    assert found.report.left_out[0].reason == "its id occurs twice; the first row counts"
+    content = read_legacy(a_database(tmp_path / "db", trade_records=[later, TRADE, TRADE | {"pnl": 1.0}]))
+    assert [(trade.id, trade.report.pnl) for trade in content.trades] == [("T-2026-0001", 42.5), ("T-0", 42.5)]
+    assert content.report.left_out[0].reason == "an earlier row has the same id; only the first is converted"
 
 
 def test_times_without_an_offset_are_in_the_zone_given(tmp_path: Path) -> None:
     path = a_database(tmp_path / "db", trade_records=[TRADE | {"timestamp": "2026-02-23 10:30:00"}])
-    assert read_legacy(path, timezone="Europe/Berlin").trades[0].opened_at == datetime(2026, 2, 23, 9, 30, tzinfo=UTC)
+    assert read_legacy(path, timezone="Europe/Berlin").trades[0].report.opened_at == datetime(
+        2026, 2, 23, 9, 30, tzinfo=UTC
+    )
 
 
 def test_a_pattern_with_a_domain_becomes_a_belief(tmp_path: Path) -> None:
@@ -138,39 +150,42 @@ def test_a_pattern_with_a_domain_becomes_a_belief(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"strategy": None, "metrics": "{}"}, "it has no domain: no strategy, symbol, direction, regime"),
-        ({"confidence": 70}, "its confidence 70 is not a share from 0 to 1"),
-        ({"sample_size": 2.5}, "its sample size 2.5 is not a whole number"),
-        ({"sample_size": -1}, "its sample size -1 is not a whole number"),
-        ({"description": " "}, "it has no description"),
-        ({"metrics": '{"direction": "up"}'}, "its direction 'up' is neither long nor short"),
+        ({"strategy": None, "metrics": "{}"}, "no domain: no strategy, symbol, direction, regime"),
+        ({"confidence": 70}, "confidence 70 is not a share from 0 to 1"),
+        ({"sample_size": 2.5}, "sample size 2.5 is not a whole number"),
+        ({"sample_size": -1}, "sample size -1 is not a whole number"),
+        ({"description": " "}, "no description"),
+        ({"metrics": '{"direction": "up"}'}, "direction 'up' is neither long nor short"),
     ],
 )
 def test_a_pattern_that_lacks_something_is_left_out_with_the_reason(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
-    found = read_pattern(tmp_path, **changes)
-    assert found.beliefs == ()
-    assert found.report.left_out[0].reason.startswith(reason)
+    content = read_pattern(tmp_path, **changes)
+    assert content.beliefs == ()
+    assert content.report.left_out[0].reason.startswith(reason)
 
 
 def test_conditions_in_the_grammar_are_a_domain_too(tmp_path: Path) -> None:
     pattern = PATTERN | {"strategy": None, "metrics": None, "validity_conditions": '{"atr_d1": 100}'}
-    found = read_legacy(a_database(tmp_path / "db", patterns=[pattern]))
-    assert found.beliefs[0].conditions == '{"field":"atr_d1","op":"==","value":100.0}'
-    assert found.report.notes[0].reason == "its metrics have no win rate: taken as a claim of a better one"
+    content = read_legacy(a_database(tmp_path / "db", patterns=[pattern]))
+    assert content.beliefs[0].conditions == '{"field":"atr_d1","op":"==","value":100.0}'
+    assert (
+        content.report.notes[0].reason
+        == "the metrics have no win rate: the pattern is taken as a claim of a higher one"
+    )
 
 
 def test_conditions_that_no_one_understands_are_noted(tmp_path: Path) -> None:
-    found = read_legacy(a_database(tmp_path / "db", patterns=[PATTERN | {"validity_conditions": '{"n": 3}'}]))
-    assert found.beliefs[0].conditions is None
-    assert "validity conditions are left away: condition: 'n' is not a known field" in found.report.notes[0].reason
+    content = read_legacy(a_database(tmp_path / "db", patterns=[PATTERN | {"validity_conditions": '{"n": 3}'}]))
+    assert content.beliefs[0].conditions is None
+    assert "validity conditions are dropped: condition: 'n' is not a known field" in content.report.notes[0].reason
 
 
 def test_a_day_of_discovery_that_is_none_is_noted(tmp_path: Path) -> None:
-    found = read_pattern(tmp_path, discovered_at="once")
-    assert found.beliefs[0].discovered_at is None
-    assert "when it was found is not known" in found.report.notes[0].reason
+    content = read_pattern(tmp_path, discovered_at="once")
+    assert content.beliefs[0].discovered_at is None
+    assert "the belief counts as known from now on" in content.report.notes[0].reason
 
 
 def test_an_adjustment_cannot_be_converted_and_other_tables_are_named(tmp_path: Path) -> None:

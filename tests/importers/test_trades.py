@@ -22,7 +22,7 @@ def test_a_row_of_texts_becomes_arguments(tmp_path: Path) -> None:
     path = a_file(tmp_path, f"{header}\nBTC, 1.5 ,2026-06-04T10:00:00Z,a b; é ;,london,20,9,\n")
     (row,) = read_trades(path).rows
     assert row.number == 2
-    assert row.told == {
+    assert row.values == {
         "symbol": "BTC",
         "pnl": 1.5,
         "closed_at": CLOSED,
@@ -36,7 +36,7 @@ def test_an_object_is_taken_as_it_is_but_for_its_times(tmp_path: Path) -> None:
         '{"symbol": "BTC", "closed_at": "2026-06-04T12:00:00+02:00", "context": {"regime": "ranging"}, "size": "x"}\n'
     )
     (row,) = read_trades(a_file(tmp_path, text, "trades.jsonl")).rows
-    assert row.told == {"symbol": "BTC", "closed_at": CLOSED, "context": {"regime": "ranging"}, "size": "x"}
+    assert row.values == {"symbol": "BTC", "closed_at": CLOSED, "context": {"regime": "ranging"}, "size": "x"}
 
 
 def test_parquet_says_what_csv_does(tmp_path: Path) -> None:
@@ -45,28 +45,28 @@ def test_parquet_says_what_csv_does(tmp_path: Path) -> None:
     parquet.write_table(arrow.table(table), tmp_path / "trades.parquet")
     text = "symbol,pnl,closed_at,risk,context.atr_d1\nBTC,1,2026-06-04T10:00:00Z,,2.5\n"
     columnar, plain = read_trades(tmp_path / "trades.parquet"), read_trades(a_file(tmp_path, text))
-    assert [row.told for row in columnar.rows] == [row.told for row in plain.rows]
+    assert [row.values for row in columnar.rows] == [row.values for row in plain.rows]
     assert (columnar.source.unit, columnar.rows[0].number) == ("row", 1)
 
 
 def test_a_time_without_an_offset_is_in_the_zone_given(tmp_path: Path) -> None:
     path = a_file(tmp_path, "closed_at,opened_at\n2026-06-04 06:00,1780562400\n")
     (row,) = read_trades(path, timezone="America/New_York").rows
-    assert (row.told["closed_at"], row.told["opened_at"]) == (CLOSED, datetime(2026, 6, 4, 8, 40, tzinfo=UTC))
+    assert (row.values["closed_at"], row.values["opened_at"]) == (CLOSED, datetime(2026, 6, 4, 8, 40, tzinfo=UTC))
 
 
 def test_a_text_that_should_be_a_number_stays_one_for_the_check_to_name(tmp_path: Path) -> None:
     (row,) = read_trades(a_file(tmp_path, "pnl,context.hour_utc\na lot,9.5\n")).rows
-    assert row.told == {"pnl": "a lot", "context": {"hour_utc": "9.5"}}
+    assert row.values == {"pnl": "a lot", "context": {"hour_utc": "9.5"}}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("closed_at\n2026-06-04T10:00:00Z\nyesterday\n", r"closed_at: .*trades\.csv line 3: 'yesterday' is not a time"),
-        ("pnl,pnl\n1,2\n", r"path: .*trades\.csv has two columns 'pnl'; rename one"),
+        ("pnl,pnl\n1,2\n", r"path: .*trades\.csv has two columns named 'pnl'; rename one"),
         ("pnl,symbol\n1\n", r"path: .*trades\.csv line 2: 1 cells where the header has 2"),
-        ("pnl,symbol\n", r"path: .*trades\.csv has no rows under its header"),
+        ("pnl,symbol\n", r"path: .*trades\.csv has no rows below its header"),
         ("", r"path: .*trades\.csv is empty"),
     ],
 )

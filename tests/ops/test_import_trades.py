@@ -129,7 +129,7 @@ def test_importing_again_changes_nothing_and_says_so(memory: Memory, clock: Fake
     clock.advance(days=3)
     again = memory.import_trades(path=path)
     assert (first.added, first.replayed, again.added, again.replayed, again.learned) == (6, 0, 0, 6, None)
-    assert "changed nothing" in again.message
+    assert "nothing was changed" in again.message
     assert memory.verify_audit().head == head
 
 
@@ -194,8 +194,8 @@ def test_files_and_single_trades_in_any_order_leave_memory_as_the_episodes_make_
     ("changes", "kind", "message"),
     [
         ({"pnl": "a lot"}, Invalid, r"pnl: .*trades\.jsonl line 2: 'a lot' is text; give a number"),
-        ({"pnl": -5.0}, Invalid, r"pnl_r: .* line 2: 1\.0 has another sign than pnl -5\.0"),
-        ({"closed_at": None}, Invalid, r"closed_at: .* line 2: missing; a trade of a file needs it"),
+        ({"pnl": -5.0}, Invalid, r"pnl_r: .* line 2: 1\.0 and pnl -5\.0 have different signs"),
+        ({"closed_at": None}, Invalid, r"closed_at: .* line 2: missing; every trade in a file needs"),
         ({"closed_at": "2030-01-01T00:00:00Z"}, Invalid, r"closed_at: .* line 2: .* is in the future"),
         ({"opened_at": "yesterday"}, Invalid, r"opened_at: .* line 2: 'yesterday' is not a time"),
         ({"pln": 5.0}, Invalid, r"pln: .* line 2: unknown argument; did you mean 'pnl'\?"),

@@ -124,7 +124,7 @@ def test_what_cannot_be_converted_is_left_out_with_the_reason(memory: Memory, tm
     )
     done = memory.migrate_legacy(path=path)
     reasons = {(left.table, left.row): left.reason for left in done.report.left_out}
-    assert reasons["patterns", "P-2"].startswith("it has no domain")
+    assert reasons["patterns", "P-2"].startswith("no domain")
     assert "does not say where it holds" in reasons["patterns", "P-3"]
     assert "make a plan with a condition" in reasons["strategy_adjustments", "A-1"]
     assert (done.beliefs, len(reasons), len(memory.list_beliefs().beliefs)) == (1, 3, 1)
@@ -136,8 +136,8 @@ def test_a_trade_that_contradicts_itself_is_left_out_and_the_rest_comes_in(memor
     done = memory.migrate_legacy(path=path)
     reasons = {left.row: left.reason for left in done.report.left_out}
     assert (done.trades, done.known_trades, sorted(reasons)) == (1, 0, ["T-2", "T-3", "T-400"])
-    assert "-1.4 has another sign than pnl 42.5" in reasons["T-2"]
-    assert "it has no pnl" in reasons["T-3"]
+    assert "-1.4 and pnl 42.5 have different signs" in reasons["T-2"]
+    assert "no pnl" in reasons["T-3"]
     assert "is in the future" in reasons["T-400"]
     again = memory.migrate_legacy(path=path)
     assert (again.trades, again.known_trades, again.report) == (0, 1, done.report)
@@ -155,7 +155,7 @@ def test_of_two_patterns_that_say_the_same_the_second_is_left_out_with_the_reaso
     path = a_file(tmp_path, patterns=[PATTERN, PATTERN | {"pattern_id": "P-2", "confidence": 0.2, "sample_size": 50}])
     first, again = memory.migrate_legacy(path=path), memory.migrate_legacy(path=path)
     (left,) = first.report.left_out
-    assert (left.table, left.row, left.reason) == ("patterns", "P-2", "says the same of the same domain as P-1")
+    assert (left.table, left.row, left.reason) == ("patterns", "P-2", "pattern P-1 claims the same for the same domain")
     assert (first.beliefs, first.known_beliefs) == (1, 0)
     assert (again.beliefs, again.known_beliefs, again.report) == (0, 1, first.report)
     assert memory.list_beliefs().beliefs[0].belief.prior_alpha == pytest.approx(8.0)

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
+from backsight.core.errors import Invalid
 from backsight.core.regime import Regime, Session, VolatilityRegime, session_of
 
 
@@ -56,3 +57,18 @@ class ContextVector:
             derived |= {"session": session_of(at), "hour_utc": at.hour, "day_of_week": at.weekday()}
         missing = {name: value for name, value in derived.items() if getattr(self, name) is None}
         return replace(self, **missing)  # type: ignore[arg-type]
+
+
+def merged_context(
+    context: ContextVector | None, *, symbol: str, regime: Regime | None, atr_d1: float | None
+) -> ContextVector:
+    """The context vector with the separate arguments filled in; `Invalid` if an argument contradicts the vector."""
+    vector = context or ContextVector()
+    arguments = {"symbol": symbol, "regime": regime, "atr_d1": atr_d1}
+    for name, value in arguments.items():
+        stated = getattr(vector, name)
+        if value is not None and stated is not None and value != stated:
+            field = "symbol" if name == "symbol" else f"context_{name}"
+            raise Invalid(f"{value!r} contradicts context.{name} {stated!r}; give one of them", field=field)
+    added = {name: value for name, value in arguments.items() if value is not None and name != "symbol"}
+    return replace(vector, **added) if added else vector  # type: ignore[arg-type]

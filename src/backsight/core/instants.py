@@ -8,6 +8,8 @@ from backsight.core.errors import Invalid
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 JUST_BEFORE = timedelta(microseconds=1)
 """One microsecond, the resolution of instants. A tick reads memory as of this long before it."""
+CLOCK_SKEW = timedelta(seconds=60)
+"""How far a caller's clock may run ahead of ours before its times are refused as future."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

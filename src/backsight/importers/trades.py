@@ -1,11 +1,11 @@
-"""Closed trades from files: a row or an object each, with the names that `remember_trade` has for its arguments.
+"""Closed trades from files; the columns or keys are the arguments of `remember_trade`.
 
-    CSV, Parquet   a header of names; what belongs to the context is called context.session, context.atr_h1 and so on;
-                   tags are separated by semicolons; an empty cell says nothing
-    JSON Lines     an object a line, as `remember_trade` takes them
+    CSV, Parquet   one trade a row, under a header of argument names. Fields of the context vector are columns like
+                   context.session or context.atr_h1. Tags are separated by semicolons. An empty cell is left out.
+    JSON Lines     one trade a line, as an object of arguments
 
-Times are ISO 8601, or numbers since 1970; one without an offset is on the wall clock of the zone given. Nothing else is
-converted but the texts of a CSV file that are numbers: whether a row is a trade is for `remember_trade` to say.
+Times are ISO 8601 or numbers since 1970. A time without an offset is in the given time zone. Numbers in a CSV file are
+converted. Nothing else is converted or checked here: `remember_trade` checks the arguments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,45 +42,46 @@ WHOLE_NUMBERS = frozenset(f"{CONTEXT}{field.name}" for field in fields(ContextVe
 
 @dataclass(frozen=True, slots=True)
 class TradeRow:
-    """A trade as a file tells it, unchecked."""
+    """One trade of a file, its values not checked yet."""
 
     number: int
-    """Of its line; of its row in a file without lines."""
-    told: Mapping[str, Any]
+    """The line number in a text file, else the row number."""
+    values: Mapping[str, Any]
+    """Arguments of `remember_trade` by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TradesRead:
-    """The rows of a file in its order."""
+    """The rows of a file, in file order."""
 
     source: Source
     rows: tuple[TradeRow, ...]
 
 
 def read_trades(path: str | Path, *, timezone: str = "UTC") -> TradesRead:
-    """The trades of a CSV, Parquet or JSON Lines file, by what it is called."""
+    """The trades of a CSV, Parquet or JSON Lines file; the file name's suffix says which."""
     file, zone = Path(path), zone_named(timezone)
     if file.suffix.casefold() in JSON_LINES:
-        source, told = Source(file), json_lines(file)
+        source, objects = Source(file), json_lines(file)
     else:
         source, header, cells = read_table(file)
-        told = _named(header, cells, source=source)
-    rows = tuple(TradeRow(number, _with_times(each, number, zone=zone, source=source)) for number, each in told)
+        objects = _objects(header, cells, source=source)
+    rows = tuple(TradeRow(number, _with_times(values, number, zone=zone, source=source)) for number, values in objects)
     if not rows:
-        raise Invalid(f"{file} has no rows under its header; give a file with trades", field="path")
+        raise Invalid(f"{file} has no rows below its header; give a file with trades", field="path")
     return TradesRead(source, rows)
 
 
-def _named(
+def _objects(
     header: Sequence[str], cells: Iterator[tuple[int, Sequence[object]]], *, source: Source
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a table as objects."""
+    """The rows of a table as objects: row number, and values by column name. Empty cells are left out."""
     names = [name.strip() for name in header]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise Invalid(f"{source.path} has two columns {twice!r}; rename one", field="path")
+        raise Invalid(f"{source.path} has two columns named {twice!r}; rename one of them", field="path")
     for number, row in cells:
-        told: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         context: dict[str, Any] = {}
         for name, cell in zip(names, row, strict=True):
             if cell is None or (isinstance(cell, str) and not cell.strip()):
@@ -88,14 +89,14 @@ def _named(
             if name.startswith(CONTEXT):
                 context[name.removeprefix(CONTEXT)] = _value(name, cell)
             else:
-                told[name] = _value(name, cell)
+                values[name] = _value(name, cell)
         if context:
-            told.setdefault("context", context)
-        yield number, told
+            values.setdefault("context", context)
+        yield number, values
 
 
 def _value(name: str, cell: object) -> object:
-    """What a cell says; a text that should be a number and is none stays a text, for the check to name."""
+    """The value of a cell. A text that should be a number and is not stays text; the argument check then names it."""
     if name in NUMBERS:
         number = number_of(cell)
         return cell if number is None else number
@@ -107,11 +108,11 @@ def _value(name: str, cell: object) -> object:
     return cell.strip() if isinstance(cell, str) else cell
 
 
-def _with_times(told: dict[str, Any], number: int, *, zone: tzinfo, source: Source) -> dict[str, Any]:
+def _with_times(values: dict[str, Any], number: int, *, zone: tzinfo, source: Source) -> dict[str, Any]:
     for name in TIMES:
-        if told.get(name) is not None:
+        if values.get(name) is not None:
             try:
-                told[name] = instant_of(told[name], zone=zone)
+                values[name] = instant_of(values[name], zone=zone)
             except ValueError as error:
                 raise source.wrong(number, str(error), field=name) from None
-    return told
+    return values

@@ -18,6 +18,7 @@ from backsight.arguments import (
     Symbol,
     Tags,
 )
+from backsight.core.context import merged_context
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
@@ -27,7 +28,7 @@ from backsight.core.regime import Regime
 from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.recall import repeat_recalls
-from backsight.services.trade_reports import home_of, merged_context
+from backsight.services.trade_reports import reported_deployment
 from backsight.store import memories as stored
 from backsight.store.recalls import store_recalls
 
@@ -88,7 +89,7 @@ def record_decision(
     due_at = _due(ctx.now, horizon_hours)
     remembered = repeat_recalls(ctx, recalls, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
-        home = home_of(transaction, ctx, deployment, strategy_name)
+        home = reported_deployment(transaction, ctx, deployment, strategy_name)
         named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
         call_id = derive_id("call", ctx.owner, named)
         call = Episode(

@@ -5,10 +5,11 @@ from typing import Annotated
 
 from backsight.arguments import BarsArgument, Key, Name, Symbol, Whole, check_symbols
 from backsight.core.errors import Invalid
+from backsight.core.instants import CLOCK_SKEW
 from backsight.importers.bars import read_bars
 from backsight.operation import command
 from backsight.services.calls import resolve_calls
-from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.context import Context
 from backsight.services.market import ImportedBars, add_bars, keep_bars, sorted_bars
 
 

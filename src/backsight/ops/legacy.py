@@ -1,6 +1,6 @@
-"""Older memories: what a database of the three-layer scheme tells, brought over."""
+"""Migration of older memories: the trades and patterns of a database of the three-layer scheme."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -8,25 +8,27 @@ from backsight.arguments import Key, Name
 from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.semantic import Belief, Domain, seed_belief
+from backsight.core.strategies import Deployment
+from backsight.core.trades.report import checked_report, keyed_trade_id, trade_from_report
+from backsight.core.trades.trade import Trade
 from backsight.importers.legacy import PATTERNS, TRADES, LegacyBelief, LegacyReport, LegacyTrade, Remark, read_legacy
 from backsight.operation import command
 from backsight.services.beliefs import state_belief
 from backsight.services.context import Context
 from backsight.services.deployments import manual_deployment
 from backsight.services.learning import learn_many
-from backsight.services.trade_reports import TradeTold, keyed_trade_id, trade_told
 from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migrated:
-    """What the file brought, and what of it could not be converted, with the reason."""
+    """The number of trades and beliefs that were migrated, and the rows that were left out, with the reason."""
 
     trades: int
     beliefs: int
     known_trades: int
-    """Those that an earlier migration brought."""
+    """Trades that an earlier migration had stored."""
     known_beliefs: int
     report: LegacyReport
 
@@ -35,108 +37,96 @@ class Migrated:
 def migrate_legacy(
     ctx: Context,
     *,
-    path: Annotated[Key, "The SQLite file, where this runs, with trade_records and patterns."],
-    timezone: Annotated[Name, "The zone of times that name none."] = "UTC",
+    path: Annotated[Key, "Path of the SQLite file on this machine; it has the tables trade_records and patterns."],
+    timezone: Annotated[Name, "The time zone of times without an offset."] = "UTC",
 ) -> Migrated:
     """Migrate a database of the older three-layer scheme: its trades become episodes, its patterns beliefs.
 
-    Migrating it again changes nothing. What cannot be converted, like a pattern without a domain or an adjustment, is
-    in the report with the reason.
+    A second migration of the same file changes nothing. Rows that cannot be converted, like an adjustment or a pattern
+    without a domain, are in the report with the reason.
     """
-    read = read_legacy(path, timezone=timezone)
-    left_out, request_digest = list(read.report.left_out), ctx.request_digest
+    file = read_legacy(path, timezone=timezone)
+    left_out = list(file.report.left_out)
     with ctx.writing() as transaction:
-        told = _unknown(transaction, ctx, read.trades)
-        sound = [(trade, made) for trade in told if (made := _sound(ctx, trade, left_out)) is not None]
-        homes = {name: manual_deployment(transaction, ctx, name) for name in _strategies(trade for trade, _ in sound)}
-        trades = [
-            made.trade(
-                homes[trade.strategy_name],
-                _trade_id(ctx, trade),
-                equity=None,
-                request_digest=request_digest,
-                now=ctx.now,
-            )
-            for trade, made in sound
-        ]
+        new = _unknown_trades(transaction, ctx, file.trades)
+        trades = list(_trades(transaction, ctx, new, left_out))
         transaction.add_all(stored.TRADES, trades)
         learn_many(transaction, [episode_of_trade(trade) for trade in trades])
-        named: dict[str, str] = {}
-        stated = [_belief(transaction, ctx, belief, left_out, named) for belief in read.beliefs]
-    unfit = len(left_out) - len(read.report.left_out)
+        pattern_ids: dict[str, str] = {}
+        known_before = [_store_belief(transaction, ctx, belief, left_out, pattern_ids) for belief in file.beliefs]
     return Migrated(
         trades=len(trades),
-        beliefs=stated.count(False),
-        known_trades=len(read.trades) - len(told),
-        known_beliefs=stated.count(True),
-        report=replace(read.report, left_out=tuple(left_out)) if unfit else read.report,
+        beliefs=known_before.count(False),
+        known_trades=len(file.trades) - len(new),
+        known_beliefs=known_before.count(True),
+        report=replace(file.report, left_out=tuple(left_out)),
     )
 
 
-def _unknown(transaction: Transaction, ctx: Context, told: Sequence[LegacyTrade]) -> list[LegacyTrade]:
-    """The trades that no earlier migration brought."""
-    known = stored.digests(transaction.connection, ctx.owner, [_trade_id(ctx, trade) for trade in told])
-    return [trade for trade in told if _trade_id(ctx, trade) not in known]
+def _unknown_trades(transaction: Transaction, ctx: Context, trades: Sequence[LegacyTrade]) -> list[LegacyTrade]:
+    """The trades that no earlier migration stored."""
+    known = stored.digests(transaction.connection, ctx.owner, [_trade_id(ctx, trade) for trade in trades])
+    return [trade for trade in trades if _trade_id(ctx, trade) not in known]
 
 
-def _trade_id(ctx: Context, told: LegacyTrade) -> str:
-    return keyed_trade_id(ctx.owner, told.idempotency_key)
+def _trade_id(ctx: Context, trade: LegacyTrade) -> str:
+    return keyed_trade_id(ctx.owner, trade.idempotency_key)
 
 
-def _strategies(trades: Iterable[LegacyTrade]) -> list[str]:
-    """The strategies of trades, in the order of their first ones."""
-    return list(dict.fromkeys(trade.strategy_name for trade in trades))
-
-
-def _sound(ctx: Context, told: LegacyTrade, left_out: list[Remark]) -> TradeTold | None:
-    """The trade, if it makes sense; else why it is left out."""
-    try:
-        return trade_told(
-            symbol=told.symbol,
-            direction=told.direction,
-            entry_price=told.entry_price,
-            exit_price=told.exit_price,
-            pnl=told.pnl,
-            pnl_r=told.pnl_r,
-            context=told.context,
-            opened_at=told.opened_at,
-            closed_at=told.closed_at,
-            market_context=told.market_context,
-            confidence=told.confidence,
-            reflection=told.reflection,
-            tags=told.tags,
+def _trades(
+    transaction: Transaction, ctx: Context, legacy_trades: Sequence[LegacyTrade], left_out: list[Remark]
+) -> Iterator[Trade]:
+    """The rows of new trades; a trade that contradicts itself is added to `left_out` instead."""
+    request_digest = ctx.request_digest
+    deployments: dict[str, Deployment] = {}
+    for legacy in legacy_trades:
+        try:
+            report = checked_report(legacy.report, now=ctx.now)
+        except Invalid as error:
+            left_out.append(Remark(table=TRADES, row=legacy.id, reason=str(error)))
+            continue
+        strategy_name = legacy.strategy_name
+        if strategy_name not in deployments:
+            deployments[strategy_name] = manual_deployment(transaction, ctx, strategy_name)
+        yield trade_from_report(
+            report,
+            deployments[strategy_name],
+            _trade_id(ctx, legacy),
+            equity=None,
+            request_digest=request_digest,
             now=ctx.now,
         )
-    except Invalid as unfit:
-        left_out.append(Remark(table=TRADES, row=told.id, reason=str(unfit)))
-        return None
 
 
-def _belief(
-    transaction: Transaction, ctx: Context, told: LegacyBelief, left_out: list[Remark], named: dict[str, str]
+def _store_belief(
+    transaction: Transaction, ctx: Context, legacy: LegacyBelief, left_out: list[Remark], pattern_ids: dict[str, str]
 ) -> bool | None:
-    """Keep a belief; whether it was there before, None where it cannot be kept. `named` are those of this file."""
+    """Store a belief; whether it was stored before, or None if it is left out.
+
+    `pattern_ids` has the pattern of each belief of this file, and is added to.
+    """
     try:
-        belief = _seeded(ctx, told)
-    except Invalid as unfit:
-        left_out.append(Remark(table=PATTERNS, row=told.id, reason=str(unfit)))
+        belief = _seeded_belief(ctx, legacy)
+    except Invalid as error:
+        left_out.append(Remark(table=PATTERNS, row=legacy.id, reason=str(error)))
         return None
-    first = named.setdefault(belief.id, told.id)
-    if first != told.id:
-        left_out.append(Remark(table=PATTERNS, row=told.id, reason=f"says the same of the same domain as {first}"))
+    first = pattern_ids.setdefault(belief.id, legacy.id)
+    if first != legacy.id:
+        reason = f"pattern {first} claims the same for the same domain"
+        left_out.append(Remark(table=PATTERNS, row=legacy.id, reason=reason))
         return None
     return state_belief(transaction, belief, recorded_at=ctx.now)
 
 
-def _seeded(ctx: Context, told: LegacyBelief) -> Belief:
+def _seeded_belief(ctx: Context, legacy: LegacyBelief) -> Belief:
     return seed_belief(
-        told.proposition,
+        legacy.proposition,
         owner_id=ctx.owner,
         mode="live",
-        domain=Domain(**told.domain),  # type: ignore[arg-type]
-        known_at=min(ctx.now, told.discovered_at or ctx.now),
-        conditions=told.conditions,
-        claims=told.claims,
+        domain=Domain(**legacy.domain),  # type: ignore[arg-type]
+        known_at=min(ctx.now, legacy.discovered_at or ctx.now),
+        conditions=legacy.conditions,
+        claims=legacy.claims,
         source="migrated",
-        prior=(told.alpha, told.beta),
+        prior=(legacy.alpha, legacy.beta),
     )

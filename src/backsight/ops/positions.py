@@ -10,7 +10,7 @@ from backsight.arguments import Key, Name, Positive
 from backsight.core.decision import Decision, LastTick, as_last, decision_id
 from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import canonical_json, digest, plain
-from backsight.core.instants import format_instant
+from backsight.core.instants import CLOCK_SKEW, format_instant
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.importers.bars import BarsRead, read_bars, read_trader_bars
@@ -27,7 +27,7 @@ from backsight.importers.positions import (
     summarise,
 )
 from backsight.operation import command
-from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.context import Context
 from backsight.services.deployments import account_of, imported_deployment
 from backsight.services.ledger import Tick, post
 from backsight.services.market import ImportedBars, keep_bars

@@ -22,6 +22,7 @@ from backsight.arguments import (
     Symbol,
     Tags,
 )
+from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound
 from backsight.core.instants import Horizon, format_instant, parse_instant
 from backsight.core.memory.affective import Mood
@@ -45,7 +46,6 @@ from backsight.services.mood import falling_outcomes_since, mood_then
 from backsight.services.paging import decode_cursor, encode_cursor
 from backsight.services.plans import open_plans
 from backsight.services.recall import EMPTY_ANSWER, answer_recall, decode_recall, encode_recall, open_recall
-from backsight.services.trade_reports import merged_context
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies

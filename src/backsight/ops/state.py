@@ -8,7 +8,7 @@ from typing import Annotated
 from backsight.arguments import AsOf, Instant, Key, Name, NotNegative, Number, Positive, SeenAt, Symbol
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.instants import CLOCK_SKEW, Horizon, format_instant
 from backsight.core.memory.affective import (
     EquityPoint,
     Mood,
@@ -20,7 +20,7 @@ from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Account, Mode
 from backsight.core.strategies import Deployment
 from backsight.operation import command, query
-from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.context import Context
 from backsight.services.deployments import account_named, account_of, the_deployment
 from backsight.services.learning import deployment_and_mode, learn_equity
 from backsight.services.mood import is_current, mood_rows

@@ -51,7 +51,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
 from backsight.core.ids import canonical_json, digest, plain
-from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.memory.prospective import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
@@ -61,7 +61,7 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
-from backsight.services.context import CLOCK_SKEW, Context
+from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from backsight.core.errors import Unavailable
@@ -17,9 +17,6 @@ from backsight.store.view import View
 
 if TYPE_CHECKING:
     from backsight.services.library import Library
-
-CLOCK_SKEW = timedelta(seconds=60)
-"""How far a caller's clock may run ahead of ours before its times are refused as future."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ class Entry:
     model: str | None = None
 
 
-TOLD = Entry()
-"""Of a trade that was told as a whole: nothing is known of its entry beyond its price."""
+REPORTED_ENTRY = Entry()
+"""The entry of a trade that was reported as a whole: nothing but its price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class Trade:
     mae_usd: float | None = None
     excursion_source: ExcursionSource | None = None
     excursion_interval_seconds: int | None = None
-    entry: Entry = TOLD
+    entry: Entry = REPORTED_ENTRY
     exit_reason: str | None = None
     exit_snapshot_id: str | None = None
     memory_arm: MemoryArm | None = None

@@ -1,0 +1,33 @@
+"""Matching a reported trade with the ledger: which of the broker's trades an agent speaks of."""
+
+import math
+from collections.abc import Iterable
+from datetime import timedelta
+
+from backsight.core.trades.report import TradeReport
+from backsight.core.trades.trade import Trade
+
+CLOSE_TOLERANCE = timedelta(minutes=5)
+"""How far the agent's time of a close may be from the broker's."""
+PNL_TOLERANCE = 0.05
+"""How far the agent's result may be from the ledger's, as a share of it; the same share of the fees is allowed too."""
+CENT = 0.01
+
+
+def matching_trade(report: TradeReport, trades: Iterable[Trade]) -> Trade | None:
+    """The first of the trades that the report can be about; None if there is none."""
+    return next((trade for trade in trades if matches(report, trade)), None)
+
+
+def matches(report: TradeReport, trade: Trade) -> bool:
+    """Whether the report can be about this trade of the ledger: same position, about the same close and result.
+
+    Trades without fills are not of the ledger. A report without a close time or a position key matches any.
+    """
+    if trade.first_fill_id is None or trade.pnl is None or trade.closed_at is None:
+        return False
+    if report.position_key not in (None, trade.position_key):
+        return False
+    if report.closed_at is not None and abs(report.closed_at - trade.closed_at) > CLOSE_TOLERANCE:
+        return False
+    return math.isclose(report.pnl, trade.pnl, rel_tol=PNL_TOLERANCE, abs_tol=PNL_TOLERANCE * trade.fees + CENT)

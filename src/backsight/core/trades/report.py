@@ -1,0 +1,225 @@
+"""Reports of closed trades, from an agent or from a file: their checks, and the ledger row that a report becomes."""
+
+import math
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from backsight.core.context import ContextVector, merged_context
+from backsight.core.errors import Invalid
+from backsight.core.ids import derive_id
+from backsight.core.instants import CLOCK_SKEW, format_instant
+from backsight.core.numbers import positive_zero
+from backsight.core.portfolio import Direction
+from backsight.core.regime import Regime
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import (
+    REPORTED_ENTRY,
+    Entry,
+    Outcome,
+    Trade,
+    minutes_between,
+    outcome_of,
+    risk_to_stop,
+)
+
+N = TypeVar("N", float, None, float | None)
+R_TOLERANCE = 0.01
+"""How far a stated R multiple may be from pnl / risk, relative and absolute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeNote:
+    """An agent's own words about a trade."""
+
+    market_context: str | None = None
+    confidence: float | None = None
+    reflection: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.reflection or self.market_context or self.tags) and self.confidence is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeReport:
+    """A closed trade as it is reported; the fields are arguments of `remember_trade`."""
+
+    symbol: str
+    direction: Direction
+    entry_price: float
+    exit_price: float
+    pnl: float
+    pnl_r: float | None = None
+    market_context: str | None = None
+    context_regime: Regime | None = None
+    context_atr_d1: float | None = None
+    confidence: float | None = None
+    reflection: str | None = None
+    max_adverse_excursion: float | None = None
+    opened_at: datetime | None = None
+    closed_at: datetime | None = None
+    size: float | None = None
+    risk: float | None = None
+    stop_price: float | None = None
+    fees: float = 0.0
+    context: ContextVector = field(default_factory=ContextVector)
+    position_key: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> TradeNote:
+        return TradeNote(
+            market_context=self.market_context,
+            confidence=self.confidence,
+            reflection=self.reflection,
+            tags=self.tags,
+        )
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The net result in the best unit that the report allows."""
+        atr_d1 = self.context.atr_d1
+        return outcome_of(
+            self.pnl,
+            pnl_r=self.pnl_r,
+            risk=self.risk,
+            notional=None if self.size is None else abs(self.size * self.entry_price),
+            atr_share=abs(atr_d1 / self.entry_price) if atr_d1 and self.entry_price else None,
+        )
+
+    @property
+    def mae(self) -> float | None:
+        """The maximum adverse excursion with its sign: 0 or negative."""
+        stated = self.max_adverse_excursion
+        return None if stated is None else positive_zero(-abs(stated))
+
+
+def checked_report(report: TradeReport, *, now: datetime) -> TradeReport:
+    """The report with its context and its risk completed; `Invalid` if its numbers or times contradict each other."""
+    context = merged_context(
+        report.context, symbol=report.symbol, regime=report.context_regime, atr_d1=report.context_atr_d1
+    )
+    _check_times(report.opened_at, report.closed_at, now=now)
+    completed = replace(
+        report,
+        context=context.completed(symbol=report.symbol, price=report.entry_price, at=report.opened_at),
+        risk=_risk(report),
+    )
+    _check_result(completed.pnl, pnl_r=completed.pnl_r, risk=completed.risk)
+    outcome = completed.outcome
+    _finite("pnl", None if outcome is None else outcome.value)
+    _finite("pnl", completed.pnl + completed.fees)
+    return completed
+
+
+def trade_from_report(
+    report: TradeReport,
+    deployment: Deployment,
+    trade_id: str,
+    *,
+    equity: float | None,
+    request_digest: str,
+    now: datetime,
+) -> Trade:
+    """The ledger row of a checked report; `equity` is the account's equity before the entry, if it is known."""
+    closed_at = now if report.closed_at is None else report.closed_at
+    return Trade(
+        owner_id=deployment.owner_id,
+        id=trade_id,
+        deployment_id=deployment.id,
+        account_id=deployment.account_id,
+        strategy_id=deployment.strategy_id,
+        strategy_name=deployment.strategy_name,
+        strategy_version=deployment.strategy_version,
+        mode=deployment.mode,
+        position_key=report.position_key or report.symbol,
+        symbol=report.symbol,
+        direction=report.direction,
+        status="closed",
+        opened_at=report.opened_at,
+        closed_at=closed_at,
+        holding_minutes=minutes_between(report.opened_at, closed_at),
+        entry_price=report.entry_price,
+        exit_price=report.exit_price,
+        size=report.size,
+        stop_price=report.stop_price,
+        initial_risk=report.risk,
+        risk=report.risk,
+        pnl=report.pnl,
+        realized_pnl=report.pnl + report.fees,
+        fees=report.fees,
+        funding=0.0,
+        outcome=report.outcome,
+        mae=report.mae,
+        entry=REPORTED_ENTRY if equity is None else Entry(equity=equity),
+        context=report.context,
+        market_context=report.market_context,
+        confidence=report.confidence,
+        reflection=report.reflection,
+        tags=report.tags,
+        request_digest=request_digest,
+        created_at=now,
+        known_at=closed_at,
+        recorded_at=now,
+    )
+
+
+def with_note(trade: Trade, note: TradeNote, *, now: datetime) -> Trade:
+    """The trade with a note added: a correction, known from `now` on. Tags are added, other fields replaced."""
+    return replace(
+        trade,
+        market_context=note.market_context or trade.market_context,
+        confidence=trade.confidence if note.confidence is None else note.confidence,
+        reflection=note.reflection or trade.reflection,
+        tags=tuple(dict.fromkeys((*trade.tags, *note.tags))),
+        known_at=max(trade.known_at, now),
+        recorded_at=now,
+    )
+
+
+def reported_trade_id(owner: str, key: str | None, request_digest: str) -> str:
+    """The id of a reported trade: made from its idempotency key, or from its content if it has no key."""
+    return derive_id("trade", owner, "content", request_digest) if key is None else keyed_trade_id(owner, key)
+
+
+def keyed_trade_id(owner: str, key: str) -> str:
+    """The id of the trade that an idempotency key names."""
+    return derive_id("trade", owner, "key", key)
+
+
+def _check_times(opened_at: datetime | None, closed_at: datetime | None, *, now: datetime) -> None:
+    if closed_at is not None and closed_at > now + CLOCK_SKEW:
+        message = f"{format_instant(closed_at)} is in the future; give the time of the close, with its time zone"
+        raise Invalid(message, field="closed_at")
+    if opened_at is not None and opened_at > (closed_at or now):
+        message = f"{format_instant(opened_at)} is after the close; give a time before the close"
+        raise Invalid(message, field="opened_at")
+
+
+def _risk(report: TradeReport) -> float | None:
+    """The stated risk; else the loss at the stop, if neither the risk nor the R multiple is stated."""
+    if report.risk is not None or report.pnl_r is not None or report.stop_price is None or report.size is None:
+        return report.risk
+    risk = risk_to_stop(
+        report.direction, entry_price=report.entry_price, stop_price=report.stop_price, size=report.size
+    )
+    return _finite("stop_price", risk)
+
+
+def _check_result(pnl: float, *, pnl_r: float | None, risk: float | None) -> None:
+    if pnl_r and (pnl == 0 or (pnl > 0) != (pnl_r > 0)):
+        message = f"{pnl_r} and pnl {pnl} have different signs; both are net, so give them the same sign"
+        raise Invalid(message, field="pnl_r")
+    if pnl_r is None or risk is None:
+        return
+    if not math.isclose(pnl / risk, pnl_r, rel_tol=R_TOLERANCE, abs_tol=R_TOLERANCE):
+        raise Invalid(f"{pnl_r} is not pnl / risk = {pnl / risk:.4g}; give either pnl_r or risk", field="pnl_r")
+
+
+def _finite(name: str, value: N) -> N:
+    """A computed number, if a database can store it."""
+    if value is not None and not math.isfinite(value):
+        raise Invalid("too large or too small beside the other numbers; check the units", field=name)
+    return value
