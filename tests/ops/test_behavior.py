@@ -73,7 +73,7 @@ def told(figure: Figure) -> tuple[float | None, int]:
 def test_without_trades_there_is_nothing_to_see(memory: Memory) -> None:
     seen = memory.get_behavioral_analysis()
     assert (seen.behaviors, seen.mode, seen.as_of) == ((), "live", T0)
-    assert seen.message == "No closed live trades that fit; habits need ten."
+    assert seen.message == "No closed live trades match; habits need ten."
     with pytest.raises(NotFound, match="deployment: no deployment 'nowhere'"):
         memory.get_behavioral_analysis(deployment="nowhere")
 

@@ -112,7 +112,7 @@ def test_the_same_belief_again_is_a_replay_and_another_reference_a_conflict(memo
     clock.advance(days=1)
     again = memory.add_belief(proposition="Breaks carry in a trend", regime="trending_up")
     assert (again.replayed, again.belief.belief.known_at) == (True, T0)
-    with pytest.raises(Conflict, match=r"reference: this belief is kept against 0\.5"):
+    with pytest.raises(Conflict, match=r"reference: this belief has the reference 0\.5"):
         stated(memory, reference=0.4)
     assert memory.verify_audit().links == links
     assert len(memory.list_beliefs().beliefs) == 1
@@ -365,7 +365,7 @@ def test_a_retired_belief_is_hidden_and_its_evidence_goes_on(memory: Memory, clo
 
 
 def test_a_belief_that_is_not_there_cannot_be_retired(memory: Memory) -> None:
-    with pytest.raises(NotFound, match="belief_id: no belief 'nothing'; list_beliefs shows them"):
+    with pytest.raises(NotFound, match="belief_id: no belief 'nothing'; list_beliefs lists them"):
         memory.retire_belief(belief_id="nothing")
 
 
@@ -453,9 +453,9 @@ def test_history_that_is_told_late_makes_no_plans(memory: Memory, clock: FakeClo
 @pytest.mark.parametrize(
     ("conditions", "told"),
     [
-        ({"field": "drawdown_state", "op": ">", "value": 0.5}, "'drawdown_state' is not part of the context"),
-        ({"hours_to_event": 2}, "'hours_to_event' is not part of the context"),
-        ({"field": "price", "op": "crosses_above", "value": 100}, "a crossing is between two ticks"),
+        ({"field": "drawdown_state", "op": ">", "value": 0.5}, "'drawdown_state' is not known when a trade is entered"),
+        ({"hours_to_event": 2}, "'hours_to_event' is not known when a trade is entered"),
+        ({"field": "price", "op": "crosses_above", "value": 100}, "crosses_above compares two ticks"),
     ],
 )
 def test_conditions_that_no_trade_can_meet_are_refused(memory: Memory, conditions: dict[str, Any], told: str) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from backsight.core.decision import Verdict
 from backsight.core.errors import Conflict, Invalid
-from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.core.memory.episodic import Episode
 from backsight.memory import Memory
@@ -56,9 +55,9 @@ def told(memory: Memory, clock: FakeClock, hours: float, *series: list[Bar]) -> 
 def kept(memory: Memory, call: Episode, *, as_of: datetime, seen_at: datetime | None = None) -> Episode:
     """The call as it was known then: no operation asks about one call as of an instant."""
     with memory.reading() as connection:
-        found = stored.episode(connection, memory.owner, call.id, Horizon(as_of=as_of, seen_at=seen_at))
-    assert found is not None
-    return found
+        episode = stored.episode(memory.view(connection, as_of, seen_at), call.id)
+    assert episode is not None
+    return episode
 
 
 def result(memory: Memory, call: Episode, *, hours: float = 1e4, seen: float | None = None) -> float | None:
@@ -231,7 +230,7 @@ def test_the_same_key_is_the_same_decision_and_tells_how_it_ended(memory: Memory
 def test_the_same_key_with_other_content_is_a_conflict(memory: Memory, other: dict[str, Any]) -> None:
     memory.record_decision(**CALL, idempotency_key="k")
     links = memory.verify_audit().links
-    with pytest.raises(Conflict, match="idempotency_key: already used for another decision"):
+    with pytest.raises(Conflict, match="idempotency_key: this key already belongs to another decision"):
         memory.record_decision(**CALL | other, idempotency_key="k")
     assert memory.verify_audit().links == links
     assert [each.deployment.name for each in memory.get_my_deployments().deployments] == ["manual:VolBreakout"]
@@ -244,7 +243,7 @@ def test_a_price_is_held_against_the_one_stated_and_what_was_recalled_against_no
     memory.record_decision(**CALL, idempotency_key="k")
     told(memory, clock, 5, bars(0, *[110.0] * 5))  # its price is the bar's by now
     assert memory.record_decision(**CALL, recalled=["another"], idempotency_key="k").replayed
-    with pytest.raises(Conflict, match="idempotency_key: already used for another decision"):
+    with pytest.raises(Conflict, match="idempotency_key: this key already belongs to another decision"):
         memory.record_decision(**CALL, price=100.0, idempotency_key="k")
 
 

@@ -15,7 +15,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
 from backsight.core.memory.semantic import Belief
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
-from backsight.services.learning import derive_rows, find_differences
+from backsight.services.derivation import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import deployed, fresh_postgres, ticked

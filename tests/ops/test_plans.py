@@ -122,7 +122,7 @@ def test_the_same_key_is_the_same_plan(planner: Memory, clock: FakeClock) -> Non
     clock.advance(days=1)
     again = planner.create_trading_plan(**KEYED, reasoning="why")
     assert (again.replayed, again.plan) == (True, first.plan)
-    with pytest.raises(Conflict, match="idempotency_key: already used for another plan"):
+    with pytest.raises(Conflict, match="idempotency_key: this key already belongs to another plan"):
         planner.create_trading_plan(**KEYED, reasoning="other")
 
 
@@ -149,7 +149,7 @@ def test_a_plan_that_is_over_cannot_be_cancelled_and_one_that_is_not_there_is_no
 ) -> None:
     plan = made(planner, mode="once")
     applying(planner)
-    with pytest.raises(Conflict, match="plan_id: it is fired already"):
+    with pytest.raises(Conflict, match="plan_id: the plan is fired"):
         planner.cancel_plan(plan_id=plan)
     with pytest.raises(NotFound, match="plan_id: no plan 'nothing'"):
         planner.cancel_plan(plan_id="nothing")

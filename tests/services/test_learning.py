@@ -14,7 +14,7 @@ from backsight.core.memory.experience import BeliefRecord
 from backsight.core.orders import Order, ReportedFill
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
-from backsight.services.learning import derive_rows, find_differences
+from backsight.services.derivation import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.store.mapping import Noun
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call

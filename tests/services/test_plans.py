@@ -379,7 +379,7 @@ def test_a_plan_is_settled_once(desk: Desk) -> None:
     links = desk.memory.verify_audit().links
     again = desk.memory.settle_plan(plan_id=plan, followed=True)
     assert (first.replayed, again.replayed, again.settlement) == (False, True, first.settlement)
-    with pytest.raises(Conflict, match="followed: it is settled the other way"):
+    with pytest.raises(Conflict, match="followed: the plan is already settled as followed"):
         desk.memory.settle_plan(plan_id=plan, followed=False)
     assert desk.memory.verify_audit().links == links
     assert desk.memory.check_active_plans(current_context=ContextVector(regime="ranging")).applying == ()

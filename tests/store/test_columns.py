@@ -54,7 +54,7 @@ def image(memory: Memory, horizon: Horizon = FOREVER, images: Images | None = No
 def truth(memory: Memory, horizon: Horizon = FOREVER) -> dict[str, Any]:
     """The same, from every row of the store."""
     with memory.reading() as connection:
-        episodes = stored.episodes(connection, memory.owner, horizon)
+        episodes = stored.episodes(View(connection, memory.owner, horizon))
     return told(columns_of(e for e in episodes if e.pnl is not None or e.outcome is not None), horizon)
 
 
@@ -136,7 +136,7 @@ def test_what_was_taken_back_is_gone_and_still_stands_as_of_before(
         image(memory)
     clock.at += timedelta(hours=1)
     with memory.writing() as transaction:
-        found = stored.episode(transaction.connection, memory.owner, named)
+        found = stored.current_episode(transaction.connection, memory.owner, named)
         assert found is not None
         transaction.withdraw(stored.EPISODES, found, known_at=memory.now, recorded_at=memory.now)
     seen = [len(told(image(memory, at), at)) for at in (FOREVER, Horizon(as_of=T0))]
@@ -147,7 +147,7 @@ def test_what_was_taken_back_is_gone_and_still_stands_as_of_before(
 def test_one_who_began_to_read_earlier_sees_what_there_was_then(memory: Memory) -> None:
     remember(memory, 1)
     with memory.reading() as connection:
-        before = stored.episodes(connection, memory.owner, FOREVER)
+        before = stored.episodes(View(connection, memory.owner, FOREVER))
         remember(memory, 2)
         assert len(image(memory)) == 2
         images = memory.database.images

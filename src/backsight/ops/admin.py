@@ -8,7 +8,7 @@ from backsight.arguments import Flag, Key, Whole
 from backsight.core.audit import AuditRow, Finding, parse_head
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.learning import find_differences, rebuild_rows
+from backsight.services.derivation import find_differences, rebuild_rows
 from backsight.store import audit as stored
 from backsight.store.database import Connection
 from backsight.store.experience import DERIVED, count

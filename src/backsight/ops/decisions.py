@@ -1,4 +1,4 @@
-"""Calls: what the agent would do and did not, and what the market made of it once the horizon was over."""
+"""Record calls: decisions with a direction and a horizon but no position, judged when the horizon is over."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -45,12 +45,12 @@ STATED = (
     "deployment_id",
     "context",
 )
-"""What a call says that its outcome does not change."""
+"""The fields of a call that its caller states and that its outcome does not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDecision:
-    """The call as an episode; its outcome is known when its horizon is over, and not before."""
+    """The call as an episode; its outcome is not known before its horizon is over."""
 
     episode: Episode
     replayed: bool
@@ -61,51 +61,59 @@ class RecordedDecision:
 def record_decision(
     ctx: Context,
     *,
-    symbol: Annotated[Symbol, "The instrument it is about."],
-    direction: Annotated[Direction, "Which way you think it will go."],
-    strategy_name: Annotated[Name, "The strategy whose call it is."],
-    horizon_hours: Annotated[Positive, "After how many hours it is judged."],
+    symbol: Annotated[Symbol, "The instrument the decision is about."],
+    direction: Annotated[Direction, "The direction in which you expect the price to move."],
+    strategy_name: Annotated[Name, "The strategy that makes the decision."],
+    horizon_hours: Annotated[Positive, "After how many hours the decision is judged."],
     reasoning: Annotated[Reason, "Why, in your words."],
-    price: Annotated[Positive | None, "The price now; the last stored bar's if left out."] = None,
-    benchmark: Annotated[Symbol | None, "What its return is held against, like 'BTC'; cash if left out."] = None,
+    price: Annotated[Positive | None, "The price now; the close of the last stored bar if left out."] = None,
+    benchmark: Annotated[
+        Symbol | None, "The instrument whose return is subtracted, like 'BTC'; cash if left out."
+    ] = None,
     market_context: Annotated[Prose | None, "The market now, in your words."] = None,
     context_regime: Annotated[Regime | None, "The market's regime now."] = None,
     context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
     confidence: Annotated[Share | None, "How sure you are, 0 to 1."] = None,
-    context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
-    deployment: Annotated[Key | None, "The deployment it belongs to, by name or id."] = None,
-    recalled: Annotated[Keys, "The episodes that were recalled for it."] = [],  # noqa: B006
-    recalls: Annotated[Handles, "The `recall` of each answer that it was made on; kept with it."] = [],  # noqa: B006
-    tags: Annotated[Tags, "Labels to find it by."] = [],  # noqa: B006
-    citations: Annotated[Keys, "What it was made on, as search_memory cites it: 'TRADING_MANUAL.md:42-58'."] = [],  # noqa: B006
-    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same decision."] = None,
+    context: Annotated[ContextArgument | None, "The context vector now, as far as you know it."] = None,
+    deployment: Annotated[Key | None, "The deployment the decision belongs to, by name or id."] = None,
+    recalled: Annotated[Keys, "The ids of the episodes that were recalled for the decision."] = [],  # noqa: B006
+    recalls: Annotated[
+        Handles, "The `recall` of each recall_memories answer that the decision used; stored with it."
+    ] = [],  # noqa: B006
+    tags: Annotated[Tags, "Labels to find the decision by."] = [],  # noqa: B006
+    citations: Annotated[
+        Keys, "The document passages the decision used, as search_memory cites them: 'TRADING_MANUAL.md:42-58'."
+    ] = [],  # noqa: B006
+    idempotency_key: Annotated[
+        Key | None, "Makes a repeated call harmless: the same key names the same decision."
+    ] = None,
 ) -> RecordedDecision:
     """Record a decision with a direction and a horizon but no position, to be judged when the horizon is over.
 
-    Its outcome is the return over the horizon less the benchmark's, read from stored bars when they reach that far.
-    Record what a plan made you skip, and settle_plan can tell whether skipping helped.
+    The outcome is the return over the horizon minus the benchmark's return, read from stored bars once they reach the
+    end of the horizon. Record trades that a plan made you skip, so that settle_plan can tell whether skipping helped.
     """
-    given = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
-    due_at = _due(ctx.now, horizon_hours)
-    remembered = repeat_recalls(ctx, recalls, at=ctx.now, field="recalls")
+    stated_context = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    due_at = _due_at(ctx.now, horizon_hours)
+    recall_results = repeat_recalls(ctx, recalls, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
-        home = reported_deployment(transaction, ctx, deployment, strategy_name)
-        named = idempotency_key or f"{home.id} {format_instant(ctx.now)} {ctx.request_digest}"
-        call_id = derive_id("call", ctx.owner, named)
+        target = reported_deployment(transaction, ctx, deployment, strategy_name)
+        key = idempotency_key or f"{target.id} {format_instant(ctx.now)} {ctx.request_digest}"
+        call_id = derive_id("call", ctx.owner, key)
         call = Episode(
             owner_id=ctx.owner,
             id=call_id,
             kind="call",
-            deployment_id=home.id,
+            deployment_id=target.id,
             strategy_name=strategy_name,
-            mode=home.mode,
+            mode=target.mode,
             symbol=symbol,
             direction=direction,
             reason=reasoning,
             benchmark=benchmark,
             due_at=due_at,
             run_id=call_id,
-            context=given.completed(symbol=symbol, price=price, at=ctx.now),
+            context=stated_context.completed(symbol=symbol, price=price, at=ctx.now),
             market_context=market_context,
             entry_price=price,
             confidence=confidence,
@@ -117,28 +125,27 @@ def record_decision(
             known_at=ctx.now,
             recorded_at=ctx.now,
         )
-        former = stored.episode(transaction.connection, ctx.owner, call_id)
+        former = stored.current_episode(transaction.connection, ctx.owner, call_id)
         if former is not None:
-            then = given.completed(symbol=symbol, price=price, at=former.opened_at)
-            if not _says_the_same(former, replace(call, context=then)):
-                told = "already used for another decision; use a new key for a new one"
-                raise Conflict(told, field="idempotency_key")
-            told = "Already recorded: this call is a replay and changed nothing."
-            return RecordedDecision(episode=former, replayed=True, message=told)
+            repeated = replace(call, context=stated_context.completed(symbol=symbol, price=price, at=former.opened_at))
+            if not _is_repetition(repeated, of=former):
+                raise Conflict("this key already belongs to another decision; use a new key", field="idempotency_key")
+            message = "Already recorded: this call is a replay and changed nothing."
+            return RecordedDecision(episode=former, replayed=True, message=message)
         transaction.add(stored.EPISODES, call)
-        store_recalls(transaction, ctx.owner, call_id, remembered, recalled, known_at=ctx.now, recorded_at=ctx.now)
+        store_recalls(transaction, ctx.owner, call_id, recall_results, recalled, known_at=ctx.now, recorded_at=ctx.now)
     return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
 
 
-def _says_the_same(former: Episode, told: Episode) -> bool:
-    """Whether a call is told again; what the clock and the market made of it is not the caller's."""
-    if any(getattr(former, name) != getattr(told, name) for name in STATED):
+def _is_repetition(call: Episode, *, of: Episode) -> bool:
+    """Whether a call states the same as a recorded one; what the caller did not state may differ."""
+    if any(getattr(of, name) != getattr(call, name) for name in STATED):
         return False
-    horizons = [each.ended_at - (each.opened_at or each.ended_at) for each in (former, told)]
-    return horizons[0] == horizons[1] and told.entry_price in (None, former.entry_price)
+    horizons = [each.ended_at - (each.opened_at or each.ended_at) for each in (of, call)]
+    return horizons[0] == horizons[1] and call.entry_price in (None, of.entry_price)
 
 
-def _due(now: datetime, hours: float) -> datetime:
+def _due_at(now: datetime, hours: float) -> datetime:
     try:
         return now + timedelta(hours=hours)
     except OverflowError:

@@ -40,7 +40,6 @@ from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
-from backsight.services.learning import EVERYTHING
 from backsight.services.proposals import decline_proposal, enact_proposal
 from backsight.services.reflection import (
     NoteView,
@@ -58,6 +57,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Plans: what to do if something comes to hold, and until when."""
+"""Operations on plans: if a condition holds, then an action, until the plan expires."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,6 @@ from backsight.arguments import (
     Symbol,
 )
 from backsight.core.errors import Conflict, NotFound
-from backsight.core.instants import Horizon
 from backsight.core.memory.conditions import TriggerType, condition_values
 from backsight.core.memory.prospective import (
     Contradiction,
@@ -40,38 +39,38 @@ from backsight.core.memory.prospective import (
     plan_record,
 )
 from backsight.core.portfolio import Direction
-from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named, the_deployment
-from backsight.services.mood import mood_at
-from backsight.services.plans import (
-    CreatedPlan,
-    MissingFields,
-    PlanView,
-    count_events,
-    open_plans,
-    plan_view,
-    record_plan_check,
-    store_plan,
-)
+from backsight.services.mood import mood_in
+from backsight.services.plan_checks import CheckInputs, record_plan_check
+from backsight.services.plans import CreatedPlan, PlanRequest, PlanView, count_events, open_plans, plan_view, store_plan
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
 from backsight.store.database import Connection
+from backsight.store.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingFields:
+    """The fields of a plan's conditions whose values are not known now."""
+
+    plan_id: str
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPlans:
-    """The plans that apply now, the most urgent first, and what changed since the last look."""
+    """The plans that apply now, highest priority first, and what changed since the last check."""
 
     applying: tuple[PlanView, ...]
     rising: tuple[str, ...]
-    """Plans whose condition has just begun to hold."""
+    """The ids of the plans whose condition has just begun to hold."""
     expired: tuple[str, ...]
     contradictions: tuple[Contradiction, ...]
     missing: tuple[MissingFields, ...]
-    """A comparison with a field that is not known does not hold."""
+    """A comparison with a field whose value is not known does not hold."""
     message: str
 
 
@@ -85,7 +84,7 @@ class PlanList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledPlan:
-    """The plan as it stands, what followed it and whether that helped, and whether it was settled before."""
+    """The plan, the outcomes that followed it, whether it helped, and whether it was already settled."""
 
     plan: PlanView
     settlement: Settlement
@@ -94,7 +93,7 @@ class SettledPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelledPlan:
-    """The plan as it stands, and whether it was cancelled before."""
+    """The plan, and whether it was already cancelled."""
 
     plan: PlanView
     replayed: bool
@@ -105,91 +104,103 @@ def create_trading_plan(
     ctx: Context,
     *,
     trigger_condition: Annotated[
-        JsonObject, 'When it applies, like {"regime": "ranging"} or {"field", "op", "value"}.'
+        JsonObject, 'When the plan applies, like {"regime": "ranging"} or {"field", "op", "value"}.'
     ],
     planned_action: Annotated[JsonObject, 'What to do then, like {"type": "skip_trade"}.'],
     reasoning: Annotated[Reason, "Why, in your words."],
-    expiry_days: Annotated[Positive | None, "After how many days it ends; 30 if nothing else ends it."] = None,
+    expiry_days: Annotated[
+        Positive | None, "After how many days the plan ends; 30 if neither expires_at nor expires_when is given."
+    ] = None,
     deployment: Annotated[Key | None, "Only for this deployment, by name or id."] = None,
     strategy_name: Annotated[Name | None, "Only for this strategy."] = None,
-    trigger_type: Annotated[TriggerType | None, "What kind of condition it is; read from it if left out."] = None,
-    priority: Annotated[Share, "0 to 1; the larger comes first."] = 0.5,
-    expires_at: Annotated[Instant | None, "When it ends, instead of expiry_days."] = None,
-    expires_when: Annotated[JsonObject | None, "Ends it when this holds, in the words of a condition."] = None,
-    mode: Annotated[PlanMode, "Applies while the condition holds, or once when it begins to."] = "while_true",
-    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same plan."] = None,
+    trigger_type: Annotated[
+        TriggerType | None, "The kind of condition; derived from the condition's fields if left out."
+    ] = None,
+    priority: Annotated[Share, "0 to 1; plans with a larger priority come first."] = 0.5,
+    expires_at: Annotated[Instant | None, "When the plan ends, instead of expiry_days."] = None,
+    expires_when: Annotated[
+        JsonObject | None, "A condition that ends the plan, written like trigger_condition."
+    ] = None,
+    mode: Annotated[
+        PlanMode, "`while_true`: applies while the condition holds. `once`: applies once, when it begins to hold."
+    ] = "while_true",
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key names the same plan."] = None,
 ) -> CreatedPlan:
-    """Create a plan: if a condition holds, then an action, until it expires.
+    """Create a plan: if a condition holds, then an action, until the plan expires.
 
-    A condition that names an unknown field or compares it with the wrong kind of value is refused now, not when it is
-    needed.
+    A condition with an unknown field, or with a value of the wrong type, is refused when the plan is created.
     """
+    request = PlanRequest(
+        trigger_condition=trigger_condition,
+        planned_action=planned_action,
+        reasoning=reasoning,
+        expiry_days=expiry_days,
+        deployment=deployment,
+        strategy_name=strategy_name,
+        trigger_type=trigger_type,
+        priority=priority,
+        expires_at=expires_at,
+        expires_when=expires_when,
+        mode=mode,
+        idempotency_key=idempotency_key,
+    )
     with ctx.writing() as transaction:
-        return store_plan(
-            transaction,
-            ctx,
-            trigger_condition=trigger_condition,
-            planned_action=planned_action,
-            reasoning=reasoning,
-            expiry_days=expiry_days,
-            deployment=deployment,
-            strategy_name=strategy_name,
-            trigger_type=trigger_type,
-            priority=priority,
-            expires_at=expires_at,
-            expires_when=expires_when,
-            mode=mode,
-            idempotency_key=idempotency_key,
-        )
+        return store_plan(transaction, ctx, request)
 
 
 @command(audience=("trader",))
 def check_active_plans(
     ctx: Context,
     *,
-    current_context: Annotated[ContextArgument | None, "The context now, as far as it is known."] = None,
-    deployment: Annotated[Key | None, "Whose plans, by name or id; the only deployment's if left out."] = None,
+    current_context: Annotated[ContextArgument | None, "The context now, as far as you know it."] = None,
+    deployment: Annotated[
+        Key | None, "The deployment whose plans to check, by name or id; the only deployment if left out."
+    ] = None,
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
-    direction: Annotated[Direction | None, "The way you would trade."] = None,
-    former_context: Annotated[ContextArgument | None, "The context at the last look, for crossings."] = None,
-    event_kind: Annotated[Name | None, "The market event that is next, like 'FOMC'."] = None,
-    hours_to_event: Annotated[NotNegative | None, "How far it is off."] = None,
+    direction: Annotated[Direction | None, "The direction you would trade."] = None,
+    former_context: Annotated[ContextArgument | None, "The context at the last check, for crossings."] = None,
+    event_kind: Annotated[Name | None, "The next market event, like 'FOMC'."] = None,
+    hours_to_event: Annotated[NotNegative | None, "How many hours remain until that event."] = None,
 ) -> CheckedPlans:
-    """Check which plans apply now, and record which have just begun to and which are over.
+    """Check which plans apply now, and record which of them have just begun to apply and which have expired.
 
-    Call it before you decide. The mood and the time of day are known to it; give the context.
+    Call it before you decide. The mood and the time of day are read from memory; give the context.
     """
     with ctx.writing() as transaction:
-        connection = transaction.connection
-        home = the_deployment(connection, ctx, deployment, Horizon(as_of=ctx.now))
-        if home is None:
-            raise NotFound("nothing is deployed yet; deploy a strategy first", field="deployment")
-        plans, told = open_plans(connection, home, Horizon(as_of=ctx.now))
-        mood = mood_at(connection, home, ctx.now)
-        about_symbol = symbol or (None if current_context is None else current_context.symbol)
-        about = partial(
-            condition_values, mood=mood, strategy=home.strategy_name, symbol=about_symbol, direction=direction
+        view = ctx.view(transaction.connection)
+        target = the_deployment(transaction.connection, ctx, deployment, view.horizon)
+        if target is None:
+            raise NotFound("there is no deployment yet; deploy a strategy first", field="deployment")
+        candidates = open_plans(view, target)
+        checked_symbol = symbol or (None if current_context is None else current_context.symbol)
+        read_values = partial(
+            condition_values,
+            mood=mood_in(view, target),
+            strategy=target.strategy_name,
+            symbol=checked_symbol,
+            direction=direction,
         )
-        looked = record_plan_check(
-            transaction,
-            home,
-            plans,
-            told,
-            about(now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event),
-            former_values=None if former_context is None else about(context=former_context),
-            symbol=about_symbol,
+        inputs = CheckInputs(
+            values=read_values(
+                now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event
+            ),
+            former_values=None if former_context is None else read_values(context=former_context),
+            symbol=checked_symbol,
             now=ctx.now,
             recorded_at=ctx.now,
         )
-    found, events = looked.found, list(looked.events)
-    seen = tuple(plan_view(plan_record(plan), events) for plan in found.applying)
+        recorded = record_plan_check(transaction, target, candidates, inputs)
+    check = recorded.check
+    message = f"{len(check.applying)} of {len(candidates.plans)} plans of {target.name} apply now."
+    if check.contradictions:
+        message += f" {len(check.contradictions)} contradict each other: choose, and say why."
     return CheckedPlans(
-        applying=seen,
-        rising=tuple(event.plan_id for event in found.rising),
-        expired=tuple(event.plan_id for event in found.expired),
-        contradictions=found.contradictions,
-        missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in found.missing.items()),
-        message=_message(home, len(plans), len(seen), len(found.contradictions)),
+        applying=tuple(plan_view(plan_record(plan), recorded.open.events) for plan in check.applying),
+        rising=tuple(event.plan_id for event in check.rising),
+        expired=tuple(event.plan_id for event in check.expired),
+        contradictions=check.contradictions,
+        missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in check.missing.items()),
+        message=message,
     )
 
 
@@ -197,94 +208,86 @@ def check_active_plans(
 def list_plans(
     ctx: Context,
     *,
-    deployment: Annotated[Key | None, "Only those that bear on this deployment, by name or id."] = None,
-    status: Annotated[PlanStatus | None, "Only those of this status."] = None,
+    deployment: Annotated[Key | None, "Only plans in the scope of this deployment, by name or id."] = None,
+    status: Annotated[PlanStatus | None, "Only plans with this status."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> PlanList:
     """List plans and what has become of them, oldest first."""
-    horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        rows = stored.plans(connection, ctx.owner, horizon)
-        events = stored.events(connection, ctx.owner, horizon)
-    if home is not None:
-        plans = {row.id: plan_from_record(row) for row in rows}
-        name = home.strategy_name
-        rows = [row for row in rows if is_in_scope(plans[row.id], deployment_id=home.id, strategy_name=name)]
-    seen = [plan_view(row, events, now=horizon.as_of) for row in rows]
-    return PlanList(plans=tuple(each for each in seen if status in (None, each.status)), as_of=horizon.as_of)
+        view = ctx.view(connection, as_of, seen_at)
+        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        records, events = stored.plans(view), stored.events(view)
+    if target is not None:
+        scope = {"deployment_id": target.id, "strategy_name": target.strategy_name}
+        records = [record for record in records if is_in_scope(record, **scope)]
+    plans = [plan_view(record, events, now=view.as_of) for record in records]
+    return PlanList(plans=tuple(plan for plan in plans if status in (None, plan.status)), as_of=view.as_of)
 
 
 @command(audience=("trader",))
 def cancel_plan(
     ctx: Context,
     *,
-    plan_id: Annotated[Key, "The plan, as create_trading_plan or list_plans named it."],
-    reason: Annotated[Reason | None, "Why it is no longer wanted."] = None,
+    plan_id: Annotated[Key, "The id of the plan, from create_trading_plan or list_plans."],
+    reason: Annotated[Reason | None, "Why the plan is cancelled."] = None,
 ) -> CancelledPlan:
-    """Cancel a plan before its time."""
+    """Cancel a plan before it expires."""
     with ctx.writing() as transaction:
-        row = _kept(transaction.connection, ctx, plan_id)
-        events = stored.events(transaction.connection, ctx.owner, Horizon(as_of=ctx.now))
-        plan = apply_events(plan_from_record(row), events)
+        record = _read_record(transaction.connection, ctx.owner, plan_id)
+        events = stored.events(ctx.view(transaction.connection))
+        plan = apply_events(plan_from_record(record), events)
         if plan.status == "cancelled":
-            return CancelledPlan(plan=plan_view(row, events), replayed=True)
+            return CancelledPlan(plan=plan_view(record, events), replayed=True)
         if plan.status != "active":
-            raise Conflict(f"it is {plan.status} already; only an active plan can be cancelled", field="plan_id")
-        event = number_event(
-            make_cancelled_event(plan, now=ctx.now, note=reason), sequence=count_events(events, plan_id)
-        )
+            raise Conflict(f"the plan is {plan.status}; only an active plan can be cancelled", field="plan_id")
+        cancelled = make_cancelled_event(plan, now=ctx.now, note=reason)
+        event = number_event(cancelled, sequence=count_events(events, plan_id))
         transaction.add(stored.PLAN_EVENTS, event)
-    return CancelledPlan(plan=plan_view(row, [*events, event]), replayed=False)
+    return CancelledPlan(plan=plan_view(record, [*events, event]), replayed=False)
 
 
 @command(audience=("trader",))
 def settle_plan(
     ctx: Context,
     *,
-    plan_id: Annotated[Key, "The plan, as create_trading_plan or list_plans named it."],
-    followed: Annotated[Flag, "Whether you did what it said."],
-    note: Annotated[Reason | None, "What you make of it."] = None,
+    plan_id: Annotated[Key, "The id of the plan, from create_trading_plan or list_plans."],
+    followed: Annotated[Flag, "Whether you did what the plan said."],
+    note: Annotated[Reason | None, "Your comment on the plan."] = None,
 ) -> SettledPlan:
-    """Settle a plan: what followed it, and whether following it helped.
+    """Settle a plan: which outcomes followed it, and whether following it helped.
 
-    What followed are the outcomes of trades made while it held or, for a skip, of the calls that were not traded.
-    Whether it helped is said only where ten outcomes and their interval tell.
+    The outcomes are those of trades made while the plan held or, for a plan to skip trades, of the calls that were not
+    traded. Whether the plan helped is stated only where ten outcomes and their confidence interval show it.
     """
     with ctx.writing() as transaction:
-        row = _kept(transaction.connection, ctx, plan_id)
-        events = stored.events_of(transaction.connection, ctx.owner, Horizon(as_of=ctx.now), [plan_id])
-        plan = apply_events(plan_from_record(row), events)
-        told = next((event for event in events if event.kind == "settled"), None)
-        if told is None:
-            event = number_event(
-                make_settled_event(plan, followed=followed, now=ctx.now, note=note), sequence=len(events)
-            )
+        view = ctx.view(transaction.connection)
+        record = _read_record(transaction.connection, ctx.owner, plan_id)
+        events = stored.events_of(view, [plan_id])
+        plan = apply_events(plan_from_record(record), events)
+        former = next((event for event in events if event.kind == "settled"), None)
+        if former is None:
+            settled = make_settled_event(plan, followed=followed, now=ctx.now, note=note)
+            event = number_event(settled, sequence=len(events))
             transaction.add(stored.PLAN_EVENTS, event)
             events.append(event)
-        elif told.followed != followed:
-            raise Conflict("it is settled the other way already; a plan is settled once", field="followed")
-        outcomes = _outcomes(transaction.connection, ctx, events)
+        elif former.followed != followed:
+            answer = "followed" if former.followed else "not followed"
+            raise Conflict(f"the plan is already settled as {answer}; a plan is settled once", field="followed")
+        outcomes = _read_outcomes(view, events)
     settlement = compute_settlement(plan, events, outcomes, followed=followed)
-    return SettledPlan(plan=plan_view(row, events), settlement=settlement, replayed=told is not None)
+    return SettledPlan(plan=plan_view(record, events), settlement=settlement, replayed=former is not None)
 
 
-def _outcomes(connection: Connection, ctx: Context, events: list[PlanEvent]) -> dict[str, Outcome | None]:
-    """The outcomes, as they stand, of the episodes that events tell of."""
-    named = {event.episode_id for event in events if event.kind == "outcome" and event.episode_id is not None}
-    now = Horizon(as_of=ctx.now)
-    found = (stored_memories.episode(connection, ctx.owner, each, now) for each in sorted(named))
-    return {episode.id: episode.outcome for episode in found if episode is not None}
+def _read_outcomes(view: View, events: list[PlanEvent]) -> dict[str, Outcome | None]:
+    """The current outcomes of the episodes that outcome events name, by episode id."""
+    ids = {event.episode_id for event in events if event.kind == "outcome" and event.episode_id is not None}
+    episodes = (stored_memories.episode(view, episode_id) for episode_id in sorted(ids))
+    return {episode.id: episode.outcome for episode in episodes if episode is not None}
 
 
-def _kept(connection: Connection, ctx: Context, plan_id: str) -> PlanRecord:
-    row = stored.plan(connection, ctx.owner, plan_id)
-    if row is None:
-        raise NotFound(f"no plan {plan_id!r}; list_plans shows them", field="plan_id")
-    return row
-
-
-def _message(home: Deployment, plans: int, applying: int, contradictions: int) -> str:
-    told = f"{applying} of {plans} plans of {home.name} apply now."
-    return told if not contradictions else f"{told} {contradictions} contradict each other: choose, and say why."
+def _read_record(connection: Connection, owner: str, plan_id: str) -> PlanRecord:
+    record = stored.plan(connection, owner, plan_id)
+    if record is None:
+        raise NotFound(f"no plan {plan_id!r}; list_plans lists them", field="plan_id")
+    return record

@@ -40,9 +40,9 @@ from backsight.core.strategies import Deployment
 from backsight.operation import query
 from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named
-from backsight.services.learning import deployment_and_mode
-from backsight.services.mood import falling_outcomes_since, mood_then
+from backsight.services.deployments import deployment_and_mode, deployment_named
+from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.mood import mood_in
 from backsight.services.paging import decode_cursor, encode_cursor
 from backsight.services.plans import open_plans
 from backsight.services.recall import EMPTY_ANSWER, answer_recall, decode_recall, encode_recall, open_recall
@@ -153,7 +153,7 @@ def recall_memories(
         )
         beliefs: tuple[BeliefView, ...] = ()
         if "semantic" in memory_types and recall_query.mode_filter is not None:
-            beliefs = beliefs_about(connection, ctx.owner, recall_query.mode_filter, horizon, about)
+            beliefs = beliefs_about(View(connection, ctx.owner, horizon), recall_query.mode_filter, about)
         plans = () if target is None else _plans(connection, target, about, session.mood, horizon)
         answer = answer_recall(ctx, session, after=after) if "episodic" in memory_types else EMPTY_ANSWER
     last = answer.memories[-1] if len(answer.memories) == limit and answer.candidates > limit else None
@@ -227,7 +227,7 @@ def explain_recall(
             period_weight=recall_query.period_weight,
         )
         if explanation is None:
-            episode = stored.episode(connection, ctx.owner, memory_id)
+            episode = stored.current_episode(connection, ctx.owner, memory_id)
             if episode is None:
                 raise NotFound(f"no memory {memory_id[:40]!r}; give the id of an episode", field="memory_id")
             explanation = not_a_candidate(memory_id, ["it has no outcome"], session.scan().candidates)
@@ -277,7 +277,7 @@ def list_recalls(
 def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
     if stored_decisions.decision(connection, owner, decision_id) is not None:
         return True
-    call = stored.episode(connection, owner, decision_id)
+    call = stored.current_episode(connection, owner, decision_id)
     return call is not None and call.kind == "call"
 
 
@@ -285,7 +285,7 @@ def _plans(
     connection: Connection, deployment: Deployment, about: DecisionSubject, mood: Mood | None, horizon: Horizon
 ) -> tuple[PlanRecord, ...]:
     """The plans of a deployment whose condition holds now, the most urgent first."""
-    plans, _ = open_plans(connection, deployment, horizon)
+    plans = open_plans(View(connection, deployment.owner_id, horizon), deployment).plans
     values = condition_values(
         now=horizon.as_of,
         context=about.context,
@@ -347,10 +347,8 @@ def position_size(
         named, evidence_mode = deployment_and_mode(connection, ctx.owner, deployment, mode)
         target = named or _only_deployment(view, strategy_name, evidence_mode)
         columns = ctx.database.images.at(view)
-        since = falling_outcomes_since(
-            connection, ctx.owner, evidence_mode, view.horizon, strategy_name=strategy_name, symbol=symbol
-        )
-        appetite = 1.0 if target is None else mood_then(connection, target, view.horizon).risk_appetite
+        since = falling_outcomes_since(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
+        appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
     closed = trades_in(
         columns,
         strategy_name=strategy_name,

@@ -1,4 +1,4 @@
-"""The agent's state: its mood, what it does again and again, and whether that has changed."""
+"""Operations on the agent's state: its mood, its habits, and whether its results drift."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,24 +8,19 @@ from typing import Annotated
 from backsight.arguments import AsOf, Instant, Key, Name, NotNegative, Number, Positive, SeenAt, Symbol
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
-from backsight.core.instants import CLOCK_SKEW, Horizon, format_instant
-from backsight.core.memory.affective import (
-    EquityPoint,
-    Mood,
-    mood_from,
-)
+from backsight.core.instants import CLOCK_SKEW, format_instant
+from backsight.core.memory.affective import EquityPoint, Mood, mood_from
 from backsight.core.memory.drift import Detector, Turn, settle
-from backsight.core.memory.experience import SIZE, HabitsRecord, learn_habits
+from backsight.core.memory.experience import SIZE, HabitsRecord
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Account, Mode
 from backsight.core.strategies import Deployment
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.deployments import account_named, account_of, the_deployment
-from backsight.services.learning import deployment_and_mode, learn_equity
-from backsight.services.mood import is_current, mood_rows
-from backsight.store import experience as stored_experience
-from backsight.store import memories as stored_memories
+from backsight.services.deployments import account_named, account_of, deployment_and_mode, the_deployment
+from backsight.services.habit_learning import habits_at
+from backsight.services.learning import learn_equity
+from backsight.services.mood import mood_rows
 from backsight.store import state as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
@@ -33,10 +28,10 @@ from backsight.store.database import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentState:
-    """The mood of an agent, and how many facts it rests on. It is a mood, not a probability."""
+    """The mood of an agent, and how many facts it rests on. The mood is not a probability."""
 
     deployment: Deployment | None
-    """None where nothing was deployed yet: the mood is then the neutral one."""
+    """None where nothing is deployed yet; the mood is then neutral."""
     mood: Mood
     closes: int
     equity_seen: int
@@ -45,7 +40,7 @@ class AgentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedEquity:
-    """The equity as it is kept, and whether it was known already."""
+    """The equity as it is stored, and whether an earlier call stored it."""
 
     point: EquityPoint
     replayed: bool
@@ -53,25 +48,25 @@ class RecordedEquity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Whether a series has changed its level, and how."""
+    """Whether the level of a series has changed, and how."""
 
     series: str
-    """'size', as a share of equity, or the unit of outcomes: 'R', 'vol' or 'pct'."""
+    """`size` (as a share of equity), or the unit of a series of outcomes: `R`, `vol` or `pct`."""
     values: int
-    """Days that the test rests on since it last began."""
+    """How many days the test has seen since it last began."""
     degrading: bool
-    """Whether a fall in outcomes stands; sizes do not degrade."""
+    """Whether outcomes have fallen and not recovered; always false for sizes."""
     turn: Turn | None
-    """The latest alarm: up or down; None where there never was one."""
+    """The direction of the latest alarm; None where there was no alarm."""
     at: datetime | None
     since: datetime | None
     magnitude: float | None
-    """By how many standard deviations the mean has moved."""
+    """By how many standard deviations the mean moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionShare:
-    """How many closed trades are of one version of the strategy."""
+    """How many closed trades one version of the strategy made."""
 
     version: int | None
     trades: int
@@ -79,14 +74,14 @@ class VersionShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behavior:
-    """How one strategy is traded in one symbol, each figure with its sample size, null below ten."""
+    """How one strategy is traded in one symbol; a figure with fewer than ten trades is null."""
 
     strategy_name: str
     symbol: str
     habits: Habits
     drift: tuple[Drift, ...]
     versions: tuple[VersionShare, ...]
-    """All closed trades of the strategy in the symbol, by version: they are pooled."""
+    """The closed trades of the strategy in the symbol by version; the habits pool all versions."""
     known_at: datetime
     """When the last trade became known."""
 
@@ -105,30 +100,30 @@ class BehavioralAnalysis:
 def get_agent_state(
     ctx: Context,
     *,
-    deployment: Annotated[Key | None, "Whose state, by name or id; the only deployment if left out."] = None,
-    max_drawdown: Annotated[Positive, "The drawdown that is accepted, as a share of the peak, up to 1."] = 0.2,
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only deployment if left out."] = None,
+    max_drawdown: Annotated[Positive, "The largest accepted drawdown, as a share of the peak, up to 1."] = 0.2,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> AgentState:
-    """Get an agent's mood: confidence, risk appetite, drawdown and streaks, as they were at any instant.
+    """Get an agent's mood as of any instant: confidence, risk appetite, drawdown and streaks.
 
-    Read it before you size a trade. Equity and drawdown are the account's; confidence and streaks are those of the
+    Read it before you size a trade. Equity and drawdown belong to the account. Confidence and streaks belong to the
     strategy on that account.
     """
     if max_drawdown > 1:
-        raise Invalid(f"{max_drawdown} is more than all; give a share up to 1", field="max_drawdown")
-    horizon = ctx.horizon(as_of, seen_at)
+        raise Invalid(f"{max_drawdown} is more than the whole peak; give a share up to 1", field="max_drawdown")
     with ctx.reading() as connection:
-        home = the_deployment(connection, ctx, deployment, horizon)
-        if home is None:
-            return AgentState(deployment=None, mood=mood_from(None, None), closes=0, equity_seen=0, as_of=horizon.as_of)
-        account, strategy = mood_rows(connection, home, horizon)
+        view = ctx.view(connection, as_of, seen_at)
+        target = the_deployment(connection, ctx, deployment, view.horizon)
+        if target is None:
+            return AgentState(deployment=None, mood=mood_from(None, None), closes=0, equity_seen=0, as_of=view.as_of)
+        account, strategy = mood_rows(view, target)
     return AgentState(
-        deployment=home,
+        deployment=target,
         mood=mood_from(account, strategy, max_drawdown=max_drawdown),
         closes=0 if strategy is None else strategy.n,
         equity_seen=0 if account is None else account.n,
-        as_of=horizon.as_of,
+        as_of=view.as_of,
     )
 
 
@@ -138,26 +133,24 @@ def get_behavioral_analysis(
     *,
     strategy_name: Annotated[Name | None, "Only this strategy."] = None,
     symbol: Annotated[Symbol | None, "Only this instrument."] = None,
-    deployment: Annotated[Key | None, "Only this deployment's strategy, by name or id."] = None,
-    mode: Annotated[Mode | None, "Trades of which accounts; the deployment's, else live."] = None,
+    deployment: Annotated[Key | None, "Only the strategy of this deployment, by name or id."] = None,
+    mode: Annotated[Mode | None, "Live, paper or simulated trades; the deployment's mode, else live."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> BehavioralAnalysis:
-    """Get what the agent really does: holding, timing, sizes after wins and losses, and whether results drift.
+    """Get the agent's habits: holding times, timing, sizes after wins and losses, and whether results drift.
 
-    Versions of a strategy are pooled; live, paper and simulated trades never are. A disposition effect above 0 means
-    that losers are held longer than winners.
+    Versions of a strategy are pooled; live, paper and simulated trades are not. A disposition effect above 0 means that
+    losers are held longer than winners.
     """
-    horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        home, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
-        strategy = strategy_name or (None if home is None else home.strategy_name)
-        rows = habits_at(connection, ctx.owner, within, horizon, strategy=strategy, symbol=symbol)
-        versions = stored_trades.versions(connection, ctx.owner, horizon, within)
-    behaviors = tuple(_behavior(row, versions, now=horizon.as_of) for row in rows)
-    return BehavioralAnalysis(
-        behaviors=behaviors, mode=within, message=_message(behaviors, within), as_of=horizon.as_of
-    )
+        view = ctx.view(connection, as_of, seen_at)
+        target, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
+        strategy = strategy_name or (None if target is None else target.strategy_name)
+        rows = habits_at(view, within, strategy_name=strategy, symbol=symbol)
+        versions = stored_trades.versions(connection, ctx.owner, view.horizon, within)
+    behaviors = tuple(_behavior(row, versions, now=view.as_of) for row in rows)
+    return BehavioralAnalysis(behaviors=behaviors, mode=within, message=_message(behaviors, within), as_of=view.as_of)
 
 
 @command()
@@ -165,23 +158,23 @@ def record_equity(
     ctx: Context,
     *,
     equity: Annotated[NotNegative, "What the account is worth, in its currency."],
-    at: Annotated[Instant | None, "When it was worth that; now if left out."] = None,
+    at: Annotated[Instant | None, "When the account was worth that; now if left out."] = None,
     transfer: Annotated[
-        Number | None, "What was paid in (positive) or out (negative) since the last look; it moves no drawdown."
+        Number | None, "What was paid in (positive) or out (negative) since the last equity; it changes no drawdown."
     ] = None,
     deployment: Annotated[Key | None, "A deployment on the account, by name or id; the only one if left out."] = None,
     account: Annotated[Key | None, "The account itself, by name or id, instead of a deployment."] = None,
 ) -> RecordedEquity:
-    """Record what an account is worth, where no tick tells it; an hour apart is often enough."""
+    """Record what an account is worth, for accounts that no tick reports; once an hour is enough."""
     when = ctx.now if at is None else at
     if when > ctx.now + CLOCK_SKEW:
-        raise Invalid(f"{format_instant(when)} is in the future; give when it was seen", field="at")
+        raise Invalid(f"{format_instant(when)} is in the future; give the time of the equity", field="at")
     with ctx.writing() as transaction:
-        home = _account(transaction.connection, ctx, deployment, account)
+        target = _find_account(transaction.connection, ctx, deployment, account)
         point = EquityPoint(
             owner_id=ctx.owner,
-            id=derive_id("equity", home.id, format_instant(when)),
-            account_id=home.id,
+            id=derive_id("equity", target.id, format_instant(when)),
+            account_id=target.id,
             at=when,
             equity=equity,
             transfer=transfer or None,
@@ -191,38 +184,23 @@ def record_equity(
         former = stored.equity_point(transaction.connection, ctx.owner, point.id)
         if former is None:
             transaction.add(stored.EQUITY, point)
-            learn_equity(transaction, ctx.owner, home.id, point.fact, recorded_at=ctx.now)
+            learn_equity(transaction, ctx.owner, target.id, point.fact, recorded_at=ctx.now)
             return RecordedEquity(point=point, replayed=False)
     if (former.equity, former.transfer) != (equity, point.transfer):
-        told = f"{home.name!r} was worth {former.equity} at {format_instant(when)}, as it is kept"
-        raise Conflict(f"{told}; give another instant", field="equity")
+        stored_equity = f"{target.name!r} already has the equity {former.equity} at {format_instant(when)}"
+        raise Conflict(f"{stored_equity}; give another instant", field="equity")
     return RecordedEquity(point=former, replayed=True)
 
 
-def _account(connection: Connection, ctx: Context, deployment: str | None, account: str | None) -> Account:
+def _find_account(connection: Connection, ctx: Context, deployment: str | None, account: str | None) -> Account:
     if account is not None:
         if deployment is not None:
-            raise Invalid("is given beside a deployment; give one of them", field="account")
+            raise Invalid("a deployment is given too; give one of the two", field="account")
         return account_named(connection, ctx.owner, account)
-    home = the_deployment(connection, ctx, deployment, Horizon(as_of=ctx.now))
-    if home is None:
-        raise NotFound("nothing is deployed yet; open an account and name it", field="account")
-    return account_of(connection, home)
-
-
-def habits_at(
-    connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy: str | None, symbol: str | None
-) -> list[HabitsRecord]:
-    """Habits as they stood, from what is kept where that is of the same instant."""
-    if is_current(connection, owner, horizon):
-        return stored_experience.habits(connection, owner, mode, strategy_name=strategy, symbol=symbol)
-    episodes = stored_memories.teaching_trades(connection, owner, horizon, mode=mode, strategy_name=strategy)
-    found: list[HabitsRecord] = []
-    for name in sorted({episode.strategy_name for episode in episodes}):
-        own = [episode for episode in episodes if episode.strategy_name == name]
-        found += learn_habits(own, owner_id=owner, mode=mode, strategy_name=name).habits
-    wanted = [row for row in found if symbol in (None, row.symbol)]
-    return sorted(wanted, key=lambda row: (row.strategy_name, row.symbol))
+    target = the_deployment(connection, ctx, deployment, ctx.horizon(None, None))
+    if target is None:
+        raise NotFound("there is no deployment yet; open an account and give its name", field="account")
+    return account_of(connection, target)
 
 
 def _behavior(
@@ -258,8 +236,8 @@ def _drift(series: str, detector: Detector, *, now: datetime) -> Drift:
 
 def _message(behaviors: tuple[Behavior, ...], mode: Mode) -> str:
     if not behaviors:
-        return f"No closed {mode} trades that fit; habits need ten."
+        return f"No closed {mode} trades match; habits need ten."
     trades = sum(each.habits.n for each in behaviors)
     falling = [f"{each.strategy_name} in {each.symbol}" for each in behaviors if any(d.degrading for d in each.drift)]
-    told = f"The last {trades} trades, by strategy and symbol; figures that rest on fewer than ten are left out."
-    return f"{told} Degrading: {', '.join(falling)}." if falling else told
+    message = f"The last {trades} trades, by strategy and symbol; figures that rest on fewer than ten are left out."
+    return f"{message} Degrading: {', '.join(falling)}." if falling else message

@@ -67,7 +67,7 @@ from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_given
 from backsight.services.paging import cursor_after, read_cursor
-from backsight.services.plans import check_plans_at_tick
+from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import repeat_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due

@@ -37,17 +37,11 @@ from backsight.core.trades.report import TradeNote, TradeReport, checked_report,
 from backsight.core.trades.trade import Trade, TradeStatus
 from backsight.importers.trades import read_trades
 from backsight.operation import Operation, command, operation_of, query
+from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
 from backsight.services.inactions import add_inaction
-from backsight.services.learning import (
-    BeliefChange,
-    BulkLearningReport,
-    LearningReport,
-    beliefs_changed_by,
-    learn_many,
-    learn_trades,
-)
+from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
 from backsight.services.mood import mood_at
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import plans_holding_at
@@ -65,6 +59,7 @@ from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 ALREADY_REMEMBERED = "Already remembered: this call is a replay and changed nothing."
 
@@ -412,7 +407,7 @@ def get_trade(
         trade = _trade(connection, ctx, trade_id, horizon)
         return TradeRead(
             trade=trade,
-            episode=stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon),
+            episode=stored_memories.episode(View(connection, ctx.owner, horizon), episode_id_of(trade.id)),
             mark=stored.last_mark(connection, ctx.owner, trade.id, horizon),
         )
 
@@ -454,7 +449,7 @@ def archive_episode(
 ) -> ArchivedEpisode:
     """Archive an episode: it is no longer recalled, and stays in the ledger and in every statistic."""
     with ctx.writing() as transaction:
-        episode = stored_memories.episode(transaction.connection, ctx.owner, episode_id)
+        episode = stored_memories.current_episode(transaction.connection, ctx.owner, episode_id)
         if episode is None:
             raise NotFound(f"no episode {episode_id!r}; recall_memories names them", field="episode_id")
         if (episode.archived_at is None) == restore:
@@ -481,13 +476,13 @@ def get_trade_reflection(
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
         trade = _trade(connection, ctx, trade_id, horizon)
-        episode = stored_memories.episode(connection, ctx.owner, episode_id_of(trade.id), horizon)
+        episode = stored_memories.episode(View(connection, ctx.owner, horizon), episode_id_of(trade.id))
         retrieved = 0
         if episode is not None:
-            retrieved = stored_memories.retrieval_counts(connection, ctx.owner, [episode.id], horizon)[episode.id]
+            retrieved = stored_memories.retrieval_counts(View(connection, ctx.owner, horizon), [episode.id])[episode.id]
         decision_id = trade.entry.snapshot_id
         decision = None if decision_id is None else stored_decisions.decision(connection, ctx.owner, decision_id)
-        beliefs = beliefs_changed_by(connection, ctx.owner, trade.mode, episode_id_of(trade.id), horizon)
+        beliefs = beliefs_changed_by(View(connection, ctx.owner, horizon), trade.mode, episode_id_of(trade.id))
         plans = []
         if trade.opened_at is not None:
             deployment = deployment_named(connection, ctx.owner, trade.deployment_id)

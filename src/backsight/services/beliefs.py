@@ -1,6 +1,5 @@
-"""Beliefs: stating one, and reading those that concern a question."""
+"""Beliefs: stating one, and reading those that concern a decision."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -8,10 +7,11 @@ from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.instants import format_instant
 from backsight.core.memory.conditions import (
     Condition,
     comparisons_in,
+    condition_from_text,
     condition_text,
     condition_values,
     evaluate_condition,
@@ -34,45 +34,51 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.core.statistics import Moments
 from backsight.core.trades.trade import OutcomeUnit
+from backsight.services.belief_learning import current_beliefs, rebuild_beliefs
 from backsight.services.context import Context
-from backsight.services.learning import beliefs_at, rebuild_beliefs
-from backsight.services.mood import is_current
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
-from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
+
+LEVEL = 0.9
+"""The level of the intervals of win rates and mean outcomes."""
+ENTRY_FIELDS = frozenset(
+    {*(field.name for field in fields(ContextVector)), "strategy", "direction", "now", "weekday", "hour"}
+)
+"""The condition fields whose values are known when a trade is entered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefOutcome:
-    """The mean outcome in one unit over all evidence, and the ends between which it lies with 90 %."""
+    """The mean outcome in one unit over all evidence of a belief, with its 90 % confidence interval."""
 
     unit: OutcomeUnit
     n: int
     mean: float
     low: float | None
-    """None below two outcomes."""
+    """The lower end of the interval; None below two outcomes."""
     high: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefView:
-    """A belief and how sure one may be of it now."""
+    """A belief, and how well its evidence supports it now."""
 
     belief: Belief
     posterior: Posterior
     win_rate_low: float
-    """With `win_rate_high`: the true win rate lies between them with 90 %."""
+    """With `win_rate_high`: the 90 % credible interval of the win rate."""
     win_rate_high: float
     without_founding: Posterior
-    """From the evidence since it was induced: what founded it says nothing new."""
+    """The posterior from the evidence after induction, since founding evidence does not test the belief."""
     founding: int
-    """How many of the n episodes founded it."""
+    """How many of the n episodes are founding evidence."""
     outcomes: tuple[BeliefOutcome, ...]
     strength: float
-    """What is left of it: it fades since the last evidence, and counts .3 where the regime is not its own."""
+    """How much of the belief is left: it fades with time since the last evidence, and counts .3 in another regime."""
     worth_testing: bool
-    """Neither likely nor unlikely after ten episodes."""
+    """Whether the belief is neither likely nor unlikely after ten episodes."""
     last_evidence_at: datetime
 
 
@@ -91,7 +97,7 @@ def make_stated_belief(
     reference: float = 0.5,
     mode: Mode = "live",
 ) -> Belief:
-    """The belief that somebody states now; what no trade could meet is refused."""
+    """A belief as somebody states it now; conditions that no trade could meet are refused."""
     domain = Domain(
         strategy=strategy_name,
         symbol=symbol,
@@ -100,40 +106,40 @@ def make_stated_belief(
         volatility_regime=volatility_regime,
         session=session,
     )
-    held_to = None if conditions is None else parse_condition(conditions, field="conditions")
-    if held_to is not None:
-        _check_conditions(held_to)
+    condition = None if conditions is None else parse_condition(conditions, field="conditions")
+    if condition is not None:
+        _check_known_at_entry(condition)
     return seed_belief(
         proposition.strip(),
         owner_id=ctx.owner,
         mode=mode,
         domain=domain,
         known_at=ctx.now,
-        conditions=None if held_to is None else condition_text(held_to),
+        conditions=None if condition is None else condition_text(condition),
         claims=claims,
         reference=reference,
     )
 
 
-def _check_conditions(conditions: Condition) -> None:
-    """Refuse what no trade could meet: conditions are held against the context at entry."""
-    for comparison in comparisons_in(conditions):
-        if comparison.field not in AT_ENTRY:
-            told = f"{comparison.field!r} is not part of the context in which a trade is entered"
-            raise Invalid(f"{told}; known there: {', '.join(sorted(AT_ENTRY))}", field="conditions")
+def _check_known_at_entry(condition: Condition) -> None:
+    """Refuse comparisons that the context at entry can never satisfy."""
+    for comparison in comparisons_in(condition):
+        if comparison.field not in ENTRY_FIELDS:
+            known = ", ".join(sorted(ENTRY_FIELDS))
+            message = f"{comparison.field!r} is not known when a trade is entered; use one of {known}"
+            raise Invalid(message, field="conditions")
         if comparison.op.startswith("crosses"):
-            raise Invalid(
-                "a crossing is between two ticks, and an entry is at one; compare instead", field="conditions"
-            )
+            message = f"{comparison.op} compares two ticks, and an entry is one tick; use another operator"
+            raise Invalid(message, field="conditions")
 
 
 def state_belief(transaction: Transaction, belief: Belief, *, recorded_at: datetime) -> bool:
-    """Keep a belief that somebody states, with the evidence known after it; whether it was there before."""
+    """Store a stated belief with the evidence known after it; return whether it was already stored."""
     connection, owner = transaction.connection, belief.owner_id
     former = stored.stated_belief(connection, owner, belief.id)
     if former is not None and former.reference != belief.reference:
-        told = f"this belief is kept against {former.reference}, since {format_instant(former.known_at)}"
-        raise Conflict(f"{told}; word it otherwise to hold it against another rate", field="reference")
+        since = f"this belief has the reference {former.reference} since {format_instant(former.known_at)}"
+        raise Conflict(f"{since}; change the proposition to use another reference", field="reference")
     if former is None:
         transaction.add(stored.STATED, statement_of(belief, recorded_at=recorded_at))
         last = stored_memories.last_teaching_place(connection, owner, belief.mode)
@@ -154,73 +160,65 @@ class DecisionSubject:
     context: ContextVector
 
 
-def beliefs_about(
-    connection: Connection, owner: str, mode: Mode, horizon: Horizon, about: DecisionSubject
-) -> tuple[BeliefView, ...]:
-    """The beliefs held then whose domain and conditions hold for what is being decided on, most credible first."""
-    if is_current(connection, owner, horizon):
-        held = stored.beliefs(connection, owner, mode)
-    else:
-        held = list(beliefs_at(connection, owner, mode, horizon).beliefs)
-    now, regime = horizon.as_of, about.context.regime
-    live = [each for each in held if not _is_retired(each, now) and _speaks_of(each.standing.belief, about, now)]
-    live.sort(key=lambda each: (-each.posterior.credibility, each.standing.belief.id))
-    return tuple(belief_view(each, now=now, regime=regime) for each in live)
+def beliefs_about(view: View, mode: Mode, subject: DecisionSubject) -> tuple[BeliefView, ...]:
+    """The beliefs whose domain and conditions hold for a decision, most credible first; retired ones are left out."""
+    now, regime = view.as_of, subject.context.regime
+    records = [
+        record
+        for record in current_beliefs(view, mode)
+        if not _is_retired(record.standing.belief, now) and _is_about(record.standing.belief, subject, now)
+    ]
+    records.sort(key=lambda record: (-record.posterior.credibility, record.standing.belief.id))
+    return tuple(belief_view(record, now=now, regime=regime) for record in records)
 
 
-def _is_retired(held: BeliefRecord, now: datetime) -> bool:
-    retired_at = held.standing.belief.retired_at
-    return retired_at is not None and retired_at <= now
+def _is_retired(belief: Belief, now: datetime) -> bool:
+    return belief.retired_at is not None and belief.retired_at <= now
 
 
-def _speaks_of(belief: Belief, about: DecisionSubject, now: datetime) -> bool:
-    """Whether a belief is about this; what is not told of it, a belief that names it is not about."""
-    domain, context = belief.domain, about.context
-    told = {
-        "strategy": about.strategy_name,
-        "symbol": about.symbol,
-        "direction": about.direction,
+def _is_about(belief: Belief, subject: DecisionSubject, now: datetime) -> bool:
+    """Whether a belief concerns a decision; a domain never matches a dimension that the decision leaves open."""
+    domain, context = belief.domain, subject.context
+    dimensions = {
+        "strategy": subject.strategy_name,
+        "symbol": subject.symbol,
+        "direction": subject.direction,
         "regime": context.regime,
         "volatility_regime": context.volatility_regime,
         "session": context.session,
     }
-    if any(getattr(domain, name) not in (None, value) for name, value in told.items()):
+    if any(getattr(domain, name) not in (None, value) for name, value in dimensions.items()):
         return False
     if belief.conditions is None:
         return True
     values = condition_values(
-        now=now, context=context, strategy=about.strategy_name, symbol=about.symbol, direction=about.direction
+        now=now,
+        context=context,
+        strategy=subject.strategy_name,
+        symbol=subject.symbol,
+        direction=subject.direction,
     )
-    return evaluate_condition(parse_condition(json.loads(belief.conditions)), values).holds
+    return evaluate_condition(condition_from_text(belief.conditions), values).holds
 
 
-def belief_view(held: BeliefRecord, *, now: datetime, regime: Regime | None = None) -> BeliefView:
-    """A belief as it is shown."""
-    standing, belief = held.standing, held.standing.belief
-    low, high = win_rate_interval(held.posterior, claims=belief.claims)
+def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = None) -> BeliefView:
+    """A belief with its posterior, intervals and strength as of now."""
+    standing, belief = record.standing, record.standing.belief
+    low, high = win_rate_interval(record.posterior, claims=belief.claims, level=LEVEL)
     return BeliefView(
         belief=belief,
-        posterior=held.posterior,
+        posterior=record.posterior,
         win_rate_low=low,
         win_rate_high=high,
-        without_founding=posterior(standing, with_founding=False) if standing.founding.n else held.posterior,
+        without_founding=posterior(standing, with_founding=False) if standing.founding.n else record.posterior,
         founding=standing.founding.n,
-        outcomes=tuple(_mean(unit, moments) for unit, moments in sorted(standing.outcomes.items())),
+        outcomes=tuple(_belief_outcome(unit, moments) for unit, moments in sorted(standing.outcomes.items())),
         strength=strength(standing, now=now, regime=regime or belief.domain.regime),
         worth_testing=worth_testing(standing),
         last_evidence_at=standing.last_evidence_at,
     )
 
 
-def _mean(unit: OutcomeUnit, moments: Moments) -> BeliefOutcome:
+def _belief_outcome(unit: OutcomeUnit, moments: Moments) -> BeliefOutcome:
     low, high = moments.interval(level=LEVEL) or (None, None)
     return BeliefOutcome(unit=unit, n=moments.n, mean=moments.mean, low=low, high=high)
-
-
-LEVEL = 0.9
-
-
-AT_ENTRY = frozenset(
-    {*(field.name for field in fields(ContextVector)), "strategy", "direction", "now", "weekday", "hour"}
-)
-"""The fields of conditions that an entry has."""

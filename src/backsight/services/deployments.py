@@ -6,6 +6,7 @@ from datetime import datetime
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon
+from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Account, Mode, PositionMode
 from backsight.core.strategies import MANUAL, Deployment, Guidance, MemorySettings, Strategy, manual_name
 from backsight.services.context import Context
@@ -27,6 +28,22 @@ def deployment_named(connection: Connection, owner: str, named: str) -> Deployme
     if found is None:
         raise NotFound(f"no deployment {named!r}; get_my_deployments lists them", field="deployment")
     return found
+
+
+def deployment_of(connection: Connection, episode: Episode) -> Deployment:
+    """The deployment that an episode belongs to."""
+    deployment = stored.deployment(connection, episode.owner_id, episode.deployment_id)
+    if deployment is None:  # a foreign key ties every episode to its deployment
+        raise AssertionError(f"episode {episode.id!r} has no deployment")
+    return deployment
+
+
+def deployment_and_mode(
+    connection: Connection, owner: str, name: str | None, mode: Mode | None
+) -> tuple[Deployment | None, Mode]:
+    """The deployment with this name or id, if given, and the mode: as given, else the deployment's, else live."""
+    deployment = None if name is None else deployment_named(connection, owner, name)
+    return deployment, mode or (deployment.mode if deployment is not None else "live")
 
 
 def account_of(connection: Connection, home: Deployment) -> Account:

@@ -15,7 +15,7 @@ SET_BY_STORE = ("run_id", "count", "ended_at", "first_known_at", "sequence", "ar
 def add_inaction(transaction: Transaction, inaction: Episode) -> tuple[Episode, bool]:
     """Store an inaction and complete its context; the stored inaction, and whether an earlier request stored it."""
     connection, owner = transaction.connection, inaction.owner_id
-    former = stored.episode(connection, owner, inaction.id)
+    former = stored.current_episode(connection, owner, inaction.id)
     if former is not None:
         set_by_store = {name: getattr(former, name) for name in SET_BY_STORE}
         if replace(_completed(inaction, at=former.known_at), **set_by_store) != former:

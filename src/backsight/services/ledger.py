@@ -451,7 +451,7 @@ def _write_trades(
     for former in held.trades.values():
         reopened = any(row.id == former.id and row.status == "open" for row in rows)
         if former.status == "closed" and (former.id not in standing or reopened):
-            episode = stored_memories.episode(transaction.connection, former.owner_id, episode_id_of(former.id))
+            episode = stored_memories.current_episode(transaction.connection, former.owner_id, episode_id_of(former.id))
             if episode is not None:
                 transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
                 taken_back.append(episode)

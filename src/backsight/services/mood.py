@@ -1,5 +1,10 @@
-"""The mood of a deployment as of an instant."""
+"""The mood of a deployment: reading it as of an instant, and writing the rows that closes and equity add.
 
+The mood is stored as two series: one for the account (equity and drawdown), one for each strategy on the account
+(confidence and streaks).
+"""
+
+from collections.abc import Iterable
 from datetime import datetime
 
 from backsight.core.instants import Horizon
@@ -10,89 +15,127 @@ from backsight.core.memory.affective import (
     account_rows,
     close_fact,
     mood_from,
+    next_strategy_rows,
     strategy_rows,
 )
-from backsight.core.memory.drift import settle
-from backsight.core.memory.experience import learn_habits
-from backsight.core.portfolio import Mode
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.experience import in_teaching_order
 from backsight.core.strategies import Deployment
-from backsight.store import experience as stored_experience
+from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
-from backsight.store import state as stored
+from backsight.store import state as stored_state
 from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+from backsight.store.view import View, everything
 
 
-def falling_outcomes_since(
-    connection: Connection, owner: str, mode: Mode, horizon: Horizon, *, strategy_name: str, symbol: str
-) -> datetime | None:
-    """Since when the outcomes in R of a strategy in a symbol have been falling, where a fall stood then."""
-    if is_current(connection, owner, horizon):
-        rows = stored_experience.habits(connection, owner, mode, strategy_name=strategy_name, symbol=symbol)
-    else:
-        named = {"mode": mode, "strategy_name": strategy_name, "symbol": symbol}
-        episodes = stored_memories.teaching_trades(connection, owner, horizon, **named)
-        rows = list(learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy_name).habits)
-    settled = [settle(row.drift["R"], now=horizon.as_of).detector for row in rows if "R" in row.drift]
-    falls = [each.latest.since for each in settled if each.degrading and each.latest is not None]
-    return max(falls, default=None)
+def mood_at(connection: Connection, deployment: Deployment, as_of: datetime) -> Mood:
+    """The mood of a deployment as it was known at an instant."""
+    return mood_in(View(connection, deployment.owner_id, Horizon(as_of=as_of)), deployment)
 
 
-def mood_then(connection: Connection, home: Deployment, horizon: Horizon) -> Mood:
-    """The mood of a deployment at a horizon."""
-    return mood_from(*mood_rows(connection, home, horizon))
+def mood_in(view: View, deployment: Deployment) -> Mood:
+    """The mood of a deployment as of a view."""
+    return mood_from(*mood_rows(view, deployment))
 
 
-def mood_rows(connection: Connection, home: Deployment, horizon: Horizon) -> tuple[MoodRow | None, MoodRow | None]:
-    """The last rows of an account and of a strategy on it; of an earlier record of the store, made from its facts."""
-    if horizon.seen_at is None:
-        return (
-            stored_experience.mood_row(connection, home.owner_id, home.account_id, "", horizon.as_of),
-            stored_experience.mood_row(connection, home.owner_id, home.account_id, home.strategy_name, horizon.as_of),
-        )
-    worth = stored.equity_facts(connection, home.owner_id, horizon, home.account_id)
-    account = account_rows(worth, owner_id=home.owner_id, account_id=home.account_id)
-    told = strategy_moods(connection, home, seen_at=horizon.seen_at)
-    strategy = [row for row in told if row.known_at <= horizon.as_of]
+def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodRow | None]:
+    """The last row of the account and the last row of the strategy on it, as of a view.
+
+    The stored rows follow from everything that is recorded by now. A view of an earlier state of the store (`seen_at`)
+    therefore derives its rows from the facts recorded by then.
+    """
+    account_id, strategy_name = deployment.account_id, deployment.strategy_name
+    if view.seen_at is None:
+        return stored.mood_row(view, account_id, ""), stored.mood_row(view, account_id, strategy_name)
+    facts = stored_state.equity_facts(view, account_id)
+    account = account_rows(facts, owner_id=view.owner, account_id=account_id)
+    series = strategy_moods(view.connection, deployment, seen_at=view.seen_at)
+    strategy = [row for row in series if row.known_at <= view.as_of]
     return account[-1] if account else None, strategy[-1] if strategy else None
 
 
-def strategy_moods(connection: Connection, home: Deployment, *, seen_at: datetime | None = None) -> list[MoodRow]:
-    """The rows of a strategy on an account, of what was recorded by an instant."""
-    named = {"owner_id": home.owner_id, "account_id": home.account_id, "strategy_name": home.strategy_name}
-    return strategy_rows(close_versions(connection, home, seen_at=seen_at), **named)
+def strategy_moods(connection: Connection, deployment: Deployment, *, seen_at: datetime | None = None) -> list[MoodRow]:
+    """All rows of a strategy on an account, derived from the closes recorded by `seen_at`."""
+    return strategy_rows(
+        _close_versions(connection, deployment, seen_at=seen_at),
+        owner_id=deployment.owner_id,
+        account_id=deployment.account_id,
+        strategy_name=deployment.strategy_name,
+    )
 
 
-def close_versions(connection: Connection, home: Deployment, *, seen_at: datetime | None = None) -> list[CloseVersion]:
-    """All that was ever known of the closes of a strategy on an account, of what was recorded by an instant."""
-    siblings = stored_strategies.deployments_of(connection, home.owner_id, home.account_id)
-    ids = [each.id for each in siblings if each.strategy_name == home.strategy_name]
-    found = stored_memories.episode_versions(connection, home.owner_id, ids, seen_at=seen_at)
-    begun = {(each.episode.id, each.episode.known_at) for each in found}
-    told = [
+def _close_versions(connection: Connection, deployment: Deployment, *, seen_at: datetime | None) -> list[CloseVersion]:
+    """Every version of every close of a strategy on an account, and an empty version where a close was withdrawn."""
+    on_account = stored_strategies.deployments_of(connection, deployment.owner_id, deployment.account_id)
+    ids = [each.id for each in on_account if each.strategy_name == deployment.strategy_name]
+    episodes = stored_memories.episode_versions(connection, deployment.owner_id, ids, seen_at=seen_at)
+    versions = [
         CloseVersion(
-            close=close_fact(each.episode),
-            id=each.episode.id,
-            sequence=each.episode.sequence,
-            known_at=each.episode.known_at,
-            first=each.episode.known_at == each.episode.first_known_at,
+            close=close_fact(version.episode),
+            id=version.episode.id,
+            sequence=version.episode.sequence,
+            known_at=version.episode.known_at,
+            first=version.episode.known_at == version.episode.first_known_at,
         )
-        for each in found
+        for version in episodes
     ]
-    return told + [
-        CloseVersion(close=None, id=each.episode.id, sequence=each.episode.sequence, known_at=each.until, first=False)
-        for each in found
-        if each.until is not None and (each.episode.id, each.until) not in begun
+    begins = {(version.episode.id, version.episode.known_at) for version in episodes}
+    # A version that ends without a successor was withdrawn.
+    withdrawn = [
+        CloseVersion(
+            close=None,
+            id=version.episode.id,
+            sequence=version.episode.sequence,
+            known_at=version.until,
+            first=False,
+        )
+        for version in episodes
+        if version.until is not None and (version.episode.id, version.until) not in begins
     ]
+    return versions + withdrawn
 
 
-def is_current(connection: Connection, owner: str, horizon: Horizon) -> bool:
-    """Whether what is kept now is what was known at a horizon: nothing is known since, or recorded after it."""
-    return horizon.seen_at is None and not stored_experience.known_after(connection, owner, horizon.as_of)
+def update_strategy_moods(transaction: Transaction, deployment: Deployment, episodes: Iterable[Episode]) -> None:
+    """Add the rows that more closes make; rebuild the series if it already has later rows."""
+    closes = [close for episode in in_teaching_order(episodes) if (close := close_fact(episode)) is not None]
+    if not closes:
+        return
+    view = everything(transaction.connection, deployment.owner_id)
+    last = stored.mood_row(view, deployment.account_id, deployment.strategy_name)
+    if last is not None and last.order > (closes[0].known_at, closes[0].sequence, closes[0].id):
+        rebuild_strategy_moods(transaction, deployment)
+        return
+    rows = next_strategy_rows(
+        last,
+        closes,
+        owner_id=deployment.owner_id,
+        account_id=deployment.account_id,
+        strategy_name=deployment.strategy_name,
+    )
+    # The former last row is among `rows`, without the recent outcomes that only a last row carries.
+    transaction.derive(stored.MOODS, rows[: -len(closes)])
+    transaction.derive_new(stored.MOODS, rows[-len(closes) :])
 
 
-def mood_at(connection: Connection, home: Deployment, as_of: datetime) -> Mood:
-    """The mood of a deployment as it was known at an instant."""
-    account = stored_experience.mood_row(connection, home.owner_id, home.account_id, "", as_of)
-    strategy = stored_experience.mood_row(connection, home.owner_id, home.account_id, home.strategy_name, as_of)
-    return mood_from(account, strategy)
+def rebuild_strategy_moods(transaction: Transaction, deployment: Deployment) -> None:
+    """Replace the rows of a strategy on an account by those that all its closes make."""
+    connection = transaction.connection
+    rows = strategy_moods(connection, deployment)
+    stored.clear(
+        connection,
+        stored.MOODS,
+        deployment.owner_id,
+        account_id=deployment.account_id,
+        strategy_name=deployment.strategy_name,
+    )
+    transaction.derive_new(stored.MOODS, rows)
+
+
+def rebuild_account_moods(transaction: Transaction, owner: str, account_id: str) -> None:
+    """Replace the rows of an account by those that all its equity facts make."""
+    connection = transaction.connection
+    facts = stored_state.equity_facts(everything(connection, owner), account_id)
+    stored.clear(connection, stored.MOODS, owner, account_id=account_id, strategy_name="")
+    transaction.derive_new(stored.MOODS, account_rows(facts, owner_id=owner, account_id=account_id))

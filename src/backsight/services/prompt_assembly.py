@@ -199,7 +199,7 @@ def _open_positions(request: PromptRequest) -> Section:
 def _plan_lines(request: PromptRequest) -> list[PlanLine]:
     """The plans that apply to any of the symbols, most urgent first. Reading a plan does not trigger it."""
     view, deployment = request.view, request.deployment
-    plans, _ = open_plans(view.connection, deployment, view.horizon)
+    plans = open_plans(view, deployment).plans
     if not plans:
         return []
     mood = mood_at(view.connection, deployment, view.as_of)

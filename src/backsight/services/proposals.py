@@ -14,11 +14,11 @@ from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import Deployment
 from backsight.services.beliefs import make_stated_belief, state_belief
 from backsight.services.context import Context
-from backsight.services.learning import EVERYTHING
-from backsight.services.plans import store_plan
+from backsight.services.plans import PlanRequest, store_plan
 from backsight.store import experience as stored_experience
 from backsight.store import notes as stored
 from backsight.store.transaction import Transaction
+from backsight.store.view import EVERYTHING
 
 BY_ITSELF = "accepted by itself, as the deployment has it"
 
@@ -59,7 +59,7 @@ def enact_proposal(transaction: Transaction, ctx: Context, proposal: Proposal, *
     """The proposal as accepted, and the plan or the belief that it is from now on."""
     content: dict[str, Any] = json.loads(proposal.content)
     if proposal.kind == "plan":
-        made_id = store_plan(transaction, ctx, **content).plan.id
+        made_id = store_plan(transaction, ctx, PlanRequest(**content)).plan.id
     else:
         made_id = _believed(transaction, ctx, content)
     return _decided(transaction, ctx, replace(proposal, status="accepted", decided_reason=reason, made_id=made_id))

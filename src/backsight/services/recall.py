@@ -24,7 +24,8 @@ from backsight.core.strategies import Deployment
 from backsight.core.text.stems import stems
 from backsight.core.trades.trade import Outcome, Trade, outcome_of
 from backsight.services.context import Context
-from backsight.services.mood import falling_outcomes_since, mood_then
+from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.mood import mood_in
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
@@ -111,7 +112,7 @@ def open_recall(ctx: Context, connection: Connection, query: RecallQuery) -> Rec
         view=view,
         columns=ctx.database.images.at(view),
         deployment=deployment,
-        mood=None if deployment is None else mood_then(connection, deployment, query.horizon),
+        mood=None if deployment is None else mood_in(View(connection, ctx.owner, query.horizon), deployment),
     )
 
 
@@ -134,11 +135,11 @@ def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, s
     """Compute the base rate, and rank the episodes with the reasons for their ranks."""
     view, scan, rate = session.view, session.scan(after=after), _base_rate(session)
     ids = {hit.id for hit in (*scan.nearest, *scan.warnings, *scan.memories)}
-    episodes = stored.episodes_by_id(view.connection, view.owner, ids, view.horizon)
+    episodes = stored.episodes_by_id(view, ids)
     if len(episodes) < len(ids):  # rows were deleted without an audit entry; verify_audit reports that
         ctx.database.images.forget(view.owner)
         return answer_recall(ctx, open_recall(ctx, view.connection, session.query), after=after)
-    retrieved = stored.retrieval_counts(view.connection, view.owner, episodes, view.horizon)
+    retrieved = stored.retrieval_counts(view, episodes)
 
     def recalled(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
         return tuple(_recalled(hit, episodes[hit.id], retrieved[hit.id], now=view.as_of) for hit in hits)
@@ -169,9 +170,7 @@ def _base_rate(session: RecallSession) -> BaseRate:
     query, view, strategy, mode = session.query, session.view, session.strategy_name, session.query.mode_filter
     fallen = {}
     if strategy is not None and mode is not None:
-        since = falling_outcomes_since(
-            view.connection, view.owner, mode, view.horizon, strategy_name=strategy, symbol=query.symbol
-        )
+        since = falling_outcomes_since(view, mode, strategy_name=strategy, symbol=query.symbol)
         fallen = {} if since is None else {(strategy, query.symbol): since}
     return base_rate(
         session.columns,

@@ -37,12 +37,12 @@ from backsight.core.strategies import Deployment, Strategy
 from backsight.core.text.tokens import estimate
 from backsight.services.context import Context, Reflectors
 from backsight.services.deployments import deployed_strategy
-from backsight.services.learning import EVERYTHING
 from backsight.services.proposals import propose
 from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import EVERYTHING
 
 LOG = logging.getLogger("backsight")
 OVERTAKEN = "another reflection of this deployment was recorded meanwhile; nothing was changed"

@@ -21,7 +21,6 @@ from backsight.core.documents.trace import (
 from backsight.core.prompts.account import portfolio_and_caps
 from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
 from backsight.core.strategies import Deployment
-from backsight.services.learning import EVERYTHING
 from backsight.services.reviews import read_period
 from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored_decisions
@@ -29,6 +28,7 @@ from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
+from backsight.store.view import EVERYTHING
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "reviews": "review"}

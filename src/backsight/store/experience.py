@@ -1,4 +1,4 @@
-"""What experience has made of the episodes, at rest: rows that can be derived again, and what was said of beliefs."""
+"""Experience in the store: stated and retired beliefs, and the rows that are derived from episodes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
@@ -48,17 +48,18 @@ from backsight.store.reading import (
     prepared_within,
     within,
 )
+from backsight.store.view import View
 
 T = TypeVar("T")
 
 
 def _field_columns(path: str, of: type[Any], prefix: str = "") -> dict[str, str]:
-    """Column names of a part's fields: those of the fields, perhaps after a prefix."""
+    """Column names for the fields of a nested dataclass: the field names, after a prefix."""
     return {f"{path}.{field.name}": f"{prefix}{field.name}" for field in fields(of)}
 
 
 def _figure_columns(path: str, of: type[Any]) -> dict[str, str]:
-    """Column names of figures: the value has the figure's, its sample size the same with an n."""
+    """Column names for figures: `name` holds the value and `name_n` the sample size."""
     return {f"{path}.{field.name}.value": field.name for field in fields(of)} | {
         f"{path}.{field.name}.n": f"{field.name}_n" for field in fields(of)
     }
@@ -128,67 +129,67 @@ MOODS = noun(
     clustered=True,
 )
 DERIVED: tuple[Noun[Any], ...] = (BELIEFS, EVIDENCE, CELLS, DAYS, PRACTISED, HABITS, MOODS)
-"""What can be derived again from facts, and so is not in the audit chain."""
+"""The tables that are derived from facts, and therefore not in the audit chain."""
 
 
 def clear(connection: Connection, noun: Noun[Any], owner: str, **equal: object) -> None:
-    """Take away an owner's derived rows that have these values."""
+    """Delete an owner's derived rows that have these values."""
     connection.execute(delete(noun.table).where(noun.table.c[OWNER] == owner, *matching(noun, **equal)))
 
 
 def clear_evidence(connection: Connection, owner: str, mode: Mode) -> None:
-    """Take away all evidence of one mode."""
+    """Delete all evidence of one mode."""
     c, beliefs = EVIDENCE.table.c, BELIEFS.table.c
     of_mode = select(beliefs.id).where(beliefs.owner_id == owner, beliefs.mode == mode)
     connection.execute(delete(EVIDENCE.table).where(c.owner_id == owner, c.belief_id.in_(of_mode)))
 
 
-def stated(connection: Connection, owner: str, mode: Mode, horizon: Horizon) -> list[StatedBelief]:
-    """The beliefs that were stated by then, oldest first."""
+def stated_beliefs(view: View, mode: Mode) -> list[StatedBelief]:
+    """The beliefs that somebody stated, oldest first."""
     c = STATED.table.c
-    statement = owned(STATED, owner, c.mode == mode, *within(STATED, horizon))
-    return fetch(connection, STATED, statement.order_by(c.known_at, c.id))
+    statement = owned(STATED, view.owner, c.mode == mode, *within(STATED, view.horizon))
+    return fetch(view.connection, STATED, statement.order_by(c.known_at, c.id))
 
 
 def stated_belief(connection: Connection, owner: str, belief_id: str) -> StatedBelief | None:
-    """The stated belief of this id."""
+    """The stated belief with this id."""
     return fetch_one(connection, STATED, owned(STATED, owner, STATED.table.c.id == belief_id))
 
 
 _RETIRED = select(RETIREMENTS.table).where(RETIREMENTS.table.c.owner_id == OWNED, *prepared_within(RETIREMENTS))
 
 
-def retirements(connection: Connection, owner: str, horizon: Horizon) -> dict[str, datetime]:
-    """When the owner retired which beliefs, as far as the horizon goes."""
-    found = fetch(connection, RETIREMENTS, _RETIRED, parameters(owner, horizon))
-    return {each.belief_id: each.known_at for each in found}
+def retirements(view: View) -> dict[str, datetime]:
+    """When the owner retired which belief, by the belief's id."""
+    rows = fetch(view.connection, RETIREMENTS, _RETIRED, parameters(view.owner, view.horizon))
+    return {row.belief_id: row.known_at for row in rows}
 
 
 def beliefs(connection: Connection, owner: str, mode: Mode) -> list[BeliefRecord]:
-    """The beliefs of one mode as they stand, oldest first."""
+    """The current beliefs of one mode, oldest first."""
     c = BELIEFS.table.c
     return fetch(connection, BELIEFS, owned(BELIEFS, owner, c.mode == mode).order_by(c.known_at, c.id))
 
 
 _BELIEF = select(BELIEFS.table).where(BELIEFS.table.c.owner_id == OWNED, BELIEFS.table.c.id == bindparam("id"))
-_FED = select(EVIDENCE.table).where(
+_OF_EPISODE = select(EVIDENCE.table).where(
     EVIDENCE.table.c.owner_id == OWNED, EVIDENCE.table.c.episode_id == bindparam("episode")
 )
 
 
 def belief(connection: Connection, owner: str, belief_id: str) -> BeliefRecord | None:
-    """The belief of this id as it stands."""
+    """The current belief with this id."""
     return fetch_one(connection, BELIEFS, _BELIEF, parameters(owner, id=belief_id))
 
 
 def beliefs_with_evidence_from(
     connection: Connection, owner: str, episode_id: str
 ) -> list[tuple[EvidenceRecord, BeliefRecord]]:
-    """What an episode is evidence of, and those beliefs as they stand."""
-    found = fetch(connection, EVIDENCE, _FED, parameters(owner, episode=episode_id))
-    found.sort(key=lambda each: each.evidence.belief_id)  # in SQL, all evidence would be read in this order
-    held = ((each, belief(connection, owner, each.evidence.belief_id)) for each in found)
-    return [(each, of) for each, of in held if of is not None]
+    """The evidence that an episode is, each piece with its current belief."""
+    evidence = fetch(connection, EVIDENCE, _OF_EPISODE, parameters(owner, episode=episode_id))
+    evidence.sort(key=lambda row: row.evidence.belief_id)  # ORDER BY would make the database read all evidence
+    pairs = ((row, belief(connection, owner, row.evidence.belief_id)) for row in evidence)
+    return [(row, record) for row, record in pairs if record is not None]
 
 
 _C, _D, _B = CELLS.table.c, DAYS.table.c, BELIEFS.table.c
@@ -200,22 +201,22 @@ _DAYS = (
     .where(_D.day >= bindparam("first"), _D.day <= bindparam("last"))
 )
 ALL_DAYS = ("", "9999-12-31")
-_SPOKEN = (
+_ABOUT_STRATEGY = (
     select(BELIEFS.table)
     .where(_B.owner_id == OWNED, _B.mode == bindparam("mode"))
     .where(or_(_B.strategy == bindparam("strategy"), _B.strategy.is_(None)))
     .order_by(_B.known_at, _B.id)
 )
-_SPOKEN_OF_ONE = _SPOKEN.where(*(or_(_B[name] == bindparam(name), _B[name].is_(None)) for name in DIMENSIONS))
+_ABOUT_EPISODE = _ABOUT_STRATEGY.where(*(or_(_B[name] == bindparam(name), _B[name].is_(None)) for name in DIMENSIONS))
 
 
 def beliefs_about_strategy(connection: Connection, owner: str, mode: Mode, strategy: str) -> list[BeliefRecord]:
-    """The beliefs of one mode that may speak of a strategy, oldest first."""
-    return fetch(connection, BELIEFS, _SPOKEN, parameters(owner, mode=mode, strategy=strategy))
+    """The beliefs of one mode whose domain names this strategy or none, oldest first."""
+    return fetch(connection, BELIEFS, _ABOUT_STRATEGY, parameters(owner, mode=mode, strategy=strategy))
 
 
 def beliefs_about_episode(connection: Connection, episode: Episode) -> list[BeliefRecord]:
-    """The beliefs whose domain holds an episode, oldest first."""
+    """The beliefs whose domain contains an episode, oldest first."""
     context = episode.context
     values = parameters(
         episode.owner_id,
@@ -227,20 +228,20 @@ def beliefs_about_episode(connection: Connection, episode: Episode) -> list[Beli
         regime=context.regime,
         volatility_regime=context.volatility_regime,
     )
-    return fetch(connection, BELIEFS, _SPOKEN_OF_ONE, values)
+    return fetch(connection, BELIEFS, _ABOUT_EPISODE, values)
 
 
 def cells(connection: Connection, owner: str, mode: Mode, domains: Sequence[str]) -> dict[str, CellRecord]:
-    """Those of these cells that were seen, by their domains."""
-    found: dict[str, CellRecord] = {}
-    for some in in_batches(domains):
-        rows = fetch(connection, CELLS, _CELLS, parameters(owner, mode=mode, domains=some))
-        found |= {row.domain: row for row in rows}
-    return found
+    """The cells of these domains that have trades, by domain."""
+    rows: dict[str, CellRecord] = {}
+    for batch in in_batches(domains):
+        cells = fetch(connection, CELLS, _CELLS, parameters(owner, mode=mode, domains=batch))
+        rows |= {cell.domain: cell for cell in cells}
+    return rows
 
 
 def count_cells_by_width(connection: Connection, owner: str, mode: Mode) -> dict[int, int]:
-    """How many cells of each width were seen."""
+    """How many cells have trades, by width."""
     c = CELLS.table.c
     counted = select(c.width, func.count().label("cells")).where(c.owner_id == owner, c.mode == mode).group_by(c.width)
     return {row.width: row.cells for row in connection.execute(counted)}
@@ -249,18 +250,18 @@ def count_cells_by_width(connection: Connection, owner: str, mode: Mode) -> dict
 def days(
     connection: Connection, owner: str, mode: Mode, domains: Sequence[str], *, between: tuple[str, str] = ALL_DAYS
 ) -> dict[str, dict[str, DayCount]]:
-    """The days of some cells, from one to another of them, by domain."""
+    """The counts of some cells on the days between two, both included, by domain and day."""
     first, last = between
-    found: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
-    for some in in_batches(domains):
-        values = parameters(owner, mode=mode, domains=some, first=first, last=last)
+    counts: dict[str, dict[str, DayCount]] = {domain: {} for domain in domains}
+    for batch in in_batches(domains):
+        values = parameters(owner, mode=mode, domains=batch, first=first, last=last)
         for domain, day, n, wins in connection.execute(_DAYS, values):
-            found[domain][day] = DayCount(n=n, wins=wins)
-    return found
+            counts[domain][day] = DayCount(n=n, wins=wins)
+    return counts
 
 
 def founding_episodes(connection: Connection, standing: Standing) -> list[Episode]:
-    """The episodes that an induced belief was induced from, in the order in which they teach."""
+    """The episodes that a belief was induced from, in teaching order."""
     belief, c = standing.belief, EPISODES.table.c
     domain = belief.domain
     where = matching(
@@ -303,13 +304,13 @@ _LAST = select(PRACTISED.table).where(*_OF_STRATEGY).order_by(*_NEWEST).limit(1)
 def recent_trades(
     connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, most: int
 ) -> list[TradeFigures]:
-    """The last trades of a strategy in a symbol, so many of them at most, oldest first."""
+    """The last trades of a strategy in a symbol, at most `most` of them, oldest first."""
     values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, most=most)
-    found = []
+    newest_first = []
     for *figures, value, unit in connection.execute(_RECENT, values):
         outcome = None if value is None else Outcome(value=value, unit=unit)
-        found.append(TradeFigures(**dict(zip(_FIGURES, figures, strict=True)), outcome=outcome))
-    return found[::-1]
+        newest_first.append(TradeFigures(**dict(zip(_FIGURES, figures, strict=True)), outcome=outcome))
+    return newest_first[::-1]
 
 
 def recent_trades_with_records(
@@ -323,10 +324,10 @@ def recent_trades_with_records(
 def record_before_trade(
     connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int
 ) -> Record:
-    """The strategy's record before one of its trades in a symbol: the last, or so many further back."""
+    """The strategy's record before a trade in a symbol: `back` 0 is the last trade, 1 the one before it."""
     values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, back=back)
-    found = fetch_one(connection, PRACTISED, _EARLIER, values)
-    return Record() if found is None else found.earlier
+    row = fetch_one(connection, PRACTISED, _EARLIER, values)
+    return Record() if row is None else row.earlier
 
 
 def strategy_record(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
@@ -344,12 +345,12 @@ _HABITS = (
 
 
 def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> HabitsRecord | None:
-    """The habits of a strategy in a symbol as they stand."""
+    """The current habits of a strategy in a symbol."""
     return fetch_one(connection, HABITS, _HABITS, parameters(owner, mode=mode, strategy=strategy, symbol=symbol))
 
 
 def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[HabitsRecord]:
-    """Habits as they stand, by strategy and symbol."""
+    """The current habits, ordered by strategy and symbol."""
     c = HABITS.table.c
     statement = owned(HABITS, owner, c.mode == mode, *matching(HABITS, **equal))
     return fetch(connection, HABITS, statement.order_by(c.strategy_name, c.symbol))
@@ -359,26 +360,26 @@ _M = MOODS.table.c
 _MOOD = (
     select(MOODS.table)
     .where(_M.owner_id == OWNED, _M.account_id == bindparam("account"), _M.strategy_name == bindparam("strategy"))
-    .where(_M.known_at <= bindparam("as_of", type_=_M.known_at.type))
+    .where(_M.known_at <= AS_OF)
     .order_by(_M.known_at.desc(), _M.sequence.desc(), _M.id.desc())
     .limit(1)
 )
 
 
-def mood_row(connection: Connection, owner: str, account_id: str, strategy: str, as_of: datetime) -> MoodRow | None:
-    """The last row of an account's (or of a strategy's on it) that was known by an instant."""
-    return fetch_one(connection, MOODS, _MOOD, parameters(owner, account=account_id, strategy=strategy, as_of=as_of))
+def mood_row(view: View, account_id: str, strategy: str) -> MoodRow | None:
+    """The last row of a strategy on an account that is known in a view; with an empty strategy, the account's own."""
+    values = parameters(view.owner, as_of=view.as_of, account=account_id, strategy=strategy)
+    return fetch_one(view.connection, MOODS, _MOOD, values)
 
 
 def equity_series(
     connection: Connection, owner: str, account_id: str, *, since: datetime, until: datetime
 ) -> list[tuple[datetime, float | None]]:
-    """When an account was seen to be worth what, from the last look by one instant to the last by another, in order."""
-    before = mood_row(connection, owner, account_id, "", since)
-    seen = select(_M.known_at, _M.equity).where(
-        _M.owner_id == owner, _M.account_id == account_id, _M.strategy_name == "", _M.known_at > since
-    )
-    later = connection.execute(seen.where(_M.known_at <= until).order_by(_M.known_at, _M.sequence, _M.id))
+    """The equity of an account over time: the last known at `since`, then each one known up to `until`."""
+    before = mood_row(View(connection, owner, Horizon(as_of=since)), account_id, "")
+    of_account = (_M.owner_id == owner, _M.account_id == account_id, _M.strategy_name == "")
+    statement = select(_M.known_at, _M.equity).where(*of_account, _M.known_at > since, _M.known_at <= until)
+    later = connection.execute(statement.order_by(_M.known_at, _M.sequence, _M.id))
     first = [] if before is None or before.account is None else [(before.known_at, before.account.equity)]
     return [*first, *((row.known_at, row.equity) for row in later)]
 
@@ -386,10 +387,10 @@ def equity_series(
 def was_below_drawdown_state(
     connection: Connection, owner: str, account_id: str, *, since: datetime, below: float
 ) -> bool:
-    """Whether an account's drawdown state was below a level at some look after an instant."""
-    c = MOODS.table.c
-    looks = owned(MOODS, owner, c.account_id == account_id, c.strategy_name == "", c.known_at > since)
-    return connection.execute(looks.where(c.drawdown_state < below).limit(1)).first() is not None
+    """Whether an account's drawdown state was below a level at any time after `since`."""
+    of_account = (_M.account_id == account_id, _M.strategy_name == "")
+    rows = owned(MOODS, owner, *of_account, _M.known_at > since, _M.drawdown_state < below)
+    return connection.execute(rows.limit(1)).first() is not None
 
 
 _TEACHING: tuple[Noun[Any], ...] = (EPISODES, STATED, RETIREMENTS)
@@ -399,41 +400,43 @@ _LATER = [
 ]
 
 
-def known_after(connection: Connection, owner: str, at: datetime) -> bool:
-    """Whether anything that teaches became known after an instant."""
-    values = parameters(owner, as_of=at)
-    return any(connection.execute(statement, values).first() is not None for statement in _LATER)
+def is_current(view: View) -> bool:
+    """Whether the stored rows of beliefs and habits are those of a view: nothing that teaches became known after it."""
+    if view.seen_at is not None:
+        return False
+    values = parameters(view.owner, as_of=view.as_of)
+    return all(view.connection.execute(statement, values).first() is None for statement in _LATER)
 
 
 def modes(connection: Connection, owner: str) -> list[Mode]:
-    """The modes of which there are episodes or stated beliefs."""
-    of_each = [select(c.mode).where(c.owner_id == owner).distinct() for c in (EPISODES.table.c, STATED.table.c)]
-    return sorted({mode for statement in of_each for (mode,) in connection.execute(statement)})
+    """The modes that have episodes or stated beliefs."""
+    statements = [select(c.mode).where(c.owner_id == owner).distinct() for c in (EPISODES.table.c, STATED.table.c)]
+    return sorted({mode for statement in statements for (mode,) in connection.execute(statement)})
 
 
 def count(connection: Connection, noun: Noun[Any], owner: str) -> int:
-    """How many rows an owner has."""
-    mine = select(func.count()).select_from(noun.table).where(noun.table.c[OWNER] == owner)
-    return connection.execute(mine).scalar_one()
+    """How many rows of a table an owner has."""
+    statement = select(func.count()).select_from(noun.table).where(noun.table.c[OWNER] == owner)
+    return connection.execute(statement).scalar_one()
 
 
-def compare(connection: Connection, noun: Noun[T], owner: str, made: Iterable[T]) -> list[Finding]:
-    """Where the stored rows of a derived noun are not these."""
-    expected = {noun.key_of(row): row for row in map(noun.to_row, made)}
-    found: list[Finding] = []
+def compare(connection: Connection, noun: Noun[T], owner: str, derived: Iterable[T]) -> list[Finding]:
+    """Where the stored rows of a table differ from the rows that were derived again."""
+    expected = {noun.key_of(row): row for row in map(noun.to_row, derived)}
+    findings: list[Finding] = []
 
-    def find(kind: FindingKind, key: tuple[Cell, ...], detail: str) -> None:
-        found.append(Finding(kind=kind, table=noun.table.name, key=", ".join(map(str, key)), detail=detail))
+    def report(kind: FindingKind, key: tuple[Cell, ...], detail: str) -> None:
+        findings.append(Finding(kind=kind, table=noun.table.name, key=", ".join(map(str, key)), detail=detail))
 
-    for stored in connection.execute(owned(noun, owner)):
-        row = noun.to_row(noun.from_row(stored))
+    for cells in connection.execute(owned(noun, owner)):
+        row = noun.to_row(noun.from_row(cells))
         key = noun.key_of(row)
         wanted = expected.pop(key, None)
         if wanted is None:
-            find("added", key, "does not follow from what is remembered")
+            report("added", key, "does not follow from what is remembered")
         elif differing := [name for name in row if row[name] != wanted[name]]:
-            told = "; ".join(f"{name} is {row[name]}, should be {wanted[name]}"[:200] for name in differing)
-            find("changed", key, told)
+            details = (f"{name} is {row[name]}, should be {wanted[name]}"[:200] for name in differing)
+            report("changed", key, "; ".join(details))
     for key in expected:
-        find("removed", key, "follows from what is remembered, and is not there")
-    return found
+        report("removed", key, "follows from what is remembered, and is not there")
+    return findings

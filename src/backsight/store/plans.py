@@ -1,14 +1,14 @@
-"""Plans at rest, and what became of them."""
+"""Plans and their events in the store."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, or_, select
 
-from backsight.core.instants import Horizon
 from backsight.core.memory.prospective import PlanEvent, PlanRecord
 from backsight.store.mapping import noun
 from backsight.store.reading import AS_OF, OWNED, fetch, fetch_one, owned, parameters, prepared_within, within
+from backsight.store.view import View
 
 PLANS = noun(PlanRecord, "prospective_memory", indexes=[("known_at", "id")])
 PLAN_EVENTS = noun(
@@ -20,37 +20,38 @@ PLAN_EVENTS = noun(
 
 
 def plan(connection: Connection, owner: str, plan_id: str) -> PlanRecord | None:
-    """The plan of this id."""
+    """The plan with this id."""
     return fetch_one(connection, PLANS, owned(PLANS, owner, PLANS.table.c.id == plan_id))
 
 
-def plans(connection: Connection, owner: str, horizon: Horizon) -> list[PlanRecord]:
-    """All plans known then, oldest first."""
+def plans(view: View) -> list[PlanRecord]:
+    """All plans, oldest first."""
     c = PLANS.table.c
-    return fetch(connection, PLANS, owned(PLANS, owner, *within(PLANS, horizon)).order_by(c.known_at, c.id))
+    statement = owned(PLANS, view.owner, *within(PLANS, view.horizon)).order_by(c.known_at, c.id)
+    return fetch(view.connection, PLANS, statement)
 
 
-def first_known(connection: Connection, owner: str) -> datetime | None:
-    """When the first plan became known; None where there is none."""
+def first_plan_known_at(connection: Connection, owner: str) -> datetime | None:
+    """When the first plan became known; None where there is no plan."""
     c = PLANS.table.c
     return connection.execute(select(func.min(c.known_at, type_=c.known_at.type)).where(c.owner_id == owner)).scalar()
 
 
-ENDED = ("expired", "cancelled", "settled")
-
+ENDS = ("expired", "cancelled", "settled")
+"""The kinds of events after which a plan no longer applies."""
 
 _P, _E = PLANS.table.c, PLAN_EVENTS.table.c
 _END = select(_E.id).where(
-    _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind.in_(ENDED), *prepared_within(PLAN_EVENTS)
+    _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind.in_(ENDS), *prepared_within(PLAN_EVENTS)
 )
-_UNENDED = (
+_WITHOUT_END = (
     select(PLANS.table).where(_P.owner_id == OWNED, *prepared_within(PLANS), ~exists(_END)).order_by(_P.known_at, _P.id)
 )
 
 
-def unended(connection: Connection, owner: str, horizon: Horizon) -> list[PlanRecord]:
-    """The plans known then of which no end was recorded by then, oldest first."""
-    return fetch(connection, PLANS, _UNENDED, parameters(owner, horizon))
+def plans_without_end(view: View) -> list[PlanRecord]:
+    """The plans that have no event that ends them, oldest first."""
+    return fetch(view.connection, PLANS, _WITHOUT_END, parameters(view.owner, view.horizon))
 
 
 _EXPIRED = select(_E.id).where(
@@ -66,12 +67,10 @@ _UNEXPIRED = (
 )
 
 
-def unexpired(
-    connection: Connection, owner: str, *, deployment_id: str, strategy_name: str, now: datetime
-) -> list[PlanRecord]:
-    """The plans that bear on a deployment and have not expired, whatever else became of them, oldest first."""
-    values = parameters(owner, Horizon(as_of=now), deployment=deployment_id, strategy=strategy_name)
-    return fetch(connection, PLANS, _UNEXPIRED, values)
+def unexpired_plans(view: View, *, deployment_id: str, strategy_name: str) -> list[PlanRecord]:
+    """The plans in the scope of a deployment that have not expired, cancelled and settled ones too, oldest first."""
+    values = parameters(view.owner, view.horizon, deployment=deployment_id, strategy=strategy_name)
+    return fetch(view.connection, PLANS, _UNEXPIRED, values)
 
 
 _EVENTS = (
@@ -81,15 +80,15 @@ _EVENTS = (
 )
 
 
-def events_of(connection: Connection, owner: str, horizon: Horizon, plans: Sequence[str]) -> list[PlanEvent]:
-    """What became of some plans by then, in order."""
-    if not plans:
+def events_of(view: View, plan_ids: Sequence[str]) -> list[PlanEvent]:
+    """The events of some plans, in order."""
+    if not plan_ids:
         return []
-    return fetch(connection, PLAN_EVENTS, _EVENTS, parameters(owner, horizon, plans=list(plans)))
+    return fetch(view.connection, PLAN_EVENTS, _EVENTS, parameters(view.owner, view.horizon, plans=list(plan_ids)))
 
 
-def events(connection: Connection, owner: str, horizon: Horizon) -> list[PlanEvent]:
-    """What became of plans by then, in order."""
+def events(view: View) -> list[PlanEvent]:
+    """The events of all plans, in order."""
     c = PLAN_EVENTS.table.c
-    statement = owned(PLAN_EVENTS, owner, *within(PLAN_EVENTS, horizon))
-    return fetch(connection, PLAN_EVENTS, statement.order_by(c.known_at, c.sequence, c.recorded_at, c.id))
+    statement = owned(PLAN_EVENTS, view.owner, *within(PLAN_EVENTS, view.horizon))
+    return fetch(view.connection, PLAN_EVENTS, statement.order_by(c.known_at, c.sequence, c.recorded_at, c.id))

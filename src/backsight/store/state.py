@@ -1,15 +1,15 @@
-"""What the mood is made of at rest: equity that was seen, transfers, and closes."""
+"""The facts in the store that an account's mood follows from: equity and transfers."""
 
 from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from backsight.core.instants import Horizon
 from backsight.core.memory.affective import EquityFact, EquityPoint, TransferFact, equity_fact
 from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import OWNER, noun
 from backsight.store.reading import fetch, fetch_one, known, owned, within
 from backsight.store.trades import FILLS
+from backsight.store.view import View
 
 EQUITY = noun(
     EquityPoint,
@@ -20,34 +20,34 @@ EQUITY = noun(
 
 
 def equity_point(connection: Connection, owner: str, point_id: str) -> EquityPoint | None:
-    """The equity of this id."""
+    """The recorded equity with this id."""
     return fetch_one(connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.id == point_id))
 
 
-def equity_facts(
-    connection: Connection, owner: str, horizon: Horizon, account_id: str
-) -> list[EquityFact | TransferFact]:
-    """What an account was seen to be worth, at its ticks and as it was recorded, and what was paid in and out."""
+def equity_facts(view: View, account_id: str) -> list[EquityFact | TransferFact]:
+    """What an account was worth and what was paid in or out: at each tick, and as `record_equity` recorded it."""
     c = DECISIONS.table.c
-    ticks = connection.execute(
+    ticks = view.connection.execute(
         select(c.id, c.at, c.sequence, c.equity)
-        .where(c[OWNER] == owner, c.account_id == account_id, *within(DECISIONS, horizon))
+        .where(c[OWNER] == view.owner, c.account_id == account_id, *within(DECISIONS, view.horizon))
         .order_by(c.at, c.sequence)
     )
-    moved = _moved(connection, owner, horizon, account_id)
+    transfers = _transfers(view, account_id)
     facts: list[EquityFact | TransferFact] = []
     for tick_id, at, sequence, equity in ticks:
-        facts.append(equity_fact(tick_id, at, sequence, equity, moved.pop(at, 0.0)))
-    points = fetch(
-        connection, EQUITY, owned(EQUITY, owner, EQUITY.table.c.account_id == account_id, *within(EQUITY, horizon))
-    )
+        facts.append(equity_fact(tick_id, at, sequence, equity, transfers.pop(at, 0.0)))
+    of_account = (EQUITY.table.c.account_id == account_id, *within(EQUITY, view.horizon))
+    points = fetch(view.connection, EQUITY, owned(EQUITY, view.owner, *of_account))
     return facts + [point.fact for point in points]
 
 
-def _moved(connection: Connection, owner: str, horizon: Horizon, account_id: str) -> dict[datetime, float]:
-    """What was paid in and out, by the instant of the tick that told of it."""
-    rows = known(FILLS, owner, horizon, lambda c: [c.account_id == account_id, c.kind == "transfer"]).subquery()
-    moved: dict[datetime, float] = {}
-    for at, amount in connection.execute(select(rows.c.known_at, rows.c.amount).order_by(rows.c.at, rows.c.id)):
-        moved[at] = moved.get(at, 0.0) + amount
-    return moved
+def _transfers(view: View, account_id: str) -> dict[datetime, float]:
+    """What was paid in and out, by the instant of the tick that reported it."""
+    fills = known(
+        FILLS, view.owner, view.horizon, lambda c: [c.account_id == account_id, c.kind == "transfer"]
+    ).subquery()
+    rows = view.connection.execute(select(fills.c.known_at, fills.c.amount).order_by(fills.c.at, fills.c.id))
+    totals: dict[datetime, float] = {}
+    for at, amount in rows:
+        totals[at] = totals.get(at, 0.0) + amount
+    return totals

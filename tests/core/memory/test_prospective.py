@@ -14,6 +14,7 @@ from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_json, parse_condition
 from backsight.core.memory.prospective import (
     Plan,
+    PlanDraft,
     PlanEvent,
     PlanEventKind,
     PlannedAction,
@@ -49,9 +50,11 @@ def adjust(parameter: str, magnitude: float) -> dict[str, Any]:
 
 
 def a_plan(**changes: Any) -> Plan:
-    """Skip what is ranging."""
-    made: dict[str, Any] = {"owner_id": "ana", "condition": {"regime": "ranging"}, "action": SKIP, "now": T0}
-    return make_plan(**(made | {"reasoning": "lost here"} | changes))
+    """A plan to skip trades in a ranging market."""
+    options: dict[str, Any] = {"owner_id": "ana", "now": T0}
+    options |= {name: changes.pop(name) for name in ("owner_id", "now", "key", "recorded_at") if name in changes}
+    draft: dict[str, Any] = {"condition": {"regime": "ranging"}, "action": SKIP, "reasoning": "lost here"} | changes
+    return make_plan(PlanDraft(**draft), **options)
 
 
 def a_belief(**changes: Any) -> Belief:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY, Decision, Verdict
 from backsight.core.errors import Invalid
-from backsight.core.memory.prospective import PlannedAction, check_plans, make_plan
+from backsight.core.memory.prospective import PlanDraft, PlannedAction, check_plans, make_plan
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.lessons import Lesson, lessons_section, read_lessons
@@ -202,7 +202,9 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
 def test_plans_have_their_layout_to_the_byte() -> None:
     halve = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
     plans = [
-        make_plan(owner_id="ana", condition={"hour": 13}, action=action, reasoning=why, now=TEN, priority=priority)
+        make_plan(
+            PlanDraft(condition={"hour": 13}, action=action, reasoning=why, priority=priority), owner_id="ana", now=TEN
+        )
         for action, why, priority in (
             ({"type": "skip_trade"}, "London lunch: four of five breakouts failed here", 0.6),
             (halve, "75% of the accepted drawdown is used up", 0.9),
@@ -218,7 +220,9 @@ def test_plans_have_their_layout_to_the_byte() -> None:
 def test_plans_that_cannot_both_be_followed_say_so() -> None:
     actions = [{"type": "adjust_param", "parameter": "size", "magnitude": factor} for factor in (0.5, 1.5)]
     plans = [
-        make_plan(owner_id="ana", condition={"hour": 13}, action=action, reasoning="so", now=TEN, priority=priority)
+        make_plan(
+            PlanDraft(condition={"hour": 13}, action=action, reasoning="so", priority=priority), owner_id="ana", now=TEN
+        )
         for action, priority in zip(actions, (0.9, 0.1), strict=True)
     ]
     text = plans_that_apply(plan_lines(check_plans(plans, {"hour": 13}, now=NOW))).text

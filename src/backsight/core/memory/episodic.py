@@ -174,7 +174,7 @@ def size_share(trade: Trade) -> float | None:
     return share if math.isfinite(share) else None
 
 
-def resolved(
+def resolve_call(
     call: Episode,
     *,
     entry_price: float,

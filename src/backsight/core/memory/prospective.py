@@ -278,7 +278,7 @@ def make_action(
     kind: object, parameter: object = None, magnitude: object = None, *, field: str = "action"
 ) -> PlannedAction:
     """The action of this kind, if it has what the kind needs and nothing else."""
-    named = _one_of(kind, ACTIONS, what="an action", field=f"{field}.type")
+    named = one_of(kind, ACTIONS, noun="an action", field=f"{field}.type")
     if named != "adjust_param" and parameter is not None:
         raise Invalid(f"{named} changes no parameter; leave it out, or use adjust_param", field=f"{field}.parameter")
     size = None if magnitude is None else _number(magnitude, field=f"{field}.magnitude")
@@ -312,58 +312,61 @@ def action_json(action: PlannedAction) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def make_plan(
-    *,
-    owner_id: str,
-    condition: object,
-    action: object,
-    reasoning: str,
-    now: datetime,
-    deployment_id: str | None = None,
-    strategy_name: str | None = None,
-    trigger_type: str | None = None,
-    priority: float = 0.5,
-    expires_at: datetime | None = None,
-    expires_when: object | None = None,
-    sources: Iterable[PlanSource] = (),
-    mode: str = "while_true",
-    key: str | None = None,
-    recorded_at: datetime | None = None,
-) -> Plan:
-    """A new plan from JSON, or `Invalid` naming what is wrong; nothing of it can fail later.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDraft:
+    """A plan that is to be made; condition and action are JSON that `make_plan` checks."""
 
-    Without an expiry it ends after 30 days; with an expiry condition alone, when that holds. Its id derives from `key`,
-    else from its content and the instant, so that the same call made twice names one plan.
+    condition: object
+    action: object
+    reasoning: str
+    deployment_id: str | None = None
+    strategy_name: str | None = None
+    trigger_type: str | None = None
+    priority: float = 0.5
+    expires_at: datetime | None = None
+    expires_when: object | None = None
+    sources: tuple[PlanSource, ...] = ()
+    mode: str = "while_true"
+
+
+def make_plan(
+    draft: PlanDraft, *, owner_id: str, now: datetime, key: str | None = None, recorded_at: datetime | None = None
+) -> Plan:
+    """The plan that a draft describes; raises `Invalid` for any error in the draft, so that no later check can fail.
+
+    Without an expiry the plan ends after 30 days. With only an expiry condition it ends when that condition holds. The
+    id derives from `key`, or else from the content and the instant, so that repeating a call names the same plan.
 
     >>> from datetime import UTC
-    >>> plan = make_plan(owner_id="ana", condition={"regime": "ranging", "strategy": "IM"}, now=datetime(2026, 6, 4,
-    ...     tzinfo=UTC), action={"type": "skip_trade"}, reasoning="IM lost three times in a row here")
+    >>> draft = PlanDraft(condition={"regime": "ranging", "strategy": "IM"}, action={"type": "skip_trade"},
+    ...                   reasoning="IM lost three times in a row here")
+    >>> plan = make_plan(draft, owner_id="ana", now=datetime(2026, 6, 4, tzinfo=UTC))
     >>> plan.trigger_type, plan.mode, plan.expires_at.isoformat()
     ('market_condition', 'while_true', '2026-07-04T00:00:00+00:00')
     """
     now = to_utc(now, field="now")
-    held = parse_condition(condition, field="trigger_condition")
+    condition = parse_condition(draft.condition, field="trigger_condition")
+    stated_type = stated_trigger(draft.condition, field="trigger_condition")
+    ends_by_condition = draft.expires_when is not None
     plan = Plan(
         owner_id=owner_id,
         id="",
-        deployment_id=deployment_id,
-        strategy_name=strategy_name,
-        trigger_type=_trigger(trigger_type, stated_trigger(condition, field="trigger_condition"), held),
-        condition=held,
-        action=parse_action(action, field="planned_action"),
-        reasoning=_prose(reasoning),
-        priority=_share(priority),
-        expires_at=_expiry(expires_at, now=now, has_condition=expires_when is not None),
-        expires_when=None if expires_when is None else parse_condition(expires_when, field="expires_when"),
-        sources=tuple(sources),
-        mode=_one_of(mode, MODES, what="a mode", field="mode"),
+        deployment_id=draft.deployment_id,
+        strategy_name=draft.strategy_name,
+        trigger_type=_trigger_type(draft.trigger_type, stated_type, condition),
+        condition=condition,
+        action=parse_action(draft.action, field="planned_action"),
+        reasoning=_reasoning(draft.reasoning),
+        priority=_priority(draft.priority),
+        expires_at=_expiry(draft.expires_at, now=now, has_condition=ends_by_condition),
+        expires_when=parse_condition(draft.expires_when, field="expires_when") if ends_by_condition else None,
+        sources=draft.sources,
+        mode=one_of(draft.mode, MODES, noun="a mode", field="mode"),
         known_at=now,
         recorded_at=now if recorded_at is None else to_utc(recorded_at, field="recorded_at"),
     )
-    named = (
-        derive_id("plan", owner_id, key) if key else derive_id("plan", owner_id, format_instant(now), _content(plan))
-    )
-    return replace(plan, id=named)
+    seed = (key,) if key else (format_instant(now), _content(plan))
+    return replace(plan, id=derive_id("plan", owner_id, *seed))
 
 
 def plan_record(plan: Plan) -> PlanRecord:
@@ -618,8 +621,8 @@ def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) ->
     that was not followed only where it would have put less at stake.
 
     >>> from datetime import UTC
-    >>> skip = make_plan(owner_id="ana", condition={"regime": "ranging"}, action={"type": "skip_trade"},
-    ...                  reasoning="three losses", now=datetime(2026, 6, 4, tzinfo=UTC))
+    >>> draft = PlanDraft(condition={"regime": "ranging"}, action={"type": "skip_trade"}, reasoning="three losses")
+    >>> skip = make_plan(draft, owner_id="ana", now=datetime(2026, 6, 4, tzinfo=UTC))
     >>> not_made = [Outcome(value=r, unit="R") for r in (-1, -1, -1, 0.5, -1, -1, -1, -1, 0.5, -1)]
     >>> settle(skip, followed=True, outcomes=not_made).results[0].helped
     True
@@ -671,17 +674,16 @@ def plan_from_belief(
         return None
     worse = {"type": "skip_trade"}
     better = {"type": "adjust_param", "parameter": "confidence", "magnitude": BELIEF_BOOST}
-    return make_plan(
-        owner_id=belief.owner_id,
+    draft = PlanDraft(
         condition=condition,
         action=worse if belief.claims == "below" else better,
         reasoning=f"{belief.proposition} (credibility {short(credibility)}, {n} episodes)"[:LONGEST_REASONING],
-        now=now,
         deployment_id=deployment_id,
         strategy_name=belief.domain.strategy,
         priority=min(1.0, credibility),
         sources=(source,),
     )
+    return make_plan(draft, owner_id=belief.owner_id, now=now)
 
 
 def plan_from_mood(
@@ -704,17 +706,16 @@ def plan_from_mood(
     if any(comes_from_mood(plan, deployment_id) for plan in existing):
         return None
     used = f"{mood.drawdown_state:.0%} of the accepted drawdown is used up"
-    return make_plan(
-        owner_id=owner_id,
+    draft = PlanDraft(
         condition={"field": "drawdown_state", "op": ">=", "value": MOOD_ENDS},
         action={"type": "adjust_param", "parameter": "size", "magnitude": MOOD_FACTOR},
         reasoning=f"{used}: half the size until it is below {MOOD_ENDS:.0%}.",
-        now=now,
         deployment_id=deployment_id,
         priority=MOOD_PRIORITY,
         expires_when={"field": "drawdown_state", "op": "<", "value": MOOD_ENDS},
         sources=(PlanSource(kind="affective", id=format_instant(mood.known_at or now)),),
     )
+    return make_plan(draft, owner_id=owner_id, now=now)
 
 
 def comes_from_mood(plan: Plan, deployment_id: str | None) -> bool:
@@ -771,11 +772,11 @@ def _helped(action: PlannedAction, low: float | None, high: float | None, *, fol
     return (high < 0) == action.lowers_exposure
 
 
-def _trigger(asked: str | None, stated: TriggerType | None, condition: Condition) -> TriggerType:
+def _trigger_type(requested: str | None, stated: TriggerType | None, condition: Condition) -> TriggerType:
     """The trigger type as asked for or as stated inside the condition; else as its fields tell."""
-    if asked is None:
+    if requested is None:
         return stated or trigger_type_of(condition)
-    named = _one_of(asked, TRIGGER_TYPES, what="a trigger type", field="trigger_type")
+    named = one_of(requested, TRIGGER_TYPES, noun="a trigger type", field="trigger_type")
     if stated not in (None, named):
         raise Invalid(f"{named} here, and {stated} in the condition; give one", field="trigger_type")
     return named
@@ -809,11 +810,11 @@ def _content(plan: Plan) -> str:
     )
 
 
-def _one_of(value: object, known: tuple[_Word, ...], *, what: str, field: str) -> _Word:
+def one_of(value: object, known: tuple[_Word, ...], *, noun: str, field: str) -> _Word:
     for word in known:
         if value == word:
             return word
-    raise Invalid(f"{value!r:.40} is not {what}; {did_you_mean(str(value), known)}", field=field)
+    raise Invalid(f"{value!r:.40} is not {noun}; {did_you_mean(str(value), known)}", field=field)
 
 
 def _number(value: object, *, field: str) -> float:
@@ -823,7 +824,7 @@ def _number(value: object, *, field: str) -> float:
     return number
 
 
-def _share(value: object) -> float:
+def _priority(value: object) -> float:
     number = _number(value, field="priority")
     if not 0 <= number <= 1:
         raise Invalid(f"{number} is out of range; give 0 to 1", field="priority")
@@ -836,7 +837,7 @@ def _line(value: object, *, field: str) -> str:
     return value
 
 
-def _prose(value: object) -> str:
+def _reasoning(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_REASONING:
         raise Invalid(f"give why, in 1 to {LONGEST_REASONING} characters", field="reasoning")
     return value

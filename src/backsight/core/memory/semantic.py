@@ -254,7 +254,7 @@ class Knowledge:
     through: datetime | None = None
     """When the last episode became known that it rests on."""
     cells: Mapping[Domain, Cell] = field(default_factory=dict)
-    seen: Mapping[int, int] = field(default_factory=dict)
+    cells_by_width: Mapping[int, int] = field(default_factory=dict)
     """Width: how many cells of it have been seen."""
     standings: Mapping[str, Standing] = field(default_factory=dict)
 
@@ -722,7 +722,7 @@ class _BeliefLearner:
 
     def __init__(self, knowledge: Knowledge, holds: Holds, retirements: Mapping[str, datetime]) -> None:
         self._start, self._holds, self._retirements = knowledge, holds, retirements
-        self._through, self._seen = knowledge.through, dict(knowledge.seen)
+        self._through, self._cells_by_width = knowledge.through, dict(knowledge.cells_by_width)
         self._cells: dict[Domain, _OpenCell] = {}
         self._cells_of: dict[_EpisodePlace, tuple[_OpenCell, ...]] = {}
         self._standings = dict(knowledge.standings)
@@ -757,7 +757,7 @@ class _BeliefLearner:
             self._start,
             through=self._through,
             cells={**self._start.cells, **{domain: cell.closed() for domain, cell in self._cells.items()}},
-            seen=self._seen,
+            cells_by_width=self._cells_by_width,
             standings=standings,
         )
         return BeliefUpdate(
@@ -793,7 +793,7 @@ class _BeliefLearner:
     def _open_cell(self, domain: Domain) -> _OpenCell:
         held = self._start.cells.get(domain)
         if held is None:
-            self._seen[domain.width] = self._seen.get(domain.width, 0) + 1
+            self._cells_by_width[domain.width] = self._cells_by_width.get(domain.width, 0) + 1
         opened = self._cells[domain] = _OpenCell(domain, held or Cell())
         return opened
 
@@ -823,7 +823,7 @@ class _BeliefLearner:
         if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
             return  # the same trades, told by one dimension less
         found = difference(cell, strategy.closed())
-        if found is None or found.p >= level_of_look(cell.tally.n, cells=self._seen[domain.width]):
+        if found is None or found.p >= level_of_look(cell.tally.n, cells=self._cells_by_width[domain.width]):
             return
         belief = _induce(self._start, domain, cell, found, at=at)
         if any(self._forbids(held, belief, at=at) for held in self._held_on(domain)):

@@ -1,0 +1,58 @@
+"""Derive every row that follows from facts again: to compare it with the stored row, or to replace it."""
+
+from typing import Any
+
+from backsight.core.audit import Finding
+from backsight.core.memory.affective import account_rows
+from backsight.core.memory.experience import learn_habits
+from backsight.services.belief_learning import beliefs_at
+from backsight.services.habit_learning import episodes_by_strategy
+from backsight.services.mood import strategy_moods
+from backsight.store import experience as stored
+from backsight.store import memories as stored_memories
+from backsight.store import state as stored_state
+from backsight.store import strategies as stored_strategies
+from backsight.store.database import Connection
+from backsight.store.mapping import Noun
+from backsight.store.transaction import Transaction
+from backsight.store.view import everything
+
+
+def find_differences(connection: Connection, owner: str) -> list[Finding]:
+    """The derived rows of an owner that are not what the facts lead to."""
+    return [
+        finding
+        for noun, rows in derive_rows(connection, owner).items()
+        for finding in stored.compare(connection, noun, owner, rows)
+    ]
+
+
+def rebuild_rows(transaction: Transaction, owner: str) -> None:
+    """Replace every derived row of an owner by what the facts lead to."""
+    for noun, rows in derive_rows(transaction.connection, owner).items():
+        stored.clear(transaction.connection, noun, owner)
+        transaction.derive_new(noun, rows)
+
+
+def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]]:
+    """Every derived row of an owner, by table."""
+    view = everything(connection, owner)
+    rows: dict[Noun[Any], list[Any]] = {noun: [] for noun in stored.DERIVED}
+    for mode in stored.modes(connection, owner):
+        beliefs = beliefs_at(view, mode)
+        rows[stored.BELIEFS] += beliefs.beliefs
+        rows[stored.EVIDENCE] += beliefs.evidence
+        rows[stored.CELLS] += beliefs.cells
+        rows[stored.DAYS] += beliefs.days
+        episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode)
+        for strategy_name, own in episodes_by_strategy(episodes).items():
+            habits = learn_habits(own, owner_id=owner, mode=mode, strategy_name=strategy_name)
+            rows[stored.PRACTISED] += habits.trades
+            rows[stored.HABITS] += habits.habits
+    deployments = stored_strategies.deployments(connection, owner, view.horizon)
+    for account_id in sorted({deployment.account_id for deployment in deployments}):
+        facts = stored_state.equity_facts(view, account_id)
+        rows[stored.MOODS] += account_rows(facts, owner_id=owner, account_id=account_id)
+    for deployment in {(each.account_id, each.strategy_name): each for each in deployments}.values():
+        rows[stored.MOODS] += strategy_moods(connection, deployment)
+    return rows

@@ -1,0 +1,137 @@
+"""Check plans at an instant and record which conditions began to hold, ceased to hold, and which plans expired."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from backsight.core.decision import Decision, LastTick
+from backsight.core.instants import JUST_BEFORE, Horizon
+from backsight.core.memory.conditions import Scalar, condition_values
+from backsight.core.memory.prospective import (
+    MARKET_FIELDS,
+    PlanCheck,
+    apply_events,
+    check_plans,
+    join_checks,
+    number_event,
+    plans_holding,
+)
+from backsight.core.orders import BrokerSnapshot, Order, entry_direction
+from backsight.core.portfolio import Direction
+from backsight.core.strategies import Deployment
+from backsight.services.market import context_at, recent_bars
+from backsight.services.mood import mood_at
+from backsight.services.plans import OpenPlans, count_events, open_plans
+from backsight.store import plans as stored
+from backsight.store.database import Connection
+from backsight.store.transaction import Transaction
+from backsight.store.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckInputs:
+    """What the conditions of plans are checked against at one instant."""
+
+    values: Mapping[str, object]
+    """By field name, as `condition_values` makes them."""
+    former_values: Mapping[str, object] | None
+    """The values at the tick before, for crossings."""
+    symbol: str | None
+    now: datetime
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPlanCheck:
+    """The result of a check, and the open plans with the events that the check recorded."""
+
+    check: PlanCheck
+    open: OpenPlans
+
+
+def record_plan_check(
+    transaction: Transaction, deployment: Deployment, candidates: OpenPlans, inputs: CheckInputs
+) -> RecordedPlanCheck:
+    """Check open plans and record what began, ended and expired; repeating a check records nothing new."""
+    events = candidates.events
+    check = partial(check_plans, now=inputs.now, former_values=inputs.former_values, recorded_at=inputs.recorded_at)
+    # A plan that does not depend on the instrument is checked once for all symbols.
+    values_without_symbol = {name: value for name, value in inputs.values.items() if name != "symbol"}
+    joined = join_checks(
+        check(
+            [plan for plan in candidates.plans if not plan.is_of_market],
+            values_without_symbol,
+            holding=plans_holding(events, symbol=None, deployment_id=deployment.id),
+        ),
+        check(
+            [plan for plan in candidates.plans if plan.is_of_market],
+            inputs.values,
+            holding=plans_holding(events, symbol=inputs.symbol, deployment_id=deployment.id),
+        ),
+    )
+    new_events = [
+        number_event(event, sequence=count_events(events, event.plan_id), deployment_id=deployment.id)
+        for event in (*joined.rising, *joined.falling, *joined.expired)
+    ]
+    for event in new_events:
+        transaction.add(stored.PLAN_EVENTS, event)
+    plans = tuple(apply_events(plan, new_events) for plan in candidates.plans)
+    return RecordedPlanCheck(check=joined, open=OpenPlans(plans=plans, events=(*events, *new_events)))
+
+
+def check_plans_at_tick(
+    transaction: Transaction,
+    deployment: Deployment,
+    decision: Decision,
+    proposal: Order | None,
+    before: BrokerSnapshot,
+    last: LastTick | None,
+) -> list[PlanCheck]:
+    """Check the plans of a deployment at a tick, in every symbol that it holds or decides on."""
+    connection = transaction.connection
+    candidates = open_plans(View(connection, deployment.owner_id, Horizon(as_of=decision.at)), deployment)
+    if not candidates.plans:
+        return []
+    symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
+    symbols += [position.symbol for position in before.portfolio.positions]
+    needs_market = any(not MARKET_FIELDS.isdisjoint(plan.asks) for plan in candidates.plans)
+    needs_former = last is not None and any(plan.crosses for plan in candidates.plans)
+    read_values = partial(_read_values, connection, deployment, needs_market=needs_market)
+    checks: list[PlanCheck] = []
+    for symbol in dict.fromkeys(symbols or [None]):
+        direction = None if proposal is None or proposal.symbol != symbol else entry_direction(proposal, before)
+        inputs = CheckInputs(
+            values=read_values(symbol, direction, at=decision.at),
+            former_values=read_values(symbol, None, at=last.at) if last is not None and needs_former else None,
+            symbol=symbol,
+            now=decision.at,
+            recorded_at=decision.recorded_at,
+        )
+        recorded = record_plan_check(transaction, deployment, candidates, inputs)
+        candidates = recorded.open
+        checks.append(recorded.check)
+    return checks
+
+
+def _read_values(
+    connection: Connection,
+    deployment: Deployment,
+    symbol: str | None,
+    direction: Direction | None,
+    *,
+    at: datetime,
+    needs_market: bool,
+) -> dict[str, Scalar]:
+    """The values that conditions may compare at a tick: the market by its stored bars, and the mood before the tick."""
+    context = None
+    if needs_market and symbol is not None:
+        context = context_at(symbol, at, recent_bars(connection, deployment.owner_id, symbol, Horizon(as_of=at)))
+    return condition_values(
+        now=at,
+        context=context,
+        mood=mood_at(connection, deployment, at - JUST_BEFORE),
+        strategy=deployment.strategy_name,
+        symbol=symbol,
+        direction=direction,
+    )

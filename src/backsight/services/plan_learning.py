@@ -1,0 +1,150 @@
+"""What learning does to plans: it makes them, cancels them, and records the outcomes that followed them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from backsight.core.instants import Horizon
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.experience import BeliefRecord
+from backsight.core.memory.prospective import (
+    BELIEF_CREDIBILITY,
+    MOOD_BEGINS,
+    MOOD_ENDS,
+    Plan,
+    PlanSource,
+    apply_events,
+    comes_from_mood,
+    make_cancelled_event,
+    make_event,
+    number_event,
+    plan_from_belief,
+    plan_from_mood,
+    plan_from_record,
+    plan_record,
+    plans_after_events,
+)
+from backsight.core.strategies import Deployment
+from backsight.services.plans import plans_holding_at
+from backsight.store import experience as stored_experience
+from backsight.store import plans as stored
+from backsight.store.transaction import Transaction
+from backsight.store.view import View
+
+
+def make_plans(
+    transaction: Transaction, deployment: Deployment, beliefs: Iterable[BeliefRecord], mood: Mood, *, now: datetime
+) -> tuple[str, ...]:
+    """Make the plans that credible beliefs and a deep drawdown call for; return the ids of the new ones.
+
+    An unexpired plan from the same belief, or from the mood of the same deployment, prevents another one.
+    """
+    connection = transaction.connection
+    credible = [belief for belief in beliefs if belief.posterior.credibility >= BELIEF_CREDIBILITY]
+    in_deep_drawdown = mood.drawdown_state >= MOOD_BEGINS
+    if not credible and not in_deep_drawdown:
+        return ()
+    view = View(connection, deployment.owner_id, Horizon(as_of=now))
+    existing = _unexpired_derived_plans(view, deployment)
+    plans = [
+        plan_from_belief(
+            belief.standing.belief,
+            credibility=belief.posterior.credibility,
+            n=belief.posterior.n,
+            now=now,
+            deployment_id=deployment.id,
+            existing=existing,
+        )
+        for belief in credible
+    ]
+    if in_deep_drawdown:
+        preventing = _mood_plans_before_recovery(view, deployment, existing)
+        plans.append(
+            plan_from_mood(
+                mood, owner_id=deployment.owner_id, deployment_id=deployment.id, now=now, existing=preventing
+            )
+        )
+    new = [plan for plan in plans if plan is not None and stored.plan(connection, deployment.owner_id, plan.id) is None]
+    for plan in new:
+        transaction.add(stored.PLANS, plan_record(plan))
+    return tuple(plan.id for plan in new)
+
+
+def _unexpired_derived_plans(view: View, deployment: Deployment) -> list[Plan]:
+    """The unexpired plans of a deployment that were made from a memory."""
+    records = stored.unexpired_plans(view, deployment_id=deployment.id, strategy_name=deployment.strategy_name)
+    return [plan_from_record(record) for record in records if record.sources]
+
+
+def _mood_plans_before_recovery(view: View, deployment: Deployment, plans: Iterable[Plan]) -> list[Plan]:
+    """The mood plans of a deployment that are active, or whose drawdown the account has not come out of since."""
+    own = [plan for plan in plans if comes_from_mood(plan, deployment.id)]
+    events = stored.events_of(view, [plan.id for plan in own])
+    current = [apply_events(plan, events) for plan in own]
+    return [plan for plan in current if plan.status == "active" or not _has_recovered(view, deployment, plan)]
+
+
+def _has_recovered(view: View, deployment: Deployment, plan: Plan) -> bool:
+    """Whether the account has come out of the drawdown in which a plan was made."""
+    return stored_experience.was_below_drawdown_state(
+        view.connection, view.owner, deployment.account_id, since=plan.known_at, below=MOOD_ENDS
+    )
+
+
+def cancel_plans_from_beliefs(
+    transaction: Transaction, owner: str, belief_ids: Collection[str], *, now: datetime
+) -> None:
+    """Cancel the active plans of all deployments that were made from these beliefs, which are retired."""
+    if not belief_ids:
+        return
+    view = View(transaction.connection, owner, Horizon(as_of=now))
+    retired = {PlanSource(kind="semantic", id=belief_id) for belief_id in belief_ids}
+    records = stored.plans_without_end(view)
+    for plan in plans_after_events(records, stored.events_of(view, [record.id for record in records])):
+        in_force = plan.status == "active" and (plan.expires_at is None or now < plan.expires_at)
+        if in_force and not retired.isdisjoint(plan.sources):
+            events = stored.events_of(view, [plan.id])
+            event = make_cancelled_event(plan, now=now, note="its belief was retired")
+            transaction.add(stored.PLAN_EVENTS, number_event(event, sequence=len(events)))
+
+
+def record_outcome(
+    transaction: Transaction, deployment: Deployment, episode: Episode, *, recorded_at: datetime
+) -> None:
+    """Record how a trade or a call ended with the plans that held when it began.
+
+    A call counts only for a plan to skip trades, as what the plan left out.
+    """
+    connection = transaction.connection
+    if episode.opened_at is None:
+        return
+    for plan in plans_holding_at(connection, deployment, episode.symbol, episode.opened_at):
+        is_skip = plan.action.kind == "skip_trade"
+        if episode.kind == "call" and not is_skip:
+            continue
+        events = stored.events_of(View(connection, deployment.owner_id, Horizon(as_of=episode.known_at)), [plan.id])
+        if any(event.kind == "outcome" and event.episode_id == episode.id for event in events):
+            continue
+        event = make_event(
+            plan,
+            "outcome",
+            now=episode.known_at,
+            recorded_at=recorded_at,
+            episode_id=episode.id,
+            outcome=episode.outcome,
+            followed=episode.kind == "call" if is_skip else None,
+        )
+        event = number_event(event, sequence=len(events), deployment_id=deployment.id)
+        transaction.add(stored.PLAN_EVENTS, event)
+
+
+def record_outcomes(
+    transaction: Transaction, deployments: Mapping[str, Deployment], episodes: Sequence[Episode]
+) -> None:
+    """Record how many trades ended; `deployments` are theirs, by id. Trades before the first plan are skipped."""
+    if not episodes:
+        return
+    first = stored.first_plan_known_at(transaction.connection, episodes[0].owner_id)
+    for episode in episodes:
+        if first is not None and episode.opened_at is not None and episode.opened_at >= first:
+            record_outcome(transaction, deployments[episode.deployment_id], episode, recorded_at=episode.recorded_at)
