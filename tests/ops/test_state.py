@@ -124,7 +124,7 @@ def test_equity_of_the_same_instant_is_a_replay_or_a_conflict(memory: Memory) ->
     deployed(memory)
     assert not memory.record_equity(account="main", equity=10.0, at=T0).replayed
     assert memory.record_equity(account="main", equity=10.0, at=T0).replayed
-    with pytest.raises(Conflict, match="equity: 'main' was worth 10"):
+    with pytest.raises(Conflict, match="equity: 'main' already has the equity 10"):
         memory.record_equity(account="main", equity=11.0, at=T0)
     with pytest.raises(NotFound, match="did you mean 'main'"):
         memory.record_equity(account="mian", equity=11.0)
