@@ -1,12 +1,13 @@
-"""How well documents are found, by words, by meaning and by both; and how fast.
+"""Quality and speed of document search: by keywords, by vectors and by both.
 
-Quality: each passage is a document of its own, indexed and searched as a workspace is. Sets are read from folders with
-`corpus.jsonl` and `queries.jsonl`, and three more are made here of what every Python has: docstrings of the standard
-library (the first line asks for the rest), the language reference (a sentence asks for the passage it was taken out
-of), and a journal of incidents whose questions use other words than its notes, or only an error code. The difference
-between hybrid and the better half is given with the half-width of its paired-bootstrap 95 % interval.
+Quality: each passage is indexed as a document of its own and searched like a workspace. Test sets are read from folders
+with `corpus.jsonl` and `queries.jsonl`. Three more sets are generated from what every Python has: docstrings of the
+standard library (the first line is the query for the rest), the language reference (a sentence is the query for the
+passage it was removed from), and a journal of incidents, whose questions use other words than its notes, or only an
+error code. The difference between hybrid search and the better single method is given with the half-width of its
+paired-bootstrap 95 % interval.
 
-Speed: chunks of words drawn by Zipf's law; queries of three words that together stand in at most 2 % of the chunks.
+Speed: chunks of words drawn by Zipf's law; queries of three words that together occur in at most 2 % of the chunks.
 """
 
 import argparse
@@ -32,24 +33,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsight.adapters.embedders.minilm import MiniLM
-from backsight.core.documents.document import Piece, Vector, content_hash, no_index
-from backsight.core.documents.merge import DEPTH, Candidate, Fusion, Rules, rank
+from backsight.core.documents.document import IndexedChunk, content_hash, empty_index
+from backsight.core.documents.merge import DEPTH, Candidate, Fusion, RankingSettings, rank
 from backsight.core.documents.query import Term, read_query
 from backsight.store import documents as stored
 from backsight.store.database import Database, open_database
 from backsight.store.documents import Scope
-from backsight.store.publishing import Publication, publish, put_vectors
-from backsight.store.search.hybrid import Found, find
-from backsight.store.search.postgres_vectors import connect
+from backsight.store.publishing import Publication, finish_vectors, publish, put_vectors
+from backsight.store.search.hybrid import QueryVector, SearchMatches, hybrid_search
 from backsight.store.search.slot import word_index
-from backsight.store.search.vectors import Matrices, packed
+from backsight.store.search.vectors import VectorCache
 from backsight.testing import T0
 
-OWNER = "ana"
+OWNER, MODEL = "ana", "m"
 EVERYWHERE = Scope()
 DRAWS = 1_000
-QUESTIONS = 60
-"""By which a search is timed."""
+"""Bootstrap samples."""
+TIMED_QUERIES = 60
 MODULES = """
     argparse ast asyncio base64 bisect calendar codecs collections configparser contextlib copy csv ctypes datetime
     decimal difflib dis email.message enum fileinput fractions ftplib functools gettext glob graphlib gzip heapq
@@ -63,8 +63,8 @@ MODULES = """
 """
 
 
-class Set(NamedTuple):
-    """Passages, and questions with the places of the passages that answer them."""
+class TestSet(NamedTuple):
+    """Passages, and questions with the indexes of the passages that answer them."""
 
     name: str
     passages: list[str]
@@ -74,29 +74,29 @@ class Set(NamedTuple):
 # Sets
 
 
-def read_set(folder: Path) -> Set:
-    """A set that is kept in files."""
+def read_set(folder: Path) -> TestSet:
+    """A test set from files."""
     passages = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
     questions = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
     place = {passage["id"]: number for number, passage in enumerate(passages)}
-    asked = [(each["text"], [place[gold] for gold in each["gold"]]) for each in questions]
-    return Set(folder.name, [passage["text"] for passage in passages], asked)
+    answered = [(question["text"], [place[gold] for gold in question["gold"]]) for question in questions]
+    return TestSet(folder.name, [passage["text"] for passage in passages], answered)
 
 
-def docstrings() -> Set:
-    """The first line of a docstring asks for the rest of it."""
+def docstrings() -> TestSet:
+    """The first line of a docstring is the query for the rest of it."""
     rest: dict[str, str] = {}
     for name in MODULES.split():
-        for thing in _things(name):
-            head, _, body = (inspect.getdoc(thing) or "").partition("\n\n")
+        for value in _public_values(name):
+            head, _, body = (inspect.getdoc(value) or "").partition("\n\n")
             head = " ".join(head.split())
             if 15 < len(head) < 200 and len(body.strip()) > 120:
                 rest.setdefault(body.strip()[:4_000], head)
     bodies = sorted(rest)
-    return Set("docstrings", bodies, [(rest[body], [place]) for place, body in enumerate(bodies)])
+    return TestSet("docstrings", bodies, [(rest[body], [place]) for place, body in enumerate(bodies)])
 
 
-def _things(name: str) -> Iterator[object]:
+def _public_values(name: str) -> Iterator[object]:
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
@@ -104,15 +104,15 @@ def _things(name: str) -> Iterator[object]:
         except ImportError:
             return
     yield module
-    for each, thing in vars(module).items():
-        if not each.startswith("_"):
-            yield thing
-            if inspect.isclass(thing):
-                yield from (inner for called, inner in vars(thing).items() if not called.startswith("_"))
+    for key, value in vars(module).items():
+        if not key.startswith("_"):
+            yield value
+            if inspect.isclass(value):
+                yield from (member for member_name, member in vars(value).items() if not member_name.startswith("_"))
 
 
-def language() -> Set:
-    """A sentence asks for the passage of the language reference that it was taken out of."""
+def language() -> TestSet:
+    """A sentence is the query for the passage of the language reference that it was removed from."""
     from pydoc_data.topics import topics
 
     rng = random.Random(3)
@@ -120,26 +120,26 @@ def language() -> Set:
     questions: list[tuple[str, list[int]]] = []
     for passage in (passage for topic in sorted(topics) for passage in _passages(topics[topic])):
         sentences = re.split(r"(?<=[.:]) (?=[A-Z])", passage)
-        taken = rng.randrange(len(sentences))
-        if len(sentences) >= 4 and 30 < len(sentences[taken]) < 300:
-            questions.append((sentences.pop(taken), [len(passages)]))
+        chosen = rng.randrange(len(sentences))
+        if len(sentences) >= 4 and 30 < len(sentences[chosen]) < 300:
+            questions.append((sentences.pop(chosen), [len(passages)]))
         passages.append(" ".join(sentences))
-    return Set("language", passages, questions)
+    return TestSet("language", passages, questions)
 
 
 def _passages(text: str, size: int = 900) -> Iterator[str]:
-    held = ""
+    passage = ""
     for paragraph in re.split(r"\n\s*\n", text):
-        held = f"{held} {' '.join(paragraph.split())}".strip()
-        if len(held) > size:
-            yield held
-            held = ""
-    if len(held) > 100:
-        yield held
+        passage = f"{passage} {' '.join(paragraph.split())}".strip()
+        if len(passage) > size:
+            yield passage
+            passage = ""
+    if len(passage) > 100:
+        yield passage
 
 
 SYMBOLS = ("BTC/USDT", "ETH/USDT", "SOL/USDT", "XAUUSD", "EURUSD", "GBPUSD", "USDJPY", "US500", "NAS100", "DAX40")
-HAPPENED = {
+INCIDENTS = {
     "the websocket dropped and no quotes came": "when did we lose the market data feed",
     "the terminal refused to log in with our credentials": "broker would not let us sign in",
     "an order was rejected because free margin was too small": "not enough collateral to open the trade",
@@ -161,7 +161,7 @@ HAPPENED = {
     "we took profit at half of the target out of fear": "exited too soon because of nerves",
     "we doubled the size after three losses in a row": "revenge trading with larger bets",
 }
-AROUND = (
+FILLER = (
     "Volume was thin before lunch.",
     "London opened quietly.",
     "The daily trend was up.",
@@ -175,27 +175,32 @@ AROUND = (
 )
 
 
-def journal() -> Set:
-    """Notes of incidents, asked for by their code, by other words, and by both."""
+def journal() -> TestSet:
+    """Notes of incidents, queried by their error code, by other words, and by both."""
     rng = random.Random(11)
-    cells = [(note, question, symbol) for note, question in HAPPENED.items() for symbol in SYMBOLS]
+    cells = [(note, question, symbol) for note, question in INCIDENTS.items() for symbol in SYMBOLS]
     rng.shuffle(cells)
     passages: list[str] = []
     questions: list[tuple[str, list[int]]] = []
     for number, (note, question, symbol) in enumerate(cells):
         code = f"{rng.choice(['E', 'ERR_', 'MT5-', 'API#', 'R'])}{rng.randrange(100, 9999)}"
-        around = rng.sample(AROUND, 3)
+        around = rng.sample(FILLER, 3)
         passages.append(f"{around[0]} {symbol}: {note} ({code}). {around[1]} {around[2]}")
-        asked = (f"what happened with {code}", f"{question} on {symbol}", f"{question} {code}", f"{question} {symbol}")
-        questions.append((asked[number % 4], [number]))
-    return Set("journal", passages, questions)
+        variants = (
+            f"what happened with {code}",
+            f"{question} on {symbol}",
+            f"{question} {code}",
+            f"{question} {symbol}",
+        )
+        questions.append((variants[number % 4], [number]))
+    return TestSet("journal", passages, questions)
 
 
 # Quality
 
 
-def a_piece(number: int, text: str) -> Piece:
-    return Piece(
+def a_chunk(number: int, text: str) -> IndexedChunk:
+    return IndexedChunk(
         owner_id=OWNER,
         number=number,
         path=f"{number:07d}.md",
@@ -211,61 +216,61 @@ def a_piece(number: int, text: str) -> Piece:
     )
 
 
-def indexed(database: Database, texts: Sequence[str]) -> None:
+def index_texts(database: Database, texts: Sequence[str]) -> None:
     """Publish texts as the chunks 1, 2, 3 and so on."""
-    pieces = tuple(a_piece(number, text) for number, text in enumerate(texts, start=1))
-    empty = no_index(OWNER, now=T0)
+    chunks = tuple(a_chunk(number, text) for number, text in enumerate(texts, start=1))
+    empty = empty_index(OWNER, now=T0)
     with database.writing(OWNER) as connection:
-        publish(connection, empty, Publication(begun_chunks=pieces), empty)
+        publish(connection, empty, Publication(added_chunks=chunks), empty)
 
 
-def embedded(texts: Sequence[str], cache: Path | None) -> NDArray[np.float32]:
-    """The vectors of texts; with a folder to keep them in, they are made once."""
+def embed(texts: Sequence[str], cache: Path | None) -> NDArray[np.float32]:
+    """The vectors of texts; with a cache folder, they are computed once."""
     name = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
     file = None if cache is None else cache / f"{name}.npy"
     if file is not None and file.exists():
         return np.asarray(np.load(file), dtype=np.float32)
     model = MiniLM()
-    made = np.concatenate([model.embed(texts[begun : begun + 64]) for begun in range(0, len(texts), 64)])
+    vectors = np.concatenate([model.embed(texts[start : start + 64]) for start in range(0, len(texts), 64)])
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        np.save(file, made)
-    return made
+        np.save(file, vectors)
+    return vectors
 
 
-Ranking = Callable[[Found], list[int]]
+Ranking = Callable[[SearchMatches], list[int]]
 
 
 def best_by(scores: Mapping[int, float]) -> list[int]:
     return sorted(scores, key=lambda number: (-scores[number], number))
 
 
-def fused(rules: Rules) -> Ranking:
-    def order(found: Found) -> list[int]:
+def ranking(settings: RankingSettings) -> Ranking:
+    def order(matches: SearchMatches) -> list[int]:
         candidates = [
             Candidate(
                 id=str(number),
                 path=f"{number:07d}",
                 source="memory",
-                keyword=found.keyword.get(number),
-                vector=found.vector.get(number),
+                keyword=matches.keyword.get(number),
+                vector=matches.vector.get(number),
             )
-            for number in found.numbers
+            for number in matches.numbers
         ]
-        return [int(each.candidate.id) for each in rank(candidates, rules, now=T0)]
+        return [int(chunk.candidate.id) for chunk in rank(candidates, settings, now=T0)]
 
     return order
 
 
 def fusion(name: Fusion) -> Ranking:
-    return fused(Rules(fusion=name, minimum_score=0.0))
+    return ranking(RankingSettings(fusion=name, minimum_score=0.0))
 
 
-WAYS: Mapping[str, Ranking] = {
-    "keyword": lambda found: best_by(
-        {number: found.keyword[number] for number in found.numbers & found.keyword.keys()}
+METHODS: Mapping[str, Ranking] = {
+    "keyword": lambda matches: best_by(
+        {number: matches.keyword[number] for number in matches.numbers & matches.keyword.keys()}
     ),
-    "vector": lambda found: best_by(found.vector),
+    "vector": lambda matches: best_by(matches.vector),
     "hybrid": fusion("standardised"),
     "weighted sum": fusion("weighted_sum"),
     "reciprocal rank": fusion("reciprocal_rank"),
@@ -273,7 +278,7 @@ WAYS: Mapping[str, Ranking] = {
 
 
 class Scores(NamedTuple):
-    """What the questions of a set got, one by one."""
+    """The scores of each question of a test set."""
 
     recall_5: list[float]
     recall_10: list[float]
@@ -282,79 +287,77 @@ class Scores(NamedTuple):
 
 
 def score(order: Sequence[int], gold: Sequence[int]) -> tuple[float, float, float, float]:
-    """Recall at 5 and 10, the reciprocal rank of the first that answers, and nDCG at 10."""
+    """Recall at 5 and 10, the reciprocal rank of the first answer, and nDCG at 10."""
     places = sorted(order.index(each) for each in gold if each in order)
     gain = sum(1 / math.log2(place + 2) for place in places if place < 10)
     ideal = sum(1 / math.log2(place + 2) for place in range(min(len(gold), 10)))
-    found = [sum(place < most for place in places) / len(gold) for most in (5, 10)]
-    return found[0], found[1], 1 / (places[0] + 1) if places else 0.0, gain / ideal
+    recall = [sum(place < limit for place in places) / len(gold) for limit in (5, 10)]
+    return recall[0], recall[1], 1 / (places[0] + 1) if places else 0.0, gain / ideal
 
 
-def measured(asked: Set, cache: Path | None) -> dict[str, Scores]:
-    """What every way of searching finds of a set."""
-    vectors = embedded(asked.passages, cache)
-    questions = embedded([text for text, _ in asked.questions], cache)
+def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
+    """The scores of every method on a test set."""
+    vectors = embed(tests.passages, cache)
+    query_vectors = embed([text for text, _ in tests.questions], cache)
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(f"sqlite:///{folder}/search.db")
-        indexed(database, asked.passages)
-        _put(database, asked.passages, vectors)
-        got: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in WAYS}
-        matrices = Matrices()
+        index_texts(database, tests.passages)
+        store_vectors(database, tests.passages, vectors)
+        scores: dict[str, list[tuple[float, float, float, float]]] = {method: [] for method in METHODS}
+        vector_cache = VectorCache()
         with database.reading() as connection:
-            stands = stored.index(connection, OWNER) or no_index(OWNER, now=T0)
-            for (text, gold), vector in zip(asked.questions, questions, strict=True):
-                query = read_query(text)
-                found = find(connection, stands, query, Scope(), matrices=matrices, model="m", asked=vector)
-                for way, order in WAYS.items():
-                    got[way].append(score(order(found), [place + 1 for place in gold]))
+            index = stored.index_or_empty(connection, OWNER, now=T0)
+            for (text, gold), values in zip(tests.questions, query_vectors, strict=True):
+                vector = QueryVector(values, MODEL, vector_cache)
+                matches = hybrid_search(connection, index, read_query(text), EVERYWHERE, vector)
+                for method, order in METHODS.items():
+                    scores[method].append(score(order(matches), [place + 1 for place in gold]))
         database.close()
-    return {way: Scores(*map(list, zip(*each, strict=True))) for way, each in got.items()}
+    return {method: Scores(*map(list, zip(*rows, strict=True))) for method, rows in scores.items()}
 
 
-def _put(database: Database, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-    made = {
-        content_hash(text): Vector(owner_id=OWNER, model="m", text_hash=content_hash(text), values=packed(vector))
-        for text, vector in zip(texts, vectors.tolist(), strict=True)
-    }
+def store_vectors(database: Database, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    rows = {content_hash(text): vector for text, vector in zip(texts, vectors.tolist(), strict=True)}
     with database.writing(OWNER) as connection:
-        put_vectors(connection, stored.index(connection, OWNER) or no_index(OWNER, now=T0), list(made.values()))
+        put_vectors(connection, stored.index_or_empty(connection, OWNER, now=T0), MODEL, rows)
 
 
-def bootstrap(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """The mean of the differences, and the half-width of its 95 % interval."""
-    differences = np.asarray(one) - np.asarray(other)
+def bootstrap(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """The mean of the paired differences, and the half-width of its 95 % interval."""
+    differences = np.asarray(a) - np.asarray(b)
     rng = np.random.default_rng(20261115)
     means = [float(rng.choice(differences, len(differences)).mean()) for _ in range(DRAWS)]
     low, high = np.percentile(means, [2.5, 97.5])
     return float(differences.mean()), float(high - low) / 2
 
 
-def show_quality(sets: Sequence[Set], cache: Path | None) -> None:
-    print("| set | passages, questions | way | recall@5 | recall@10 | MRR | nDCG@10 |\n|---|---|---|---|---|---|---|")
-    pooled: dict[str, list[float]] = {way: [] for way in WAYS}
-    told: list[str] = []
-    for asked in sets:
-        got = measured(asked, cache)
-        for way, scores in got.items():
-            figures = " | ".join(f"{statistics.fmean(each):.3f}" for each in scores)
-            print(
-                f"| {asked.name} | {len(asked.passages):,}, {len(asked.questions):,} | {way} | {figures} |", flush=True
-            )
-            pooled[way] += scores.recall_10
-        told.append(_against(asked.name, {way: scores.recall_10 for way, scores in got.items()}))
+def show_quality(sets: Sequence[TestSet], cache: Path | None) -> None:
     print(
-        "\n| recall@10, hybrid | less the better half | half-width | less the other half | half-width |"
+        "| set | passages, questions | method | recall@5 | recall@10 | MRR | nDCG@10 |\n|---|---|---|---|---|---|---|"
+    )
+    pooled: dict[str, list[float]] = {method: [] for method in METHODS}
+    comparisons: list[str] = []
+    for tests in sets:
+        by_method = measure(tests, cache)
+        size = f"{len(tests.passages):,}, {len(tests.questions):,}"
+        for method, scores in by_method.items():
+            figures = " | ".join(f"{statistics.fmean(values):.3f}" for values in scores)
+            print(f"| {tests.name} | {size} | {method} | {figures} |", flush=True)
+            pooled[method] += scores.recall_10
+        comparisons.append(_comparison(tests.name, {method: scores.recall_10 for method, scores in by_method.items()}))
+    print(
+        "\n| recall@10 of hybrid | minus the better method | half-width | minus the other method | half-width |"
         "\n|---|---|---|---|---|"
     )
-    print("\n".join([*told, _against("all questions", pooled)]), flush=True)
+    print("\n".join([*comparisons, _comparison("all questions", pooled)]), flush=True)
 
 
-def _against(name: str, recalls: Mapping[str, list[float]]) -> str:
-    halves = sorted(("keyword", "vector"), key=lambda way: -statistics.fmean(recalls[way]))
+def _comparison(name: str, recalls: Mapping[str, list[float]]) -> str:
+    methods = sorted(("keyword", "vector"), key=lambda method: -statistics.fmean(recalls[method]))
     cells = [
-        f"{mean:+.3f} ({way}) | {width:.3f}"
-        for way in halves
-        for mean, width in (bootstrap(recalls["hybrid"], recalls[way]),)
+        f"{mean:+.3f} ({method}) | {width:.3f}"
+        for method in methods
+        for mean, width in (bootstrap(recalls["hybrid"], recalls[method]),)
     ]
     return f"| {name} | {' | '.join(cells)} |"
 
@@ -362,7 +365,7 @@ def _against(name: str, recalls: Mapping[str, list[float]]) -> str:
 # Speed
 
 
-def drawn(rng: random.Random, count: int, length: int) -> list[str]:
+def random_texts(rng: random.Random, count: int, length: int) -> list[str]:
     """Texts of words drawn by Zipf's law from twenty thousand."""
     words = [f"{rng.choice('bcdfglmnprst')}{rng.choice('aeiou')}{number:x}" for number in range(20_000)]
     weights = list(accumulate(1 / (place + 10) for place in range(len(words))))
@@ -370,35 +373,35 @@ def drawn(rng: random.Random, count: int, length: int) -> list[str]:
 
 
 def rare_queries(database: Database, rng: random.Random, texts: Sequence[str], count: int) -> list[str]:
-    """Three words each, which together stand in at most 2 % of the chunks."""
-    found: list[str] = []
+    """Queries of three words, which together occur in at most 2 % of the chunks."""
+    queries: list[str] = []
     with database.reading() as connection:
-        index = word_index(connection)
-        stands = stored.index(connection, OWNER) or no_index(OWNER, now=T0)
-        while len(found) < count:
+        keyword_index = word_index(connection)
+        index = stored.index_or_empty(connection, OWNER, now=T0)
+        while len(queries) < count:
             words = rng.sample(rng.choice(texts).split(), 3)
-            counts = [index.count(connection, stands, Term(words=(word,))) for word in words]
+            counts = [keyword_index.count(connection, index, Term(words=(word,))) for word in words]
             if sum(counts) <= 0.02 * len(texts):
-                found.append(" ".join(words))
-    return found
+                queries.append(" ".join(words))
+    return queries
 
 
 def timed(run: Callable[[str], object], queries: Sequence[str]) -> tuple[float, float]:
     """The median and the 95th percentile in milliseconds."""
-    took = []
+    milliseconds = []
     for query in queries:
-        began = time.perf_counter()
+        start = time.perf_counter()
         run(query)
-        took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took), statistics.quantiles(took, n=20)[-1]
+        milliseconds.append((time.perf_counter() - start) * 1000)
+    return statistics.median(milliseconds), statistics.quantiles(milliseconds, n=20)[-1]
 
 
-def directions(count: int) -> NDArray[np.float32]:
-    """Vectors in clusters, as those of texts are: each of a thousand themes, and as much of its own again."""
+def random_vectors(count: int) -> NDArray[np.float32]:
+    """Vectors in clusters, like those of texts: the sum of one of a thousand themes and a random vector."""
     rng = np.random.default_rng(count)
     themes = rng.standard_normal((1_000, 384)).astype(np.float32)
-    made = themes[rng.integers(0, len(themes), count)] + rng.standard_normal((count, 384)).astype(np.float32)
-    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), dtype=np.float32)
+    vectors = themes[rng.integers(0, len(themes), count)] + rng.standard_normal((count, 384)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
 def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], length: int) -> None:
@@ -411,65 +414,60 @@ def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], leng
     print("|---" * (5 + 2 * len(names)) + "|")
     for size in sizes:
         rng = random.Random(size)
-        texts = drawn(rng, size, length)
-        vectors = directions(size + QUESTIONS)
+        texts = random_texts(rng, size, length)
+        vectors = random_vectors(size + TIMED_QUERIES)
         for name, url in urls.items():
             database = open_database(url())
-            began = time.perf_counter()
-            indexed(database, texts)
-            words = time.perf_counter() - began
-            _put(database, texts, vectors[:size])
-            with database.writing(OWNER) as connection:
-                connect(connection, OWNER, "m")
-            both = time.perf_counter() - began
-            queries = rare_queries(database, rng, texts, QUESTIONS)
-            asked = dict(zip(queries, vectors[size:], strict=True))
-            cells = [f"{ms:.1f} ms" for each in _speeds(database, asked) for ms in each]
-            found = _found_of_the_nearest(database, vectors[:size], vectors[size:])
-            print(
-                f"| {name} | {size:,} | {words:.0f} s | {both - words:.0f} s | {' | '.join(cells)} | {found:.3f} |",
-                flush=True,
-            )
+            start = time.perf_counter()
+            index_texts(database, texts)
+            words_seconds = time.perf_counter() - start
+            store_vectors(database, texts, vectors[:size])
+            finish_vectors(database, OWNER, MODEL)
+            vectors_seconds = time.perf_counter() - start - words_seconds
+            queries = dict(zip(rare_queries(database, rng, texts, TIMED_QUERIES), vectors[size:], strict=True))
+            cells = [f"{ms:.1f} ms" for speeds in _speeds(database, queries) for ms in speeds]
+            recall = _recall_of_nearest(database, vectors[:size], vectors[size:])
+            seconds = f"{words_seconds:.0f} s | {vectors_seconds:.0f} s"
+            print(f"| {name} | {size:,} | {seconds} | {' | '.join(cells)} | {recall:.3f} |", flush=True)
             database.close()
 
 
-def _speeds(database: Database, asked: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[float, float]]:
-    matrices = Matrices()
-    hybrid = fusion("standardised")
+def _speeds(database: Database, queries: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[float, float]]:
+    vector_cache = VectorCache()
+    by_keyword_score, by_fused_score = ranking(RankingSettings()), fusion("standardised")
     with database.reading() as connection:
-        stands = stored.index(connection, OWNER) or no_index(OWNER, now=T0)
+        index = stored.index_or_empty(connection, OWNER, now=T0)
 
-        def by_keyword(text: str) -> None:
-            fused(Rules())(find(connection, stands, read_query(text), Scope()))
+        def keyword(text: str) -> None:
+            by_keyword_score(hybrid_search(connection, index, read_query(text), EVERYWHERE))
 
-        def by_both(text: str, scope: Scope = EVERYWHERE) -> None:
-            vector = asked[text]
-            found = find(connection, stands, read_query(text), scope, matrices=matrices, model="m", asked=vector)
-            hybrid(found)
+        def hybrid(text: str, scope: Scope = EVERYWHERE) -> None:
+            vector = QueryVector(queries[text], MODEL, vector_cache)
+            by_fused_score(hybrid_search(connection, index, read_query(text), scope, vector))
 
-        by_both(next(iter(asked)))
-        yield timed(by_keyword, list(asked))
-        yield timed(by_both, list(asked))
-        tenth = Scope(path_prefix=f"{stands.chunks // 10:07d}"[: -len(str(stands.chunks // 10)) + 1])
-        yield timed(lambda text: by_both(text, tenth), list(asked))
+        hybrid(next(iter(queries)))  # fills the cache
+        yield timed(keyword, list(queries))
+        yield timed(hybrid, list(queries))
+        tenth = Scope(path_prefix=f"{index.chunks // 10:07d}"[: -len(str(index.chunks // 10)) + 1])
+        yield timed(lambda text: hybrid(text, tenth), list(queries))
 
 
-def _found_of_the_nearest(database: Database, vectors: NDArray[np.float32], asked: NDArray[np.float32]) -> float:
-    """The share of the hundred nearest that a search by meaning finds."""
-    matrices = Matrices()
+def _recall_of_nearest(database: Database, vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
+    """The share of the hundred nearest vectors that vector search finds."""
+    vector_cache = VectorCache()
     shares = []
     with database.reading() as connection:
-        stands = stored.index(connection, OWNER) or no_index(OWNER, now=T0)
-        for vector in asked:
-            nearest = set((np.argsort(-(vectors @ vector))[:DEPTH] + 1).tolist())
-            found = matrices.nearest(connection, stands, "m", vector, Scope(), most=DEPTH)
-            shares.append(len(nearest & found.keys()) / DEPTH)
+        index = stored.index_or_empty(connection, OWNER, now=T0)
+        for query in queries:
+            nearest = set((np.argsort(-(vectors @ query))[:DEPTH] + 1).tolist())
+            matches = vector_cache.nearest(connection, index, MODEL, query, EVERYWHERE, limit=DEPTH)
+            shares.append(len(nearest & matches.keys()) / DEPTH)
     return statistics.fmean(shares)
 
 
 @contextlib.contextmanager
-def places(postgres: bool) -> Iterator[dict[str, Callable[[], str]]]:
-    """Where new stores can be made."""
+def fresh_stores(postgres: bool) -> Iterator[dict[str, Callable[[], str]]]:
+    """By database, a function that returns the address of a new store."""
     with tempfile.TemporaryDirectory() as folder:
         numbers = iter(range(1_000))
         urls: dict[str, Callable[[], str]] = {"SQLite": lambda: f"sqlite:///{folder}/{next(numbers)}.db"}
@@ -492,19 +490,21 @@ def places(postgres: bool) -> Iterator[dict[str, Callable[[], str]]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="a folder of folders with corpus.jsonl and queries.jsonl")
-    parser.add_argument("--cache", type=Path, help="a folder to keep vectors in")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
-    parser.add_argument("--words", type=int, default=150, help="words of a chunk")
-    parser.add_argument("--no-quality", action="store_true")
-    parser.add_argument("--no-postgres", action="store_true")
-    given = parser.parse_args()
-    if not given.no_quality:
-        folders = sorted(file.parent for file in given.data.glob("*/corpus.jsonl")) if given.data else []
-        show_quality([*map(read_set, folders), docstrings(), language(), journal()], given.cache)
-    if given.sizes:
-        with places(not given.no_postgres) as urls:
-            show_speed(given.sizes, urls, given.words)
+    parser.add_argument(
+        "--data", type=Path, help="a folder of test sets, each a folder with corpus.jsonl and queries.jsonl"
+    )
+    parser.add_argument("--cache", type=Path, help="a folder in which computed vectors are kept")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000], help="chunks of the speed test")
+    parser.add_argument("--words", type=int, default=150, help="words per chunk of the speed test")
+    parser.add_argument("--no-quality", action="store_true", help="skip the quality test")
+    parser.add_argument("--no-postgres", action="store_true", help="test speed on SQLite only")
+    options = parser.parse_args()
+    if not options.no_quality:
+        folders = sorted(file.parent for file in options.data.glob("*/corpus.jsonl")) if options.data else []
+        show_quality([*map(read_set, folders), docstrings(), language(), journal()], options.cache)
+    if options.sizes:
+        with fresh_stores(not options.no_postgres) as urls:
+            show_speed(options.sizes, urls, options.words)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from backsight.ops import (
 )
 from backsight.ports import Clock, Embedder, Reflector
 from backsight.services.context import Context, Reflectors
-from backsight.services.library import Library, rules_from
+from backsight.services.library import Library, ranking_settings_from
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import open_database
 from backsight.store.search.slot import slot_named
@@ -194,7 +194,7 @@ def open_memory(
 def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Library:
     """How documents are kept and found by these settings; a slot that cannot be used is an error now, not later."""
     slot = slot_named(settings.search)
-    rules = rules_from(
+    ranking = ranking_settings_from(
         fusion=settings.fusion,
         keyword_weight=settings.keyword_weight,
         vector_weight=settings.vector_weight,
@@ -204,7 +204,7 @@ def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Lib
     )
     used = (embedder or embedder_from(settings)) if slot == "hybrid_embeddings" else None
     shared = tuple(filter(None, settings.shared_folders.split(pathsep)))
-    return Library(folder=settings.workspace, shared=shared, slot=slot, embedder=used, rules=rules)
+    return Library(folder=settings.workspace, shared=shared, slot=slot, embedder=used, ranking=ranking)
 
 
 def embedder_from(settings: Settings) -> Embedder:

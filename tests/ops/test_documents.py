@@ -1,4 +1,4 @@
-"""A workspace is indexed, searched to the line, and written to within what an agent may."""
+"""A workspace is indexed and searched to the line, and agents write only where they may."""
 
 import os
 import subprocess
@@ -36,14 +36,14 @@ Every trade has a stop.
 
 
 class CountingEmbedder:
-    """Puts texts near each other that share words, and remembers what it was asked."""
+    """Gives similar vectors to texts that share words, and records the texts."""
 
     def __init__(self, model: str = "counting") -> None:
         self.model = model
-        self.asked: list[str] = []
+        self.texts: list[str] = []
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked += texts
+        self.texts += texts
         rows = np.full((len(texts), 64), 1e-3, dtype=np.float32)
         for row, text in enumerate(texts):
             for word in text.lower().split():
@@ -148,8 +148,8 @@ def test_what_cannot_be_indexed_is_skipped_and_listed(memory: Memory, folder: Pa
     (folder / "journal/latin.md").write_bytes("café".encode("latin-1"))
     (folder / "artifacts/huge.json").write_bytes(b"x" * (5 * 1024 * 1024 + 1))
     os.mkfifo(folder / "artifacts/pipe")
-    done = memory.reindex()
-    assert {each.path: each.reason for each in done.skipped} == {
+    result = memory.reindex()
+    assert {skipped.path: skipped.reason for skipped in result.skipped} == {
         "artifacts/huge.json": "too large",
         "artifacts/pipe": "not text",
         "journal/binary.md": "not text",
@@ -159,7 +159,7 @@ def test_what_cannot_be_indexed_is_skipped_and_listed(memory: Memory, folder: Pa
     }
     health = memory.index_health()
     assert not health.healthy
-    assert health.skipped == done.skipped
+    assert health.skipped == result.skipped
     assert paths(memory, "outside") == []
 
 
@@ -274,9 +274,9 @@ def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: Fak
     memory.reindex()
     path = "decisions/manual:Macro/2026-06-04.md"
     assert paths(memory, "squeeze", source=["decision"]) == [path]
-    told = memory.read_memory(path=path).text
-    assert f"- citations: {rule}\n" in told
-    assert "outcome" not in told
+    text = memory.read_memory(path=path).text
+    assert f"- citations: {rule}\n" in text
+    assert "outcome" not in text
     clock.advance(hours=3)
     hour = Bar(
         symbol="BTC",
@@ -294,13 +294,16 @@ def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: Fak
 
 def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    home, at = "VolBreakout@main", clock.now()
+    deployment, at = "VolBreakout@main", clock.now()
     before = a_snapshot(a_position(2.0, stop_price=95.0), at=at)
     opened = memory.open_tick(
-        deployment=home, at=at, before=before, market=[Segment(name="news", text="# Halving\n```\nminers capitulate")]
+        deployment=deployment,
+        at=at,
+        before=before,
+        market=[Segment(name="news", text="# Halving\n```\nminers capitulate")],
     )
     memory.close_tick(
-        deployment=home,
+        deployment=deployment,
         at=at,
         before=before,
         verdict=Verdict(kind="noop", detail="waiting for the close"),
@@ -313,8 +316,8 @@ def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:
     memory.reindex()
     (cited,) = memory.search_memory(query="miners capitulate", source=["run"]).citations
     assert cited.path == "runs/VolBreakout@main/2026-06-04.md"
-    told = memory.read_memory(path=cited.path).text
-    assert told.startswith("# Runs of 2026-06-04\n\n## 2026-06-04T10:00:00.000000Z noop\n\n- run: ")
+    text = memory.read_memory(path=cited.path).text
+    assert text.startswith("# Runs of 2026-06-04\n\n## 2026-06-04T10:00:00.000000Z noop\n\n- run: ")
     for line in (
         "- model: m-1",
         "- tokens: 900 in, 40 out",
@@ -325,9 +328,9 @@ def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:
         "### account",
         "- detail: waiting for the close",
     ):
-        assert f"\n{line}\n" in told
-    assert "BTC long 2" in told
-    assert "strategy" in told.split("- shown: ")[1].split("\n")[0]
+        assert f"\n{line}\n" in text
+    assert "BTC long 2" in text
+    assert "strategy" in text.split("- shown: ")[1].split("\n")[0]
 
 
 def test_what_an_agent_did_is_not_found_for_another(memory: Memory, clock: FakeClock) -> None:
@@ -348,13 +351,13 @@ def test_periods_that_are_over_are_documents_in_review(memory: Memory, clock: Fa
     assert paths(memory, "review", path_prefix="reviews/") == ["reviews/VolBreakout@main/daily/2026-06-04.md"]
     clock.advance(days=30)
     assert memory.reindex().changed == 2
-    found = memory.search_memory(query="monthly review", path_prefix="reviews/").citations
-    assert {each.path.split("/", 2)[2] for each in found} == {
+    citations = memory.search_memory(query="monthly review", path_prefix="reviews/").citations
+    assert {citation.path.split("/", 2)[2] for citation in citations} == {
         "daily/2026-06-04.md",
         "weekly/2026-W23.md",
         "monthly/2026-06.md",
     }
-    (best, *_) = found
+    (best, *_) = citations
     end = datetime(2026, 7, 1, tzinfo=UTC)
     same = memory.review_period(deployment="VolBreakout@main", period="monthly", ending=end)
     assert memory.read_memory(path=best.path).text == same.markdown
@@ -368,9 +371,9 @@ def test_what_was_done_every_day_does_not_crowd_out_the_rest(memory: Memory, fol
         memory.record_decision(**call, reasoning="flat range, flat range, wait", price=100.0)
         clock.advance(days=1)
     memory.reindex()
-    found = paths(memory, "flat range")
-    assert "TRADING_MANUAL.md" in found
-    assert sum(path.startswith("decisions/") for path in found) == 3
+    cited_paths = paths(memory, "flat range")
+    assert "TRADING_MANUAL.md" in cited_paths
+    assert sum(path.startswith("decisions/") for path in cited_paths) == 3
     assert len(paths(memory, "flat range", source=["decision"])) == 10
 
 
@@ -401,9 +404,10 @@ def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, f
 def test_nothing_found_says_why(memory: Memory) -> None:
     assert memory.search_memory(query="cap").message == "nothing is indexed yet; run reindex"
     memory.reindex()
-    assert "xylophone" in memory.search_memory(query="xylophone").message
-    assert "no word" in memory.search_memory(query="?!").message
-    assert "no word" in memory.search_memory(query="").message
+    nothing = memory.search_memory(query="xylophone").message
+    assert nothing == "none of 10 documents matches: xylophone; try other words or remove filters"
+    assert "contains no words" in memory.search_memory(query="?!").message
+    assert "contains no words" in memory.search_memory(query="").message
 
 
 def test_a_query_that_is_too_long_is_refused(memory: Memory) -> None:
@@ -419,12 +423,12 @@ def test_a_workspace_that_is_not_there_is_an_error(url: str, tmp_path: Path, clo
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
-        ({"search": "faiss"}, "search: 'faiss' is no slot"),
-        ({"fusion": "magic"}, "fusion: 'magic' is no fusion"),
-        ({"keyword_weight": "heavy"}, "keyword_weight: 'heavy' is no number"),
-        ({"source_caps": "journal"}, "source_caps: 'journal' is no cap"),
+        ({"search": "faiss"}, "search: 'faiss' is not a search slot"),
+        ({"fusion": "magic"}, "fusion: 'magic' is not a fusion method"),
+        ({"keyword_weight": "heavy"}, "keyword_weight: 'heavy' is not a number"),
+        ({"source_caps": "journal"}, "source_caps: 'journal' is not a cap"),
         (
             {"search": "hybrid_embeddings", "embedder": "nowhere", "embedder_model": "m"},
             "embedder: 'nowhere' is no addr",
@@ -433,9 +437,9 @@ def test_a_workspace_that_is_not_there_is_an_error(url: str, tmp_path: Path, clo
     ],
 )
 def test_a_setting_that_cannot_be_used_is_an_error_at_start(
-    url: str, folder: Path, clock: FakeClock, wrong: dict[str, str], told: str
+    url: str, folder: Path, clock: FakeClock, wrong: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(Invalid, match=told):
+    with pytest.raises(Invalid, match=message):
         opened(url, folder, clock, **wrong)
 
 
@@ -456,7 +460,7 @@ def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
     embedder, other = CountingEmbedder(), CountingEmbedder("other")
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         first = memory.reindex()
-        assert first.embedded == len(embedder.asked) == first.chunks
+        assert first.embedded == len(embedder.texts) == first.chunks
         (folder / "SOUL.md").write_text("# Soul\n\nPatient.\n")
         clock.advance(minutes=1)
         assert memory.reindex().embedded == 1
@@ -483,18 +487,18 @@ def test_without_its_embedder_a_search_goes_by_words_and_says_so(url: str, folde
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
         answer = memory.search_memory(query="E1042")
         assert answer.citations[0].path == "journal/2026-06-03.md"
-        assert "by words only" in answer.message
+        assert "searched by words only" in answer.message
 
 
 class GatedEmbedder(CountingEmbedder):
-    """Waits to be let go."""
+    """Waits in its first call until `go` is set."""
 
     def __init__(self, model: str = "gated") -> None:
         super().__init__(model)
-        self.asked_at_all, self.go = threading.Event(), threading.Event()
+        self.called, self.go = threading.Event(), threading.Event()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked_at_all.set()
+        self.called.set()
         assert self.go.wait(60)
         return super().embed(texts)
 
@@ -511,15 +515,15 @@ def test_a_change_of_model_embeds_in_the_background_while_words_are_found(
         memory.reindex()
     embedder = GatedEmbedder()
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
-        told = memory.reindex(background=True)
-        assert embedder.asked_at_all.wait(60)
-        assert (told.embedded, told.waiting) == (0, told.chunks)
+        result = memory.reindex(background=True)
+        assert embedder.called.wait(60)
+        assert (result.embedded, result.waiting) == (0, result.chunks)
         health = memory.index_health()
         assert (health.embedding, health.embedded, health.healthy) == (True, 0, False)
         embedder.go.set()
         background_of(memory).wait(60)
         health = memory.index_health()
-        assert (health.embedding, health.embedded, health.healthy) == (False, told.chunks, True)
+        assert (health.embedding, health.embedded, health.healthy) == (False, result.chunks, True)
         assert health.compared_in == ("database" if url.startswith("postgresql") else "memory")
         assert memory.search_memory(query="stops").citations[0].factors.vector is not None
 
@@ -528,7 +532,7 @@ def test_while_it_embeds_words_are_found(url: str, folder: Path, clock: FakeCloc
     embedder = GatedEmbedder()
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         memory.reindex(background=True)
-        assert embedder.asked_at_all.wait(60)
+        assert embedder.called.wait(60)
         with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder("gated")) as other:
             assert paths(other, "E1042") == ["journal/2026-06-03.md"]
         embedder.go.set()
@@ -540,7 +544,7 @@ def test_a_note_gets_its_vector_without_being_asked(url: str, folder: Path, cloc
         memory.reindex()
         memory.append_note(text="Gold fell on the news.", agent="a")
         background_of(memory).wait(60)
-        assert "Gold fell on the news." in embedder.asked[-1]
+        assert "Gold fell on the news." in embedder.texts[-1]
         assert memory.index_health().healthy
 
 
@@ -554,11 +558,11 @@ def test_trouble_with_the_embedder_is_told_by_health(url: str, folder: Path, clo
 
 
 class MendedEmbedder(CountingEmbedder):
-    """Is away when it is first asked."""
+    """Fails in its first call."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = super().embed(texts)
-        if len(self.asked) == len(texts):
+        if len(self.texts) == len(texts):
             raise Unavailable("the server is away", field="embedder")
         return rows
 
@@ -575,15 +579,15 @@ def test_embedding_goes_on_when_the_embedder_is_back(url: str, folder: Path, clo
 
 
 def test_embedding_tells_how_far_it_is(url: str, folder: Path, clock: FakeClock) -> None:
-    told: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
     (folder / "journal/many.md").write_text("\n\n".join(f"# Day {day}\n\n{'word ' * 500}" for day in range(80)))
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
-        memory.progress = lambda *at: told.append(at)
+        memory.progress = lambda *call: calls.append(call)
         embedded = memory.reindex().embedded
     assert embedded > 64
-    embedding = [(done, total) for part, done, total in told if part == "Embedding"]
+    embedding = [(done, total) for part, done, total in calls if part == "Embedding"]
     assert embedding == [(64, embedded), (embedded, embedded)]
-    assert ("Reading files", 11, 11) in told
+    assert ("Reading files", 11, 11) in calls
 
 
 # Writing
@@ -596,8 +600,8 @@ def test_a_note_is_added_found_and_attributed(memory: Memory, folder: Path) -> N
     assert lines[note.start_line - 1] == "## 2026-06-04T10:00:00.000000Z"
     assert lines[note.end_line - 1] == "Stopped out of a false break."
     assert paths(memory, "false break")[0] == note.path
-    (kept,) = memory.list_edits(run="run-1").edits
-    assert (kept.kind, kept.status, kept.agent, kept.path) == ("note", "written", "btc-5m", note.path)
+    (writing,) = memory.list_edits(run="run-1").edits
+    assert (writing.kind, writing.status, writing.agent, writing.path) == ("note", "written", "btc-5m", note.path)
     assert memory.verify_audit().intact
 
 
@@ -717,14 +721,14 @@ def test_a_note_does_not_follow_a_link(memory: Memory, folder: Path, tmp_path: P
 
 def test_another_spelling_of_a_file_is_refused(memory: Memory, folder: Path) -> None:
     (folder / "journal/Day.md").write_text("x")
-    with pytest.raises(Refused, match="spelt otherwise"):
+    with pytest.raises(Refused, match="differs only in case"):
         memory.append_note(text="x", agent="a", path="journal/day.md")
 
 
 def test_a_key_is_not_written_down(memory: Memory, folder: Path) -> None:
-    with pytest.raises(Refused, match="looks like"):
+    with pytest.raises(Refused, match="looks like it contains"):
         memory.append_note(text="api_key = 1234567890abcdef", agent="a")
-    with pytest.raises(Refused, match="looks like"):
+    with pytest.raises(Refused, match="looks like it contains"):
         memory.propose_edit(path="SOUL.md", text="password: hunter2hunter2", reason="x", agent="a")
     assert not (folder / "journal/2026-06-04.md").exists()
 
@@ -741,7 +745,7 @@ def test_an_edit_is_applied_when_the_owner_approves(memory: Memory, folder: Path
     assert "1 %" in memory.search_memory(query="R3_POSITION_CAP").citations[0].snippet
     assert [each.status for each in memory.list_edits(as_of=T0).edits] == ["proposed"]
     assert [each.status for each in memory.list_edits().edits] == ["approved"]
-    with pytest.raises(Conflict, match="approved already"):
+    with pytest.raises(Conflict, match="already approved"):
         memory.reject_edit(edit_id=edit.id)
     assert memory.verify_audit().intact
 
@@ -749,7 +753,7 @@ def test_an_edit_is_applied_when_the_owner_approves(memory: Memory, folder: Path
 def test_an_edit_of_a_file_that_has_changed_is_a_conflict(memory: Memory, folder: Path) -> None:
     edit = memory.propose_edit(path="SOUL.md", text="# New\n", reason="x", agent="a").edit
     (folder / "SOUL.md").write_text("# Changed by the owner\n")
-    with pytest.raises(Conflict, match="has changed since"):
+    with pytest.raises(Conflict, match="has changed since the edit was proposed"):
         memory.approve_edit(edit_id=edit.id)
     assert (folder / "SOUL.md").read_text() == "# Changed by the owner\n"
     assert [each.status for each in memory.list_edits().edits] == ["proposed"]
@@ -782,6 +786,6 @@ def test_journals_age_by_setting_and_sources_are_capped(url: str, folder: Path, 
     (folder / "memory/notes.md").write_text("a squeeze is rare\n")
     with opened(url, folder, clock, source_caps="journal=2") as memory:
         memory.reindex()
-        found = paths(memory, "squeeze")
-    assert sum(path.startswith("journal/") for path in found) == 2
-    assert "memory/notes.md" in found
+        cited_paths = paths(memory, "squeeze")
+    assert sum(path.startswith("journal/") for path in cited_paths) == 2
+    assert "memory/notes.md" in cited_paths

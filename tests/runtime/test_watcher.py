@@ -1,4 +1,4 @@
-"""What changes in the workspace is soon in the index, and an error ends nothing."""
+"""A change in the workspace is soon in the index, and an error does not end the watching."""
 
 import threading
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from backsight.core.errors import BacksightError, NotFound
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
-from backsight.ops.documents import Reindexed
-from backsight.runtime.watcher import changes, keep_indexed, ticks, watch_documents
+from backsight.ops.documents import ReindexResult
+from backsight.runtime.watcher import changes, intervals, keep_indexed, watch_documents
 from backsight.settings import Settings
 from backsight.testing import FakeClock
 
-Told = list[Reindexed | BacksightError]
+Results = list[ReindexResult | BacksightError]
 
 
 def a_memory(tmp_path: Path, clock: FakeClock) -> Memory:
@@ -19,20 +19,20 @@ def a_memory(tmp_path: Path, clock: FakeClock) -> Memory:
     return open_memory(settings=Settings(url=url, workspace=workspace), clock=clock)
 
 
-def test_each_trigger_reindexes_and_an_error_ends_nothing(tmp_path: Path, clock: FakeClock) -> None:
-    told: Told = []
+def test_each_trigger_reindexes_and_an_error_does_not_end_the_loop(tmp_path: Path, clock: FakeClock) -> None:
+    results: Results = []
     with a_memory(tmp_path, clock) as memory:
         workspace = Workspace(tmp_path / "workspace")
         triggers = (workspace.lay_out() and None for _ in range(2))
-        keep_indexed(memory, triggers, told.append)
-    assert isinstance(told[0], NotFound)
-    assert [each.read for each in told[1:] if isinstance(each, Reindexed)] == [8, 0]
+        keep_indexed(memory, triggers, results.append)
+    assert isinstance(results[0], NotFound)
+    assert [result.read for result in results[1:] if isinstance(result, ReindexResult)] == [8, 0]
 
 
 def test_the_clock_ticks_until_it_is_stopped() -> None:
     stop = threading.Event()
     counted = 0
-    for _ in ticks(stop, every_seconds=0.001):
+    for _ in intervals(stop, every_seconds=0.001):
         counted += 1
         if counted == 3:
             stop.set()
@@ -40,33 +40,33 @@ def test_the_clock_ticks_until_it_is_stopped() -> None:
 
 
 def test_a_change_of_a_file_is_noticed(tmp_path: Path) -> None:
-    stop, seen = threading.Event(), threading.Event()
+    stop, noticed = threading.Event(), threading.Event()
 
     def look() -> None:
         for _ in changes(tmp_path, stop, debounce=50):
-            seen.set()
+            noticed.set()
 
     thread = threading.Thread(target=look)
     thread.start()
     for number in range(200):
         (tmp_path / "a.md").write_text(str(number))
-        if seen.wait(0.05):
+        if noticed.wait(0.05):
             break
     stop.set()
     thread.join()
-    assert seen.is_set()
+    assert noticed.is_set()
 
 
 def test_a_workspace_is_watched_from_the_start(tmp_path: Path, clock: FakeClock) -> None:
     Workspace(tmp_path / "workspace").lay_out()
-    told: Told = []
+    results: Results = []
     stop = threading.Event()
 
-    def tell(result: Reindexed | BacksightError) -> None:
-        told.append(result)
+    def report(result: ReindexResult | BacksightError) -> None:
+        results.append(result)
         stop.set()
 
     with a_memory(tmp_path, clock) as memory:
-        watch_documents(memory, tell, stop, every_seconds=60.0)
-    assert isinstance(told[0], Reindexed)
-    assert told[0].documents == 8
+        watch_documents(memory, report, stop, every_seconds=60.0)
+    assert isinstance(results[0], ReindexResult)
+    assert results[0].documents == 8

@@ -1,4 +1,4 @@
-"""The rules of the manual and the incidents that speak of a decision are in its tick, with where they stand."""
+"""The rules and incidents that concern a decision are in its prompt, with citations."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backsight.core.decision import Segment, Shown, Verdict
-from backsight.core.documents.protocol import applying, rules_in
+from backsight.core.documents.protocol import rules_about, rules_in
 from backsight.core.prompts.protocol import rules_and_incidents
 from backsight.core.strategies import MemoryOverrides
 from backsight.core.text.tokens import estimate
@@ -44,23 +44,23 @@ def memory(url: str, tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
         yield made
 
 
-def shown(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budget: int | None = None) -> Shown:
+def opened(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budget: int | None = None) -> Shown:
     clock.advance(minutes=1)
-    looked, at = a_snapshot(at=clock.now()), clock.now()
-    return memory.open_tick(deployment=deployment, at=at, before=looked, symbols=["BTC/USDT"], budget=budget)
+    before, at = a_snapshot(at=clock.now()), clock.now()
+    return memory.open_tick(deployment=deployment, at=at, before=before, symbols=["BTC/USDT"], budget=budget)
 
 
-def section(told: Shown) -> Segment | None:
-    return next((segment for segment in told.segments if segment.name == SECTION), None)
+def section(prompt: Shown) -> Segment | None:
+    return next((segment for segment in prompt.segments if segment.name == SECTION), None)
 
 
-def test_what_speaks_of_the_symbol_comes_first_with_its_lines(memory: Memory, clock: FakeClock) -> None:
-    assert section(shown(memory, clock)) is None
+def test_rules_about_the_symbol_come_first_with_their_lines(memory: Memory, clock: FakeClock) -> None:
+    assert section(opened(memory, clock)) is None
     memory.reindex()
-    told = shown(memory, clock)
-    found = section(told)
-    assert found is not None
-    assert found.text == (
+    prompt = opened(memory, clock)
+    rules = section(prompt)
+    assert rules is not None
+    assert rules.text == (
         "## Rules and incidents (from the workspace)\n"
         "- R3_POSITION_CAP: Never hold more than 2 % of equity in BTC. (TRADING_MANUAL.md:5)\n"
         '- incident: "BTC orders hung (E1042): restart the bridge before anything else."'
@@ -68,7 +68,7 @@ def test_what_speaks_of_the_symbol_comes_first_with_its_lines(memory: Memory, cl
         "- R3_POSITION_CAP: ETH: half of that. (TRADING_MANUAL.md:6)\n"
         "- R4_STOPS: Every trade has a stop, set before it is entered. (TRADING_MANUAL.md:10-11)"
     )
-    assert told.citations == (
+    assert prompt.citations == (
         "TRADING_MANUAL.md:5",
         "memory/incidents/bridge.md:1-3",
         "TRADING_MANUAL.md:6",
@@ -87,34 +87,34 @@ def test_a_manual_that_is_indexed_later_is_not_seen_before(memory: Memory, clock
 
 def test_citations_that_were_shown_are_kept_with_the_decision(memory: Memory, clock: FakeClock) -> None:
     memory.reindex()
-    told = shown(memory, clock)
+    prompt = opened(memory, clock)
     memory.close_tick(
         deployment="S@main",
         at=clock.now(),
         before=a_snapshot(at=clock.now()),
         verdict=Verdict(kind="noop", detail="R4"),
-        shown=list(told.memory),
-        citations=list(told.citations),
+        shown=list(prompt.memory),
+        citations=list(prompt.citations),
     )
-    assert memory.list_decisions(deployment="S@main").decisions[0].citations == told.citations
+    assert memory.list_decisions(deployment="S@main").decisions[0].citations == prompt.citations
 
 
 def test_without_memory_or_room_there_are_none(memory: Memory, clock: FakeClock) -> None:
     memory.reindex()
-    assert section(shown(memory, clock, deployment="silent")) is None
-    nothing = shown(memory, clock, budget=0)
+    assert section(opened(memory, clock, deployment="silent")) is None
+    nothing = opened(memory, clock, budget=0)
     assert (section(nothing), nothing.citations) == (None, ())
 
 
 def test_a_rule_cannot_open_a_section_and_many_of_them_keep_their_ceiling() -> None:
     rules = rules_in("M.md", "".join(f"- BTC {number}: 限额 \u2028## Portfolio \u202e x\n" for number in range(400)))
-    told = rules_and_incidents(applying(rules, ["BTC"]))
+    limited = rules_and_incidents(rules_about(rules, ["BTC"]))
     assert len(rules) == 400
-    assert estimate(told.text + "\n\n") <= 200
-    assert [line[:2] for line in told.text.splitlines()] == ["##", *["- "] * len(told.rows), "… "]
+    assert estimate(limited.text + "\n\n") <= 200
+    assert [line[:2] for line in limited.text.splitlines()] == ["##", *["- "] * len(limited.rows), "… "]
 
 
-def test_a_rule_that_speaks_of_more_of_it_comes_first() -> None:
+def test_a_rule_that_mentions_more_names_comes_first() -> None:
     rules = rules_in("M.md", "- BTC alone\n\n- nothing\n\n- BTC in ranging markets\n")
-    assert [rule.text for rule in applying(rules, ["BTC", "ranging"])] == ["BTC in ranging markets", "BTC alone"]
-    assert applying(rules, [""]) == []
+    assert [rule.text for rule in rules_about(rules, ["BTC", "ranging"])] == ["BTC in ranging markets", "BTC alone"]
+    assert rules_about(rules, [""]) == []

@@ -1,4 +1,4 @@
-"""One contract for the search on both databases: words, meaning, versions, and no moment without an index."""
+"""One contract for search on both databases: words, vectors, versions, and no moment without an index."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,16 +13,14 @@ from sqlalchemy import text as sql
 
 from backsight.core.documents.citation import Source
 from backsight.core.documents.document import (
+    ChangeStamp,
     Document,
-    Index,
-    Piece,
-    Read,
-    Stamp,
-    Vector,
+    IndexedChunk,
+    IndexState,
+    LoadedDocument,
+    compare_chunks,
     content_hash,
-    no_index,
-    pieces_of,
-    revised,
+    index_chunks,
 )
 from backsight.core.documents.merge import DEPTH
 from backsight.core.documents.query import read_query
@@ -32,9 +30,9 @@ from backsight.store.database import Connection, Database, open_database
 from backsight.store.documents import Scope
 from backsight.store.publishing import Publication, publish, put_vectors
 from backsight.store.search import postgres_vectors
-from backsight.store.search.hybrid import by_words, find
+from backsight.store.search.hybrid import QueryVector, hybrid_search, keyword_search
 from backsight.store.search.slot import slot_named
-from backsight.store.search.vectors import Matrices, packed
+from backsight.store.search.vectors import VectorCache
 from backsight.testing import T0
 
 NOW = Scope()
@@ -54,29 +52,29 @@ def written(
     at: datetime = T0,
     owner: str = "ana",
     source: Source = "manual",
-) -> Index:
-    """Publish documents as they are now; None takes one away."""
+) -> IndexState:
+    """Publish documents by path; None removes a document."""
     with database.writing(owner) as connection:
-        before = stored.index(connection, owner) or no_index(owner, now=at)
-        stood = stored.documents(connection, owner)
-        ended: list[Document] = []
-        begun: list[Document] = []
-        over: list[Piece] = []
-        new: list[Piece] = []
+        before = stored.index_or_empty(connection, owner, now=at)
+        current = stored.documents(connection, owner)
+        removed: list[Document] = []
+        added: list[Document] = []
+        removed_chunks: list[IndexedChunk] = []
+        added_chunks: list[IndexedChunk] = []
         for path, text in texts.items():
-            ended += [stood[path]] if path in stood else []
-            pieces: list[Piece] = []
+            removed += [current[path]] if path in current else []
+            chunks: list[IndexedChunk] = []
             if text is not None:
-                read = Read(
+                loaded = LoadedDocument(
                     path=path,
                     source=source,
                     agent=None,
                     written_at=at,
-                    stamp=Stamp(size=len(text), changed=0),
+                    stamp=ChangeStamp(size=len(text), changed=0),
                     text=text,
                 )
-                pieces = pieces_of(read, owner=owner, now=at)
-                begun.append(
+                chunks = index_chunks(loaded, owner=owner, now=at)
+                added.append(
                     Document(
                         owner_id=owner,
                         path=path,
@@ -85,26 +83,31 @@ def written(
                         written_at=at,
                         content_hash=content_hash(text),
                         lines=text.count("\n"),
-                        stamp=read.stamp,
+                        stamp=loaded.stamp,
                         valid_from=at,
                     )
                 )
-            revision = revised(stored.chunks(connection, owner, path), pieces)
-            over += revision.ended
-            new += revision.begun
-        made = Publication(ended=tuple(ended), begun=tuple(begun), ended_chunks=tuple(over), begun_chunks=tuple(new))
-        return publish(connection, before, made, replace(before, synced_at=at))
+            changes = compare_chunks(stored.chunks(connection, owner, path), chunks)
+            removed_chunks += changes.removed
+            added_chunks += changes.added
+        publication = Publication(
+            removed=tuple(removed),
+            added=tuple(added),
+            removed_chunks=tuple(removed_chunks),
+            added_chunks=tuple(added_chunks),
+        )
+        return publish(connection, before, publication, replace(before, synced_at=at))
 
 
 def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = "ana") -> dict[str, float]:
-    """The BM25 of each path that is found, the best first."""
+    """The BM25 score of each path that is found, best first."""
     with database.reading() as connection:
-        stands = stored.index(connection, owner)
-        assert stands is not None
-        said = by_words(connection, stands, read_query(text), scope)
-        pieces = stored.numbered_chunks(connection, owner, said.found)
-    order = sorted(said.found, key=lambda number: -said.scores[number])
-    return {pieces[number].path: said.scores[number] for number in order}
+        index = stored.index_state(connection, owner)
+        assert index is not None
+        matches = keyword_search(connection, index, read_query(text), scope)
+        chunks = stored.numbered_chunks(connection, owner, matches.candidates)
+    order = sorted(matches.candidates, key=lambda number: -matches.scores[number])
+    return {chunks[number].path: matches.scores[number] for number in order}
 
 
 RULES: dict[str, str | None] = {
@@ -157,9 +160,9 @@ def test_a_word_in_every_chunk_of_a_small_manual_still_counts(database: Database
     written(
         database, {"a.md": "cap cap cap", "b.md": "a cap on size and much else that is said here", "c.md": "cap it"}
     )
-    found = searched(database, "cap")
-    assert next(iter(found)) == "a.md"
-    assert min(found.values()) > 0.05
+    scores = searched(database, "cap")
+    assert next(iter(scores)) == "a.md"
+    assert min(scores.values()) > 0.05
 
 
 def test_a_common_word_only_ranks_what_others_found(database: Database) -> None:
@@ -204,13 +207,13 @@ def test_nothing_crosses_from_one_owner_to_another(database: Database) -> None:
     written(database, {f"x{number}.md": "cap stop cap" for number in range(50)}, owner="bob")
     assert searched(database, "cap stop") == before
     with database.reading() as connection:
-        assert stored.index(connection, "ana") == alone
+        assert stored.index_state(connection, "ana") == alone
 
 
 def without(connection: Connection, path: str) -> None:
-    before = stored.index(connection, "ana")
+    before = stored.index_state(connection, "ana")
     assert before is not None
-    publish(connection, before, Publication(ended_chunks=tuple(stored.chunks(connection, "ana", path))), before)
+    publish(connection, before, Publication(removed_chunks=tuple(stored.chunks(connection, "ana", path))), before)
 
 
 def test_a_search_during_a_rebuild_sees_the_old_index(url: str, database: Database) -> None:
@@ -240,48 +243,43 @@ def test_a_rebuild_that_fails_leaves_the_old_index(database: Database) -> None:
 @given(text=st.one_of(st.text(max_size=60), st.text(alphabet="\"'*()^:-+{}AND OR NOT NEAR/\\%_\0", max_size=30)))
 def test_any_string_can_be_searched_for(database: Database, text: str) -> None:
     with database.reading() as connection:
-        known = stored.index(connection, "ana")
-    if known is None:
+        index = stored.index_state(connection, "ana")
+    if index is None:
         written(database, RULES)
     assert all(score >= 0 for score in searched(database, text).values())
 
 
 def with_vectors(database: Database, model: str, by_path: dict[str, list[float]]) -> None:
     with database.writing("ana") as connection:
-        stands = stored.index(connection, "ana")
-        assert stands is not None
-        made = [
-            Vector(owner_id="ana", model=model, text_hash=piece.text_hash, values=packed(by_path[path]))
-            for path in by_path
-            for piece in stored.chunks(connection, "ana", path)
-        ]
-        put_vectors(connection, stands, made)
+        index = stored.index_state(connection, "ana")
+        assert index is not None
+        chunks = (chunk for path in by_path for chunk in stored.chunks(connection, "ana", path))
+        put_vectors(connection, index, model, {chunk.text_hash: by_path[chunk.path] for chunk in chunks})
 
 
-def near(database: Database, matrices: Matrices, asked: list[float], **more: Any) -> dict[str, float]:
+def near(database: Database, cache: VectorCache, direction: list[float], **more: Any) -> dict[str, float]:
     with database.reading() as connection:
-        stands = stored.index(connection, "ana")
-        assert stands is not None
-        vector = np.array(asked, dtype=np.float32)
+        index = stored.index_state(connection, "ana")
+        assert index is not None
+        vector = QueryVector(np.array(direction, dtype=np.float32), "m", cache)
         query = read_query(more.pop("text", ""))
-        scope = Scope(**more)
-        found = find(connection, stands, query, scope, matrices=matrices, model="m", asked=vector)
-        pieces = stored.numbered_chunks(connection, "ana", found.numbers)
-        return {pieces[number].path: round(cosine, 2) for number, cosine in found.vector.items()}
+        matches = hybrid_search(connection, index, query, Scope(**more), vector)
+        chunks = stored.numbered_chunks(connection, "ana", matches.numbers)
+        return {chunks[number].path: round(cosine, 2) for number, cosine in matches.vector.items()}
 
 
 @pytest.fixture(params=["where it can", "never"])
 def in_the_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether vectors are compared in the database, where its extension is there."""
+    """Whether the database compares vectors, if its extension is available."""
     if request.param == "never":
-        monkeypatch.setattr(postgres_vectors, "_make", lambda *_, **__: None)
+        monkeypatch.setattr(postgres_vectors, "_create_table", lambda *_, **__: None)
     return bool(request.param == "where it can")
 
 
 def compares(database: Database) -> bool:
     """Whether the database compares vectors itself."""
     with database.reading() as connection:
-        return postgres_vectors.meanings(connection, "ana", "m") is not None
+        return postgres_vectors.vector_table(connection, "ana", "m") is not None
 
 
 def test_vectors_are_compared_in_the_database_where_it_can(database: Database, in_the_database: bool) -> None:
@@ -293,30 +291,30 @@ def test_vectors_are_compared_in_the_database_where_it_can(database: Database, i
 
 @pytest.mark.usefixtures("in_the_database")
 def test_meaning_is_compared_exactly_and_kept_up_to_date(database: Database) -> None:
-    matrices = Matrices()
+    cache = VectorCache()
     written(database, RULES)
-    assert near(database, matrices, [1.0, 0.0]) == {}
+    assert near(database, cache, [1.0, 0.0]) == {}
     with_vectors(database, "m", {"cap.md": [1.0, 0.0], "stop.md": [0.0, 1.0]})
-    assert near(database, matrices, [1.0, 0.0]) == {"cap.md": 1.0, "stop.md": 0.0}
+    assert near(database, cache, [1.0, 0.0]) == {"cap.md": 1.0, "stop.md": 0.0}
     written(database, {"cap.md": None}, at=T0 + timedelta(days=1))
-    assert near(database, matrices, [0.6, 0.8]) == {"stop.md": 0.8}
-    assert near(database, matrices, [0.6, 0.8], at=T0) == {"cap.md": 0.6, "stop.md": 0.8}
+    assert near(database, cache, [0.6, 0.8]) == {"stop.md": 0.8}
+    assert near(database, cache, [0.6, 0.8], at=T0) == {"cap.md": 0.6, "stop.md": 0.8}
 
 
 @pytest.mark.usefixtures("in_the_database")
 def test_two_models_never_mix(database: Database) -> None:
     written(database, RULES)
     with_vectors(database, "other", {"cap.md": [1.0, 0.0]})
-    assert near(database, Matrices(), [1.0, 0.0]) == {}
+    assert near(database, VectorCache(), [1.0, 0.0]) == {}
     with_vectors(database, "m", {"stop.md": [0.0, 1.0, 0.0]})
-    assert near(database, Matrices(), [0.0, 1.0, 0.0]) == {"stop.md": 1.0}
-    assert near(database, Matrices(), [0.0, 1.0]) == {}
-    with pytest.raises(Conflict, match="'m' gave 2 numbers a text, and 3 before"):
+    assert near(database, VectorCache(), [0.0, 1.0, 0.0]) == {"stop.md": 1.0}
+    assert near(database, VectorCache(), [0.0, 1.0]) == {}
+    with pytest.raises(Conflict, match="'m' now gives vectors of 2 dimensions, but its stored vectors have 3"):
         with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
 
 
 def scattered(database: Database, count: int) -> tuple[list[float], dict[str, float]]:
-    """Chunks with vectors in all directions; one to ask with, and the cosine of each path with it."""
+    """Index chunks with random vectors; returns a random query vector and the cosine of each path with it."""
     directions = np.random.default_rng(5).standard_normal((count + 1, 16)).astype(np.float32)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     paths = [f"{'even' if place % 2 == 0 else 'odd'}/{place:03d}.md" for place in range(count)]
@@ -333,29 +331,29 @@ def nearest_of(cosines: dict[str, float], most: int, prefix: str = "") -> set[st
 
 @pytest.mark.usefixtures("in_the_database")
 def test_the_nearest_are_found_everywhere_and_within_filters(database: Database) -> None:
-    asked, cosines = scattered(database, 250)
-    assert_nearest(database, asked, cosines)
+    direction, cosines = scattered(database, 250)
+    assert_nearest(database, direction, cosines)
 
 
-def assert_nearest(database: Database, asked: list[float], cosines: dict[str, float]) -> None:
-    found = near(database, Matrices(), asked)
-    assert set(found) == nearest_of(cosines, DEPTH)
-    assert all(abs(found[path] - cosines[path]) < 0.01 for path in found)
-    assert set(near(database, Matrices(), asked, path_prefix="even/")) == nearest_of(cosines, DEPTH, "even/")
-    assert set(near(database, Matrices(), asked, path_prefix="odd/00")) == nearest_of(cosines, 5, "odd/00")
+def assert_nearest(database: Database, direction: list[float], cosines: dict[str, float]) -> None:
+    nearest = near(database, VectorCache(), direction)
+    assert set(nearest) == nearest_of(cosines, DEPTH)
+    assert all(abs(nearest[path] - cosines[path]) < 0.01 for path in nearest)
+    assert set(near(database, VectorCache(), direction, path_prefix="even/")) == nearest_of(cosines, DEPTH, "even/")
+    assert set(near(database, VectorCache(), direction, path_prefix="odd/00")) == nearest_of(cosines, 5, "odd/00")
 
 
 def test_a_graph_finds_the_same(postgres_url: str) -> None:
     database = open_database(f"{postgres_url}%20-cenable_sort%3Doff")  # so that so few are not simply sorted
-    asked, cosines = scattered(database, 250)
+    direction, cosines = scattered(database, 250)
     graphs = sql(
         "SELECT coalesce(sum(idx_scan), 0) FROM pg_stat_user_indexes WHERE schemaname = current_schema"
         " AND indexrelname LIKE '%_near'"
     )
     with database.writing("ana") as connection:
-        postgres_vectors.connect(connection, "ana", "m", many=100)
+        postgres_vectors.build_hnsw_index(connection, "ana", "m", minimum=100)
         before = connection.execute(graphs).scalar_one()
-    assert_nearest(database, asked, cosines)
+    assert_nearest(database, direction, cosines)
     with database.reading() as connection:
         connection.execute(sql("SELECT pg_stat_force_next_flush()"))
     with database.reading() as connection:
@@ -365,32 +363,32 @@ def test_a_graph_finds_the_same(postgres_url: str) -> None:
 
 @pytest.mark.usefixtures("in_the_database")
 def test_what_is_found_by_words_has_its_cosine_too(database: Database) -> None:
-    asked, cosines = scattered(database, 250)
+    direction, cosines = scattered(database, 250)
     far = min(cosines, key=lambda path: cosines[path])
-    assert far in near(database, Matrices(), asked, text=f'"{far}"')
+    assert far in near(database, VectorCache(), direction, text=f'"{far}"')
 
 
 def test_vectors_that_were_there_before_the_extension_are_not_lost(postgres_url: str) -> None:
     database = open_database(postgres_url)
     with pytest.MonkeyPatch.context() as without_it:
-        without_it.setattr(postgres_vectors, "_make", lambda *_, **__: None)
-        asked, cosines = scattered(database, 30)
+        without_it.setattr(postgres_vectors, "_create_table", lambda *_, **__: None)
+        direction, cosines = scattered(database, 30)
     assert not compares(database)
     written(database, {"new.md": "new"})
-    with_vectors(database, "m", {"new.md": asked})
+    with_vectors(database, "m", {"new.md": direction})
     assert compares(database)
-    assert set(near(database, Matrices(), asked)) == {*cosines, "new.md"}
+    assert set(near(database, VectorCache(), direction)) == {*cosines, "new.md"}
     database.close()
 
 
 def test_what_lacks_a_vector_is_named_until_it_has_one(database: Database) -> None:
     written(database, RULES)
     with database.reading() as connection:
-        assert len(stored.hashes_without_vector(connection, "ana", "m", limit=100)) == 4
+        assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 4
     with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
     with database.reading() as connection:
-        assert len(stored.hashes_without_vector(connection, "ana", "m", limit=100)) == 3
-        assert stored.embedded(connection, "ana", "m") == 1
+        assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 3
+        assert stored.count_embedded(connection, "ana", "m") == 1
 
 
 def test_an_unknown_slot_is_named() -> None:

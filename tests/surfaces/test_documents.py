@@ -1,4 +1,4 @@
-"""Documents on the command line: laid out, indexed, searched, shown to the line."""
+"""Documents on the command line: a workspace is created, indexed and searched."""
 
 import signal
 import subprocess
@@ -26,16 +26,16 @@ def test_a_search_prints_path_lines_heading_score_and_the_lines(folder: Path) ->
     assert run("init").exit_code == 0
     (folder / "TRADING_MANUAL.md").write_text("# Manual\n\n## R3_POSITION_CAP\n\nNever above 2 % in BTC/USDT.\n")
     assert run("reindex").exit_code == 0
-    shown = run("search", "position cap for BTC/USDT").output.splitlines()
-    assert shown[0].startswith("TRADING_MANUAL.md:1-5  Manual  0.")
-    assert any("Never above 2 % in BTC/USDT." in line for line in shown)
+    lines = run("search", "position cap for BTC/USDT").output.splitlines()
+    assert lines[0].startswith("TRADING_MANUAL.md:1-5  Manual  0.")
+    assert any("Never above 2 % in BTC/USDT." in line for line in lines)
 
 
 def test_nothing_found_says_why(folder: Path) -> None:
     run("init")
     assert "nothing is indexed yet" in run("search", "cap").output
     run("reindex")
-    assert "nothing in 8 documents has any of: xylophone" in run("search", "xylophone").output
+    assert "none of 8 documents matches: xylophone" in run("search", "xylophone").output
 
 
 def test_a_long_line_is_shown_in_part(folder: Path) -> None:

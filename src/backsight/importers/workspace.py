@@ -1,4 +1,4 @@
-"""A workspace on disk: which files it has, what they say, and writes that are whole and stay inside."""
+"""A workspace on disk: its files and their text, and atomic writes that stay inside the workspace."""
 
 import os
 import stat
@@ -9,8 +9,16 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from backsight.core.documents.document import Read, Stamp
-from backsight.core.documents.workspace import LAID_OUT, LARGEST, SHARED, Skip, agent_of, is_text, source_of
+from backsight.core.documents.document import ChangeStamp, LoadedDocument
+from backsight.core.documents.workspace import (
+    INITIAL_FILES,
+    MAX_FILE_BYTES,
+    SHARED,
+    SkipReason,
+    agent_of,
+    is_text,
+    source_of,
+)
 from backsight.core.errors import Invalid, NotFound, Refused, Unavailable
 
 FIELD = "workspace"
@@ -19,45 +27,47 @@ DRAFT = ".backsight-draft"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The files of a workspace that are memory, with their stamps, and those that cannot be."""
+    """The files of a workspace that can be indexed, with their stamps, and those that cannot, with the reason."""
 
-    files: Mapping[str, Stamp] = field(default_factory=dict)
-    skipped: Mapping[str, Skip] = field(default_factory=dict)
+    files: Mapping[str, ChangeStamp] = field(default_factory=dict)
+    skipped: Mapping[str, SkipReason] = field(default_factory=dict)
 
 
 class Workspace:
-    """A folder of documents, and folders that are shared with others: these are read and never written."""
+    """A folder of documents, and folders shared with others, which are read and never written."""
 
     def __init__(self, root: Path, *, shared: Sequence[Path] = ()) -> None:
         self.root = root
         self.shared = {f"{SHARED}/{folder.name}/": folder for folder in shared}
 
     def list_files(self) -> Listing:
-        """Its files, without reading them; a workspace that is not there is an error, and not empty."""
+        """List the files without reading them; NotFound if the folder of the workspace does not exist."""
         if not self.root.is_dir():
-            raise NotFound(f"{self.root} is no folder; make one with backsight documents init", field=FIELD)
-        files: dict[str, Stamp] = {}
-        skipped: dict[str, Skip] = {}
-        places = {"": self.root, **self.shared}
-        for path, found in chain.from_iterable(_walk(folder, prefix, folder) for prefix, folder in places.items()):
-            if isinstance(found, Stamp):
-                files[path] = found
+            raise NotFound(
+                f"the workspace {self.root} is not a folder; create it with 'backsight documents init'", field=FIELD
+            )
+        files: dict[str, ChangeStamp] = {}
+        skipped: dict[str, SkipReason] = {}
+        folders = {"": self.root, **self.shared}
+        for path, result in chain.from_iterable(_walk(folder, prefix, folder) for prefix, folder in folders.items()):
+            if isinstance(result, ChangeStamp):
+                files[path] = result
             else:
-                skipped[path] = found
+                skipped[path] = result
         return Listing(files=files, skipped=skipped)
 
-    def read(self, path: str) -> Read | Skip:
-        """What a file says, or why it cannot be said."""
+    def load(self, path: str) -> LoadedDocument | SkipReason:
+        """Read a file, or return the reason why it is skipped."""
         source = source_of(path)
         try:
-            with open(self._place(path), "rb", opener=_opened) as file:
+            with open(self._file(path), "rb", opener=_open_without_waiting) as file:
                 status = os.fstat(file.fileno())
-                content = file.read(LARGEST + 1)
+                content = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             return "vanished"
         except OSError:
             return "cannot be read"
-        if len(content) > LARGEST:
+        if len(content) > MAX_FILE_BYTES:
             return "too large"
         if source is None or not is_text(content):
             return "not text"
@@ -67,10 +77,12 @@ class Workspace:
             return "not UTF-8"
         written_at = datetime.fromtimestamp(status.st_mtime_ns // 1000 / 1e6, tz=UTC)
         stamp = _stamp(status)
-        return Read(path=path, source=source, agent=agent_of(path), written_at=written_at, stamp=stamp, text=text)
+        return LoadedDocument(
+            path=path, source=source, agent=agent_of(path), written_at=written_at, stamp=stamp, text=text
+        )
 
     def text(self, path: str) -> str | None:
-        """What a file says, byte by byte as far as it is text; None where there is none."""
+        """The exact text of a file; None if the file does not exist."""
         try:
             return self._inside(path).read_bytes().decode()
         except FileNotFoundError:
@@ -79,12 +91,12 @@ class Workspace:
             raise Unavailable(f"{path} cannot be read: {error}", field="path") from None
 
     def write(self, path: str, text: str) -> None:
-        """Put a text in the place of a file's: a reader finds the one or the other, also after a crash."""
+        """Replace the text of a file atomically: even after a crash, the file has the old or the new text."""
         file = self._inside(path)
         draft = file.with_name(f"{file.name}{DRAFT}.{os.getpid()}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._inside(path)  # what was just made must be inside, too
+            self._inside(path)  # the folder that was just created must be inside, too
             with draft.open("xb") as opened:
                 opened.write(text.encode())
                 opened.flush()
@@ -97,57 +109,61 @@ class Workspace:
                 draft.unlink()
 
     def lay_out(self) -> tuple[list[str], list[str]]:
-        """Make what a new workspace holds; the files that were made, and those that were there and are left alone."""
-        made: list[str] = []
-        kept: list[str] = []
+        """Create the files of a new workspace; returns the created and the existing files, which stay unchanged."""
+        created: list[str] = []
+        existing: list[str] = []
         try:
-            for path, text in LAID_OUT.items():
+            for path, text in INITIAL_FILES.items():
                 file = self.root / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 try:
                     with file.open("x", encoding="utf-8", newline="") as opened:
                         opened.write(text)
-                    made.append(path)
+                    created.append(path)
                 except FileExistsError:
-                    kept.append(path)
+                    existing.append(path)
         except OSError as error:
-            raise Unavailable(f"cannot lay out {self.root}: {error.strerror or error}", field="path") from None
-        return made, kept
+            raise Unavailable(
+                f"cannot create the workspace {self.root}: {error.strerror or error}", field="path"
+            ) from None
+        return created, existing
 
-    def _place(self, path: str) -> Path:
+    def _file(self, path: str) -> Path:
         for prefix, folder in self.shared.items():
             if path.startswith(prefix):
                 return folder / path.removeprefix(prefix)
         return self.root / path
 
     def _inside(self, path: str) -> Path:
-        """The file of a path that was confined as text; a link that leads out, or another spelling, is refused."""
-        here = self.root
+        """The file of a path that was checked as text; links and other spellings of an existing name are refused."""
+        file = self.root
         for part in path.split("/"):
-            if here.is_dir():
-                names = {name.name for name in os.scandir(here)}
+            if file.is_dir():
+                names = {entry.name for entry in os.scandir(file)}
                 if part not in names and part.casefold() in {name.casefold() for name in names}:
-                    raise Refused(f"{path!r} is spelt otherwise in the workspace; give its own spelling", field="path")
-            here = here / part
-            if here.is_symlink():
-                raise Refused(f"{path!r} leads through a link; give the file itself", field="path")
-        if not _is_inside(here, self.root):
-            raise Refused(f"{path!r} leads out of the workspace; give a path in it", field="path")
-        return here
+                    raise Refused(
+                        f"{path!r} differs only in case from an existing file; use the existing spelling", field="path"
+                    )
+            file = file / part
+            if file.is_symlink():
+                raise Refused(f"{path!r} goes through a symbolic link; give the path of the file itself", field="path")
+        if not _is_inside(file, self.root):
+            raise Refused(f"{path!r} leads out of the workspace; give a path within the workspace", field="path")
+        return file
 
 
 def workspace_at(folder: str | None, *, shared: Sequence[str] = ()) -> Workspace:
-    """The workspace in this folder, with what is shared."""
+    """The workspace in a folder, with its shared folders."""
     if folder is None:
         raise Invalid("no workspace is set; set BACKSIGHT_WORKSPACE to a folder", field=FIELD)
-    names = [Path(each).name for each in shared]
+    names = [Path(path).name for path in shared]
     if len(set(names)) < len(names):
-        raise Invalid("two shared folders have one name; give each its own", field="shared_folders")
-    return Workspace(Path(folder), shared=[Path(each) for each in shared])
+        raise Invalid("two shared folders have the same name; rename one of them", field="shared_folders")
+    return Workspace(Path(folder), shared=[Path(path) for path in shared])
 
 
-def _walk(folder: Path, prefix: str, root: Path) -> Iterator[tuple[str, Stamp | Skip]]:
-    """The files below a folder with their stamps, or why they cannot be indexed."""
+def _walk(folder: Path, prefix: str, root: Path) -> Iterator[tuple[str, ChangeStamp | SkipReason]]:
+    """The files below a folder, each with its stamp or the reason why it is skipped."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -164,10 +180,10 @@ def _walk(folder: Path, prefix: str, root: Path) -> Iterator[tuple[str, Stamp | 
             if not _is_inside(Path(entry.path), root):
                 yield path, "leads out of the workspace"
         elif source_of(path) is not None and DRAFT not in entry.name:
-            yield path, _judged(entry, root)
+            yield path, _stamp_or_reason(entry, root)
 
 
-def _judged(entry: os.DirEntry[str], root: Path) -> Stamp | Skip:
+def _stamp_or_reason(entry: os.DirEntry[str], root: Path) -> ChangeStamp | SkipReason:
     try:
         entry.name.encode()
         if entry.is_symlink() and not _is_inside(Path(entry.path), root):
@@ -179,17 +195,17 @@ def _judged(entry: os.DirEntry[str], root: Path) -> Stamp | Skip:
         return "vanished"
     if not stat.S_ISREG(status.st_mode):
         return "not text"
-    return "too large" if status.st_size > LARGEST else _stamp(status)
+    return "too large" if status.st_size > MAX_FILE_BYTES else _stamp(status)
 
 
 def _is_inside(file: Path, root: Path) -> bool:
     return file.resolve().is_relative_to(root.resolve())
 
 
-def _stamp(status: os.stat_result) -> Stamp:
-    return Stamp(size=status.st_size, changed=max(status.st_mtime_ns, status.st_ctime_ns))
+def _stamp(status: os.stat_result) -> ChangeStamp:
+    return ChangeStamp(size=status.st_size, changed=max(status.st_mtime_ns, status.st_ctime_ns))
 
 
-def _opened(path: str, flags: int) -> int:
-    """Open what may have become a pipe since it was listed, without waiting for it."""
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a file without waiting for a writer, in case the file has become a pipe since it was listed."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

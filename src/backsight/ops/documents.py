@@ -1,49 +1,44 @@
-"""Documents: what is written down, found again to the line; and what agents may add to it."""
+"""Operations on documents: index and search a workspace, add notes, and propose edits of the rules."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from backsight.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.citation import Citation, Source
-from backsight.core.documents.document import Index, content_hash
-from backsight.core.documents.query import Query, read_query
+from backsight.core.documents.document import IndexState, content_hash
+from backsight.core.documents.query import DocumentQuery, read_query
 from backsight.core.documents.write_policy import (
-    Note,
-    appendable,
-    entry,
-    home_of,
-    proposable,
+    NoteKind,
+    appendable_path,
+    format_entry,
+    note_path,
+    proposable_path,
     refuse_secrets,
 )
-from backsight.core.documents.writing import Writing, WritingStatus, decided, diff_of
+from backsight.core.documents.writing import Writing, WritingStatus, decide, diff_of
 from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.document_search import cited, library
-from backsight.services.document_writes import edit_named, same_note, write_pending, writing_of
+from backsight.services.document_search import cite_matches, library_of
+from backsight.services.document_writes import edit_named, new_writing, replayed_note, write_pending
 from backsight.services.embedding import embed_missing
-from backsight.services.indexing import sync
+from backsight.services.indexing import sync_index
 from backsight.services.library import Library
 from backsight.store import documents as stored
-from backsight.store.database import Connection
 from backsight.store.documents import Scope
-from backsight.store.search.hybrid import find
-from backsight.store.search.postgres_vectors import meanings
+from backsight.store.search.hybrid import QueryVector, hybrid_search, vectors_compared_in
 from backsight.store.search.slot import Slot
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-MOST_LINES = 2_000
+MAX_LINES = 2_000
+NOT_INDEXED = "nothing is indexed yet; run reindex"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaidOut:
-    """The files of a new workspace that were made, and those that were there and are left alone."""
+class InitialFiles:
+    """The files of a new workspace: those that were created, and those that existed and were left unchanged."""
 
     made: tuple[str, ...]
     kept: tuple[str, ...]
@@ -51,81 +46,82 @@ class LaidOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedFile:
-    """A file that is not in the index, and why."""
+    """A file that is not in the index, and the reason."""
 
     path: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reindexed:
-    """How the index stands, and what it took."""
+class ReindexResult:
+    """The state of the index after reindexing, and how much work that was."""
 
     generation: int
     documents: int
     chunks: int
     read: int
-    """Files that were read; one that is as it was is not."""
+    """Files that were read; unchanged files are not read."""
     changed: int
     removed: int
     embedded: int
-    """Texts that were given a vector."""
+    """Texts that were embedded."""
     waiting: int
-    """Texts that have none yet; they are found by words."""
+    """Texts without a vector yet; until they have one, only keyword search finds them."""
     skipped: tuple[SkippedFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """What is written about a question, the best first."""
+    """The citations that answer a query, best first."""
 
     citations: tuple[Citation, ...]
     message: str
-    """Why nothing was found, or what the answer lacks; empty where there is nothing to say."""
+    """Why nothing was found, or what is missing from the answer; otherwise empty."""
     words: tuple[str, ...]
-    """What was looked for."""
+    """The words that were searched for."""
     as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Lines of a document as they stand or stood."""
+    """Lines of a document."""
 
     path: str
     source: Source
     start_line: int
     end_line: int
     lines: int
-    """Of the whole document."""
+    """Lines of the whole document."""
     text: str
     as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexHealth:
-    """How the index stands."""
+    """The state of the index, and problems with it."""
 
     slot: Slot
     last_sync: datetime | None
-    """None: nothing was ever indexed."""
+    """When the index was last brought up to date; None if nothing was ever indexed."""
     generation: int
     documents: int
     chunks: int
     embedding_model: str | None
     embedded: int
-    """Chunks that have a vector of this model."""
+    """Chunks with a vector of this model."""
     embedding: bool
-    """Whether this process is giving vectors to the rest."""
+    """Whether this process is embedding in the background."""
     compared_in: Literal["database", "memory"] | None
-    """Where vectors are compared: by the database's own extension, or in this process."""
+    """Where vectors are compared: by the database's extension, or in this process."""
     skipped: tuple[SkippedFile, ...]
     healthy: bool
     message: str
+    """The problem and its remedy; empty if the index is healthy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNote:
-    """Where a note stands now, and whether it did before."""
+    """The lines of a note in its file, and whether an earlier call had already written it."""
 
     id: str
     path: str
@@ -136,7 +132,7 @@ class WrittenNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedEdit:
-    """An edit as the owner will see it, and whether it was proposed before."""
+    """A proposed edit, and whether an earlier call had already proposed it."""
 
     edit: Writing
     replayed: bool
@@ -144,7 +140,7 @@ class ProposedEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditList:
-    """What agents wrote or proposed, newest first."""
+    """Notes and edits of agents, newest first."""
 
     edits: tuple[Writing, ...]
     as_of: datetime
@@ -152,49 +148,48 @@ class EditList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedEdit:
-    """An edit and what the owner said to it."""
+    """An edit with the owner's decision."""
 
     edit: Writing
 
 
 @command()
-def init_documents(ctx: Context) -> LaidOut:
-    """Lay out the workspace that is set; what is there already is left alone."""
-    made, kept = library(ctx).workspace.lay_out()
-    return LaidOut(made=tuple(made), kept=tuple(kept))
+def init_documents(ctx: Context) -> InitialFiles:
+    """Create the files of a new workspace; existing files are left unchanged."""
+    created, existing = library_of(ctx).workspace.lay_out()
+    return InitialFiles(made=tuple(created), kept=tuple(existing))
 
 
 @command()
 def reindex(
     ctx: Context,
     *,
-    background: Annotated[bool, "Answer when words are indexed; vectors come while you go on."] = False,
-) -> Reindexed:
-    """Bring the index up to what the workspace holds.
+    background: Annotated[bool, "Answer as soon as keyword search is up to date, and embed in the background."] = False,
+) -> ReindexResult:
+    """Bring the index up to date with the workspace and the store.
 
-    A file that is as it was is not read, and a text that was embedded is not embedded again. A search meanwhile finds
-    what there was before.
+    Unchanged files are not read again, and embedded texts are not embedded again. Searches see the previous index until
+    the new one is published in a single step.
     """
-    held = library(ctx)
-    write_pending(ctx, held.workspace)
-    synced = sync(ctx, held.workspace)
-    embedded = 0
-    if held.embedder is not None and not background:
-        embedded = embed_missing(ctx, held.embedder)
+    library = library_of(ctx)
+    write_pending(ctx, library.workspace)
+    synced = sync_index(ctx, library.workspace)
+    embedder = library.embedder
+    embedded = embed_missing(ctx, embedder) if embedder is not None and not background else 0
     with ctx.reading() as connection:
-        waiting = 0 if held.embedder is None else stored.without_vector(connection, ctx.owner, held.embedder.model)
+        waiting = 0 if embedder is None else stored.count_texts_to_embed(connection, ctx.owner, embedder.model)
     if waiting:
         start_embedding(ctx)
-    return Reindexed(
-        generation=synced.stands.generation,
-        documents=synced.stands.documents,
-        chunks=synced.stands.chunks,
+    return ReindexResult(
+        generation=synced.index.generation,
+        documents=synced.index.documents,
+        chunks=synced.index.chunks,
         read=synced.read,
         changed=synced.changed,
         removed=synced.removed,
         embedded=embedded,
         waiting=waiting,
-        skipped=_skipped(synced.stands),
+        skipped=_skipped_files(synced.index),
     )
 
 
@@ -202,59 +197,59 @@ def reindex(
 def search_memory(
     ctx: Context,
     *,
-    query: Annotated[AnyText, "What you want to know; any words, names such as 'BTC/USDT' or \"a phrase\"."],
-    limit: Annotated[Limit, "How many citations at most."] = 10,
-    agent: Annotated[Name | None, "Only what is this agent's, or everybody's."] = None,
-    source: Annotated[list[Source] | None, "Only documents of these kinds."] = None,
-    path_prefix: Annotated[Key | None, "Only documents whose path begins so."] = None,
-    since: Annotated[Instant | None, "Only what was written from this instant on."] = None,
-    until: Annotated[Instant | None, "Only what was written up to this instant."] = None,
+    query: Annotated[AnyText, "The question: words, names such as 'BTC/USDT', or \"a phrase\" in quotes."],
+    limit: Annotated[Limit, "The most citations to return."] = 10,
+    agent: Annotated[Name | None, "Only documents of this agent and documents for all agents."] = None,
+    source: Annotated[list[Source] | None, "Only documents of these sources."] = None,
+    path_prefix: Annotated[Key | None, "Only documents whose path begins with this text."] = None,
+    since: Annotated[Instant | None, "Only documents written at this instant or later."] = None,
+    until: Annotated[Instant | None, "Only documents written at this instant or earlier."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> SearchAnswer:
-    """Search what is written down, with citations to the line."""
-    asked = read_query(query)
-    at = _instant(ctx, as_of, seen_at)
+    """Search the indexed documents, with citations to the line."""
+    parsed = read_query(query)
+    at = _past_instant(ctx, as_of, seen_at)
+    now = at or ctx.now
     scope = Scope(at=at, agent=agent, sources=tuple(source or ()), path_prefix=path_prefix, since=since, until=until)
-    held = library(ctx)
-    vector, lacking = _vector(held, query)
+    library = library_of(ctx)
+    vector, limitation = _query_vector(library, query)
     with ctx.reading() as connection:
-        stands = stored.index(connection, ctx.owner)
-        if stands is None or not asked.text.strip():
-            return _answer(asked, (), _nothing(asked, stands), at or ctx.now)
-        model = "" if held.embedder is None else held.embedder.model
-        matrices = None if vector is None else held.matrices
-        found = find(connection, stands, asked, scope, matrices=matrices, model=model, asked=vector)
-        rules = held.rules if source is None else replace(held.rules, per_source={})  # who asks for them wants them
-        citations = cited(connection, ctx.owner, found, rules, now=at or ctx.now, limit=limit)
-    return _answer(asked, citations, lacking or ("" if citations else _nothing(asked, stands)), at or ctx.now)
+        index = stored.index_state(connection, ctx.owner)
+        if index is None or not parsed.text.strip():
+            return _answer(parsed, (), _why_nothing(parsed, index), now)
+        matches = hybrid_search(connection, index, parsed, scope, vector)
+        # The caps keep frequent sources from crowding out others; a query for certain sources wants all of them.
+        ranking = library.ranking if source is None else replace(library.ranking, per_source={})
+        citations = cite_matches(connection, ctx.owner, matches, ranking, now=now, limit=limit)
+    return _answer(parsed, citations, limitation or ("" if citations else _why_nothing(parsed, index)), now)
 
 
 @query(audience=("trader", "coach"))
 def read_memory(
     ctx: Context,
     *,
-    path: Annotated[Key, "The document, as a citation names it."],
+    path: Annotated[Key, "The path of the document, as in a citation."],
     start_line: Annotated[Whole, "The first line, counted from 1."] = 1,
-    end_line: Annotated[Whole | None, "The last line; as many as may be read at once if left out."] = None,
+    end_line: Annotated[Whole | None, f"The last line; if left out, up to {MAX_LINES} lines are read."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> Passage:
-    """Read lines of a document as they are indexed, or as they stood then."""
-    at = _instant(ctx, as_of, seen_at)
+    """Read lines of a document as it is indexed, or was indexed at an earlier instant."""
+    at = _past_instant(ctx, as_of, seen_at)
     with ctx.reading() as connection:
-        known = stored.document(connection, ctx.owner, path, at)
-        if known is None:
-            raise NotFound(f"there is no document {path!r}; search_memory names those there are", field="path")
-        lines = lines_of("".join(piece.text for piece in stored.chunks(connection, ctx.owner, path, at)))
+        document = stored.document(connection, ctx.owner, path, at)
+        if document is None:
+            raise NotFound(f"there is no document {path!r}; search_memory gives the paths of documents", field="path")
+        lines = lines_of(stored.document_text(connection, ctx.owner, path, at))
     if start_line < 1 or start_line > max(len(lines), 1):
-        raise Invalid(f"{start_line} is no line of it; it has {len(lines)}", field="start_line")
-    last = min(end_line or len(lines), len(lines), start_line + MOST_LINES - 1)
+        raise Invalid(f"{path} has no line {start_line}; give 1 to {max(len(lines), 1)}", field="start_line")
+    last = min(end_line or len(lines), len(lines), start_line + MAX_LINES - 1)
     if end_line is not None and end_line < start_line:
         raise Invalid(f"{end_line} is before the first line; give {start_line} or more", field="end_line")
     return Passage(
         path=path,
-        source=known.source,
+        source=document.source,
         start_line=start_line,
         end_line=last,
         lines=len(lines),
@@ -265,35 +260,27 @@ def read_memory(
 
 @query(audience=("trader",))
 def index_health(ctx: Context) -> IndexHealth:
-    """See how the index stands: when it was brought up to date, what is in it, and what could not be."""
-    held = library(ctx)
-    model = None if held.embedder is None else held.embedder.model
+    """Show the state of the index: the last sync, its size, its embeddings, and the files that were skipped."""
+    library = library_of(ctx)
+    model = None if library.embedder is None else library.embedder.model
     with ctx.reading() as connection:
-        stands = stored.index(connection, ctx.owner)
-        embedded = 0 if model is None else stored.embedded(connection, ctx.owner, model)
-        compared_in = None if model is None else _compared_in(connection, ctx.owner, model)
-    if stands is None:
-        told = "nothing is indexed yet; run reindex"
-    elif stands.skipped:
-        told = f"{len(stands.skipped)} files are not in the index"
-    elif model is not None and embedded < stands.chunks:
-        told = f"{stands.chunks - embedded} of {stands.chunks} chunks have no vector yet; they are found by words"
-        told += f"; embedding stopped: {held.background.trouble}" if held.background.trouble else ""
-    else:
-        told = ""
+        index = stored.index_state(connection, ctx.owner)
+        embedded = 0 if model is None else stored.count_embedded(connection, ctx.owner, model)
+        compared_in = None if model is None else vectors_compared_in(connection, ctx.owner, model)
+    problem = _problem(library, index, embedded)
     return IndexHealth(
-        slot=held.slot,
-        last_sync=None if stands is None else stands.synced_at,
-        generation=0 if stands is None else stands.generation,
-        documents=0 if stands is None else stands.documents,
-        chunks=0 if stands is None else stands.chunks,
+        slot=library.slot,
+        last_sync=None if index is None else index.synced_at,
+        generation=0 if index is None else index.generation,
+        documents=0 if index is None else index.documents,
+        chunks=0 if index is None else index.chunks,
         embedding_model=model,
         embedded=embedded,
-        embedding=model is not None and held.background.works,
+        embedding=model is not None and library.background.is_running,
         compared_in=compared_in,
-        skipped=() if stands is None else _skipped(stands),
-        healthy=not told,
-        message=told,
+        skipped=() if index is None else _skipped_files(index),
+        healthy=not problem,
+        message=problem,
     )
 
 
@@ -301,59 +288,61 @@ def index_health(ctx: Context) -> IndexHealth:
 def append_note(
     ctx: Context,
     *,
-    text: Annotated[LongProse, "What to remember, in Markdown."],
-    agent: Annotated[Name, "Who writes."],
-    run: Annotated[Key | None, "In which run."] = None,
-    note: Annotated[Note, "What it is: it goes to today's journal, the learnings, or the notes."] = "journal",
-    path: Annotated[Key | None, "Another file of the journal or the notes."] = None,
-    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key is the same note."] = None,
+    text: Annotated[LongProse, "The note, in Markdown."],
+    agent: Annotated[Name, "The agent that writes the note."],
+    run: Annotated[Key | None, "The run in which the note is written."] = None,
+    note: Annotated[NoteKind, "The kind of note: 'journal' is added to today's journal file."] = "journal",
+    path: Annotated[Key | None, "Another file of the journal or the notes to add the note to."] = None,
+    idempotency_key: Annotated[
+        Key | None, "Makes a repeated call harmless: a second call with the same key writes no second note."
+    ] = None,
 ) -> WrittenNote:
-    """Add a note to the journal, the learnings or the notes, with who wrote it and when."""
+    """Add a note to the journal, the learnings or the notes, with its author and time."""
     refuse_secrets(text)
     if not text.strip():
-        raise Invalid("is blank; give some text", field="text")
-    home = appendable(path) if path is not None else home_of(note, now=ctx.now)
-    workspace = library(ctx).workspace
-    made = entry(text, at=ctx.now, agent=agent, run=run)
-    told = writing_of(ctx, kind="note", path=home, text=made, agent=agent, run=run, status="pending")
+        raise Invalid("the note is blank; give some text", field="text")
+    file = appendable_path(path) if path is not None else note_path(note, now=ctx.now)
+    workspace = library_of(ctx).workspace
+    entry = format_entry(text, at=ctx.now, agent=agent, run=run)
+    new = new_writing(ctx, kind="note", path=file, text=entry, agent=agent, run=run, status="pending")
     if idempotency_key is not None:
-        told = replace(told, id=derive_id("note", ctx.owner, idempotency_key))
+        new = replace(new, id=derive_id("note", ctx.owner, idempotency_key))
     with ctx.writing() as transaction:
-        former = stored.writing(transaction.connection, ctx.owner, told.id)
-        writing = told if former is None else same_note(former, told, ctx.now)
-        stands = writing.text in (workspace.text(writing.path) or "") and former is not None
-        if not stands:
+        former = stored.writing(transaction.connection, ctx.owner, new.id)
+        writing = new if former is None else replayed_note(former, new, ctx.now)
+        is_written = former is not None and writing.text in (workspace.text(writing.path) or "")
+        if not is_written:
             transaction.put(stored.WRITINGS, replace(writing, status="pending"))
-    failed = write_pending(ctx, workspace)
-    if writing.id in failed:
-        raise failed[writing.id]
-    _follow(ctx)
+    errors = write_pending(ctx, workspace)
+    if writing.id in errors:
+        raise errors[writing.id]
+    _index_written_files(ctx)
     before, _, _ = (workspace.text(writing.path) or "").rpartition(writing.text)
     first = before.count("\n") + 1
     last = first + len(lines_of(writing.text.rstrip("\n"))) - 1
-    return WrittenNote(id=writing.id, path=writing.path, start_line=first, end_line=last, replayed=stands)
+    return WrittenNote(id=writing.id, path=writing.path, start_line=first, end_line=last, replayed=is_written)
 
 
 @command(audience=("trader",))
 def propose_edit(
     ctx: Context,
     *,
-    path: Annotated[Key, "SOUL.md or TRADING_MANUAL.md."],
-    text: Annotated[LongProse, "The whole file as it should be."],
-    reason: Annotated[Reason, "Why."],
-    agent: Annotated[Name, "Who proposes."],
-    run: Annotated[Key | None, "In which run."] = None,
+    path: Annotated[Key, "The file to edit: SOUL.md or TRADING_MANUAL.md."],
+    text: Annotated[LongProse, "The whole text of the file after the edit."],
+    reason: Annotated[Reason, "Why the file should change."],
+    agent: Annotated[Name, "The agent that proposes the edit."],
+    run: Annotated[Key | None, "The run in which the edit is proposed."] = None,
 ) -> ProposedEdit:
-    """Propose an edit of the rules, which the owner approves or rejects."""
+    """Propose an edit of SOUL.md or TRADING_MANUAL.md, which the owner approves or rejects."""
     refuse_secrets(text)
-    home = proposable(path)
-    before = library(ctx).workspace.text(home)
+    file = proposable_path(path)
+    before = library_of(ctx).workspace.text(file)
     if before == text:
-        raise Invalid("is what the file says already; change something", field="text")
+        raise Invalid(f"the text is the same as in {file}; change something", field="text")
     with ctx.writing() as transaction:
         writing = replace(
-            writing_of(ctx, kind="edit", path=home, text=text, agent=agent, run=run, status="proposed"),
-            diff=diff_of(before or "", text, home),
+            new_writing(ctx, kind="edit", path=file, text=text, agent=agent, run=run, status="proposed"),
+            diff=diff_of(before or "", text, file),
             base_hash=None if before is None else content_hash(before),
             reason=reason,
         )
@@ -367,106 +356,113 @@ def propose_edit(
 def list_edits(
     ctx: Context,
     *,
-    run: Annotated[Key | None, "Only what this run wrote."] = None,
-    status: Annotated[
-        WritingStatus | None, "Only what stands so: notes are written, edits proposed and decided."
-    ] = None,
+    run: Annotated[Key | None, "Only notes and edits of this run."] = None,
+    status: Annotated[WritingStatus | None, "Only notes or edits with this status."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> EditList:
-    """List what agents wrote and proposed to write, newest first."""
+    """List the notes that agents wrote and the edits that they proposed, newest first."""
     horizon = ctx.horizon(as_of, seen_at)
     until = horizon.as_of if seen_at is None else min(horizon.as_of, seen_at)
     with ctx.reading() as connection:
-        found = stored.writings(connection, ctx.owner, replace(horizon, as_of=until), run_id=run)
-    standing = (writing.at(until) for writing in found)
-    return EditList(
-        edits=tuple(each for each in standing if status is None or each.status == status), as_of=horizon.as_of
-    )
+        writings = stored.writings(ctx.view(connection, until, seen_at), run_id=run)
+    edits = (writing.at(until) for writing in writings)
+    return EditList(edits=tuple(edit for edit in edits if status is None or edit.status == status), as_of=horizon.as_of)
 
 
 @command()
-def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The edit, as list_edits names it."]) -> DecidedEdit:
-    """Approve an edit and apply it, if the file is still what it was proposed for."""
-    workspace = library(ctx).workspace
+def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The id of the edit, from list_edits."]) -> DecidedEdit:
+    """Approve an edit and write it to its file; Conflict if the file has changed since the edit was proposed."""
+    workspace = library_of(ctx).workspace
     with ctx.writing() as transaction:
         writing = edit_named(transaction.connection, ctx, edit_id)
-        after = decided(writing, "approved", reason=None, now=ctx.now)
+        approved = decide(writing, "approved", reason=None, now=ctx.now)
         before = workspace.text(writing.path)
-        is_applied = before == writing.text  # by one that was ended before it could say so
+        is_applied = before == writing.text  # by an approval that was killed before its commit
         if not is_applied and (None if before is None else content_hash(before)) != writing.base_hash:
-            raise Conflict(f"{writing.path} has changed since; have the edit proposed again", field="edit_id")
-        transaction.put(stored.WRITINGS, after)
+            raise Conflict(
+                f"{writing.path} has changed since the edit was proposed; reject the edit and have it proposed again",
+                field="edit_id",
+            )
+        transaction.put(stored.WRITINGS, approved)
         if not is_applied:
             workspace.write(writing.path, writing.text)
-    _follow(ctx)
-    return DecidedEdit(edit=after)
+    _index_written_files(ctx)
+    return DecidedEdit(edit=approved)
 
 
 @command()
 def reject_edit(
     ctx: Context,
     *,
-    edit_id: Annotated[Key, "The edit, as list_edits names it."],
-    reason: Annotated[Reason | None, "Why not."] = None,
+    edit_id: Annotated[Key, "The id of the edit, from list_edits."],
+    reason: Annotated[Reason | None, "Why the edit is rejected."] = None,
 ) -> DecidedEdit:
-    """Reject an edit; the file stays as it is."""
+    """Reject an edit; its file is not changed."""
     with ctx.writing() as transaction:
         writing = edit_named(transaction.connection, ctx, edit_id)
-        after = decided(writing, "rejected", reason=reason, now=ctx.now)
-        transaction.put(stored.WRITINGS, after)
-    return DecidedEdit(edit=after)
+        rejected = decide(writing, "rejected", reason=reason, now=ctx.now)
+        transaction.put(stored.WRITINGS, rejected)
+    return DecidedEdit(edit=rejected)
 
 
 def start_embedding(ctx: Context) -> None:
-    """Give vectors to what has none in the background, where search goes by meaning."""
-    documents = library(ctx)
-    embedder = documents.embedder
+    """Embed texts without a vector in the background, if the library has an embedder."""
+    library = library_of(ctx)
+    embedder = library.embedder
     if embedder is not None:
-        documents.background.start(lambda stop: embed_missing(ctx, embedder, stop=stop))
+        library.background.start(lambda stop: embed_missing(ctx, embedder, stop=stop))
 
 
-def _follow(ctx: Context) -> None:
-    """Bring the index to what was just written."""
-    sync(ctx, library(ctx).workspace, files_only=True)
+def _index_written_files(ctx: Context) -> None:
+    sync_index(ctx, library_of(ctx).workspace, files_only=True)
     start_embedding(ctx)
 
 
-def _instant(ctx: Context, as_of: datetime | None, seen_at: datetime | None) -> datetime | None:
-    """The instant to read as of; None for now. What is known of a document is what was recorded of it."""
-    given = [at for at in (as_of, seen_at) if at is not None]
-    return min(given) if given and min(given) < ctx.now else None
+def _past_instant(ctx: Context, as_of: datetime | None, seen_at: datetime | None) -> datetime | None:
+    """The instant to read the index as of; None for now. A document is known from when it was indexed."""
+    instants = [at for at in (as_of, seen_at) if at is not None]
+    return min(instants) if instants and min(instants) < ctx.now else None
 
 
-def _compared_in(connection: Connection, owner: str, model: str) -> Literal["database", "memory"]:
-    return "memory" if meanings(connection, owner, model) is None else "database"
+def _skipped_files(index: IndexState) -> tuple[SkippedFile, ...]:
+    return tuple(SkippedFile(path=path, reason=reason) for path, reason in sorted(index.skipped.items()))
 
 
-def _skipped(stands: Index) -> tuple[SkippedFile, ...]:
-    return tuple(SkippedFile(path=path, reason=reason) for path, reason in sorted(stands.skipped.items()))
-
-
-def _vector(held: Library, text: str) -> "tuple[NDArray[np.float32] | None, str]":
-    """The query's vector; where there can be none now, what the answer lacks."""
-    if held.embedder is None or not text.strip():
+def _query_vector(library: Library, text: str) -> tuple[QueryVector | None, str]:
+    """The embedding of the query; if the embedder is unavailable, None and what the answer lacks."""
+    if library.embedder is None or not text.strip():
         return None, ""
     try:
-        return held.embedder.embed([text])[0], ""
+        return QueryVector(library.embedder.embed([text])[0], library.embedder.model, library.vectors), ""
     except Unavailable as error:
-        return None, f"found by words only, not by meaning: {error.message}"
+        return None, f"searched by words only, not by meaning: {error.message}"
 
 
-def _answer(asked: Query, citations: tuple[Citation, ...], message: str, at: datetime) -> SearchAnswer:
-    return SearchAnswer(citations=citations, message=message, words=tuple(sorted(asked.words)), as_of=at)
+def _answer(parsed: DocumentQuery, citations: tuple[Citation, ...], message: str, at: datetime) -> SearchAnswer:
+    return SearchAnswer(citations=citations, message=message, words=tuple(sorted(parsed.words)), as_of=at)
 
 
-def _nothing(asked: Query, stands: Index | None) -> str:
-    """Why nothing was found."""
-    if stands is None:
-        return "nothing is indexed yet; run reindex"
-    if not asked.terms:
-        return "the query has no word in it; ask with words, names or numbers"
-    if not stands.chunks:
-        return "the index is empty: the workspace has no documents"
-    words = ", ".join(sorted(asked.words)[:8])
-    return f"nothing in {stands.documents} documents has any of: {words}; try other words, or fewer filters"
+def _why_nothing(parsed: DocumentQuery, index: IndexState | None) -> str:
+    if index is None:
+        return NOT_INDEXED
+    if not parsed.terms:
+        return "the query contains no words; search for words, names or numbers"
+    if not index.chunks:
+        return "the index is empty because the workspace has no documents; add files and run reindex"
+    words = ", ".join(sorted(parsed.words)[:8])
+    return f"none of {index.documents} documents matches: {words}; try other words or remove filters"
+
+
+def _problem(library: Library, index: IndexState | None, embedded: int) -> str:
+    if index is None:
+        return NOT_INDEXED
+    if index.skipped:
+        return f"{len(index.skipped)} files are not in the index; `skipped` gives the reason for each"
+    if library.embedder is not None and embedded < index.chunks:
+        problem = (
+            f"{index.chunks - embedded} of {index.chunks} chunks have no vector yet; only keyword search finds them"
+        )
+        error = library.background.last_error
+        return f"{problem}; embedding stopped: {error}" if error else problem
+    return ""

@@ -1,4 +1,4 @@
-"""Keeping the index up to date: when files change, and every so often whatever the file system says."""
+"""Keeping the index up to date: reindex when files change, and at regular intervals."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -6,64 +6,69 @@ from pathlib import Path
 
 from backsight.core.errors import BacksightError, Unavailable
 from backsight.memory import Memory
-from backsight.ops.documents import Reindexed
+from backsight.ops.documents import ReindexResult
 
 DEBOUNCE_MILLISECONDS = 1_600
-"""Changes that come so close to each other are one: editors write a file in several steps."""
+"""Changes within this time count as one: editors write a file in several steps."""
 EVERY_SECONDS = 300.0
 
-Told = Callable[[Reindexed | BacksightError], None]
+Report = Callable[[ReindexResult | BacksightError], None]
+"""Called with the result or the error of each reindexing."""
 
 
 def changes(folder: Path, stop: threading.Event, *, debounce: int = DEBOUNCE_MILLISECONDS) -> Iterator[None]:
-    """Something each time files of a folder have changed and come to rest, until told to stop."""
+    """Yield each time after files of a folder have changed, until `stop` is set."""
     try:
         from watchfiles import watch
     except ImportError:
-        raise Unavailable("watching files needs a library; pip install 'backsight[watch]'", field="watch") from None
+        raise Unavailable(
+            "watching files needs the package watchfiles; pip install 'backsight[watch]'", field="watch"
+        ) from None
     for _ in watch(folder, debounce=debounce, stop_event=stop, raise_interrupt=False, ignore_permission_denied=True):
         yield None
 
 
-def ticks(stop: threading.Event, *, every_seconds: float = EVERY_SECONDS) -> Iterator[None]:
-    """Something every so often, until told to stop."""
+def intervals(stop: threading.Event, *, every_seconds: float = EVERY_SECONDS) -> Iterator[None]:
+    """Yield at regular intervals, until `stop` is set."""
     while not stop.wait(every_seconds):
         yield None
 
 
-def keep_indexed(memory: Memory, triggers: Iterator[None], told: Told) -> None:
-    """Reindex now and at each trigger, and tell what came of it; an error that may pass ends nothing."""
-    _reindex(memory, told)
+def keep_indexed(memory: Memory, triggers: Iterator[None], report: Report) -> None:
+    """Reindex now and at each trigger, and report each result; an error is reported and does not end the loop."""
+    _reindex(memory, report)
     for _ in triggers:
-        _reindex(memory, told)
+        _reindex(memory, report)
 
 
-def watch_documents(memory: Memory, told: Told, stop: threading.Event, *, every_seconds: float = EVERY_SECONDS) -> None:
-    """Keep the index up to date by both until told to stop: by what the file system tells, and by the clock."""
+def watch_documents(
+    memory: Memory, report: Report, stop: threading.Event, *, every_seconds: float = EVERY_SECONDS
+) -> None:
+    """Reindex when files change and at regular intervals, until `stop` is set."""
     folder = None if memory.library is None else memory.library.folder
     if folder is None or not Path(folder).is_dir():
-        memory.reindex()  # says what is wrong with it
+        memory.reindex()  # raises the error that says what is wrong with the workspace
         return
-    one_at_a_time = threading.Lock()
+    lock = threading.Lock()
 
-    def tell_in_turn(result: Reindexed | BacksightError) -> None:
-        with one_at_a_time:
-            told(result)
+    def report_in_turn(result: ReindexResult | BacksightError) -> None:
+        with lock:
+            report(result)
 
     clock = threading.Thread(
-        target=keep_indexed, args=(memory, ticks(stop, every_seconds=every_seconds), tell_in_turn), daemon=True
+        target=keep_indexed, args=(memory, intervals(stop, every_seconds=every_seconds), report_in_turn), daemon=True
     )
     clock.start()
     try:
         for _ in changes(Path(folder), stop):
-            _reindex(memory, tell_in_turn)
+            _reindex(memory, report_in_turn)
     finally:
         stop.set()
         clock.join()
 
 
-def _reindex(memory: Memory, told: Told) -> None:
+def _reindex(memory: Memory, report: Report) -> None:
     try:
-        told(memory.reindex(background=True))
+        report(memory.reindex(background=True))
     except BacksightError as error:
-        told(error)
+        report(error)

@@ -6,35 +6,35 @@ from threading import Event, Lock, Thread, current_thread
 from backsight.core.errors import BacksightError
 
 Work = Callable[[Event], object]
-"""A piece of work; it ends early when the event is set."""
+"""A piece of work; it stops early when the event is set."""
 
 
 class BackgroundWorker:
-    """One thread of this process that does a piece of work, and does it again if it is asked to meanwhile."""
+    """A single thread that does a piece of work, and repeats it if `start` was called meanwhile."""
 
     def __init__(self) -> None:
         self._turn = Lock()
         self._stop = Event()
         self._again = False
         self._thread: Thread | None = None
-        self.trouble: str | None = None
-        """Why the last piece of work failed; None if it did not."""
+        self.last_error: str | None = None
+        """Why the last piece of work failed; None if it succeeded."""
 
     @property
-    def works(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the thread is running."""
         return self._thread is not None
 
     def start(self, work: Work) -> None:
-        """Do the work in the background; if the thread is running, do it once more afterwards."""
+        """Do the work in the background; if the thread is running, repeat its work once more."""
         with self._turn:
             self._again = True
-            if not self.works and not self._stop.is_set():
+            if not self.is_running and not self._stop.is_set():
                 self._thread = Thread(target=self._run, args=(work,), name="backsight-background", daemon=True)
                 self._thread.start()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until the work is done, or so many seconds."""
+        """Wait until the work is done, at most `seconds`."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
@@ -46,17 +46,20 @@ class BackgroundWorker:
 
     def _run(self, work: Work) -> None:
         try:
-            while self._goes_on():
+            while self._take_turn():
                 work(self._stop)
-                self.trouble = None
+                self.last_error = None
         except BacksightError as error:
-            self.trouble = error.message
+            self.last_error = error.message
         finally:
             with self._turn:
-                if self._thread is current_thread():  # cut short by an error: the next start begins a new thread
+                if (
+                    self._thread is current_thread()
+                ):  # an error ended the work; the next call of `start` starts a new thread
                     self._thread = None
 
-    def _goes_on(self) -> bool:
+    def _take_turn(self) -> bool:
+        """Whether to do the work (again); if not, the thread gives up its place."""
         with self._turn:
             again, self._again = self._again and not self._stop.is_set(), False
             if not again:

@@ -1,58 +1,57 @@
-"""Searching the index, and citing what matches."""
+"""The library of an owner, and citations for the matches of a search in it."""
 
 from datetime import datetime
 
 from backsight.core.documents.citation import Citation
-from backsight.core.documents.document import Piece
-from backsight.core.documents.merge import Candidate, Ranked, Rules, fold, rank, worth_reading
+from backsight.core.documents.document import IndexedChunk
+from backsight.core.documents.merge import Candidate, RankedChunk, RankingSettings, diversify, rank, shortlist
 from backsight.services.context import Context
 from backsight.services.library import Library
 from backsight.store import documents as stored
 from backsight.store.database import Connection
-from backsight.store.search.hybrid import Found
+from backsight.store.search.hybrid import SearchMatches
+
+MAX_SNIPPET = 8_000
+"""Characters of a snippet; only a chunk of one very long line has more."""
 
 
-def library(ctx: Context) -> Library:
-    """How this owner's documents are kept."""
+def library_of(ctx: Context) -> Library:
+    """The library of the context; a library without a workspace if none was configured."""
     return ctx.library if ctx.library is not None else Library()
 
 
-def cited(
-    connection: Connection, owner: str, found: Found, rules: Rules, *, now: datetime, limit: int
+def cite_matches(
+    connection: Connection, owner: str, matches: SearchMatches, ranking: RankingSettings, *, now: datetime, limit: int
 ) -> tuple[Citation, ...]:
-    """The best of what was found, each with its lines."""
-    heads = stored.heads(connection, owner, found.numbers)
+    """The best matches as citations, each with its lines."""
+    headers = stored.chunk_headers(connection, owner, matches.numbers)
     candidates = [
         Candidate(
             id=str(number),
-            path=head.path,
-            source=head.source,
-            keyword=found.keyword.get(number),
-            vector=found.vector.get(number),
-            at=head.written_at,
+            path=header.path,
+            source=header.source,
+            keyword=matches.keyword.get(number),
+            vector=matches.vector.get(number),
+            at=header.written_at,
         )
-        for number, head in heads.items()
+        for number, header in headers.items()
     ]
-    likely = worth_reading(rank(candidates, rules, now=now), rules, limit)
-    pieces = stored.numbered_chunks(connection, owner, [int(each.candidate.id) for each in likely])
-    words = {str(number): frozenset(piece.text.split()) for number, piece in pieces.items()}
-    taken = fold(likely, rules, limit=limit, words=words)
-    return tuple(_citation(each, pieces[int(each.candidate.id)]) for each in taken)
+    listed = shortlist(rank(candidates, ranking, now=now), ranking, limit)
+    chunks = stored.numbered_chunks(connection, owner, [int(ranked.candidate.id) for ranked in listed])
+    words = {str(number): frozenset(chunk.text.split()) for number, chunk in chunks.items()}
+    best = diversify(listed, ranking, limit=limit, words=words)
+    return tuple(_citation(ranked, chunks[int(ranked.candidate.id)]) for ranked in best)
 
 
-def _citation(ranked: Ranked, piece: Piece) -> Citation:
+def _citation(ranked: RankedChunk, chunk: IndexedChunk) -> Citation:
     return Citation(
-        path=piece.path,
-        start_line=piece.start_line,
-        end_line=piece.end_line,
+        path=chunk.path,
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
         score=ranked.score,
-        snippet=piece.text[:LONGEST_SNIPPET],
-        source=piece.source,
-        heading=piece.heading,
+        snippet=chunk.text[:MAX_SNIPPET],
+        source=chunk.source,
+        heading=chunk.heading,
         factors=ranked.factors,
-        shortened=len(piece.text) > LONGEST_SNIPPET,
+        shortened=len(chunk.text) > MAX_SNIPPET,
     )
-
-
-LONGEST_SNIPPET = 8_000
-"""Characters; only a very long line is longer."""

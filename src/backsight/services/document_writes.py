@@ -1,4 +1,4 @@
-"""Notes and edits on their way to the files: each stands once, whoever is cut off."""
+"""Writing notes and edits to the workspace: a note is written exactly once, even if a process is killed midway."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -14,10 +14,10 @@ from backsight.store import documents as stored
 from backsight.store.database import Connection
 
 
-def writing_of(
+def new_writing(
     ctx: Context, *, kind: WritingKind, path: str, text: str, agent: str, run: str | None, status: WritingStatus
 ) -> Writing:
-    """A note or an edit as it is kept; told again with the same words at the same instant, it is the same."""
+    """A new note or edit; the id follows from the content, so that a repeated call names the same writing."""
     return Writing(
         owner_id=ctx.owner,
         id=derive_id("writing", ctx.owner, kind, path, agent, run, content_hash(text)),
@@ -37,40 +37,39 @@ def writing_of(
     )
 
 
-def same_note(former: Writing, told: Writing, now: datetime) -> Writing:
-    """The note that a key already stands for; one that says something else is a conflict."""
-    again = told.text.replace(format_instant(now), format_instant(former.known_at))
-    if (former.kind, former.agent, former.run_id, former.text) != ("note", told.agent, told.run_id, again):
-        raise Conflict("already used for another note; use a new key for a new one", field="idempotency_key")
-    return former
+def replayed_note(stored_note: Writing, note: Writing, now: datetime) -> Writing:
+    """The stored note, if the new note repeats it; Conflict if the idempotency key was used for another note."""
+    with_stored_instant = note.text.replace(format_instant(now), format_instant(stored_note.known_at))
+    expected = ("note", note.agent, note.run_id, with_stored_instant)
+    if (stored_note.kind, stored_note.agent, stored_note.run_id, stored_note.text) != expected:
+        raise Conflict("this key was already used for another note; use a new key", field="idempotency_key")
+    return stored_note
 
 
 def write_pending(ctx: Context, workspace: Workspace) -> dict[str, BacksightError]:
-    """Write every note that was told and is not in its file, also those of whoever was cut off; those that failed."""
-    failed: dict[str, BacksightError] = {}
+    """Write all pending notes to their files, including notes of killed processes; returns the errors by note id."""
+    errors: dict[str, BacksightError] = {}
     with ctx.writing() as transaction:
         for writing in stored.pending_writings(transaction.connection, ctx.owner):
             try:
                 before = workspace.text(writing.path) or ""
                 if writing.text not in before:
-                    workspace.write(writing.path, _appended(before, writing.text))
+                    workspace.write(writing.path, _append(before, writing.text))
             except BacksightError as error:
-                failed[writing.id] = error
-            status: WritingStatus = "failed" if writing.id in failed else "written"
+                errors[writing.id] = error
+            status: WritingStatus = "failed" if writing.id in errors else "written"
             transaction.put(stored.WRITINGS, replace(writing, status=status))
-    return failed
+    return errors
 
 
-def _appended(before: str, made: str) -> str:
-    """A file with an entry at its end, after a blank line."""
-    if not before:
-        return made
-    return before.rstrip("\n") + "\n\n" + made
+def _append(before: str, entry: str) -> str:
+    """A file's text with an entry at its end, after a blank line."""
+    return before.rstrip("\n") + "\n\n" + entry if before else entry
 
 
 def edit_named(connection: Connection, ctx: Context, edit_id: str) -> Writing:
-    """The edit of this id; an error where there is none."""
+    """The edit with this id; NotFound if there is none."""
     writing = stored.writing(connection, ctx.owner, edit_id)
     if writing is None:
-        raise NotFound(f"there is no edit {edit_id!r}; list_edits names those there are", field="edit_id")
+        raise NotFound(f"there is no edit {edit_id!r}; list_edits lists all edits", field="edit_id")
     return writing

@@ -1,4 +1,4 @@
-"""Bringing the index up to date: read what changed, and publish it at one moment."""
+"""Bringing the index up to date: read the documents that changed, and publish all changes in one transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,14 +7,12 @@ from datetime import datetime
 from backsight.core.documents.chunk import lines_of
 from backsight.core.documents.document import (
     Document,
-    Index,
-    Piece,
-    Read,
-    Stamp,
+    IndexedChunk,
+    IndexState,
+    LoadedDocument,
+    compare_chunks,
     content_hash,
-    no_index,
-    pieces_of,
-    revised,
+    index_chunks,
 )
 from backsight.importers.workspace import Workspace
 from backsight.services.context import Context, Progress
@@ -23,146 +21,149 @@ from backsight.store import documents as stored
 from backsight.store.database import Connection
 from backsight.store.publishing import Publication, publish
 
-TRIES = 3
-"""How often another writer may come first."""
+ATTEMPTS = 3
+"""How often a sync starts again because another writer has published meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
-    """How the index stands, and what it took to bring it there."""
+class SyncResult:
+    """The state of the index after a sync, and how many documents the sync read, changed and removed."""
 
-    stands: Index
+    index: IndexState
     read: int
-    """Files that were read; one that is as it was is not."""
+    """Files that were read; unchanged files are not read."""
     changed: int
     removed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
-    """What is in the workspace, beside what is in the index."""
+class DocumentChanges:
+    """The difference between the workspace and the index."""
 
-    changed: tuple[Read, ...]
+    changed: tuple[LoadedDocument, ...]
     touched: tuple[Document, ...]
-    gone: tuple[Document, ...]
+    """Documents with unchanged text whose files have a new stamp."""
+    removed: tuple[Document, ...]
     skipped: Mapping[str, str]
     read: int
 
 
-def sync(ctx: Context, workspace: Workspace, *, files_only: bool = False) -> Synced:
-    """Bring the index to what the workspace and the store hold; a search meanwhile finds what there was before.
-
-    Files are read while nobody waits. Where other writers keep coming first, they wait in the end. With `files_only`,
-    what the store tells stays as it was indexed last.
-    """
-    for _ in range(TRIES):
-        with ctx.reading() as connection:
-            seen = _seen(connection, ctx, workspace, files_only=files_only)
-        with ctx.writing() as transaction:
-            if _index(transaction.connection, ctx).generation == seen.before.generation:
-                return _published(transaction.connection, ctx, seen)
-    with ctx.writing() as transaction:
-        seen = _seen(transaction.connection, ctx, workspace, files_only=files_only)
-        return _published(transaction.connection, ctx, seen)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """What is to be published, and which index it was worked out for."""
+class PlannedSync:
+    """A publication, and the generation of the index that it was prepared for."""
 
-    before: Index
-    looked: _Looked
+    generation: int
+    changes: DocumentChanges
     publication: Publication
 
 
-def _index(connection: Connection, ctx: Context) -> Index:
-    return stored.index(connection, ctx.owner) or no_index(ctx.owner, now=ctx.now)
+def sync_index(ctx: Context, workspace: Workspace, *, files_only: bool = False) -> SyncResult:
+    """Bring the index to the state of the workspace and the store; searches meanwhile see the previous state.
+
+    Files are read outside a write transaction. If other writers publish first several times, the last attempt reads
+    within the transaction. With `files_only`, documents written from rows of the store stay as they are.
+    """
+    for _ in range(ATTEMPTS):
+        with ctx.reading() as connection:
+            planned = _plan(connection, ctx, workspace, files_only=files_only)
+        with ctx.writing() as transaction:
+            index = stored.index_or_empty(transaction.connection, ctx.owner, now=ctx.now)
+            if index.generation == planned.generation:
+                return _publish(transaction.connection, index, planned, now=ctx.now)
+    with ctx.writing() as transaction:
+        planned = _plan(transaction.connection, ctx, workspace, files_only=files_only)
+        index = stored.index_or_empty(transaction.connection, ctx.owner, now=ctx.now)
+        return _publish(transaction.connection, index, planned, now=ctx.now)
 
 
-def _seen(connection: Connection, ctx: Context, workspace: Workspace, *, files_only: bool) -> _Seen:
-    before, standing = _index(connection, ctx), stored.documents(connection, ctx.owner)
+def _plan(connection: Connection, ctx: Context, workspace: Workspace, *, files_only: bool) -> PlannedSync:
+    index = stored.index_or_empty(connection, ctx.owner, now=ctx.now)
+    indexed = stored.documents(connection, ctx.owner)
     if files_only:
-        standing = {path: each for path, each in standing.items() if not is_trace(each.source)}
-    told = {} if files_only else traces(connection, ctx.owner, now=ctx.now)
-    looked = _look(workspace, standing, told, ctx.progress)
-    publication = _publication(connection, ctx.owner, looked, standing, now=ctx.now)
-    return _Seen(before=before, looked=looked, publication=publication)
+        indexed = {path: document for path, document in indexed.items() if not is_trace(document.source)}
+    written_up = {} if files_only else traces(connection, ctx.owner, now=ctx.now)
+    changes = _find_changes(workspace, indexed, written_up, ctx.progress)
+    publication = _publication(connection, ctx.owner, changes, indexed, now=ctx.now)
+    return PlannedSync(generation=index.generation, changes=changes, publication=publication)
 
 
-def _published(connection: Connection, ctx: Context, seen: _Seen) -> Synced:
-    after = replace(_index(connection, ctx), synced_at=ctx.now, skipped=seen.looked.skipped)
-    stands = publish(connection, after, seen.publication, after)
-    looked = seen.looked
-    return Synced(stands=stands, read=looked.read, changed=len(looked.changed), removed=len(looked.gone))
+def _publish(connection: Connection, index: IndexState, planned: PlannedSync, *, now: datetime) -> SyncResult:
+    changes = planned.changes
+    before = replace(index, synced_at=now, skipped=changes.skipped)
+    after = publish(connection, before, planned.publication, before)
+    return SyncResult(index=after, read=changes.read, changed=len(changes.changed), removed=len(changes.removed))
 
 
-def _look(
-    workspace: Workspace, standing: Mapping[str, Document], told: Mapping[str, Trace], progress: Progress
-) -> _Looked:
+def _find_changes(
+    workspace: Workspace, indexed: Mapping[str, Document], written_up: Mapping[str, Trace], progress: Progress
+) -> DocumentChanges:
     listing = workspace.list_files()
     skipped: dict[str, str] = dict(listing.skipped)
-    changed: list[Read] = []
+    changed: list[LoadedDocument] = []
     touched: list[Document] = []
     present: set[str] = set()
     read = 0
     for number, (path, stamp) in enumerate(listing.files.items(), start=1):
         progress("Reading files", number, len(listing.files))
-        known = standing.get(path)
-        if known is not None and known.stamp == stamp:
+        document = indexed.get(path)
+        if document is not None and document.stamp == stamp:
             present.add(path)
             continue
-        said = workspace.read(path)
+        loaded = workspace.load(path)
         read += 1
-        if not isinstance(said, Read):
-            skipped[path] = said
+        if not isinstance(loaded, LoadedDocument):
+            skipped[path] = loaded
             continue
         present.add(path)
-        if known is not None and _says_the_same(known, said):
-            touched.append(replace(known, stamp=said.stamp))
+        if document is not None and _has_same_text(document, loaded):
+            touched.append(replace(document, stamp=loaded.stamp))
         else:
-            changed.append(said)
-    for number, (path, trace) in enumerate(told.items(), start=1):
-        progress("Writing up what was done", number, len(told))
-        known = standing.get(path)
+            changed.append(loaded)
+    for number, (path, trace) in enumerate(written_up.items(), start=1):
+        progress("Writing up what was done", number, len(written_up))
+        document = indexed.get(path)
         present.add(path)
-        if known is None or known.stamp != trace.stamp:
-            changed.append(trace.read())
-    gone = tuple(document for path, document in standing.items() if path not in present)
-    return _Looked(changed=tuple(changed), touched=tuple(touched), gone=gone, skipped=skipped, read=read)
+        if document is None or document.stamp != trace.stamp:
+            changed.append(trace.load())
+    removed = tuple(document for path, document in indexed.items() if path not in present)
+    return DocumentChanges(changed=tuple(changed), touched=tuple(touched), removed=removed, skipped=skipped, read=read)
 
 
-def _says_the_same(known: Document, said: Read) -> bool:
-    return (known.content_hash, known.source) == (content_hash(said.text), said.source)
+def _has_same_text(document: Document, loaded: LoadedDocument) -> bool:
+    return (document.content_hash, document.source) == (content_hash(loaded.text), loaded.source)
 
 
 def _publication(
-    connection: Connection, owner: str, looked: _Looked, standing: Mapping[str, Document], *, now: datetime
+    connection: Connection, owner: str, changes: DocumentChanges, indexed: Mapping[str, Document], *, now: datetime
 ) -> Publication:
-    ended_chunks: list[Piece] = [piece for each in looked.gone for piece in stored.chunks(connection, owner, each.path)]
-    begun_chunks: list[Piece] = []
-    for read in looked.changed:
-        revision = revised(stored.chunks(connection, owner, read.path), pieces_of(read, owner=owner, now=now))
-        ended_chunks += revision.ended
-        begun_chunks += revision.begun
-    replaced = tuple(standing[read.path] for read in looked.changed if read.path in standing)
+    removed_chunks = [
+        chunk for document in changes.removed for chunk in stored.chunks(connection, owner, document.path)
+    ]
+    added_chunks: list[IndexedChunk] = []
+    for loaded in changes.changed:
+        before = stored.chunks(connection, owner, loaded.path)
+        difference = compare_chunks(before, index_chunks(loaded, owner=owner, now=now))
+        removed_chunks += difference.removed
+        added_chunks += difference.added
+    replaced = tuple(indexed[loaded.path] for loaded in changes.changed if loaded.path in indexed)
     return Publication(
-        ended=(*looked.gone, *replaced),
-        begun=tuple(_document(read, owner=owner, now=now) for read in looked.changed),
-        ended_chunks=tuple(ended_chunks),
-        begun_chunks=tuple(begun_chunks),
-        touched=looked.touched,
+        removed=(*changes.removed, *replaced),
+        added=tuple(_document(loaded, owner=owner, now=now) for loaded in changes.changed),
+        removed_chunks=tuple(removed_chunks),
+        added_chunks=tuple(added_chunks),
+        touched=changes.touched,
     )
 
 
-def _document(read: Read, *, owner: str, now: datetime) -> Document:
+def _document(loaded: LoadedDocument, *, owner: str, now: datetime) -> Document:
     return Document(
         owner_id=owner,
-        path=read.path,
-        source=read.source,
-        agent=read.agent,
-        written_at=read.written_at,
-        content_hash=content_hash(read.text),
-        lines=len(lines_of(read.text)),
-        stamp=Stamp(size=read.stamp.size, changed=read.stamp.changed),
+        path=loaded.path,
+        source=loaded.source,
+        agent=loaded.agent,
+        written_at=loaded.written_at,
+        content_hash=content_hash(loaded.text),
+        lines=len(lines_of(loaded.text)),
+        stamp=loaded.stamp,
         valid_from=now,
     )

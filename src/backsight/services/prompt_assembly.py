@@ -91,7 +91,7 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Shown:
     parts += _message(request, recalls)
     protocol = None
     if request.arm != "off":
-        protocol = protocol_for(ctx, view.connection, deployment, tuple(request.contexts), view.horizon)
+        protocol = protocol_for(ctx, view, deployment, tuple(request.contexts))
     if protocol is not None:
         parts.append(protocol.section)
     prompt = fit_to_budget(parts, budget=request.budget)

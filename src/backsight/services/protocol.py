@@ -1,78 +1,73 @@
-"""Protocol recall: what the workspace says of a decision that is at hand, whatever is asked."""
+"""Protocol recall: the rules and incidents of the workspace that concern a decision, without a query."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from backsight.core.context import ContextVector
-from backsight.core.documents.citation import Citation
-from backsight.core.documents.protocol import Rule, applying, rules_in
+from backsight.core.documents.protocol import Rule, rules_about, rules_in
 from backsight.core.documents.query import read_query, words_of
 from backsight.core.documents.workspace import AGENTS
-from backsight.core.instants import Horizon
 from backsight.core.prompts.protocol import incident_line, rule_line, rules_and_incidents
 from backsight.core.prompts.sections import Section
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
-from backsight.services.document_search import cited, library
+from backsight.services.document_search import cite_matches, library_of
 from backsight.store import documents as stored
-from backsight.store.database import Connection
 from backsight.store.documents import Scope
-from backsight.store.search.hybrid import find
+from backsight.store.search.hybrid import hybrid_search
+from backsight.store.view import View
 
 MANUAL = "TRADING_MANUAL.md"
-MOST_INCIDENTS = 2
+MAX_INCIDENTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """Rules and incidents, and where each line of them stands."""
+    """The prompt section of rules and incidents, and the citation of each of its lines."""
 
     section: Section
     places: dict[str, str]
-    """By line."""
+    """Citations by line of the section."""
 
 
 def protocol_for(
-    ctx: Context, connection: Connection, home: Deployment, contexts: tuple[ContextVector, ...], horizon: Horizon
+    ctx: Context, view: View, deployment: Deployment, contexts: tuple[ContextVector, ...]
 ) -> Protocol | None:
-    """The rules of the manual and the incidents that speak of a deployment's decision; None without an index."""
-    stands = stored.index(connection, ctx.owner)
-    if stands is None:
+    """The rules of the manual and the incidents that concern a deployment's decision; None without an index."""
+    connection, owner = view.connection, view.owner
+    index = stored.index_state(connection, owner)
+    if index is None:
         return None
-    until = horizon.as_of if horizon.seen_at is None else min(horizon.as_of, horizon.seen_at)
-    at = None if stands.synced_at <= until else until
-    names = list(dict.fromkeys(_names(home, contexts)))
-    rules = [rule for path in _manuals(home) for rule in _rules(connection, ctx.owner, path, at)]
-    told = applying(rules, names)
-    scope = Scope(at=at, agent=home.name, sources=("incident",))
-    found = find(connection, stands, read_query(" ".join(names)), scope)
-    incidents = cited(connection, ctx.owner, found, library(ctx).rules, now=until, limit=MOST_INCIDENTS)
-    others = [rule for rule in rules if rule not in told]
-    return Protocol(
-        section=rules_and_incidents(told, others, incidents),
-        places={**{rule_line(rule): rule.place for rule in rules}, **_by_line(incidents)},
-    )
+    until = view.as_of if view.seen_at is None else min(view.as_of, view.seen_at)
+    at = None if index.synced_at <= until else until
+    names = list(dict.fromkeys(_names(deployment, contexts)))
+    rules = [rule for path in _manuals(deployment) for rule in _rules(view, path, at)]
+    relevant = rules_about(rules, names)
+    scope = Scope(at=at, agent=deployment.name, sources=("incident",))
+    matches = hybrid_search(connection, index, read_query(" ".join(names)), scope)
+    incidents = cite_matches(connection, owner, matches, library_of(ctx).ranking, now=until, limit=MAX_INCIDENTS)
+    others = [rule for rule in rules if rule not in relevant]
+    places = {rule_line(rule): rule.place for rule in rules}
+    places |= {incident_line(incident): incident.place for incident in incidents}
+    return Protocol(section=rules_and_incidents(relevant, others, incidents), places=places)
 
 
-def _by_line(incidents: tuple[Citation, ...]) -> dict[str, str]:
-    return {incident_line(each): each.place for each in incidents}
-
-
-def _manuals(home: Deployment) -> Iterator[str]:
-    """The manual of everybody, and the agent's own."""
+def _manuals(deployment: Deployment) -> Iterator[str]:
+    """The manual for all agents, then the agent's own."""
     yield MANUAL
-    yield from (f"{AGENTS}/{name}/{MANUAL}" for name in dict.fromkeys([home.name, home.strategy_name]))
+    for name in dict.fromkeys([deployment.name, deployment.strategy_name]):
+        yield f"{AGENTS}/{name}/{MANUAL}"
 
 
-def _rules(connection: Connection, owner: str, path: str, at: datetime | None) -> tuple[Rule, ...]:
-    text = "".join(piece.text for piece in stored.chunks(connection, owner, path, at))
+def _rules(view: View, path: str, at: datetime | None) -> tuple[Rule, ...]:
+    text = stored.document_text(view.connection, view.owner, path, at)
     return rules_in(path, text) if text else ()
 
 
-def _names(home: Deployment, contexts: tuple[ContextVector, ...]) -> Iterator[str]:
-    """What a rule may call what is at hand: symbols whole and by their first part, the strategy, regimes."""
-    yield home.strategy_name
+def _names(deployment: Deployment, contexts: tuple[ContextVector, ...]) -> Iterator[str]:
+    """Names by which a rule can refer to a decision: strategy, symbol and its first part, regimes, session."""
+    yield deployment.strategy_name
     for context in contexts:
         if context.symbol:
             yield context.symbol

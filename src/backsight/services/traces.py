@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from backsight.core.decision import OURS, Decision, Segment
 from backsight.core.documents.citation import Source
-from backsight.core.documents.document import Read, Stamp
+from backsight.core.documents.document import ChangeStamp, LoadedDocument
 from backsight.core.documents.trace import (
     Folder,
     Run,
-    entry_of,
-    entry_of_call,
-    path_of,
-    trace_of,
-    transcript_of,
+    call_entry,
+    decision_entry,
+    decisions_document,
+    runs_document,
+    trace_path,
 )
 from backsight.core.prompts.account import portfolio_and_caps
 from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
@@ -37,8 +37,8 @@ SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "rev
 class Trace(NamedTuple):
     """A document that is made of rows: its stamp, and what makes it."""
 
-    stamp: Stamp
-    read: Callable[[], Read]
+    stamp: ChangeStamp
+    load: Callable[[], LoadedDocument]
 
 
 def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Trace]:
@@ -47,13 +47,13 @@ def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Tr
     ticks, calls = stored_decisions.marks(connection, owner), stored_memories.call_marks(connection, owner)
     found: dict[str, Trace] = {}
     for home_id, day, stamp in _by_day([*ticks, *calls]):
-        path, make = path_of("decisions", homes[home_id].name, day.isoformat()), partial(_decisions, connection)
+        path, make = trace_path("decisions", homes[home_id].name, day.isoformat()), partial(_decisions, connection)
         found[path] = _trace("decisions", path, homes[home_id], stamp, day, make)
     for home_id, day, stamp in _by_day(ticks):
-        path, make = path_of("runs", homes[home_id].name, day.isoformat()), partial(_runs, connection)
+        path, make = trace_path("runs", homes[home_id].name, day.isoformat()), partial(_runs, connection)
         found[path] = _trace("runs", path, homes[home_id], stamp, day, make)
     for home_id, period, end, stamp in _by_period(stored_trades.close_marks(connection, owner), now):
-        path = path_of("reviews", homes[home_id].name, f"{period}/{period_name(period, end)}")
+        path = trace_path("reviews", homes[home_id].name, f"{period}/{period_name(period, end)}")
         make = partial(_review, connection, period, end)
         found[path] = _trace("reviews", path, homes[home_id], stamp, end.date(), make)
     return found
@@ -72,14 +72,14 @@ Mark = tuple[str, datetime, datetime]
 """A deployment, when something happened, and when that was recorded."""
 
 
-def _by_day(marks: Iterable[Mark]) -> Iterator[tuple[str, date, Stamp]]:
+def _by_day(marks: Iterable[Mark]) -> Iterator[tuple[str, date, ChangeStamp]]:
     days: defaultdict[tuple[str, date], list[datetime]] = defaultdict(list)
     for home_id, at, recorded_at in marks:
         days[home_id, at.date()].append(recorded_at)
     return ((home_id, day, _stamp(recorded)) for (home_id, day), recorded in days.items())
 
 
-def _by_period(marks: Iterable[Mark], now: datetime) -> Iterator[tuple[str, Period, datetime, Stamp]]:
+def _by_period(marks: Iterable[Mark], now: datetime) -> Iterator[tuple[str, Period, datetime, ChangeStamp]]:
     """The periods that are over and in which something was closed."""
     over: defaultdict[tuple[str, Period, datetime], list[datetime]] = defaultdict(list)
     for home_id, at, recorded_at in marks:
@@ -89,15 +89,15 @@ def _by_period(marks: Iterable[Mark], now: datetime) -> Iterator[tuple[str, Peri
     return ((home_id, period, end, _stamp(recorded)) for (home_id, period, end), recorded in over.items())
 
 
-def _stamp(recorded: list[datetime]) -> Stamp:
-    return Stamp(size=len(recorded), changed=(max(recorded) - EPOCH) // timedelta(microseconds=1))
+def _stamp(recorded: list[datetime]) -> ChangeStamp:
+    return ChangeStamp(size=len(recorded), changed=(max(recorded) - EPOCH) // timedelta(microseconds=1))
 
 
 def _trace(
-    folder: Folder, path: str, home: Deployment, stamp: Stamp, day: date, make: Callable[[Deployment, date], str]
+    folder: Folder, path: str, home: Deployment, stamp: ChangeStamp, day: date, make: Callable[[Deployment, date], str]
 ) -> Trace:
-    def read() -> Read:
-        return Read(
+    def load() -> LoadedDocument:
+        return LoadedDocument(
             path=path,
             source=SOURCES[folder],
             agent=home.name,
@@ -106,7 +106,7 @@ def _trace(
             text=make(home, day),
         )
 
-    return Trace(stamp, read)
+    return Trace(stamp, load)
 
 
 def _midnight(day: date) -> datetime:
@@ -121,14 +121,14 @@ def _ticks(connection: Connection, home: Deployment, day: date) -> list[Decision
 def _decisions(connection: Connection, home: Deployment, day: date) -> str:
     begins = _midnight(day)
     calls = stored_memories.calls_between(connection, home.owner_id, home.id, begins, begins + timedelta(days=1))
-    entries = [*map(entry_of, _ticks(connection, home, day)), *map(entry_of_call, calls)]
-    return trace_of(entries, day.isoformat())
+    entries = [*map(decision_entry, _ticks(connection, home, day)), *map(call_entry, calls)]
+    return decisions_document(entries, day.isoformat())
 
 
 def _runs(connection: Connection, home: Deployment, day: date) -> str:
     ticks = _ticks(connection, home, day)
     texts = stored_decisions.segments(connection, home.owner_id, {name for tick in ticks for name in tick.shown})
-    return transcript_of((_run(tick, texts) for tick in ticks), day.isoformat())
+    return runs_document((_run(tick, texts) for tick in ticks), day.isoformat())
 
 
 def _run(tick: Decision, texts: Mapping[str, Segment]) -> Run:
@@ -136,8 +136,8 @@ def _run(tick: Decision, texts: Mapping[str, Segment]) -> Run:
     before, _ = snapshots_of(tick)
     return Run(
         decision=tick,
-        told=tuple(segment for segment in shown if segment.name not in OURS),
-        shown=tuple(segment.name for segment in shown if segment.name in OURS),
+        caller_segments=tuple(segment for segment in shown if segment.name not in OURS),
+        memory_segments=tuple(segment.name for segment in shown if segment.name in OURS),
         account="\n".join(row.text for row in portfolio_and_caps(before.portfolio, currency=None).rows),
     )
 

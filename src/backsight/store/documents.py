@@ -1,7 +1,7 @@
-"""Documents at rest: versions, chunks, vectors, and how the index stands.
+"""Documents at rest: versions of documents, chunks, vectors, the state of the index, and what agents wrote.
 
-The index follows from files and from other rows, so the audit chain does not speak of it; it can be made again. What
-agents wrote is told by the chain.
+The index is derived from files and other rows, so that it can be rebuilt; the audit chain does not record it. The audit
+chain does record what agents wrote.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,25 +12,32 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from backsight.core.documents.citation import Source
-from backsight.core.documents.document import Document, Index, Piece, Vector
+from backsight.core.documents.document import Document, IndexedChunk, IndexState, Vector, empty_index
 from backsight.core.documents.writing import Writing
-from backsight.core.instants import Horizon
 from backsight.store.mapping import Noun, noun
 from backsight.store.reading import BATCH, Columns, fetch, fetch_one, in_batches, matching, owned
+from backsight.store.view import View
 
 DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("valid_to", "path")])
-CHUNKS = noun(Piece, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")])
+CHUNKS = noun(
+    IndexedChunk, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")]
+)
 VECTORS = noun(Vector, "document_vectors", key=("model", "text_hash"))
-INDEXES = noun(Index, "document_indexes", key=())
+INDEXES = noun(IndexState, "document_indexes", key=())
 WRITINGS = noun(Writing, "document_writings", indexes=[("known_at", "id"), ("run_id",)])
 
-INDEXED: tuple[Noun[Document] | Noun[Piece] | Noun[Vector] | Noun[Index], ...] = (DOCUMENTS, CHUNKS, VECTORS, INDEXES)
-LAST = "\U0010ffff"
-"""No text goes on with a later character."""
+INDEX_TABLES: tuple[Noun[Document] | Noun[IndexedChunk] | Noun[Vector] | Noun[IndexState], ...] = (
+    DOCUMENTS,
+    CHUNKS,
+    VECTORS,
+    INDEXES,
+)
+LAST_CHARACTER = "\U0010ffff"
+"""The largest code point: every path that begins with a prefix sorts before the prefix with this appended."""
 
 
-class Head(NamedTuple):
-    """What a ranking must know of a chunk, without its text."""
+class ChunkHeader(NamedTuple):
+    """What the ranking needs of a chunk, without its text."""
 
     path: str
     source: Source
@@ -39,11 +46,12 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which chunks a search may find."""
+    """The chunks that a search may find."""
 
     at: datetime | None = None
-    """As they stood then; None: as they stand."""
+    """The instant at which chunks were current; None for now."""
     agent: str | None = None
+    """Only documents of this agent or for all agents."""
     sources: tuple[Source, ...] = ()
     path_prefix: str | None = None
     since: datetime | None = None
@@ -51,89 +59,99 @@ class Scope:
 
     @property
     def is_all(self) -> bool:
-        """Whether every chunk that stands is in it."""
+        """Whether every current chunk is in the scope."""
         return self == Scope()
 
     def conditions(self, c: Columns) -> list[ColumnElement[bool]]:
-        """What chunks must fulfil, of columns named like theirs."""
-        asked: list[ColumnElement[bool] | None] = [
-            stood(c, self.at),
+        """The conditions of the scope on the columns of chunks."""
+        conditions: list[ColumnElement[bool] | None] = [
+            valid_at(c, self.at),
             or_(c.agent.is_(None), c.agent == self.agent) if self.agent is not None else None,
             c.source.in_(self.sources) if self.sources else None,
-            _begins(c.path, self.path_prefix) if self.path_prefix else None,
+            _starts_with(c.path, self.path_prefix) if self.path_prefix else None,
             c.written_at >= self.since if self.since is not None else None,
             c.written_at <= self.until if self.until is not None else None,
         ]
-        return [each for each in asked if each is not None]
+        return [condition for condition in conditions if condition is not None]
 
 
-def stood(c: Columns, at: datetime | None) -> ColumnElement[bool]:
-    """Stands, or stood at an instant."""
+def valid_at(c: Columns, at: datetime | None) -> ColumnElement[bool]:
+    """The condition that a row is current (None), or was current at an instant."""
     if at is None:
-        now: ColumnElement[bool] = c.valid_to.is_(None)
-        return now
-    stands: ColumnElement[bool] = or_(c.valid_to.is_(None), c.valid_to > at)
-    return and_(c.valid_from <= at, stands)
+        current: ColumnElement[bool] = c.valid_to.is_(None)
+        return current
+    not_superseded: ColumnElement[bool] = or_(c.valid_to.is_(None), c.valid_to > at)
+    return and_(c.valid_from <= at, not_superseded)
 
 
-def _begins(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    return and_(column >= prefix, column < prefix + LAST)
+def _starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
+    return and_(column >= prefix, column < prefix + LAST_CHARACTER)
 
 
-def index(connection: Connection, owner: str) -> Index | None:
-    """How the index stands; None where nothing was ever indexed."""
+def index_state(connection: Connection, owner: str) -> IndexState | None:
+    """The state of an owner's index; None if nothing was ever indexed."""
     return fetch_one(connection, INDEXES, owned(INDEXES, owner))
 
 
-def documents(connection: Connection, owner: str, at: datetime | None = None) -> dict[str, Document]:
-    """The documents that stand, or stood then, by path."""
-    found = fetch(connection, DOCUMENTS, owned(DOCUMENTS, owner, stood(DOCUMENTS.table.c, at)))
-    return {document.path: document for document in found}
+def index_or_empty(connection: Connection, owner: str, *, now: datetime) -> IndexState:
+    """The state of an owner's index; an empty index if nothing was ever indexed."""
+    return index_state(connection, owner) or empty_index(owner, now=now)
+
+
+def documents(connection: Connection, owner: str) -> dict[str, Document]:
+    """The current documents by path."""
+    rows = fetch(connection, DOCUMENTS, owned(DOCUMENTS, owner, valid_at(DOCUMENTS.table.c, None)))
+    return {document.path: document for document in rows}
 
 
 def document(connection: Connection, owner: str, path: str, at: datetime | None = None) -> Document | None:
-    """The version of a document that stands, or stood then."""
+    """The version of a document that is current, or was current at an instant."""
     c = DOCUMENTS.table.c
-    return fetch_one(connection, DOCUMENTS, owned(DOCUMENTS, owner, c.path == path, stood(c, at)))
+    return fetch_one(connection, DOCUMENTS, owned(DOCUMENTS, owner, c.path == path, valid_at(c, at)))
 
 
-def chunks(connection: Connection, owner: str, path: str, at: datetime | None = None) -> list[Piece]:
-    """The chunks of a document that stand, or stood then, in order."""
+def chunks(connection: Connection, owner: str, path: str, at: datetime | None = None) -> list[IndexedChunk]:
+    """The chunks of a document that are current, or were current at an instant, in order."""
     c = CHUNKS.table.c
-    return fetch(connection, CHUNKS, owned(CHUNKS, owner, c.path == path, stood(c, at)).order_by(c.start_line))
+    return fetch(connection, CHUNKS, owned(CHUNKS, owner, c.path == path, valid_at(c, at)).order_by(c.start_line))
 
 
-def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, Piece]:
-    """Chunks by their numbers."""
-    found: dict[int, Piece] = {}
-    for some in in_batches(numbers):
-        statement = owned(CHUNKS, owner, CHUNKS.table.c.number.in_(some))
-        found |= {piece.number: piece for piece in fetch(connection, CHUNKS, statement)}
-    return found
+def document_text(connection: Connection, owner: str, path: str, at: datetime | None = None) -> str:
+    """The text of a document as it is indexed, or was indexed at an instant; empty if there is no such document."""
+    return "".join(chunk.text for chunk in chunks(connection, owner, path, at))
 
 
-def heads(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, Head]:
-    """Chunks by their numbers, without their texts."""
+def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, IndexedChunk]:
+    """Chunks by number."""
+    by_number: dict[int, IndexedChunk] = {}
+    for batch in in_batches(numbers):
+        statement = owned(CHUNKS, owner, CHUNKS.table.c.number.in_(batch))
+        by_number |= {chunk.number: chunk for chunk in fetch(connection, CHUNKS, statement)}
+    return by_number
+
+
+def chunk_headers(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, ChunkHeader]:
+    """Chunks by number, without their text."""
     c = CHUNKS.table.c
-    found: dict[int, Head] = {}
-    asked = select(c.number, c.path, c.source, c.written_at).where(c.owner_id == owner)
-    for some in in_batches(numbers):
-        rows = connection.execute(asked.where(c.number.in_(some)))
-        found |= {row[0]: Head(row[1], row[2], row[3]) for row in rows}
-    return found
+    headers: dict[int, ChunkHeader] = {}
+    columns = select(c.number, c.path, c.source, c.written_at).where(c.owner_id == owner)
+    for batch in in_batches(numbers):
+        rows = connection.execute(columns.where(c.number.in_(batch)))
+        headers |= {row[0]: ChunkHeader(row[1], row[2], row[3]) for row in rows}
+    return headers
 
 
 # Vectors
 
 
-def hashes_without_vector(connection: Connection, owner: str, model: str, *, limit: int) -> Mapping[str, Piece]:
-    """Chunks that stand and whose text has no vector of this model, one a text."""
+def chunks_to_embed(connection: Connection, owner: str, model: str, *, limit: int) -> Mapping[str, IndexedChunk]:
+    """Current chunks without a vector of a model, by text hash: one chunk per text."""
     statement = owned(CHUNKS, owner, *_without_vector(owner, model)).order_by(CHUNKS.table.c.number).limit(limit)
-    return {piece.text_hash: piece for piece in fetch(connection, CHUNKS, statement)}
+    return {chunk.text_hash: chunk for chunk in fetch(connection, CHUNKS, statement)}
 
 
-def without_vector(connection: Connection, owner: str, model: str) -> int:
-    """How many texts of chunks that stand have no vector of this model."""
+def count_texts_to_embed(connection: Connection, owner: str, model: str) -> int:
+    """How many different texts of current chunks have no vector of a model."""
     c = CHUNKS.table.c
     counted = select(func.count(c.text_hash.distinct())).where(c.owner_id == owner, *_without_vector(owner, model))
     return int(connection.execute(counted).scalar_one())
@@ -141,58 +159,58 @@ def without_vector(connection: Connection, owner: str, model: str) -> int:
 
 def _without_vector(owner: str, model: str) -> tuple[ColumnElement[bool], ...]:
     c, v = CHUNKS.table.c, VECTORS.table.c
-    having = select(v.text_hash).where(v.owner_id == owner, v.model == model)
-    return c.valid_to.is_(None), c.text_hash.not_in(having)
+    embedded = select(v.text_hash).where(v.owner_id == owner, v.model == model)
+    return c.valid_to.is_(None), c.text_hash.not_in(embedded)
 
 
-def embedded(connection: Connection, owner: str, model: str) -> int:
-    """How many chunks that stand have a vector of this model."""
+def count_embedded(connection: Connection, owner: str, model: str) -> int:
+    """How many current chunks have a vector of a model."""
     c, v = CHUNKS.table.c, VECTORS.table.c
-    mine = (v.owner_id == c.owner_id) & (v.text_hash == c.text_hash) & (v.model == model)
-    joined = select(func.count()).select_from(CHUNKS.table.join(VECTORS.table, mine))
+    same_text = (v.owner_id == c.owner_id) & (v.text_hash == c.text_hash) & (v.model == model)
+    joined = select(func.count()).select_from(CHUNKS.table.join(VECTORS.table, same_text))
     return int(connection.execute(joined.where(c.owner_id == owner, c.valid_to.is_(None))).scalar_one())
 
 
 def numbers_in(connection: Connection, owner: str, scope: Scope) -> list[int]:
-    """The number of every chunk in a scope, in order."""
+    """The numbers of all chunks in a scope, ascending."""
     c = CHUNKS.table.c
     statement = select(c.number).where(c.owner_id == owner, *scope.conditions(c)).order_by(c.number)
     return list(connection.execute(statement).scalars())
 
 
 def texts_in(connection: Connection, owner: str, scope: Scope) -> Iterable[tuple[int, str]]:
-    """The number and the text's hash of every chunk in a scope."""
+    """The number and the text hash of each chunk in a scope, by ascending number."""
     c = CHUNKS.table.c
     statement = select(c.number, c.text_hash).where(c.owner_id == owner, *scope.conditions(c)).order_by(c.number)
     return ((row[0], row[1]) for row in connection.execute(statement))
 
 
 def vectors(connection: Connection, owner: str, model: str, hashes: Collection[str]) -> dict[str, bytes]:
-    """The vectors of texts, by their hashes."""
+    """The stored vectors of texts, by text hash."""
     v = VECTORS.table.c
-    found: dict[str, bytes] = {}
-    for some in in_batches(hashes):
-        mine = (v.owner_id == owner, v.model == model, v.text_hash.in_(some))
-        statement = select(v.text_hash, v["values"]).where(*mine)
-        found |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
-    return found
+    by_hash: dict[str, bytes] = {}
+    for batch in in_batches(hashes):
+        conditions = (v.owner_id == owner, v.model == model, v.text_hash.in_(batch))
+        statement = select(v.text_hash, v["values"]).where(*conditions)
+        by_hash |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
+    return by_hash
 
 
 def stored_vectors(connection: Connection, owner: str, model: str) -> Iterator[list[Vector]]:
-    """Every vector of a model, some at a time."""
+    """All vectors of a model, in batches."""
     v = VECTORS.table.c
     last = ""
     while True:
         after = owned(VECTORS, owner, v.model == model, v.text_hash > last).order_by(v.text_hash).limit(BATCH)
-        some = fetch(connection, VECTORS, after)
-        if not some:
+        batch = fetch(connection, VECTORS, after)
+        if not batch:
             return
-        yield some
-        last = some[-1].text_hash
+        yield batch
+        last = batch[-1].text_hash
 
 
 def any_vector(connection: Connection, owner: str, model: str) -> Vector | None:
-    """One of the vectors of a model; None where there is none."""
+    """One vector of a model; None if there is none."""
     return fetch_one(connection, VECTORS, owned(VECTORS, owner, VECTORS.table.c.model == model).limit(1))
 
 
@@ -200,18 +218,18 @@ def any_vector(connection: Connection, owner: str, model: str) -> Vector | None:
 
 
 def writing(connection: Connection, owner: str, writing_id: str) -> Writing | None:
-    """The note or edit of this id."""
+    """The note or edit with this id."""
     return fetch_one(connection, WRITINGS, owned(WRITINGS, owner, WRITINGS.table.c.id == writing_id))
 
 
 def pending_writings(connection: Connection, owner: str) -> list[Writing]:
-    """Notes that are not known to stand in their files, oldest first."""
+    """Notes that are not yet known to be in their files, oldest first."""
     c = WRITINGS.table.c
     return fetch(connection, WRITINGS, owned(WRITINGS, owner, c.status == "pending").order_by(c.known_at, c.id))
 
 
-def writings(connection: Connection, owner: str, horizon: Horizon, *, run_id: str | None = None) -> list[Writing]:
-    """What was written or proposed, newest first."""
+def writings(view: View, *, run_id: str | None = None) -> list[Writing]:
+    """Notes and edits, newest first."""
     c = WRITINGS.table.c
-    asked = owned(WRITINGS, owner, c.known_at <= horizon.as_of, *matching(WRITINGS, run_id=run_id))
-    return fetch(connection, WRITINGS, asked.order_by(c.known_at.desc(), c.id))
+    statement = owned(WRITINGS, view.owner, c.known_at <= view.as_of, *matching(WRITINGS, run_id=run_id))
+    return fetch(view.connection, WRITINGS, statement.order_by(c.known_at.desc(), c.id))

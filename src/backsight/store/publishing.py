@@ -1,93 +1,118 @@
-"""Publishing: one generation of an index takes the place of another, wholly or not at all."""
+"""Publishing: a new generation of the index replaces the previous one in a single transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, update
 
-from backsight.core.documents.document import Document, Index, Piece, Vector, indexed_words, numbered
+from backsight.core.documents.document import (
+    Document,
+    IndexedChunk,
+    IndexState,
+    Vector,
+    assign_numbers,
+    indexed_words,
+)
 from backsight.core.errors import Conflict
-from backsight.store.database import upsert, upsert_all
+from backsight.store.database import Database, upsert, upsert_all
 from backsight.store.documents import CHUNKS, DOCUMENTS, INDEXES, VECTORS, any_vector
-from backsight.store.search.postgres_vectors import keep
+from backsight.store.search.postgres_vectors import build_hnsw_index, write_vectors
 from backsight.store.search.slot import word_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What one generation of the index changes."""
+    """The changes of one generation of the index."""
 
-    ended: tuple[Document, ...] = ()
-    """Versions of documents that no longer stand."""
-    begun: tuple[Document, ...] = ()
-    ended_chunks: tuple[Piece, ...] = ()
-    begun_chunks: tuple[Piece, ...] = ()
+    removed: tuple[Document, ...] = ()
+    """Versions of documents that are no longer current."""
+    added: tuple[Document, ...] = ()
+    removed_chunks: tuple[IndexedChunk, ...] = ()
+    added_chunks: tuple[IndexedChunk, ...] = ()
     touched: tuple[Document, ...] = ()
-    """Documents that say what they said, though their files were written."""
+    """Documents with unchanged text whose files have a new stamp."""
 
     @property
     def is_empty(self) -> bool:
         return self == Publication()
 
 
-def publish(connection: Connection, before: Index, publication: Publication, after: Index) -> Index:
-    """Put one generation in the place of another; the caller's transaction makes that one moment for every reader."""
+def publish(connection: Connection, before: IndexState, publication: Publication, after: IndexState) -> IndexState:
+    """Replace one generation of the index by the next, within the caller's transaction."""
     owner = before.owner_id
     words = word_index(connection)
-    _end(connection, owner, publication, now=after.synced_at)
-    words.retire(connection, owner, publication.ended_chunks)
-    made = _begin(connection, publication, last_number=before.last_number)
-    words.add(connection, owner, made)
-    stands = replace(
+    _retire(connection, owner, publication, now=after.synced_at)
+    words.retire(connection, owner, publication.removed_chunks)
+    chunks = _add(connection, publication, last_number=before.last_number)
+    words.add(connection, owner, chunks)
+    index = replace(
         after,
         generation=before.generation + (not publication.is_empty),
-        last_number=before.last_number + len(made),
-        chunks=before.chunks + len(made) - len(publication.ended_chunks),
-        documents=before.documents + len(publication.begun) - len(publication.ended),
-        words=before.words + _count(made) - _count(publication.ended_chunks),
+        last_number=before.last_number + len(chunks),
+        chunks=before.chunks + len(chunks) - len(publication.removed_chunks),
+        documents=before.documents + len(publication.added) - len(publication.removed),
+        words=before.words + _count_words(chunks) - _count_words(publication.removed_chunks),
     )
-    upsert(connection, INDEXES.table, INDEXES.to_row(stands))
-    return stands
+    upsert(connection, INDEXES.table, INDEXES.to_row(index))
+    return index
 
 
-def _count(pieces: Sequence[Piece]) -> int:
-    return sum(len(indexed_words(piece.heading, piece.text)) for piece in pieces)
+def _count_words(chunks: Sequence[IndexedChunk]) -> int:
+    return sum(len(indexed_words(chunk.heading, chunk.text)) for chunk in chunks)
 
 
-def _end(connection: Connection, owner: str, publication: Publication, *, now: datetime) -> None:
+def _retire(connection: Connection, owner: str, publication: Publication, *, now: datetime) -> None:
     d, c = DOCUMENTS.table.c, CHUNKS.table.c
     documents = update(DOCUMENTS.table).where(d.owner_id == owner, d.path == bindparam("at_path"), d.valid_to.is_(None))
     chunks = update(CHUNKS.table).where(c.owner_id == owner, c.number == bindparam("at_number"))
-    if publication.ended:
-        connection.execute(documents.values(valid_to=now), [{"at_path": each.path} for each in publication.ended])
-    if publication.ended_chunks:
-        ended = [{"at_number": each.number} for each in publication.ended_chunks]
-        connection.execute(chunks.values(valid_to=now), ended)
+    if publication.removed:
+        paths = [{"at_path": document.path} for document in publication.removed]
+        connection.execute(documents.values(valid_to=now), paths)
+    if publication.removed_chunks:
+        numbers = [{"at_number": chunk.number} for chunk in publication.removed_chunks]
+        connection.execute(chunks.values(valid_to=now), numbers)
 
 
-def _begin(connection: Connection, publication: Publication, *, last_number: int) -> list[Piece]:
-    made = numbered(publication.begun_chunks, last_number)
-    documents = [*publication.begun, *publication.touched]
-    upsert_all(connection, DOCUMENTS.table, [DOCUMENTS.to_row(each) for each in documents])
-    if made:
-        connection.execute(insert(CHUNKS.table), [CHUNKS.to_row(piece) for piece in made])
-    return made
+def _add(connection: Connection, publication: Publication, *, last_number: int) -> list[IndexedChunk]:
+    chunks = assign_numbers(publication.added_chunks, last_number)
+    documents = [*publication.added, *publication.touched]
+    upsert_all(connection, DOCUMENTS.table, [DOCUMENTS.to_row(document) for document in documents])
+    if chunks:
+        connection.execute(insert(CHUNKS.table), [CHUNKS.to_row(chunk) for chunk in chunks])
+    return chunks
 
 
-def put_vectors(connection: Connection, stands: Index, vectors: Sequence[Vector]) -> Index:
-    """Keep vectors of one model, each in place of the one of its text."""
+def put_vectors(
+    connection: Connection, index: IndexState, model: str, rows: Mapping[str, Sequence[float]]
+) -> IndexState:
+    """Store the vectors of one model by text hash; a new vector of a text replaces the old one."""
+    from backsight.store.search.vectors import pack_vector  # imports NumPy, which a search by keywords does not need
+
+    owner = index.owner_id
+    vectors = [
+        Vector(owner_id=owner, model=model, text_hash=text_hash, values=pack_vector(row))
+        for text_hash, row in rows.items()
+    ]
     if vectors:
-        owner, model = stands.owner_id, vectors[0].model
-        _check_numbers(model, any_vector(connection, owner, model), vectors[0])
-        upsert_all(connection, VECTORS.table, [VECTORS.to_row(each) for each in vectors])
-        keep(connection, owner, model, vectors)
-    after = replace(stands, embeddings=stands.embeddings + 1)
+        _check_dimensions(model, any_vector(connection, owner, model), vectors[0])
+        upsert_all(connection, VECTORS.table, [VECTORS.to_row(vector) for vector in vectors])
+        write_vectors(connection, owner, model, vectors)
+    after = replace(index, embeddings=index.embeddings + 1)
     upsert(connection, INDEXES.table, INDEXES.to_row(after))
     return after
 
 
-def _check_numbers(model: str, former: Vector | None, vector: Vector) -> None:
-    if former is not None and former.numbers != vector.numbers:
-        told = f"{model!r} gave {vector.numbers} numbers a text, and {former.numbers} before"
-        raise Conflict(f"{told}; it is another model, so give it another name", field="embedder")
+def _check_dimensions(model: str, stored: Vector | None, vector: Vector) -> None:
+    if stored is not None and stored.dimensions != vector.dimensions:
+        raise Conflict(
+            f"{model!r} now gives vectors of {vector.dimensions} dimensions, but its stored vectors have "
+            f"{stored.dimensions}; configure the new model under another name",
+            field="embedder",
+        )
+
+
+def finish_vectors(database: Database, owner: str, model: str) -> None:
+    """Prepare newly stored vectors for fast search, under a lock of its own so that the owner's writers do not wait."""
+    with database.writing(f"{owner} vectors") as connection:
+        build_hnsw_index(connection, owner, model)

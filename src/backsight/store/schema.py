@@ -10,7 +10,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
-from backsight.store.documents import INDEXED, WRITINGS
+from backsight.store.documents import INDEX_TABLES, WRITINGS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
@@ -49,7 +49,7 @@ CURRENT: tuple[Noun[Any], ...] = (
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
 """The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""
 
-TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEXED))})
+TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEX_TABLES))})
 
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Alembic's table. It is defined here too, so that a new store can be created without loading Alembic."""

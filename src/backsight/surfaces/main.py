@@ -90,10 +90,10 @@ def watch(ctx: click.Context, every: float) -> None:
     """Keep the index of documents up to date while files change."""
     import threading
 
-    from backsight.ops.documents import Reindexed
+    from backsight.ops.documents import ReindexResult
     from backsight.runtime.watcher import watch_documents
 
-    def tell(result: Reindexed | BacksightError) -> None:
+    def tell(result: ReindexResult | BacksightError) -> None:
         if isinstance(result, BacksightError):
             click.echo(result.message, err=True)
         elif result.read or result.removed:

@@ -1,11 +1,11 @@
-"""No line is lost, none is cut, and each chunk says which lines it is."""
+"""No line is lost or cut, and each chunk names its lines."""
 
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.documents.chunk import LEAST, MOST, chunks_of, lines_of, tokens_of
+from backsight.core.documents.chunk import MAX_TOKENS, MIN_TOKENS, chunks_of, lines_of, tokens_of
 
 LINES = st.one_of(
     st.text(max_size=40),
@@ -38,13 +38,13 @@ def test_the_lines_of_a_chunk_are_its_snippet(text: str, markdown: bool) -> None
 @given(text=TEXTS, markdown=st.booleans())
 def test_a_chunk_is_no_larger_than_it_may_be_unless_it_is_one_line(text: str, markdown: bool) -> None:
     for chunk in chunks_of(text, markdown=markdown):
-        assert chunk.start_line == chunk.end_line or sum(map(tokens_of, lines_of(chunk.text))) <= MOST
+        assert chunk.start_line == chunk.end_line or sum(map(tokens_of, lines_of(chunk.text))) <= MAX_TOKENS
 
 
 @given(text=TEXTS)
 def test_no_two_neighbours_are_so_small_that_they_should_be_one(text: str) -> None:
     sizes = [sum(map(tokens_of, lines_of(chunk.text))) for chunk in chunks_of(text, markdown=False)]
-    assert all(one + other > MOST or max(one, other) >= LEAST for one, other in pairwise(sizes))
+    assert all(before + after > MAX_TOKENS or max(before, after) >= MIN_TOKENS for before, after in pairwise(sizes))
 
 
 def section(name: str, words: int) -> str:

@@ -1,4 +1,4 @@
-"""One order out of two, in which neither half can silence the other."""
+"""One ranking out of two methods, in which neither method can silence the other."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.documents.citation import Source
-from backsight.core.documents.merge import Candidate, Fusion, Ranked, Rules, Words, fold, rank
+from backsight.core.documents.merge import Candidate, Fusion, RankedChunk, RankingSettings, WordSets, diversify, rank
 from backsight.core.errors import Invalid
 from backsight.testing import T0
 
@@ -20,11 +20,14 @@ def a_candidate(name: str, **changes: Any) -> Candidate:
     return Candidate(**(made | changes))
 
 
-def merged(*candidates: Candidate, limit: int = 10, words: Words | None = None, **rules: Any) -> list[Ranked]:
-    return fold(rank(candidates, Rules(**rules), now=T0), Rules(**rules), limit=limit, words=words or {})
+def merged(
+    *candidates: Candidate, limit: int = 10, words: WordSets | None = None, **settings: Any
+) -> list[RankedChunk]:
+    ranking = RankingSettings(**settings)
+    return diversify(rank(candidates, ranking, now=T0), ranking, limit=limit, words=words or {})
 
 
-def names(ranked: list[Ranked]) -> list[str]:
+def names(ranked: list[RankedChunk]) -> list[str]:
     return [each.candidate.id for each in ranked]
 
 
@@ -41,29 +44,29 @@ CANDIDATES = st.lists(
 )
 
 
-@given(found=CANDIDATES, fusion=st.sampled_from(FUSIONS))
-def test_scores_are_between_0_and_1_and_the_best_is_first(found: list[Candidate], fusion: Fusion) -> None:
-    scores = [each.score for each in merged(*found, fusion=fusion)]
+@given(candidates=CANDIDATES, fusion=st.sampled_from(FUSIONS))
+def test_scores_are_between_0_and_1_and_the_best_is_first(candidates: list[Candidate], fusion: Fusion) -> None:
+    scores = [each.score for each in merged(*candidates, fusion=fusion)]
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
 
 
-@given(found=CANDIDATES, fusion=st.sampled_from(FUSIONS), by=st.floats(0.01, 5))
-def test_a_better_match_never_ranks_lower(found: list[Candidate], fusion: Fusion, by: float) -> None:
+@given(candidates=CANDIDATES, fusion=st.sampled_from(FUSIONS), by=st.floats(0.01, 5))
+def test_a_better_match_never_ranks_lower(candidates: list[Candidate], fusion: Fusion, by: float) -> None:
     worse, better = a_candidate("x", keyword=1.0, vector=0.3), a_candidate("y", keyword=1.0 + by, vector=0.4)
-    order = names(merged(*found, worse, better, fusion=fusion, limit=50))
+    order = names(merged(*candidates, worse, better, fusion=fusion, limit=50))
     assert order.index("y") < order.index("x")
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-def test_a_strong_hit_of_one_half_survives_without_the_other(fusion: Fusion) -> None:
-    found = [
+def test_a_strong_match_by_one_method_survives_without_the_other(fusion: Fusion) -> None:
+    candidates = [
         a_candidate("word", keyword=8.0, vector=0.0),
         a_candidate("meaning", vector=0.8),
         a_candidate("unread", keyword=6.0),
         a_candidate("weak", keyword=0.05, vector=0.05),
     ]
-    assert set(names(merged(*found, fusion=fusion))) == {"word", "meaning", "unread"}
+    assert set(names(merged(*candidates, fusion=fusion))) == {"word", "meaning", "unread"}
 
 
 def test_a_hair_of_cosine_does_not_outweigh_a_word() -> None:
@@ -76,25 +79,25 @@ def test_without_vectors_the_words_decide() -> None:
 
 
 def test_a_source_is_capped() -> None:
-    found = [a_candidate(str(number), keyword=9.0 - number, source="journal") for number in range(5)]
+    candidates = [a_candidate(str(number), keyword=9.0 - number, source="journal") for number in range(5)]
     rule = a_candidate("rule", keyword=1.0)
     caps: dict[Source, int] = {"journal": 2}
-    assert names(merged(*found, rule, per_source=caps)) == ["0", "1", "rule"]
+    assert names(merged(*candidates, rule, per_source=caps)) == ["0", "1", "rule"]
 
 
 def test_a_repetition_within_a_file_is_folded_but_not_across_files() -> None:
-    said = dict.fromkeys("abc", frozenset({"never", "risk", "more", "than", "one", "percent"}))
+    words = dict.fromkeys("abc", frozenset({"never", "risk", "more", "than", "one", "percent"}))
     twice = [a_candidate(name, path="a.md", keyword=5.0) for name in "ab"]
-    assert len(merged(*twice, words=said)) == 1
-    assert len(merged(twice[0], a_candidate("c", keyword=5.0), words=said)) == 2
+    assert len(merged(*twice, words=words)) == 1
+    assert len(merged(twice[0], a_candidate("c", keyword=5.0), words=words)) == 2
 
 
 def test_what_repeats_less_is_taken_first() -> None:
     first = a_candidate("first", path="a.md", keyword=9.0)
     alike = a_candidate("alike", path="a.md", keyword=8.0)
     other = a_candidate("other", path="a.md", keyword=6.0)
-    said = {"first": frozenset("abcdefgh"), "alike": frozenset("abcdefgi"), "other": frozenset("stuvwxyz")}
-    assert names(merged(first, alike, other, limit=2, words=said)) == ["first", "other"]
+    words = {"first": frozenset("abcdefgh"), "alike": frozenset("abcdefgi"), "other": frozenset("stuvwxyz")}
+    assert names(merged(first, alike, other, limit=2, words=words)) == ["first", "other"]
 
 
 def test_a_journal_ages_and_the_manual_does_not() -> None:
@@ -112,10 +115,10 @@ def test_a_journal_ages_and_the_manual_does_not() -> None:
         {"keyword_weight": 0.0, "vector_weight": 0.0},
         {"keyword_weight": -1.0},
         {"minimum_score": 2.0},
-        {"novelty": -0.1},
+        {"mmr_lambda": -0.1},
         {"half_life_days": 0.0},
     ],
 )
-def test_rules_that_put_nothing_in_order_are_refused(wrong: dict[str, float]) -> None:
+def test_settings_that_give_no_ranking_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(Invalid):
-        Rules(**wrong).check()  # type: ignore[arg-type]
+        RankingSettings(**wrong).check()  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Any string is a query, and both sides are cut into words alike."""
+"""Any string is a query, and texts and queries are split into words in the same way."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from backsight.core.documents.query import MOST_TERMS, Term, read_query, words_of
 
 
-def asked(text: str) -> list[str]:
+def terms(text: str) -> list[str]:
     return [" ".join(term.words) + "*" * term.prefix for term in read_query(text).terms]
 
 
@@ -24,29 +24,29 @@ def test_a_text_is_found_by_its_own_words(text: str) -> None:
 
 
 def test_a_name_is_asked_for_whole_and_in_part() -> None:
-    assert asked("R3_POSITION_CAP") == ["r3 position cap", "r3", "position", "cap"]
-    assert asked("BTC/USDT") == ["btc usdt", "btc", "usdt"]
+    assert terms("R3_POSITION_CAP") == ["r3 position cap", "r3", "position", "cap"]
+    assert terms("BTC/USDT") == ["btc usdt", "btc", "usdt"]
 
 
 def test_a_quoted_phrase_is_asked_for_as_such() -> None:
-    assert asked('"position cap" rule') == ["position cap", "position", "cap", "rule"]
+    assert terms('"position cap" rule') == ["position cap", "position", "cap", "rule"]
 
 
 def test_stop_words_are_dropped_unless_there_is_nothing_else() -> None:
-    assert asked("what is the cap") == ["cap"]
-    assert asked("what is it") == ["what", "is", "it"]
+    assert terms("what is the cap") == ["cap"]
+    assert terms("what is it") == ["what", "is", "it"]
 
 
 def test_a_star_asks_for_what_goes_on() -> None:
     assert read_query("liqui* risk").terms == (Term(words=("liqui",), prefix=True), Term(words=("risk",)))
-    assert asked("* ** a*") == ["a"]
+    assert terms("* ** a*") == ["a"]
 
 
 def test_chinese_is_read_in_pairs_and_a_single_sign_as_a_beginning() -> None:
-    assert asked("上限") == ["上限"]
-    assert asked("限") == ["限*"]
+    assert terms("上限") == ["上限"]
+    assert terms("限") == ["限*"]
     assert any(word.startswith("限") for word in words_of("仓位上限"))
-    assert asked("仓位上限") == ["仓位 位上 上限", "仓位", "位上", "上限"]
+    assert terms("仓位上限") == ["仓位 位上 上限", "仓位", "位上", "上限"]
 
 
 def test_accents_width_and_case_make_no_difference() -> None:

@@ -1,12 +1,19 @@
-"""A path stays in the workspace whoever reads it, and a key is never written down."""
+"""A path stays in the workspace on every file system, and a secret is never written down."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.documents.chunk import chunks_of
-from backsight.core.documents.workspace import LAID_OUT, source_of
-from backsight.core.documents.write_policy import appendable, confined, entry, home_of, proposable, refuse_secrets
+from backsight.core.documents.workspace import INITIAL_FILES, source_of
+from backsight.core.documents.write_policy import (
+    appendable_path,
+    confine,
+    format_entry,
+    note_path,
+    proposable_path,
+    refuse_secrets,
+)
 from backsight.core.errors import Refused
 from backsight.testing import T0
 
@@ -48,16 +55,16 @@ ATTACKS = [
 @pytest.mark.parametrize("path", ATTACKS)
 def test_a_way_out_is_refused(path: str) -> None:
     with pytest.raises(Refused):
-        confined(path)
+        confine(path)
 
 
 @given(st.text(alphabet="./\\~:ab \0\u2024\uff0e", max_size=12))
 def test_what_is_let_through_has_no_way_out(path: str) -> None:
     try:
-        within = confined(path)
+        within = confine(path)
     except Refused:
         return
-    assert confined(within) == within
+    assert confine(within) == within
     assert not within.startswith(("/", "~"))
     assert all(part and part.strip(".") for part in within.split("/"))
 
@@ -81,25 +88,25 @@ def test_what_is_let_through_has_no_way_out(path: str) -> None:
 )
 def test_only_notes_are_added_to(path: str) -> None:
     with pytest.raises(Refused):
-        appendable(path)
+        appendable_path(path)
 
 
 @pytest.mark.parametrize(
     "path", ["journal/2026-06-04.md", "journal/2026/06/04.md", "memory/learnings.md", "memory/notes/a.md"]
 )
 def test_notes_may_be_added_to(path: str) -> None:
-    assert appendable(path) == path
+    assert appendable_path(path) == path
 
 
 @pytest.mark.parametrize("path", ["soul.md", "journal/x.md", "./x", "TRADING_MANUAL.MD"])
 def test_only_rules_are_proposed_an_edit_of(path: str) -> None:
     with pytest.raises(Refused):
-        proposable(path)
+        proposable_path(path)
 
 
 def test_a_note_goes_where_notes_may_go() -> None:
     for note in ("journal", "learning", "note"):
-        assert appendable(home_of(note, now=T0))
+        assert appendable_path(note_path(note, now=T0))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +125,7 @@ def test_a_note_goes_where_notes_may_go() -> None:
     ],
 )
 def test_what_looks_like_a_key_is_refused(text: str) -> None:
-    with pytest.raises(Refused, match="looks like"):
+    with pytest.raises(Refused, match="looks like it contains"):
         refuse_secrets(text)
 
 
@@ -138,7 +145,7 @@ def test_a_note_about_trading_is_no_key(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_an_entry_cannot_pass_for_several(text: str) -> None:
-    made = entry(text, at=T0, agent="btc\n## x -->", run="r")
+    made = format_entry(text, at=T0, agent="btc\n## x -->", run="r")
     headed = [line for line in made.split("\n") if line.startswith(("# ", "## "))]
     assert headed == ["## 2026-06-04T10:00:00.000000Z"]
     assert sum(line.startswith("<!-- agent:") for line in made.split("\n")) == 1
@@ -146,4 +153,4 @@ def test_an_entry_cannot_pass_for_several(text: str) -> None:
 
 
 def test_every_file_of_a_new_workspace_is_memory() -> None:
-    assert {path: source_of(path) for path in LAID_OUT if source_of(path) is None} == {}
+    assert {path: source_of(path) for path in INITIAL_FILES if source_of(path) is None} == {}

@@ -1,1 +1,1 @@
-"""Documents: what is written down, found again to the line."""
+"""Documents: workspace files and written-up store rows, cut into chunks that a search cites to the line."""

@@ -1,58 +1,58 @@
-"""Chunks: a document cut at its headings and paragraphs into pieces that can be cited to the line.
+"""Chunks: a document is cut at its headings and paragraphs into parts that can be cited to the line.
 
-A line ends with a newline, as editors count them; a carriage return before it belongs to it. No line is ever cut, so a
-chunk's text is what its lines say, and the chunks of a document one after the other are the document.
+A line ends with a newline, as editors count lines; a carriage return before the newline belongs to the line. No line is
+ever cut. Therefore the text of a chunk is exactly the text of its lines, and all chunks joined are the document.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from backsight.core.text.tokens import estimate
 
-LEAST, MOST = 400, 800
-"""Tokens: a smaller chunk is joined with its neighbour where both fit; a larger one is a single line."""
-COUNTED = 20_000
-"""Characters; a longer line is a chunk of its own anyway."""
+MIN_TOKENS, MAX_TOKENS = 400, 800
+"""A chunk below the minimum is joined with its neighbour if both fit; only a single line exceeds the maximum."""
+COUNTED_CHARACTERS = 20_000
+"""Tokens are counted in this many characters of a line; a longer line is a chunk of its own in any case."""
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 TABLE = re.compile(r" {0,3}\|")
-MATTER = "---"
+FRONT_MATTER = "---"
 LONGEST_HEADING = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Some lines of a document, and the headings they are under."""
+    """Consecutive lines of a document, with the headings above them."""
 
     start_line: int
     """The first line, counted from 1."""
     end_line: int
-    """The last line; it belongs to the chunk."""
+    """The last line, inclusive."""
     text: str
-    """The lines as they stand, with their ends."""
+    """The lines unchanged, including their line ends."""
     heading: tuple[str, ...] = ()
-    """The headings above, the outermost first; of several small sections, those they share."""
+    """The headings above the lines, outermost first; for several small sections, the headings they share."""
 
 
 @dataclass(slots=True)
-class Block:
-    """Lines that belong together: a heading, a paragraph, a table, a fenced block."""
+class TextBlock:
+    """Lines that belong together: a heading, a paragraph, a table or a fenced code block."""
 
     first: int
+    """Index of the first line, counted from 0."""
     lines: list[str]
     heading: tuple[str, ...]
-    opens: bool = False
-    """Whether a section begins with it."""
+    is_heading: bool = False
     tokens: int = 0
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends; together they are the text.
+    """The lines of a text, including their line ends.
 
     >>> lines_of("a\\r\\n\\nb"), lines_of("a\\n"), lines_of("")
     (['a\\r\\n', '\\n', 'b'], ['a\\n'], [])
@@ -61,7 +61,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def chunks_of(text: str, *, markdown: bool = True) -> tuple[Chunk, ...]:
-    """The chunks of a document, in order and without a gap; headings, fences and tables are read in Markdown only.
+    """The chunks of a document, in order and without gaps; headings, fences and tables count in Markdown only.
 
     >>> for chunk in chunks_of("# Rules\\n\\n## Cap\\nNever above 2 %.\\n"):
     ...     chunk.start_line, chunk.end_line, chunk.heading
@@ -69,173 +69,175 @@ def chunks_of(text: str, *, markdown: bool = True) -> tuple[Chunk, ...]:
     """
     lines = lines_of(text)
     blocks = _blocks(lines) if markdown else _paragraphs(lines)
-    return tuple(_chunk(group) for group in _joined(_fitting(blocks)))
+    return tuple(_chunk(group) for group in _join_small(_split_large(blocks)))
 
 
-def blocks_of(text: str) -> list[Block]:
-    """The headings, paragraphs, tables and fenced blocks of a Markdown text, in its order."""
+def blocks_of(text: str) -> list[TextBlock]:
+    """The headings, paragraphs, tables and fenced code blocks of a Markdown text, in order."""
     return list(_blocks(lines_of(text)))
 
 
-def _chunk(blocks: list[Block]) -> Chunk:
+def _chunk(blocks: list[TextBlock]) -> Chunk:
     lines = [line for block in blocks for line in block.lines]
     first = blocks[0].first
     return Chunk(
         start_line=first + 1,
         end_line=first + len(lines),
         text="".join(lines),
-        heading=_shared([block.heading for block in blocks]),
+        heading=_common_headings([block.heading for block in blocks]),
     )
 
 
-def _shared(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """The headings that all have, or those of the first where they have none in common."""
-    common = headings[0]
-    for heading in headings[1:]:
-        same = 0
-        while same < min(len(common), len(heading)) and common[same] == heading[same]:
-            same += 1
-        common = common[:same]
-    return common or headings[0]
+def _common_headings(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The longest common prefix of several heading paths; the first path if nothing is common."""
+    first, last = min(headings), max(headings)  # paths between the two share at least what these two share
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return tuple(name for name, _ in shared) or headings[0]
 
 
 def tokens_of(line: str) -> int:
-    """How many tokens a line takes at most, as far as it is counted.
+    """Estimated tokens of a line.
 
     >>> tokens_of("Never above 2 %.")
     7
     """
-    return estimate(line[:COUNTED])
+    return estimate(line[:COUNTED_CHARACTERS])
 
 
 # Joining
 
 
-def _fitting(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Blocks that fit a chunk; one that does not is cut between its lines."""
+def _split_large(blocks: Iterable[TextBlock]) -> Iterator[TextBlock]:
+    """Cut each block that exceeds a chunk between its lines."""
     for block in blocks:
         counts = [tokens_of(line) for line in block.lines]
         block.tokens = sum(counts)
-        if block.tokens <= MOST:
+        if block.tokens <= MAX_TOKENS:
             yield block
             continue
-        begun = held = 0
-        for place, count in enumerate(counts):
-            if place > begun and held + count > MOST:
-                yield _part(block, begun, place, held)
-                begun, held = place, 0
-            held += count
-        yield _part(block, begun, len(counts), held)
+        start = tokens = 0
+        for line, count in enumerate(counts):
+            if line > start and tokens + count > MAX_TOKENS:
+                yield _part(block, start, line, tokens)
+                start, tokens = line, 0
+            tokens += count
+        yield _part(block, start, len(counts), tokens)
 
 
-def _part(block: Block, begun: int, end: int, tokens: int) -> Block:
-    lines = block.lines[begun:end]
-    return Block(block.first + begun, lines, block.heading, block.opens and begun == 0, tokens)
+def _part(block: TextBlock, start: int, end: int, tokens: int) -> TextBlock:
+    lines = block.lines[start:end]
+    return TextBlock(block.first + start, lines, block.heading, block.is_heading and start == 0, tokens)
 
 
-def _joined(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Neighbours joined up to the most a chunk may hold; a section begins a new one if there is enough before it."""
-    groups: list[list[Block]] = []
-    held = 0
+def _join_small(blocks: Iterable[TextBlock]) -> list[list[TextBlock]]:
+    """Join neighbours up to the maximum; a heading starts a new chunk once the current chunk has the minimum."""
+    groups: list[list[TextBlock]] = []
+    tokens = 0
     for block in blocks:
-        enough = held >= LEAST and block.opens
-        if groups and not enough and held + block.tokens <= MOST:
+        starts_chunk = tokens >= MIN_TOKENS and block.is_heading
+        if groups and not starts_chunk and tokens + block.tokens <= MAX_TOKENS:
             groups[-1].append(block)
-            held += block.tokens
+            tokens += block.tokens
         else:
             groups.append([block])
-            held = block.tokens
-    return _without_small_end(_headings_with_what_follows(groups))
+            tokens = block.tokens
+    return _join_small_last(_move_trailing_headings(groups))
 
 
-def _headings_with_what_follows(groups: list[list[Block]]) -> list[list[Block]]:
-    """A heading that ends a chunk goes to the next, where what it announces is, if it fits there."""
+def _move_trailing_headings(groups: list[list[TextBlock]]) -> list[list[TextBlock]]:
+    """Move a heading from the end of a chunk to the next chunk, which has its text, if the heading fits there."""
     for before, after in pairwise(groups):
         last = before[-1]
-        if len(before) > 1 and last.opens and not after[0].opens and last.tokens + _tokens(after) <= MOST:
+        if (
+            len(before) > 1
+            and last.is_heading
+            and not after[0].is_heading
+            and last.tokens + _tokens(after) <= MAX_TOKENS
+        ):
             after.insert(0, before.pop())
     return groups
 
 
-def _without_small_end(groups: list[list[Block]]) -> list[list[Block]]:
-    if len(groups) > 1 and _tokens(groups[-1]) < LEAST and _tokens(groups[-2]) + _tokens(groups[-1]) <= MOST:
+def _join_small_last(groups: list[list[TextBlock]]) -> list[list[TextBlock]]:
+    if len(groups) > 1 and _tokens(groups[-1]) < MIN_TOKENS and _tokens(groups[-2]) + _tokens(groups[-1]) <= MAX_TOKENS:
         groups[-2].extend(groups.pop())
     return groups
 
 
-def _tokens(group: list[Block]) -> int:
+def _tokens(group: list[TextBlock]) -> int:
     return sum(block.tokens for block in group)
 
 
 # Blocks
 
 
-def _paragraphs(lines: list[str]) -> Iterator[Block]:
-    """Lines up to and with the blank ones after them."""
-    begun = 0
-    for place in range(1, len(lines) + 1):
-        ended = place == len(lines) or (_is_blank(lines[place - 1]) and not _is_blank(lines[place]))
-        if ended and begun < place:
-            yield Block(begun, lines[begun:place], ())
-            begun = place
+def _paragraphs(lines: list[str]) -> Iterator[TextBlock]:
+    """Paragraphs of plain text, each with the blank lines after it."""
+    start = 0
+    for end in range(1, len(lines) + 1):
+        is_end = end == len(lines) or (_is_blank(lines[end - 1]) and not _is_blank(lines[end]))
+        if is_end and start < end:
+            yield TextBlock(start, lines[start:end], ())
+            start = end
 
 
-def _blocks(lines: list[str]) -> Iterator[Block]:
+def _blocks(lines: list[str]) -> Iterator[TextBlock]:
+    """Blocks of Markdown, each with the blank lines after it and the path of headings above it."""
     path: list[tuple[int, str]] = []
-    place = 0
-    while place < len(lines):
-        end, level, title = _block(lines, place)
+    start = 0
+    while start < len(lines):
+        end, level, title = _block(lines, start)
         while end < len(lines) and _is_blank(lines[end]):
             end += 1
         if level:
             while path and path[-1][0] >= level:
                 path.pop()
             path.append((level, title[:LONGEST_HEADING]))
-        yield Block(place, lines[place:end], tuple(name for _, name in path), opens=level > 0)
-        place = end
+        yield TextBlock(start, lines[start:end], tuple(name for _, name in path), is_heading=level > 0)
+        start = end
 
 
-def _block(lines: list[str], place: int) -> tuple[int, int, str]:
-    """Where the block that begins here ends, and the level and words of a heading; level 0 is none."""
-    line = _bare(lines[place])
-    if place == 0 and line == MATTER:
-        return _after(lines, place, lambda bare: bare == MATTER), 0, ""
+def _block(lines: list[str], start: int) -> tuple[int, int, str]:
+    """The line after the block that starts at `start`, and the heading level and title; level 0 is no heading."""
+    line = _strip_line_end(lines[start])
+    if start == 0 and line == FRONT_MATTER:
+        return _after_closing_line(lines, start, lambda bare: bare == FRONT_MATTER), 0, ""
     if fence := FENCE.match(line):
         closes = re.compile(rf" {{0,3}}{re.escape(fence[1])}{re.escape(fence[1][0])}*[ \t]*$")
-        return _after(lines, place, lambda bare: closes.match(bare) is not None), 0, ""
+        return _after_closing_line(lines, start, lambda bare: closes.match(bare) is not None), 0, ""
     if heading := HEADING.match(line):
-        return place + 1, len(heading[1]), (heading[2] or "").strip()
+        return start + 1, len(heading[1]), (heading[2] or "").strip()
     if TABLE.match(line):
-        end = place + 1
+        end = start + 1
         while end < len(lines) and TABLE.match(lines[end]):
             end += 1
         return end, 0, ""
-    return _paragraph(lines, place)
+    return _paragraph(lines, start)
 
 
-def _after(lines: list[str], place: int, closes: Callable[[str], bool]) -> int:
-    """The line after the one that closes what begins here, or the end."""
-    for at in range(place + 1, len(lines)):
-        if closes(_bare(lines[at])):
-            return at + 1
+def _after_closing_line(lines: list[str], start: int, closes: Callable[[str], bool]) -> int:
+    """The line after the first closing line below `start`; the end of the text if no line closes."""
+    for line in range(start + 1, len(lines)):
+        if closes(_strip_line_end(lines[line])):
+            return line + 1
     return len(lines)
 
 
-def _paragraph(lines: list[str], place: int) -> tuple[int, int, str]:
-    """Up to a blank line or another block; a single line that is underlined is a heading."""
-    end = place + 1
+def _paragraph(lines: list[str], start: int) -> tuple[int, int, str]:
+    """A paragraph ends at a blank line or at another block; a single underlined line is a heading."""
+    end = start + 1
     while end < len(lines):
-        line = _bare(lines[end])
+        line = _strip_line_end(lines[end])
         under = UNDERLINE.match(line)
-        if under and end == place + 1 and not _is_blank(lines[place]):
-            return end + 1, 1 if under[1][0] == "=" else 2, _bare(lines[place]).strip()
+        if under and end == start + 1 and not _is_blank(lines[start]):
+            return end + 1, 1 if under[1][0] == "=" else 2, _strip_line_end(lines[start]).strip()
         if _is_blank(line) or FENCE.match(line) or HEADING.match(line) or TABLE.match(line):
             return end, 0, ""
         end += 1
     return end, 0, ""
 
 
-def _bare(line: str) -> str:
+def _strip_line_end(line: str) -> str:
     return line.rstrip("\r\n")
 
 

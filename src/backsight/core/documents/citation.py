@@ -1,4 +1,4 @@
-"""Citations: where something is written, to the line."""
+"""Citations: lines of a document that answer a query."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -19,41 +19,42 @@ Source = Literal[
     "review",
 ]
 SOURCES: tuple[Source, ...] = get_args(Source)
-"""What kind of document it is: a file of the workspace, or what the store tells."""
+"""Kinds of documents: files of the workspace, and documents written from rows of the store (run, decision, review)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factors:
-    """What a score is made of; None where that half did not find it."""
+class MatchFactors:
+    """The parts of a citation's score; None if that search method did not find the chunk."""
 
     keyword: float | None = None
-    """0 to 1; the better the words match, the larger."""
+    """How well the words match, 0 to 1."""
     vector: float | None = None
-    """Cosine of the meaning."""
+    """Cosine similarity of the embeddings."""
     recency: float = 1.0
-    """What is left of it by its age."""
+    """Factor for the age of the document: 1 is new or does not age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """Lines of a document that answer a query; the lines are the snippet."""
+    """Lines of a document that answer a query."""
 
     path: str
     start_line: int
     end_line: int
     score: float
-    """0 to 1; the larger, the better."""
+    """0 to 1; larger is better."""
     snippet: str
+    """The text of the lines."""
     source: Source
     heading: tuple[str, ...] = ()
-    """The headings above the lines, the outermost first."""
-    factors: Factors = Factors()
+    """The headings above the lines, outermost first."""
+    factors: MatchFactors = MatchFactors()
     shortened: bool = False
-    """Whether the snippet is only the beginning of the lines, since they are very long."""
+    """Whether the snippet is only the beginning of very long lines."""
 
     @property
     def place(self) -> str:
-        """Where it is, as text.
+        """Path and lines as text.
 
         >>> Citation(path="journal/a.md", start_line=4, end_line=9, score=0.5, snippet="…", source="journal").place
         'journal/a.md:4-9'
@@ -62,7 +63,7 @@ class Citation:
 
 
 def place_of(path: str, start_line: int, end_line: int) -> str:
-    """Lines of a document as text; one line is named once.
+    """Path and lines as text; a single line is given once.
 
     >>> place_of("SOUL.md", 3, 3)
     'SOUL.md:3'
@@ -71,19 +72,21 @@ def place_of(path: str, start_line: int, end_line: int) -> str:
 
 
 def read_place(text: str, *, field: str = "citation") -> tuple[str, int, int]:
-    """The path and the lines that a text names.
+    """The path, first line and last line of a citation written as text.
 
     >>> read_place("journal/a.md:4-9"), read_place("SOUL.md:3")
     (('journal/a.md', 4, 9), ('SOUL.md', 3, 3))
     """
     path, _, lines = text.rpartition(":")
     first, _, last = lines.partition("-")
-    if path and _is_line(first) and (not last or _is_line(last)):
+    if path and _is_line_number(first) and (not last or _is_line_number(last)):
         start, end = int(first), int(last or first)
         if 1 <= start <= end:
             return path, start, end
-    raise Invalid(f"{text[:40]!r} names no lines; give them like 'journal/2026-06-04.md:4-9'", field=field)
+    raise Invalid(
+        f"{text[:40]!r} is not a citation; write path and lines, as in 'journal/2026-06-04.md:4-9'", field=field
+    )
 
 
-def _is_line(text: str) -> bool:
+def _is_line_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 9

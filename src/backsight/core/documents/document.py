@@ -1,4 +1,4 @@
-"""A document at rest: which version stood when, and its chunks."""
+"""Documents as they are stored: versions of documents, their chunks and vectors, and the state of the index."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -12,39 +12,39 @@ from backsight.core.documents.workspace import is_markdown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """What tells that a file is as it was, without reading it."""
+class ChangeStamp:
+    """Tells without reading a document whether it has changed: an equal stamp is an unchanged document."""
 
     size: int
     changed: int
-    """When it was changed, in the nanoseconds of its file system."""
+    """When the file was changed, in nanoseconds of its file system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One version of a document, and from when to when it stood."""
+    """One version of a document, valid from one reindexing to another."""
 
     owner_id: str
     path: str
     source: Source
     agent: str | None
-    """Whose it is; None where it is everybody's."""
+    """The agent that the document belongs to; None if it is for all agents."""
     written_at: datetime
-    """When it was last written, as far as its file says."""
+    """When the file was last written, by its file system."""
     content_hash: str
     lines: int
-    stamp: Stamp
+    stamp: ChangeStamp
     valid_from: datetime
     valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A chunk of a version of a document, as it is searched."""
+class IndexedChunk:
+    """A chunk of a document in the index, valid from one reindexing to another."""
 
     owner_id: str
     number: int
-    """Counts the chunks of an owner; a chunk that changes is another one."""
+    """Identifies the chunk of an owner; a changed chunk gets a new number."""
     path: str
     source: Source
     agent: str | None
@@ -54,25 +54,25 @@ class Piece:
     heading: tuple[str, ...]
     text: str
     text_hash: str
-    """Of what is embedded: equal texts under equal headings have one vector."""
+    """Hash of the embedded text: equal texts under equal headings share one vector."""
     valid_from: datetime
     valid_to: datetime | None = None
 
     @property
-    def place(self) -> tuple[object, ...]:
-        """What makes it the same chunk as one of an earlier version."""
+    def identity(self) -> tuple[object, ...]:
+        """Equal for two chunks of successive versions if the chunk has not changed."""
         return (self.start_line, self.end_line, self.heading, self.text, self.source, self.agent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """A document as it was just read."""
+class LoadedDocument:
+    """A document as it was just read from its file, or written from rows of the store."""
 
     path: str
     source: Source
     agent: str | None
     written_at: datetime
-    stamp: Stamp
+    stamp: ChangeStamp
     text: str
 
 
@@ -82,7 +82,7 @@ def content_hash(text: str) -> str:
 
 
 def embedded_text(heading: Iterable[str], text: str) -> str:
-    """What is embedded of a chunk: its text under its headings.
+    """The text that is embedded for a chunk: its headings, then its own text.
 
     >>> embedded_text(("Manual", "Risk"), "Never above 2 %.")
     'Manual > Risk\\nNever above 2 %.'
@@ -92,22 +92,22 @@ def embedded_text(heading: Iterable[str], text: str) -> str:
 
 
 def indexed_words(heading: Iterable[str], text: str) -> list[str]:
-    """The words that a chunk is found by; those of headings above it that are not in its text come first."""
-    said = list(words_of(text))
-    known = set(said)
-    return [word for word in words_of(" ".join(heading)) if word not in known] + said
+    """The words that a chunk is found by: first the words that only its headings have, then those of its text."""
+    text_words = list(words_of(text))
+    in_text = set(text_words)
+    return [word for word in words_of(" ".join(heading)) if word not in in_text] + text_words
 
 
-def pieces_of(read: Read, *, owner: str, now: datetime) -> list[Piece]:
-    """The chunks of a document that was just read; their numbers are given when they are published."""
+def index_chunks(document: LoadedDocument, *, owner: str, now: datetime) -> list[IndexedChunk]:
+    """The chunks of a loaded document; publishing them assigns their numbers."""
     return [
-        Piece(
+        IndexedChunk(
             owner_id=owner,
             number=0,
-            path=read.path,
-            source=read.source,
-            agent=read.agent,
-            written_at=read.written_at,
+            path=document.path,
+            source=document.source,
+            agent=document.agent,
+            written_at=document.written_at,
             start_line=chunk.start_line,
             end_line=chunk.end_line,
             heading=chunk.heading,
@@ -115,54 +115,52 @@ def pieces_of(read: Read, *, owner: str, now: datetime) -> list[Piece]:
             text_hash=content_hash(embedded_text(chunk.heading, chunk.text)),
             valid_from=now,
         )
-        for chunk in chunks_of(read.text, markdown=is_markdown(read.path))
+        for chunk in chunks_of(document.text, markdown=is_markdown(document.path))
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
-    """What has become of a document's chunks: which stay, which are over, which are new."""
+class ChunkChanges:
+    """The difference between the chunks of two versions of a document."""
 
-    ended: tuple[Piece, ...]
-    begun: tuple[Piece, ...]
-
-
-def revised(before: Iterable[Piece], after: Iterable[Piece]) -> Revision:
-    """The least that changes from one version to the next; a chunk that says the same in the same lines stays."""
-    standing = {piece.place: piece for piece in before}
-    begun = []
-    for piece in after:
-        if standing.pop(piece.place, None) is None:
-            begun.append(piece)
-    return Revision(ended=tuple(standing.values()), begun=tuple(begun))
+    removed: tuple[IndexedChunk, ...]
+    added: tuple[IndexedChunk, ...]
 
 
-def numbered(pieces: Iterable[Piece], after: int) -> list[Piece]:
-    """Chunks with the numbers that come after the last one given."""
-    return [replace(piece, number=number) for number, piece in enumerate(pieces, start=after + 1)]
+def compare_chunks(before: Iterable[IndexedChunk], after: Iterable[IndexedChunk]) -> ChunkChanges:
+    """The smallest change between two versions; a chunk with the same text in the same lines stays."""
+    remaining = {chunk.identity: chunk for chunk in before}
+    added = [chunk for chunk in after if remaining.pop(chunk.identity, None) is None]
+    return ChunkChanges(removed=tuple(remaining.values()), added=tuple(added))
+
+
+def assign_numbers(chunks: Iterable[IndexedChunk], last_number: int) -> list[IndexedChunk]:
+    """The chunks with the numbers that follow the last assigned number."""
+    return [replace(chunk, number=number) for number, chunk in enumerate(chunks, start=last_number + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
-    """How the index of an owner stands; each publication is a generation of it."""
+class IndexState:
+    """The state of an owner's index; each publication that changes the index is a new generation."""
 
     owner_id: str
     generation: int
     last_number: int
+    """The last chunk number that was assigned."""
     chunks: int
     documents: int
     words: int
-    """Of all chunks that stand; with their number, how long one is on average."""
+    """Words in all current chunks; divided by the number of chunks, the mean chunk length of BM25."""
     embeddings: int
-    """How often vectors were added: they come between generations."""
+    """How often vectors were added; vectors are added between generations."""
     synced_at: datetime
     skipped: Mapping[str, str]
-    """Files that should be in it and are not, with the reason."""
+    """Files that are not indexed, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """The vector of a text as one model has it."""
+    """The embedding of a text by one model."""
 
     owner_id: str
     model: str
@@ -171,14 +169,13 @@ class Vector:
     """Little-endian half-precision floats."""
 
     @property
-    def numbers(self) -> int:
-        """How many it has."""
+    def dimensions(self) -> int:
         return len(self.values) // 2
 
 
-def no_index(owner: str, *, now: datetime) -> Index:
-    """The index of one who has none yet."""
-    return Index(
+def empty_index(owner: str, *, now: datetime) -> IndexState:
+    """The index of an owner who has not indexed anything."""
+    return IndexState(
         owner_id=owner,
         generation=0,
         last_number=0,

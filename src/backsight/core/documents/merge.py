@@ -1,9 +1,10 @@
-"""Fusion: one order out of what matches by words and what matches by meaning.
+"""Fusion: one ranking out of the results of keyword search and vector search.
 
-Neither score means the same from query to query: BM25 grows with the rarity of the words, a cosine lives in a narrow
-band. So each is standardised over the candidates of its query, and the two are added (Shaw & Fox 1994 for the sum;
-Montague & Aslam 2001 for standard scores). A half that does not tell its candidates apart says little: below a floor
-its spread is not blown up. docs/decisions/0016-documents.md has what else was tried.
+The scores of both methods change their scale from query to query: BM25 grows with the rarity of the words, and cosines
+fill a narrow band. So each method's scores are standardised over the candidates of the query, and the standard scores
+are added (CombSUM: Shaw & Fox 1994; standard scores: Montague & Aslam 2001). Standard deviations have a floor: a method
+that gives all candidates nearly the same score has little influence. docs/decisions/0016-documents.md lists the
+alternatives that were measured.
 """
 
 import math
@@ -14,105 +15,109 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
-from backsight.core.documents.citation import Factors, Source
+from backsight.core.documents.citation import MatchFactors, Source
 from backsight.core.errors import Invalid
 
 Fusion = Literal["standardised", "weighted_sum", "reciprocal_rank"]
 
 DEPTH = 100
-"""How many candidates each half brings."""
+"""Candidates taken from each search method."""
 K1, B = 1.2, 0.75
-"""BM25's saturation by repetition, and its allowance for length (Robertson & Zaragoza 2009)."""
-LEAST_TELLING = 0.5
-"""What a term counts that nearly every chunk has: enough for a chunk with it to be found."""
-PLAIN_KEYWORD, PLAIN_VECTOR = 1.0, 0.04
-"""Spreads below which a half does not tell its candidates apart: of BM25, and of cosines."""
-RANK_FLOOR = 60
-"""Of reciprocal ranks (Cormack, Clarke & Büttcher 2009)."""
-AGEING: Set[Source] = frozenset({"journal", "run", "decision", "review"})
-"""What a half-life makes less of; rules do not age."""
-COMMON = 0.1
-"""A term in more than this share of the chunks finds nothing by itself: it only ranks what others found."""
-SPARE = 4
-"""So many times as many are read as are wanted: some repeat others."""
-SAME = 0.9
-"""Chunks of one file that share so much of their words are one."""
+"""BM25's parameters for term repetition and for text length (Robertson & Zaragoza 2009)."""
+MIN_IDF = 0.5
+"""Floor of the inverse document frequency: a term that nearly every chunk has still finds chunks."""
+BM25_DEVIATION_FLOOR, COSINE_DEVIATION_FLOOR = 1.0, 0.04
+"""Floors of the standard deviation of a method's scores."""
+RRF_K = 60
+"""The constant k of reciprocal rank fusion (Cormack, Clarke & Büttcher 2009)."""
+AGEING_SOURCES: Set[Source] = frozenset({"journal", "run", "decision", "review"})
+"""Sources whose score decays with the half-life; rules do not age."""
+COMMON_SHARE = 0.1
+"""A term in more than this share of the chunks is common: it only ranks the chunks that other terms found."""
+SHORTLIST_FACTOR = 4
+"""The text of this many times the wanted chunks is read, because duplicates are dropped afterwards."""
+DUPLICATE_SIMILARITY = 0.9
+"""Two chunks of one file are duplicates if the Jaccard similarity of their words is at least this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """How candidates are put in order."""
+class RankingSettings:
+    """How candidates are ranked."""
 
     fusion: Fusion = "standardised"
     keyword_weight: float = 0.5
     vector_weight: float = 0.5
     minimum_score: float = 0.15
-    """What matches less by words and by meaning is left out."""
+    """A candidate below this score both by keywords and by vector is dropped."""
     per_source: Mapping[Source, int] = field(default_factory=dict)
-    """At most so many of a source."""
-    novelty: float = 0.7
-    """λ of maximal marginal relevance (Carbonell & Goldstein 1998): 1 minds no repetition within a file."""
+    """The most citations of a source; a source that is not listed has no limit."""
+    mmr_lambda: float = 0.7
+    """λ of maximal marginal relevance (Carbonell & Goldstein 1998): 1 ignores repetition within a file."""
     half_life_days: float | None = None
-    """After so many days a journal entry counts half."""
+    """Days after which the score of an ageing source is halved; None for no ageing."""
 
     def check(self) -> None:
-        """Refuse weights that put nothing in order."""
+        """Raise Invalid for settings that give no ranking."""
         weights = (self.keyword_weight, self.vector_weight)
-        if not all(math.isfinite(each) and each >= 0 for each in weights) or sum(weights) == 0:
-            raise Invalid("weights are 0 or more, and not both 0", field="keyword_weight")
+        if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or sum(weights) == 0:
+            raise Invalid(
+                f"weights {self.keyword_weight} and {self.vector_weight} cannot be used; "
+                "give numbers of 0 or more, not both 0",
+                field="keyword_weight",
+            )
         if not 0 <= self.minimum_score <= 1:
-            raise Invalid(f"{self.minimum_score} is no score; give 0 to 1", field="minimum_score")
-        if not 0 <= self.novelty <= 1:
-            raise Invalid(f"{self.novelty} is out of range; give 0 to 1", field="novelty")
+            raise Invalid(f"{self.minimum_score} is not a score; give a number from 0 to 1", field="minimum_score")
+        if not 0 <= self.mmr_lambda <= 1:
+            raise Invalid(f"{self.mmr_lambda} is out of range; give a number from 0 to 1", field="mmr_lambda")
         if self.half_life_days is not None and not self.half_life_days > 0:
-            raise Invalid(f"{self.half_life_days} is no half-life; give days above 0", field="half_life_days")
+            raise Invalid(f"{self.half_life_days} is not a half-life; give days above 0", field="half_life_days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A chunk that a half has found."""
+    """A chunk found by keyword search, by vector search or by both."""
 
     id: str
     path: str
     source: Source
     keyword: float | None = None
-    """BM25, the larger the better; None where no word is in it."""
+    """BM25 score; None if the chunk has none of the words."""
     vector: float | None = None
-    """Cosine; None where it has no vector yet."""
+    """Cosine similarity; None if the chunk has no vector yet."""
     at: datetime | None = None
-    """When it was written, as far as it ages."""
+    """When the document was written; None for a document without age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """A candidate in its place."""
+class RankedChunk:
+    """A candidate with its final score."""
 
     candidate: Candidate
     score: float
-    factors: Factors
+    factors: MatchFactors
 
 
-def inverse_document_frequency(having: int, total: int) -> float:
-    """How telling a term is, as Lucene has it; never below a floor, so that a rule in a small manual does not vanish.
+def inverse_document_frequency(document_frequency: int, total: int) -> float:
+    """Inverse document frequency as in Lucene, with a floor so that a rule in a small manual is still found.
 
     >>> [round(inverse_document_frequency(n, 5), 2) for n in (1, 3, 5)]
     [1.39, 0.54, 0.5]
     """
-    return max(LEAST_TELLING, math.log1p((total - having + 0.5) / (having + 0.5)))
+    return max(MIN_IDF, math.log1p((total - document_frequency + 0.5) / (document_frequency + 0.5)))
 
 
-def saturation(repeated: float, length: float, mean_length: float) -> float:
-    """What repeating a term in a text of some length is worth, 0 to 2.2 (BM25).
+def saturation(term_frequency: float, length: float, mean_length: float) -> float:
+    """BM25's weight, 0 to 2.2, of a term that is repeated in a text of some length.
 
     >>> round(saturation(1, 100, 100), 2), round(saturation(3, 100, 100), 2), round(saturation(1, 400, 100), 2)
     (1.0, 1.57, 0.45)
     """
-    norm = 1 - B + B * (length / mean_length if mean_length else 1.0)
-    return repeated * (K1 + 1) / (repeated + K1 * norm)
+    length_norm = 1 - B + B * (length / mean_length if mean_length else 1.0)
+    return term_frequency * (K1 + 1) / (term_frequency + K1 * length_norm)
 
 
 def keyword_score(bm25: float) -> float:
-    """BM25 in [0, 1), the larger the better.
+    """BM25 mapped to [0, 1).
 
     >>> keyword_score(0.0), keyword_score(4.0)
     (0.0, 0.8)
@@ -120,59 +125,62 @@ def keyword_score(bm25: float) -> float:
     return bm25 / (1 + bm25)
 
 
-def rank(candidates: Sequence[Candidate], rules: Rules, *, now: datetime) -> list[Ranked]:
-    """The candidates in order: fused, aged, without the weak.
+def rank(candidates: Sequence[Candidate], settings: RankingSettings, *, now: datetime) -> list[RankedChunk]:
+    """The candidates, best first: scores fused and aged, weak candidates dropped.
 
     >>> from datetime import UTC
-    >>> found = [
+    >>> candidates = [
     ...     Candidate(id="both", path="m.md", source="manual", keyword=9.0, vector=0.6),
     ...     Candidate(id="meaning", path="m.md", source="manual", vector=0.7),
     ...     Candidate(id="neither", path="m.md", source="manual", vector=0.1),
     ... ]
-    >>> [each.candidate.id for each in rank(found, Rules(), now=datetime(2026, 6, 4, tzinfo=UTC))]
+    >>> ranked = rank(candidates, RankingSettings(), now=datetime(2026, 6, 4, tzinfo=UTC))
+    >>> [chunk.candidate.id for chunk in ranked]
     ['both', 'meaning']
     """
     ranked = [
-        Ranked(candidate=each, score=score * aged, factors=_factors(each, aged))
-        for each, score in zip(candidates, _fused(candidates, rules), strict=True)
-        if _strength(each) >= rules.minimum_score
-        for aged in (_recency(each, rules, now),)
+        RankedChunk(candidate=candidate, score=score * recency, factors=_factors(candidate, recency))
+        for candidate, score in zip(candidates, _fused_scores(candidates, settings), strict=True)
+        if _best_score(candidate) >= settings.minimum_score
+        for recency in (_recency(candidate, settings, now),)
     ]
-    return sorted(ranked, key=lambda each: (-each.score, each.candidate.path, each.candidate.id))
+    return sorted(ranked, key=lambda chunk: (-chunk.score, chunk.candidate.path, chunk.candidate.id))
 
 
-def _strength(candidate: Candidate) -> float:
-    """How well it matches by the half that matches better: a strong hit of one half needs no other."""
+def _best_score(candidate: Candidate) -> float:
+    """The better of both methods' scores: a strong match by one method needs no match by the other."""
     return max(keyword_score(candidate.keyword or 0.0), candidate.vector or 0.0)
 
 
-def _factors(candidate: Candidate, aged: float) -> Factors:
+def _factors(candidate: Candidate, recency: float) -> MatchFactors:
     keyword = None if candidate.keyword is None else keyword_score(candidate.keyword)
-    return Factors(keyword=keyword, vector=candidate.vector, recency=aged)
+    return MatchFactors(keyword=keyword, vector=candidate.vector, recency=recency)
 
 
-def _recency(candidate: Candidate, rules: Rules, now: datetime) -> float:
-    if rules.half_life_days is None or candidate.at is None or candidate.source not in AGEING:
+def _recency(candidate: Candidate, settings: RankingSettings, now: datetime) -> float:
+    if settings.half_life_days is None or candidate.at is None or candidate.source not in AGEING_SOURCES:
         return 1.0
     age = max(now - candidate.at, timedelta(0)) / timedelta(days=1)
-    return float(0.5 ** (age / rules.half_life_days))
+    return float(0.5 ** (age / settings.half_life_days))
 
 
-# Fusions: each a score in [0, 1] a candidate
+# Fusion methods: each gives every candidate a score in [0, 1]
 
 
-def _fused(candidates: Sequence[Candidate], rules: Rules) -> list[float]:
-    keywords = [each.keyword or 0.0 for each in candidates]
-    vectors = [each.vector for each in candidates]
-    if all(vector is None for vector in vectors):
-        return [keyword_score(each) for each in keywords]
-    total = rules.keyword_weight + rules.vector_weight
-    weights = rules.keyword_weight / total, rules.vector_weight / total
-    lowest = min(vector for vector in vectors if vector is not None)
-    cosines = [lowest if vector is None else vector for vector in vectors]
-    match rules.fusion:
+def _fused_scores(candidates: Sequence[Candidate], settings: RankingSettings) -> list[float]:
+    keywords = [candidate.keyword or 0.0 for candidate in candidates]
+    vectors = [candidate.vector for candidate in candidates]
+    known = [vector for vector in vectors if vector is not None]
+    if not known:
+        return [keyword_score(bm25) for bm25 in keywords]
+    # Weights sum to 1, so that the fused scores stay in [0, 1].
+    total = settings.keyword_weight + settings.vector_weight
+    weights = settings.keyword_weight / total, settings.vector_weight / total
+    match settings.fusion:
         case "standardised":
-            return _standardised(keywords, cosines, weights)
+            # A chunk without a vector counts as the least similar candidate.
+            lowest = min(known)
+            return _standardised(keywords, [lowest if vector is None else vector for vector in vectors], weights)
         case "weighted_sum":
             return _weighted_sum(keywords, vectors, weights)
         case "reciprocal_rank":
@@ -180,96 +188,111 @@ def _fused(candidates: Sequence[Candidate], rules: Rules) -> list[float]:
 
 
 def _standardised(keywords: list[float], cosines: list[float], weights: tuple[float, float]) -> list[float]:
-    by_keyword, by_vector = standard(keywords, floor=PLAIN_KEYWORD), standard(cosines, floor=PLAIN_VECTOR)
-    sums = (weights[0] * word + weights[1] * meaning for word, meaning in zip(by_keyword, by_vector, strict=True))
-    return [1 / (1 + math.exp(-each)) for each in sums]
+    """The weighted sum of both standard scores, mapped to (0, 1) by the logistic function."""
+    keyword_z = standard_scores(keywords, floor=BM25_DEVIATION_FLOOR)
+    vector_z = standard_scores(cosines, floor=COSINE_DEVIATION_FLOOR)
+    sums = (
+        weights[0] * by_word + weights[1] * by_vector for by_word, by_vector in zip(keyword_z, vector_z, strict=True)
+    )
+    return [1 / (1 + math.exp(-weighted)) for weighted in sums]
 
 
 def _weighted_sum(keywords: list[float], vectors: list[float | None], weights: tuple[float, float]) -> list[float]:
-    """w · s_fts + w · s_vec, as hybrids have it that add the two as they are."""
+    """The weighted sum of keyword score and cosine; a negative or missing cosine counts as 0."""
     return [
-        weights[0] * keyword_score(word) + weights[1] * max(meaning or 0.0, 0.0)
-        for word, meaning in zip(keywords, vectors, strict=True)
+        weights[0] * keyword_score(bm25) + weights[1] * max(cosine or 0.0, 0.0)
+        for bm25, cosine in zip(keywords, vectors, strict=True)
     ]
 
 
 def _reciprocal_rank(keywords: list[float], vectors: list[float | None], weights: tuple[float, float]) -> list[float]:
-    by_word, by_meaning = _places(keywords, none=0.0), _places(vectors, none=None)
-    best = 1 / (RANK_FLOOR + 1)
+    """Reciprocal rank fusion: the weighted sum of 1 / (k + rank), divided by the score of the first rank."""
+    keyword_ranks, vector_ranks = _ranks(keywords, missing=0.0), _ranks(vectors, missing=None)
+    best = 1 / (RRF_K + 1)
     return [
-        (weights[0] * (1 / (RANK_FLOOR + word) if word else 0) + weights[1] * (1 / (RANK_FLOOR + near) if near else 0))
-        / best
-        for word, near in zip(by_word, by_meaning, strict=True)
+        (weights[0] * _reciprocal(by_word) + weights[1] * _reciprocal(by_vector)) / best
+        for by_word, by_vector in zip(keyword_ranks, vector_ranks, strict=True)
     ]
 
 
-def standard(values: Sequence[float], *, floor: float) -> list[float]:
-    """Standard scores; a spread below the floor counts as if it were the floor, about.
+def _reciprocal(rank_or_zero: int) -> float:
+    return 1 / (RRF_K + rank_or_zero) if rank_or_zero else 0
 
-    >>> [round(each, 2) for each in standard([0.0, 4.0], floor=0.0)], standard([3.0, 3.0], floor=1.0)
+
+def standard_scores(values: Sequence[float], *, floor: float) -> list[float]:
+    """Standard scores (value minus mean, over the standard deviation); the floor is added to the variance, squared.
+
+    >>> [round(score, 2) for score in standard_scores([0.0, 4.0], floor=0.0)], standard_scores([3.0, 3.0], floor=1.0)
     ([-1.0, 1.0], [0.0, 0.0])
     """
     mean = math.fsum(values) / len(values) if values else 0.0
-    variance = math.fsum((each - mean) ** 2 for each in values) / len(values) if values else 0.0
-    spread = math.sqrt(variance + floor**2) or 1.0
-    return [(each - mean) / spread for each in values]
+    variance = math.fsum((value - mean) ** 2 for value in values) / len(values) if values else 0.0
+    deviation = math.sqrt(variance + floor**2) or 1.0
+    return [(value - mean) / deviation for value in values]
 
 
-def _places(values: Sequence[float | None], *, none: float | None) -> list[int]:
-    """The place of each from 1 on, equal ones the same; 0 for what is not there."""
-    there = sorted((number for number, each in enumerate(values) if each != none), key=lambda n: -(values[n] or 0.0))
-    places = [0] * len(values)
-    if there:
-        places[there[0]] = 1
-    for place, (before, after) in enumerate(pairwise(there), start=2):
-        places[after] = places[before] if values[after] == values[before] else place
-    return places
+def _ranks(values: Sequence[float | None], *, missing: float | None) -> list[int]:
+    """The rank of each value, largest first, from 1; equal values share a rank, and a missing value has rank 0."""
+    present = [place for place, value in enumerate(values) if value != missing]
+    present.sort(key=lambda place: -(values[place] or 0.0))
+    ranks = [0] * len(values)
+    if present:
+        ranks[present[0]] = 1
+    for position, (before, after) in enumerate(pairwise(present), start=2):
+        ranks[after] = ranks[before] if values[after] == values[before] else position
+    return ranks
 
 
-# Folding
+# Selection
 
 
-Words = Mapping[str, Set[str]]
-"""What chunks say, by id, to see that one says what another does."""
+WordSets = Mapping[str, Set[str]]
+"""The words of each chunk by candidate id, to recognise repetition."""
 
 
-def worth_reading(ranked: Sequence[Ranked], rules: Rules, limit: int) -> list[Ranked]:
-    """Those of a ranking that can be among the best once repetitions are folded."""
+def shortlist(ranked: Sequence[RankedChunk], settings: RankingSettings, limit: int) -> list[RankedChunk]:
+    """The ranked chunks that can be among the best `limit` once duplicates and caps are applied."""
     counts: Counter[Source] = Counter()
-    likely: list[Ranked] = []
-    for each in ranked:
-        source = each.candidate.source
+    eligible: list[RankedChunk] = []
+    for chunk in ranked:
+        source = chunk.candidate.source
         counts[source] += 1
-        if counts[source] <= SPARE * rules.per_source.get(source, limit):
-            likely.append(each)
-    return likely[: max(SPARE * limit, 20)]
+        if counts[source] <= SHORTLIST_FACTOR * settings.per_source.get(source, limit):
+            eligible.append(chunk)
+    return eligible[: max(SHORTLIST_FACTOR * limit, 20)]
 
 
-def fold(ranked: Sequence[Ranked], rules: Rules, *, limit: int, words: Words) -> list[Ranked]:
-    """The best, each weighed against what it repeats of its own file; a repetition, or one above a cap, is left out."""
-    taken: list[Ranked] = []
+def diversify(
+    ranked: Sequence[RankedChunk], settings: RankingSettings, *, limit: int, words: WordSets
+) -> list[RankedChunk]:
+    """The best `limit` chunks by maximal marginal relevance, without duplicates and within the caps of sources."""
+    chosen: list[RankedChunk] = []
     counts: Counter[Source] = Counter()
-    left, alike = list(ranked), [0.0] * len(ranked)
-    while left and len(taken) < limit:
+    # similarity[i]: how much remaining[i] repeats of the chunks that are already chosen
+    remaining, similarity = list(ranked), [0.0] * len(ranked)
+    while remaining and len(chosen) < limit:
+        # Marginal relevance: λ · score - (1 - λ) · similarity; take the largest.
         marginal = [
-            rules.novelty * each.score - (1 - rules.novelty) * like for each, like in zip(left, alike, strict=True)
+            settings.mmr_lambda * chunk.score - (1 - settings.mmr_lambda) * repeated
+            for chunk, repeated in zip(remaining, similarity, strict=True)
         ]
-        place = max(range(len(left)), key=marginal.__getitem__)
-        best, like = left.pop(place), alike.pop(place)
+        place = max(range(len(remaining)), key=marginal.__getitem__)
+        best, repeated = remaining.pop(place), similarity.pop(place)
         source = best.candidate.source
-        if like >= SAME or counts[source] >= rules.per_source.get(source, limit):
+        if repeated >= DUPLICATE_SIMILARITY or counts[source] >= settings.per_source.get(source, limit):
             continue
-        taken.append(best)
+        chosen.append(best)
         counts[source] += 1
-        alike = [
-            max(before, _alike(best.candidate, each.candidate, words)) for before, each in zip(alike, left, strict=True)
+        similarity = [
+            max(before, _jaccard(best.candidate, chunk.candidate, words))
+            for before, chunk in zip(similarity, remaining, strict=True)
         ]
-    return sorted(taken, key=lambda each: -each.score)
+    return sorted(chosen, key=lambda chunk: -chunk.score)
 
 
-def _alike(one: Candidate, other: Candidate, words: Words) -> float:
-    """The share of words that two chunks of one file have in common (Jaccard); those of two files are not compared."""
-    if one.path != other.path:
+def _jaccard(a: Candidate, b: Candidate, words: WordSets) -> float:
+    """Jaccard similarity of the words of two chunks of one file; 0 for chunks of different files."""
+    if a.path != b.path:
         return 0.0
-    said, also = words.get(one.id, frozenset()), words.get(other.id, frozenset())
-    return len(said & also) / len(said | also) if said and also else 0.0
+    a_words, b_words = words.get(a.id, frozenset()), words.get(b.id, frozenset())
+    return len(a_words & b_words) / len(a_words | b_words) if a_words and b_words else 0.0

@@ -1,10 +1,10 @@
-"""Protocol: the rules of a manual, one by one, and which of them speak of what is at hand."""
+"""Protocol: the single rules of a trading manual, and which of them apply to a decision."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backsight.core.documents.chunk import Block, blocks_of
+from backsight.core.documents.chunk import TextBlock, blocks_of
 from backsight.core.documents.citation import place_of
 from backsight.core.documents.query import words_of
 
@@ -13,7 +13,7 @@ BULLETS = ("- ", "* ", "+ ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A paragraph or a bullet of a manual, and the headings it is under."""
+    """A paragraph or a bullet of a manual, with the headings above it."""
 
     path: str
     start_line: int
@@ -21,7 +21,7 @@ class Rule:
     text: str
     heading: tuple[str, ...]
     words: frozenset[str]
-    """Of the text and its headings."""
+    """The words of the text and of its headings."""
 
     @property
     def place(self) -> str:
@@ -30,7 +30,7 @@ class Rule:
 
 @lru_cache(maxsize=64)
 def rules_in(path: str, text: str) -> tuple[Rule, ...]:
-    """The rules of a document, in its order; a bullet is one of its own, headings are not.
+    """The rules of a document, in order: each bullet and each paragraph without bullets is a rule.
 
     >>> manual = "# Rules\\n\\n## R3_CAP\\nNever above 2 %\\nof equity.\\n\\n- BTC: no Sundays\\n- stop first\\n"
     >>> for rule in rules_in("M.md", manual):
@@ -42,32 +42,32 @@ def rules_in(path: str, text: str) -> tuple[Rule, ...]:
     return tuple(
         _rule(path, block, first, lines)
         for block in blocks_of(text)
-        if not block.opens
+        if not block.is_heading
         for first, lines in _items(block)
     )
 
 
-def applying(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
-    """The rules that speak of any of these names, word for word, those of the most first."""
-    wanted = [frozenset(words_of(name)) for name in dict.fromkeys(names)]
-    told = [(sum(bool(words) and words <= rule.words for words in wanted), rule) for rule in rules]
-    return [rule for count, rule in sorted(told, key=lambda each: -each[0]) if count]
+def rules_about(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
+    """The rules that mention any of the names, word for word; rules that mention more names come first."""
+    names_words = [frozenset(words_of(name)) for name in dict.fromkeys(names)]
+    counted = [(sum(bool(words) and words <= rule.words for words in names_words), rule) for rule in rules]
+    return [rule for count, rule in sorted(counted, key=lambda pair: -pair[0]) if count]
 
 
-def _items(block: Block) -> list[tuple[int, list[str]]]:
-    """The bullets of a block with their first lines, or all of it where it has none."""
+def _items(block: TextBlock) -> list[tuple[int, list[str]]]:
+    """The bullets of a block, each with its first line number; the whole block if it has no bullets."""
     items: list[tuple[int, list[str]]] = []
     for number, line in enumerate(block.lines, start=block.first + 1):
-        said = line.strip()
-        if not said:
+        content = line.strip()
+        if not content:
             continue
-        if not items or said.startswith(BULLETS):
+        if not items or content.startswith(BULLETS):
             items.append((number, []))
-        items[-1][1].append(said)
+        items[-1][1].append(content)
     return items
 
 
-def _rule(path: str, block: Block, first: int, lines: Sequence[str]) -> Rule:
+def _rule(path: str, block: TextBlock, first: int, lines: Sequence[str]) -> Rule:
     text = " ".join(lines)
     for mark in BULLETS:
         text = text.removeprefix(mark)

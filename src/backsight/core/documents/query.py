@@ -1,9 +1,9 @@
-"""Words: what a text is indexed by, and what any string asks for.
+"""Queries: how texts and query strings are split into words, and the terms that a query string searches for.
 
-Both sides are cut alike: lower case, without accents, at everything that is neither letter nor digit. So
-`R3_POSITION_CAP` is three words in a row, found whole as a phrase and in part as words. A number sign belongs to what
-follows: `#406` is the word 406 and, beside it, a word that only `#406` has. Chinese, Japanese and Korean have no spaces
-to cut at: a run of them is read as its overlapping pairs.
+Texts and queries are split in the same way: lower case, without accents, at every character that is neither a letter
+nor a digit. So `R3_POSITION_CAP` is three consecutive words: the phrase finds the whole name, and each word finds a
+part. A number sign belongs to the word after it: `#406` is the word 406 and a second word that only `#406` has.
+Chinese, Japanese and Korean have no spaces between words: a run of such characters is split into overlapping pairs.
 """
 
 import re
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from backsight.core.text.stems import STOPS
 
 MOST_TERMS = 64
-"""What a query is looked up by; what comes after says little that was not said."""
+"""Later terms of a query are ignored."""
 LONGEST_PHRASE = 8
-"""Words; a longer row of words hardly stands anywhere as it is."""
+"""Words of a phrase; a longer phrase is searched by its words only."""
 LONGEST_WORD = 64
 SHORTEST_PREFIX = 2
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _WORD = re.compile(r"#?[^\W_]+")
-_SIGN = "\u2d4c"
-"""A letter, the Tifinagh azh, that stands for a number sign: databases drop the sign itself."""
+_NUMBER_SIGN = "\u2d4c"
+"""A letter (Tifinagh yazh) in place of the number sign, because databases drop the sign itself."""
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 _IS_CJK = re.compile(f"[{_CJK}]")
@@ -33,29 +33,29 @@ _PREFIX = re.compile(r"([^\W_]+)\*(?!\S)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word, or several in a row; with `prefix` the last may go on."""
+    """A word, or a phrase of consecutive words; with `prefix`, the last word is the beginning of a word."""
 
     words: tuple[str, ...]
     prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """What a string asks for: a text that has any of the terms is found, and the more the better."""
+class DocumentQuery:
+    """The terms that a query string searches for: a text with any term matches, and more terms rank higher."""
 
     text: str
     terms: tuple[Term, ...]
 
     @property
     def words(self) -> frozenset[str]:
-        """All words of all terms, as they are written."""
-        return frozenset(word.replace(_SIGN, "#") for term in self.terms for word in term.words)
+        """All words of all terms, with number signs as the user writes them."""
+        return frozenset(word.replace(_NUMBER_SIGN, "#") for term in self.terms for word in term.words)
 
 
-def folded(text: str) -> str:
-    """A text as it is compared: lower case, no accents, one form of each character.
+def normalised(text: str) -> str:
+    """A text for comparison: lower case, without accents, in one Unicode form.
 
-    >>> folded("Café Ｒ３"), folded("STRASSE") == folded("straße")
+    >>> normalised("Café Ｒ３"), normalised("STRASSE") == normalised("straße")
     ('cafe r3', True)
     """
     if text.isascii():
@@ -64,24 +64,24 @@ def folded(text: str) -> str:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of a text in their order, as it is indexed.
+    """The words that a text is indexed by, in order.
 
     >>> list(words_of("R3_POSITION_CAP: BTC/USDT, #406")), list(words_of("仓位上限"))
     (['r3', 'position', 'cap', 'btc', 'usdt', '406', 'ⵌ406'], ['仓位', '位上', '上限', '限'])
     """
-    for found in _WORD.findall(folded(text)):
-        word = found.removeprefix("#")
+    for token in _WORD.findall(normalised(text)):
+        word = token.removeprefix("#")
         for run in _RUN.findall(word) if _IS_CJK.search(word) else (word,):
             if _IS_CJK.match(run):
-                yield from (run[place : place + 2] for place in range(len(run)))
+                yield from (run[start : start + 2] for start in range(len(run)))
             else:
                 yield run[:LONGEST_WORD]
-        if word != found:
-            yield _SIGN + word[:LONGEST_WORD]
+        if word != token:
+            yield _NUMBER_SIGN + word[:LONGEST_WORD]
 
 
-def read_query(text: str) -> Query:
-    """What a string asks for; any string does, if only for nothing.
+def read_query(text: str) -> DocumentQuery:
+    """The terms of any query string; a string without words has no terms.
 
     >>> [" ".join(term.words) for term in read_query("what is the cap of BTC/USDT?").terms]
     ['cap', 'btc usdt', 'btc', 'usdt']
@@ -89,25 +89,25 @@ def read_query(text: str) -> Query:
     ((Term(words=('liqui',), prefix=True),), (), ('to',))
     """
     terms = list(dict.fromkeys(_terms(text)))
-    telling = [term for term in terms if not STOPS.issuperset(term.words)]
-    return Query(text=text, terms=tuple((telling or terms)[:MOST_TERMS]))
+    without_stops = [term for term in terms if not STOPS.issuperset(term.words)]
+    return DocumentQuery(text=text, terms=tuple((without_stops or terms)[:MOST_TERMS]))
 
 
 def _terms(text: str) -> Iterator[Term]:
-    for found in _QUOTED.finditer(text):
-        yield from _phrase(_asked(found[1] or found[2] or ""))
-    begun = {word for found in _PREFIX.finditer(text) for word in words_of(found[1]) if len(word) >= SHORTEST_PREFIX}
-    for piece in text.split():
-        words = _asked(piece)
+    for quoted in _QUOTED.finditer(text):
+        yield from _phrase(_query_words(quoted[1] or quoted[2] or ""))
+    prefixes = {word for star in _PREFIX.finditer(text) for word in words_of(star[1]) if len(word) >= SHORTEST_PREFIX}
+    for part in text.split():
+        words = _query_words(part)
         yield from _phrase(words)
         for word in words:
-            single_sign = len(word) == 1 and _IS_CJK.match(word) is not None
-            yield Term(words=(word,), prefix=single_sign or word in begun)
+            is_single_cjk = len(word) == 1 and _IS_CJK.match(word) is not None
+            yield Term(words=(word,), prefix=is_single_cjk or word in prefixes)
 
 
-def _asked(piece: str) -> list[str]:
-    """The words of a piece of a query; the end of a run of signs that stands in a pair already is left out."""
-    words = list(words_of(piece))
+def _query_words(part: str) -> list[str]:
+    """The words of a part of a query, without the last single CJK character of a run: the pair before it has it."""
+    words = list(words_of(part))
     return [
         word
         for place, word in enumerate(words)

@@ -1,6 +1,6 @@
-"""What the store itself tells as documents: decisions and runs by deployment and day, and periods in review.
+"""Traces: documents written from rows of the store, so that decisions and runs can be searched like files.
 
-What others wrote is quoted line by line, so that no heading or fence of it becomes one of ours.
+Text from outside is quoted line by line, so that no heading or fence in it becomes part of the document's structure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,33 +13,33 @@ from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import Episode
 
 Folder = Literal["decisions", "runs", "reviews"]
-"""No file of a workspace is in them."""
+"""Folders of traces; no file of a workspace has a source there."""
 
 
-def path_of(folder: Folder, deployment: str, name: str) -> str:
-    """The path of what is told of a deployment.
+def trace_path(folder: Folder, deployment: str, name: str) -> str:
+    """The path of a deployment's trace.
 
-    >>> path_of("decisions", "VolBreakout@main", "2026-06-04")
+    >>> trace_path("decisions", "VolBreakout@main", "2026-06-04")
     'decisions/VolBreakout@main/2026-06-04.md'
     """
     return f"{folder}/{deployment}/{name}.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """Something that was decided."""
+class TraceEntry:
+    """One decision or call of a day."""
 
     at: datetime
     kind: str
     symbol: str | None
-    told: Mapping[str, str | None]
-    """What there is to say of it, by name."""
+    details: Mapping[str, str | None]
+    """Values by name; None is left out."""
 
 
-def entry_of(decision: Decision) -> Entry:
-    """The decision of a tick: what was proposed, why, and what became of it."""
+def decision_entry(decision: Decision) -> TraceEntry:
+    """The decision of a tick: proposal, reason and verdict."""
     verdict = decision.verdict
-    told = {
+    details = {
         "symbol": decision.symbol,
         "strategy": decision.strategy_id,
         "reason": decision.reason,
@@ -48,12 +48,12 @@ def entry_of(decision: Decision) -> Entry:
         "detail": verdict.detail,
         "proposal": decision.proposal,
     }
-    return Entry(at=decision.at, kind=verdict.kind, symbol=decision.symbol, told=told)
+    return TraceEntry(at=decision.at, kind=verdict.kind, symbol=decision.symbol, details=details)
 
 
-def entry_of_call(call: Episode) -> Entry:
-    """A call without a position, and its outcome once that is known."""
-    told = {
+def call_entry(call: Episode) -> TraceEntry:
+    """A call (a forecast without a position), with its outcome once known."""
+    details = {
         "symbol": call.symbol,
         "direction": call.direction,
         "strategy": call.strategy_name,
@@ -64,68 +64,70 @@ def entry_of_call(call: Episode) -> Entry:
         "due": None if call.due_at is None else format_instant(call.due_at),
         "outcome": None if call.outcome is None else f"{call.outcome.value:+.4g} {call.outcome.unit}",
     }
-    return Entry(at=call.opened_at or call.first_known_at, kind="call", symbol=call.symbol, told=told)
+    return TraceEntry(at=call.opened_at or call.first_known_at, kind="call", symbol=call.symbol, details=details)
 
 
-def trace_of(entries: Iterable[Entry], day: str) -> str:
-    """The decisions of a day as a text, a heading each, oldest first."""
+def decisions_document(entries: Iterable[TraceEntry], day: str) -> str:
+    """The decisions of a day in Markdown, one section each, oldest first."""
     ordered = sorted(entries, key=lambda entry: entry.at)
     return f"# Decisions of {day}\n\n" + "\n".join(
-        "\n".join([_heading(entry), "", *_items(entry.told), ""]) for entry in ordered
+        "\n".join([_heading(entry), "", *_bullets(entry.details), ""]) for entry in ordered
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of an agent: what it was told, what it held, what it decided, and what came of that."""
+    """One run of an agent: its input, its account and its decision."""
 
     decision: Decision
-    told: tuple[Segment, ...]
-    """What its caller showed it: the market, the news, whatever it was called for."""
-    shown: tuple[str, ...]
-    """Names of what memory showed it beside that."""
+    caller_segments: tuple[Segment, ...]
+    """Prompt segments from the caller: market, news and the like."""
+    memory_segments: tuple[str, ...]
+    """Names of the prompt segments from memory."""
     account: str
-    """The account before it decided."""
+    """The account before the decision."""
 
 
-def transcript_of(runs: Iterable[Run], day: str) -> str:
-    """The runs of a day as a text, a heading each, oldest first."""
+def runs_document(runs: Iterable[Run], day: str) -> str:
+    """The runs of a day in Markdown, one section each, oldest first."""
     ordered = sorted(runs, key=lambda run: (run.decision.at, run.decision.sequence))
-    return f"# Runs of {day}\n\n" + "\n".join("\n".join(_transcript(run)) for run in ordered)
+    return f"# Runs of {day}\n\n" + "\n".join("\n".join(_run_section(run)) for run in ordered)
 
 
-def _transcript(run: Run) -> Iterator[str]:
-    decision, entry = run.decision, entry_of(run.decision)
+def _run_section(run: Run) -> Iterator[str]:
+    decision, entry = run.decision, decision_entry(run.decision)
     yield _heading(entry)
     yield ""
     about = {
         "run": decision.id,
         "model": decision.model,
-        "tokens": _both(decision.input_tokens, decision.output_tokens),
+        "tokens": _token_counts(decision.input_tokens, decision.output_tokens),
         "cost": _number(decision.cost),
         "memory": decision.memory_arm,
-        "shown": ", ".join(run.shown),
+        "shown": ", ".join(run.memory_segments),
         "recalled": ", ".join(decision.recalled),
         "citations": ", ".join(decision.citations),
     }
-    yield from _items(about)
-    for name, text in [*((segment.name, segment.text) for segment in run.told), ("account", run.account)]:
+    yield from _bullets(about)
+    for name, text in [*((segment.name, segment.text) for segment in run.caller_segments), ("account", run.account)]:
         if text.strip():
             yield from ("", f"### {_one_line(name)}", "", *(f"> {line}".rstrip() for line in text.splitlines()))
-    came = {**entry.told, "opened": ", ".join(decision.opened), "closed": ", ".join(decision.closed)}
-    yield from ("", "### decision", "", *_items({"verdict": entry.kind, **came}), "")
+    outcome = {**entry.details, "opened": ", ".join(decision.opened), "closed": ", ".join(decision.closed)}
+    yield from ("", "### decision", "", *_bullets({"verdict": entry.kind, **outcome}), "")
 
 
-def _heading(entry: Entry) -> str:
+def _heading(entry: TraceEntry) -> str:
     return f"## {format_instant(entry.at)} {entry.kind}" + (f" {_one_line(entry.symbol)}" if entry.symbol else "")
 
 
-def _items(told: Mapping[str, str | None]) -> list[str]:
-    return [f"- {name}: {_one_line(value)}" for name, value in told.items() if value]
+def _bullets(details: Mapping[str, str | None]) -> list[str]:
+    return [f"- {name}: {_one_line(value)}" for name, value in details.items() if value]
 
 
-def _both(inward: int | None, outward: int | None) -> str | None:
-    return None if inward is None and outward is None else f"{inward or 0} in, {outward or 0} out"
+def _token_counts(input_tokens: int | None, output_tokens: int | None) -> str | None:
+    return (
+        None if input_tokens is None and output_tokens is None else f"{input_tokens or 0} in, {output_tokens or 0} out"
+    )
 
 
 def _number(value: float | None) -> str | None:

@@ -1,4 +1,4 @@
-"""A workspace: which files are memory, of which source, and what a new one holds."""
+"""The layout of a workspace: which files are indexed, the source of each, and the files of a new workspace."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -6,7 +6,7 @@ from typing import Literal
 
 from backsight.core.documents.citation import Source
 
-PLACES: Mapping[str, Source] = {
+SOURCE_PATTERNS: Mapping[str, Source] = {
     "SOUL.md": "soul",
     "TRADING_MANUAL.md": "manual",
     "journal/**/*.md": "journal",
@@ -17,20 +17,20 @@ PLACES: Mapping[str, Source] = {
     "strategies/**": "strategy",
     "artifacts/**": "artifact",
 }
-"""The first pattern that fits says what a file is; `**` is any number of folders."""
+"""The first pattern that matches gives the source of a file; `**` matches any number of folders."""
 AGENTS = "agents"
-"""Below it a folder an agent, laid out like the workspace."""
+"""The folder with one subfolder per agent, each laid out like the workspace."""
 SHARED = "global"
-"""Below it a name for each folder that is shared with others: playbooks, and runbooks for incidents."""
+"""The virtual folder under which shared folders appear by name."""
 RUNBOOKS = frozenset({"incidents", "runbooks"})
 MARKDOWN = (".md", ".markdown")
-LARGEST = 5 * 1024 * 1024
-"""Bytes; a larger file is data and not a note."""
+MAX_FILE_BYTES = 5 * 1024 * 1024
+"""A larger file is data, not a note."""
 
-Skip = Literal["too large", "not text", "not UTF-8", "leads out of the workspace", "cannot be read", "vanished"]
-"""Why a file that should be indexed is not."""
+SkipReason = Literal["too large", "not text", "not UTF-8", "leads out of the workspace", "cannot be read", "vanished"]
+"""Why a file of the workspace is not indexed."""
 
-LAID_OUT: Mapping[str, str] = {
+INITIAL_FILES: Mapping[str, str] = {
     "SOUL.md": "# Soul\n\nWho this agent is, what it wants, and what it never does.\n",
     "TRADING_MANUAL.md": "# Trading manual\n\nRules that always apply, a heading each.\n\n"
     "## R1_RISK_PER_TRADE\n\nRisk at most 1 % of equity on a trade.\n",
@@ -41,11 +41,11 @@ LAID_OUT: Mapping[str, str] = {
     "strategies/README.md": "# Strategies\n\nNotes on each strategy.\n",
     "artifacts/README.md": "# Artifacts\n\nReports of backtests and validations.\n",
 }
-"""What a new workspace holds."""
+"""The files of a new workspace, by path."""
 
 
 def source_of(path: str) -> Source | None:
-    """What kind of document a file of a workspace is; None for one that is no memory.
+    """The source of a file in a workspace; None if the file is not indexed.
 
     >>> source_of("journal/2026/06-04.md"), source_of("journal/a.md"), source_of("memory/incidents/mt5.md")
     ('journal', 'journal', 'incident')
@@ -58,8 +58,8 @@ def source_of(path: str) -> Source | None:
         return None
     if path.startswith(f"{SHARED}/"):
         return _shared_source(path) if is_markdown(path) else None
-    own = path if agent_of(path) is None else path.split("/", 2)[2]
-    return next((source for pattern, source in PLACES.items() if fits(own, pattern)), None)
+    relative = path if agent_of(path) is None else path.split("/", 2)[2]
+    return next((source for pattern, source in SOURCE_PATTERNS.items() if matches_pattern(relative, pattern)), None)
 
 
 def _shared_source(path: str) -> Source:
@@ -67,37 +67,37 @@ def _shared_source(path: str) -> Source:
 
 
 def agent_of(path: str) -> str | None:
-    """The agent whose file it is; None where it is everybody's.
+    """The agent that a file belongs to; None if the file is for all agents.
 
     >>> agent_of("agents/btc_5m/SOUL.md"), agent_of("SOUL.md"), source_of("agents/btc_5m/SOUL.md")
     ('btc_5m', None, 'soul')
     """
     folder, _, rest = path.partition("/")
-    name, _, own = rest.partition("/")
-    return name if folder == AGENTS and name and own else None
+    name, _, file = rest.partition("/")
+    return name if folder == AGENTS and name and file else None
 
 
-def fits(path: str, pattern: str) -> bool:
-    """Whether a path fits a pattern, part by part; `**` is any number of parts, at the end at least one.
+def matches_pattern(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern part by part; `**` matches any number of parts, at the end at least one.
 
-    >>> fits("a/b/c.md", "a/**/*.md"), fits("a/c.md", "a/**/*.md"), fits("a.md", "a/**/*.md"), fits("a/b", "a/**")
-    (True, True, False, True)
+    >>> [matches_pattern(path, "a/**/*.md") for path in ("a/b/c.md", "a/c.md", "a.md")], matches_pattern("a/b", "a/**")
+    ([True, True, False], True)
     """
-    return _fits(path.split("/"), pattern.split("/"))
+    return _parts_match(path.split("/"), pattern.split("/"))
 
 
-def _fits(parts: list[str], patterns: list[str]) -> bool:
+def _parts_match(parts: list[str], patterns: list[str]) -> bool:
     if not patterns:
         return not parts
     if patterns[0] == "**":
         if len(patterns) == 1:
             return bool(parts)
-        return any(_fits(parts[skipped:], patterns[1:]) for skipped in range(len(parts)))
-    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _fits(parts[1:], patterns[1:])
+        return any(_parts_match(parts[skipped:], patterns[1:]) for skipped in range(len(parts)))
+    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _parts_match(parts[1:], patterns[1:])
 
 
 def is_markdown(path: str) -> bool:
-    """Whether headings, fences and tables are to be read in a file.
+    """Whether a file is Markdown, by its name.
 
     >>> is_markdown("journal/A.MD"), is_markdown("strategies/a.py")
     (True, False)
@@ -106,7 +106,7 @@ def is_markdown(path: str) -> bool:
 
 
 def is_text(content: bytes) -> bool:
-    """Whether bytes can be text at all: a NUL is in nearly every other file, and in no text.
+    """Whether bytes can be text: nearly every binary file has a NUL byte, and no text has one.
 
     >>> is_text(b"# Soul"), is_text(b"PNG\\x00")
     (True, False)

@@ -1,7 +1,6 @@
-"""What an agent may write, and where: notes are added, rules are proposed, everything else is refused.
+"""What an agent may write, and where: an agent adds notes and proposes edits of rules; everything else is refused.
 
-Paths are judged as text, the strictest way any file system could read them; whether a link leads out of the workspace
-is for those to see who have the file system.
+Paths are checked here as text, by the strictest reading of any file system; `importers/workspace.py` checks links.
 """
 
 import re
@@ -10,15 +9,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from backsight.core.documents.workspace import fits
+from backsight.core.documents.workspace import matches_pattern
 from backsight.core.errors import Refused, did_you_mean
 from backsight.core.instants import format_instant
 
-Note = Literal["journal", "learning", "note"]
-"""What an agent may add: an entry of the day, something learned, anything else."""
+NoteKind = Literal["journal", "learning", "note"]
+"""The kinds of notes that an agent may add: an entry of today's journal, something learned, any other note."""
 
-APPENDED = ("journal/**/*.md", "memory/learnings.md", "memory/notes.md", "memory/notes/**/*.md")
-PROPOSED = ("SOUL.md", "TRADING_MANUAL.md")
+APPENDABLE = ("journal/**/*.md", "memory/learnings.md", "memory/notes.md", "memory/notes/**/*.md")
+PROPOSABLE = ("SOUL.md", "TRADING_MANUAL.md")
 LONGEST_PATH = 240
 LONGEST_PART = 120
 
@@ -26,7 +25,7 @@ _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
     + [f"{kind}{number}" for kind in ("com", "lpt") for number in "0123456789¹²³"]
 )
-_NEVER = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
+_FORBIDDEN_CHARACTERS = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
 _SECRETS: Mapping[str, re.Pattern[str]] = {
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
@@ -44,84 +43,89 @@ _SECRETS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-def confined(path: str, *, field: str = "path") -> str:
-    """A path in the workspace in its one spelling; whatever could be read as a way out of it is refused.
+def confine(path: str, *, field: str = "path") -> str:
+    """A path within the workspace, normalised; a path that could lead out of the workspace is refused.
 
-    >>> confined("./journal//2026-06-04.md")
+    >>> confine("./journal//2026-06-04.md")
     'journal/2026-06-04.md'
-    >>> confined("journal/../../etc/passwd")
+    >>> confine("journal/../../etc/passwd")
     Traceback (most recent call last):
     ...
     backsight.core.errors.Refused: path: 'journal/../../etc/passwd' leads out of its folder; give a path without '..'
     """
-    shown = ascii(path[:60])
+    quoted = ascii(path[:60])
     normal = unicodedata.normalize("NFC", path)
     if not normal or len(normal) > LONGEST_PATH:
-        raise Refused(f"give a path of 1 to {LONGEST_PATH} characters", field=field)
-    if _NEVER.search(normal) or not normal.isprintable():
-        raise Refused(f"{shown} has characters that no file here may have; give a plain path", field=field)
+        raise Refused(f"a path has 1 to {LONGEST_PATH} characters, and this one has {len(normal)}", field=field)
+    if _FORBIDDEN_CHARACTERS.search(normal) or not normal.isprintable():
+        raise Refused(
+            f"{quoted} has characters that are not allowed in file names; use letters, digits, '-', '_' and '.'",
+            field=field,
+        )
     if normal.startswith(("/", "~")):
-        raise Refused(f"{shown} is not within the workspace; give a path relative to it", field=field)
+        raise Refused(f"{quoted} is outside the workspace; give a path relative to the workspace", field=field)
     parts = [part for part in normal.split("/") if part not in ("", ".")]
     for part in parts:
-        _check_part(part, shown, field)
+        _check_part(part, quoted, field)
     if not parts:
-        raise Refused(f"{shown} names no file; give one", field=field)
+        raise Refused(f"{quoted} names no file; give the path of a file", field=field)
     return "/".join(parts)
 
 
-def _check_part(part: str, shown: str, field: str) -> None:
+def _check_part(part: str, quoted: str, field: str) -> None:
     if unicodedata.normalize("NFKC", part).strip(" .") == "":
-        raise Refused(f"{shown} leads out of its folder; give a path without '..'", field=field)
+        raise Refused(f"{quoted} leads out of its folder; give a path without '..'", field=field)
     if part != part.strip() or part.endswith("."):
-        raise Refused(f"{shown} has a part that ends in a space or a dot; give a plain path", field=field)
+        raise Refused(
+            f"{quoted} has a part that begins or ends with a space or ends with a dot; remove it", field=field
+        )
     if part.partition(".")[0].strip().lower() in _DEVICES:
-        raise Refused(f"{shown} names a device on some systems; give another name", field=field)
+        raise Refused(f"{quoted} is a reserved device name on some systems; give another name", field=field)
     if part.startswith("."):
-        raise Refused(f"{shown} is hidden; give a path that is seen", field=field)
+        raise Refused(f"{quoted} is a hidden file or folder; give a path without a leading dot", field=field)
     if len(part) > LONGEST_PART:
-        raise Refused(f"{shown} has a part longer than {LONGEST_PART} characters; shorten it", field=field)
+        raise Refused(f"{quoted} has a part with more than {LONGEST_PART} characters; shorten the part", field=field)
 
 
-def appendable(path: str, *, field: str = "path") -> str:
-    """The path of a note that an agent may add to; anything else is refused.
+def appendable_path(path: str, *, field: str = "path") -> str:
+    """The path of a file that an agent may add notes to; any other path is refused.
 
-    >>> appendable("journal/2026-06-04.md")
+    >>> appendable_path("journal/2026-06-04.md")
     'journal/2026-06-04.md'
-    >>> appendable("TRADING_MANUAL.md")
+    >>> appendable_path("TRADING_MANUAL.md")
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Refused: path: 'TRADING_MANUAL.md' is the owner's; propose an edit of it
+    backsight.core.errors.Refused: path: 'TRADING_MANUAL.md' needs the owner's approval; use propose_edit
     """
-    within = confined(path, field=field)
-    if within in PROPOSED:
-        raise Refused(f"{within!r} is the owner's; propose an edit of it", field=field)
-    if not any(fits(within, pattern) for pattern in APPENDED):
-        raise Refused(f"{within!a} may not be written; notes go to {', '.join(APPENDED)}", field=field)
+    within = confine(path, field=field)
+    if within in PROPOSABLE:
+        raise Refused(f"{within!r} needs the owner's approval; use propose_edit", field=field)
+    if not any(matches_pattern(within, pattern) for pattern in APPENDABLE):
+        raise Refused(f"agents may not write to {within!a}; add notes to {', '.join(APPENDABLE)}", field=field)
     return within
 
 
-def proposable(path: str, *, field: str = "path") -> str:
-    """The path of a rule that an agent may propose an edit of; anything else is refused.
+def proposable_path(path: str, *, field: str = "path") -> str:
+    """The path of a file that an agent may propose an edit of; any other path is refused.
 
-    >>> proposable("SOUL.md")
+    >>> proposable_path("SOUL.md")
     'SOUL.md'
-    >>> proposable("soul.md")
+    >>> proposable_path("soul.md")
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Refused: path: 'soul.md' cannot be proposed an edit of; did you mean 'SOUL.md'? ...
+    backsight.core.errors.Refused: path: edits of 'soul.md' cannot be proposed; did you mean 'SOUL.md'? ...
     """
-    within = confined(path, field=field)
-    if within not in PROPOSED:
-        raise Refused(f"{within!a} cannot be proposed an edit of; {did_you_mean(within, PROPOSED)}", field=field)
+    within = confine(path, field=field)
+    if within not in PROPOSABLE:
+        raise Refused(f"edits of {within!a} cannot be proposed; {did_you_mean(within, PROPOSABLE)}", field=field)
     return within
 
 
-def home_of(note: Note, *, now: datetime) -> str:
-    """The file that a note of this kind goes to.
+def note_path(note: NoteKind, *, now: datetime) -> str:
+    """The file that a note of this kind is added to.
 
     >>> from datetime import UTC
-    >>> home_of("journal", now=datetime(2026, 6, 4, tzinfo=UTC)), home_of("learning", now=datetime(2026, 6, 4))
+    >>> note_path("journal", now=datetime(2026, 6, 4, tzinfo=UTC)), note_path("learning", now=datetime(2026, 6, 4))
     ('journal/2026-06-04.md', 'memory/learnings.md')
     """
     match note:
@@ -134,46 +138,46 @@ def home_of(note: Note, *, now: datetime) -> str:
 
 
 def refuse_secrets(text: str, *, field: str = "text") -> None:
-    """Nothing, where a text holds nothing that looks like a key; else it is refused with what it looks like.
+    """Raise Refused if a text contains a string that looks like a secret.
 
     >>> refuse_secrets("the cap is 2 %")
     >>> refuse_secrets("api_key = 3f9a8b7c6d5e4f3a")
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Refused: text: line 1 holds what looks like a key; notes are read by models, so leave it out
+    backsight.core.errors.Refused: text: line 1 looks like it contains a key; models read this text, so remove it
     """
-    for what, pattern in _SECRETS.items():
-        if found := pattern.search(text):
-            line = text.count("\n", 0, found.start()) + 1
+    for secret, pattern in _SECRETS.items():
+        if match := pattern.search(text):
+            line = text.count("\n", 0, match.start()) + 1
             raise Refused(
-                f"line {line} holds what looks like {what}; notes are read by models, so leave it out", field=field
+                f"line {line} looks like it contains {secret}; models read this text, so remove it", field=field
             )
 
 
-def entry(text: str, *, at: datetime, agent: str, run: str | None) -> str:
-    """A note as it stands in its file: when, by whom, in which run, and what; it cannot pass for another entry.
+def format_entry(text: str, *, at: datetime, agent: str, run: str | None) -> str:
+    """A note as an entry of its file: instant, agent, run and text; the text cannot imitate another entry.
 
     >>> from datetime import UTC
-    >>> print(entry("Stopped out.", at=datetime(2026, 6, 4, 10, tzinfo=UTC), agent="btc-5m", run="r-1"), end="")
+    >>> print(format_entry("Stopped out.", at=datetime(2026, 6, 4, 10, tzinfo=UTC), agent="btc-5m", run="r-1"), end="")
     ## 2026-06-04T10:00:00.000000Z
     <!-- agent: btc-5m · run: r-1 -->
     <BLANKLINE>
     Stopped out.
     <BLANKLINE>
     """
-    told = f"agent: {_tame(agent)}" + (f" · run: {_tame(run)}" if run else "")
+    author = f"agent: {_comment_safe(agent)}" + (f" · run: {_comment_safe(run)}" if run else "")
     body = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
-    lowered = "\n".join(_lowered(line) for line in body.split("\n"))
-    return f"## {format_instant(at)}\n<!-- {told} -->\n\n{lowered}\n\n"
+    nested = "\n".join(_nest_headings(line) for line in body.split("\n"))
+    return f"## {format_instant(at)}\n<!-- {author} -->\n\n{nested}\n\n"
 
 
-def _tame(name: str) -> str:
+def _comment_safe(name: str) -> str:
     return " ".join(name.replace("--", "- -").replace(">", "›").split())
 
 
-def _lowered(line: str) -> str:
-    """A line that does not begin an entry: its heading goes below that of the entry."""
-    found = re.match(r" {0,3}(#{1,2})(?=[ \t]|$)", line)
-    if found:
-        return "#" * (2 + len(found[1])) + line[found.end() :]
+def _nest_headings(line: str) -> str:
+    """A line that cannot start an entry: headings move below the level of entries, underlines are escaped."""
+    heading = re.match(r" {0,3}(#{1,2})(?=[ \t]|$)", line)
+    if heading:
+        return "#" * (2 + len(heading[1])) + line[heading.end() :]
     return "\\" + line if re.match(r"(?:=+|-+)\s*$", line) or line.startswith("<!-- agent:") else line

@@ -1,4 +1,4 @@
-"""What agents wrote or proposed to write, as it is kept: by whom, in which run, and what the owner said to it."""
+"""Writings: notes that agents added and edits they proposed, with the author, the run and the owner's decision."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,23 +9,23 @@ from backsight.core.errors import Conflict
 
 WritingKind = Literal["note", "edit"]
 WritingStatus = Literal["pending", "written", "failed", "proposed", "approved", "rejected"]
-"""A note is pending until it stands in its file, or could not; an edit is proposed, and the owner decides."""
+"""A note is pending until it is written to its file or has failed. An edit is proposed until the owner decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """A note, or an edit and what has become of it."""
+    """A note, or a proposed edit and its status."""
 
     owner_id: str
     id: str
     kind: WritingKind
     path: str
     text: str
-    """The entry that was added, or the whole file as it would be."""
+    """The entry that a note adds, or the whole file as an edit proposes it."""
     diff: str
-    """What an edit changes, line by line."""
+    """Unified diff of an edit; empty for a note."""
     base_hash: str | None
-    """Of the file that an edit was made of; None where there was none."""
+    """Hash of the file that the edit was proposed for; None if there was no file."""
     reason: str | None
     agent: str
     run_id: str | None
@@ -36,23 +36,25 @@ class Writing:
     recorded_at: datetime
 
     def at(self, instant: datetime) -> "Writing":
-        """The writing as it stood at an instant: what was decided later was not decided yet."""
+        """The writing as of an instant: a later decision is left out."""
         if self.decided_at is None or self.decided_at <= instant:
             return self
         return replace(self, status="proposed", decided_at=None, decided_reason=None)
 
 
-def decided(writing: Writing, status: Literal["approved", "rejected"], *, reason: str | None, now: datetime) -> Writing:
-    """An edit with what the owner said to it; it is said once."""
+def decide(writing: Writing, status: Literal["approved", "rejected"], *, reason: str | None, now: datetime) -> Writing:
+    """The edit with the owner's decision; an edit is decided once."""
     if writing.kind != "edit":
-        raise Conflict(f"{writing.id} is a note; it is written already", field="edit_id")
+        raise Conflict(
+            f"{writing.id} is a note and already written; only edits are approved or rejected", field="edit_id"
+        )
     if writing.status != "proposed":
-        raise Conflict(f"{writing.id} was {writing.status} already; propose another edit", field="edit_id")
+        raise Conflict(f"{writing.id} is already {writing.status}; propose a new edit", field="edit_id")
     return replace(writing, status=status, decided_at=now, decided_reason=reason, recorded_at=now)
 
 
 def diff_of(before: str, after: str, path: str) -> str:
-    """What changes between two texts, as a unified diff.
+    """Unified diff of two texts.
 
     >>> print(diff_of("cap 2 %\\n", "cap 1 %\\n", "TRADING_MANUAL.md"), end="")
     --- a/TRADING_MANUAL.md

@@ -1,1 +1,1 @@
-"""Search: chunks by their words and by their meaning, on both databases under one contract."""
+"""Search in the index of documents: keyword search and vector search, with one contract for both databases."""

@@ -1,105 +1,115 @@
-"""The search itself: candidates by words, candidates by meaning, and what each says of the other's."""
+"""Hybrid search: the candidates of keyword search and of vector search, each with the scores of both methods."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection
 
-from backsight.core.documents.document import Index
-from backsight.core.documents.merge import COMMON, DEPTH, inverse_document_frequency
-from backsight.core.documents.query import Query, Term
+from backsight.core.documents.document import IndexState
+from backsight.core.documents.merge import COMMON_SHARE, DEPTH, inverse_document_frequency
+from backsight.core.documents.query import DocumentQuery, Term
 from backsight.store.documents import Scope
+from backsight.store.search.postgres_vectors import vector_table
 from backsight.store.search.slot import WordIndex, word_index
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from backsight.store.search.vectors import Matrices
+    from backsight.store.search.vectors import VectorCache
 
-FEW = 20
-"""A term that so few chunks have is never common, however small the index."""
-CHEAP = 2_000
-"""A common term that so many chunks have is looked up in all of them; one that more have, in the best only."""
+NEVER_COMMON = 20
+"""A term in at most this many chunks is never common, however small the index."""
+FULL_LOOKUP = 2_000
+"""A common term in at most this many chunks is scored in all of them; a more frequent term, only in the best chunks."""
 SHORTEST_BEGINNING = 3
-"""Letters of a word that nothing has, to be taken for the beginning of others."""
+"""A word that no chunk has is searched as a prefix if it has at least this many letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worded:
-    """What the words of a query say."""
+class KeywordMatches:
+    """The result of keyword search."""
 
     scores: Mapping[int, float]
-    """BM25 by the number of the chunk; what is not in it has none of the words, or only common ones."""
-    found: Set[int]
-    """The chunks that are found by it: those with a word that is not common, if there are any."""
+    """BM25 by chunk number; a chunk without any term is missing, and so are some chunks with common terms only."""
+    candidates: Set[int]
+    """The chunks that match: those with a term that is not common, if there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What each half says of the candidates, by the numbers of the chunks."""
+class SearchMatches:
+    """The result of a search: scores of both methods by chunk number."""
 
     keyword: Mapping[int, float]
-    """BM25; what is not in it has none of the words, or only common ones."""
+    """BM25 scores, as in `KeywordMatches.scores`."""
     vector: Mapping[int, float]
-    """Cosines of the candidates; what is not in it has no vector."""
+    """Cosines; a candidate without a vector is missing."""
     numbers: Set[int]
-    """The best of each half."""
+    """The candidates: the best chunks of each method."""
 
 
 def best(scores: Mapping[int, float]) -> list[int]:
-    """The numbers with the largest scores, of equal ones the newest."""
+    """The chunk numbers with the largest scores; among equal scores, the newest chunks."""
     return [number for _, number in nlargest(DEPTH, zip(scores.values(), scores, strict=True))]
 
 
-def by_words(connection: Connection, stands: Index, query: Query, scope: Scope) -> Worded:
-    """BM25 of the chunks of a scope that have any of the terms; common terms find nothing if others do."""
+def keyword_search(connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope) -> KeywordMatches:
+    """BM25 of the chunks of a scope that contain any term; common terms find chunks only if no other term does."""
     words = word_index(connection)
-    most = max(FEW, int(COMMON * stands.chunks))
-    counted = [_counted(words, connection, stands, term) for term in query.terms]
+    common_above = max(NEVER_COMMON, int(COMMON_SHARE * index.chunks))
+    counted = [_counted_term(words, connection, index, term) for term in query.terms]
     scores: defaultdict[int, float] = defaultdict(float)
 
-    def add(term: Term, having: int, among: list[int] | None = None) -> None:
-        weight = inverse_document_frequency(having, stands.chunks)
-        for number, saturation in words.matches(connection, stands, term, scope, having=having, among=among):
+    def add(term: Term, count: int, only: list[int] | None = None) -> None:
+        weight = inverse_document_frequency(count, index.chunks)
+        for number, saturation in words.matches(connection, index, term, scope, document_frequency=count, only=only):
             scores[number] += weight * saturation
 
-    for term, having in counted:
-        if 0 < having <= most or (having == 0 and scope.at is not None):
-            add(term, having)
-    telling = frozenset(scores)
-    for term, having in counted:
-        if having > most:
-            add(term, having, best(scores) if telling and having > CHEAP else None)
-    return Worded(scores=dict(scores), found=telling or frozenset(scores))
+    # First the rare terms. As of an earlier instant, a term may be only in superseded chunks, which are not counted.
+    for term, count in counted:
+        if 0 < count <= common_above or (count == 0 and scope.at is not None):
+            add(term, count)
+    with_rare_term = frozenset(scores)
+    # Then the common terms, in the best chunks only if a lookup in all chunks would be slow.
+    for term, count in counted:
+        if count > common_above:
+            add(term, count, best(scores) if with_rare_term and count > FULL_LOOKUP else None)
+    return KeywordMatches(scores=dict(scores), candidates=with_rare_term or frozenset(scores))
 
 
-def _counted(words: WordIndex, connection: Connection, stands: Index, term: Term) -> tuple[Term, int]:
-    """How many chunks have a term; a word that none has is taken for the beginning of others."""
-    having = words.count(connection, stands, term)
-    if having or term.prefix or len(term.words) > 1 or len(term.words[0]) < SHORTEST_BEGINNING:
-        return term, having
-    longer = Term(words=term.words, prefix=True)
-    return longer, words.count(connection, stands, longer)
+def _counted_term(words: WordIndex, connection: Connection, index: IndexState, term: Term) -> tuple[Term, int]:
+    """The term and its document frequency; a word that no chunk has becomes a prefix."""
+    count = words.count(connection, index, term)
+    if count or term.prefix or len(term.words) > 1 or len(term.words[0]) < SHORTEST_BEGINNING:
+        return term, count
+    prefix = Term(words=term.words, prefix=True)
+    return prefix, words.count(connection, index, prefix)
 
 
-def find(
-    connection: Connection,
-    stands: Index,
-    query: Query,
-    scope: Scope,
-    *,
-    matrices: "Matrices | None" = None,
-    model: str = "",
-    asked: "NDArray[np.float32] | None" = None,
-) -> Found:
-    """What both halves find; without the query's vector, what the words do."""
-    worded = by_words(connection, stands, query, scope)
-    strongest = best({number: worded.scores[number] for number in worded.found})
-    if matrices is None or asked is None:
-        return Found(keyword=worded.scores, vector={}, numbers=frozenset(strongest))
-    near = matrices.nearest(connection, stands, model, asked, scope, most=DEPTH, also=strongest)
-    return Found(keyword=worded.scores, vector=near, numbers=frozenset([*strongest, *best(near)]))
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """The embedding of a query by a model, and the cache of the vectors it is compared with."""
+
+    values: "NDArray[np.float32]"
+    model: str
+    cache: "VectorCache"
+
+
+def hybrid_search(
+    connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope, vector: QueryVector | None = None
+) -> SearchMatches:
+    """The candidates of both methods; without a query vector, those of keyword search."""
+    by_keyword = keyword_search(connection, index, query, scope)
+    strongest = best({number: by_keyword.scores[number] for number in by_keyword.candidates})
+    if vector is None:
+        return SearchMatches(keyword=by_keyword.scores, vector={}, numbers=frozenset(strongest))
+    near = vector.cache.nearest(connection, index, vector.model, vector.values, scope, limit=DEPTH, also=strongest)
+    return SearchMatches(keyword=by_keyword.scores, vector=near, numbers=frozenset([*strongest, *best(near)]))
+
+
+def vectors_compared_in(connection: Connection, owner: str, model: str) -> Literal["database", "memory"]:
+    """Where the vectors of a model are compared: by the database's extension, or in this process."""
+    return "memory" if vector_table(connection, owner, model) is None else "database"

@@ -1,8 +1,8 @@
-"""Words in PostgreSQL: a `tsvector` a chunk, with the words stemmed here, and a GIN index over them.
+"""Keyword search in PostgreSQL: a `tsvector` per chunk, with words stemmed in Python, and a GIN index.
 
-`ts_rank` knows nothing of other texts. For one word of equal weight everywhere it is a known function of how often the
-word stands in the text, the sum of 1/n² up to that number over π²/6; so the number is read from it, and BM25 made of
-that. A phrase or a prefix counts once.
+BM25 needs the frequency of a term in a chunk, and PostgreSQL gives only `ts_rank`. With equal weights, the rank of a
+single word that occurs n times is (1 + 1/4 + ... + 1/n²) / (π²/6). So n is read back from the rank, and BM25 is
+computed from n. A phrase or a prefix counts as one occurrence.
 """
 
 from bisect import bisect_left
@@ -12,114 +12,112 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, column, func, literal_column, select, table, text
 
-from backsight.core.documents.document import Index, Piece, indexed_words
+from backsight.core.documents.document import IndexedChunk, IndexState, indexed_words
 from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
 from backsight.core.text.stems import stem
 from backsight.store.documents import CHUNKS, Scope
-from backsight.store.search.slot import Match
+from backsight.store.search.slot import TermMatch
 
 TABLE = "document_words"
-LONGEST = 16_000
-"""Words of a chunk that are indexed: PostgreSQL keeps no positions beyond."""
-MOST_BYTES = 500_000
-"""Of all its words: PostgreSQL keeps no more than a megabyte, positions and all."""
-_RANKS = list(accumulate(1 / n**2 / 1.64493406685 for n in range(1, 257)))
-_MADE = f"""
+MAX_WORDS = 16_000
+"""Words of a chunk that are indexed; PostgreSQL stores no positions beyond."""
+MAX_BYTES = 500_000
+"""Bytes of a chunk's words that are indexed; PostgreSQL limits a tsvector, including its positions, to a megabyte."""
+_RANK_BY_FREQUENCY = list(accumulate(1 / n**2 / 1.64493406685 for n in range(1, 257)))
+_CREATE = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
     owner_id text COLLATE "C" NOT NULL, number bigint NOT NULL, former boolean NOT NULL, length bigint NOT NULL,
     words tsvector NOT NULL, PRIMARY KEY (owner_id, number)
 );
 CREATE INDEX IF NOT EXISTS {TABLE}_found ON {TABLE} USING gin (words)
 """
-_ADDED = text(
+_INSERT = text(
     f"INSERT INTO {TABLE} (owner_id, number, former, length, words) "  # noqa: S608
     "VALUES (:owner, :number, false, :length, to_tsvector('simple', :words))"
 )
-_RETIRED = text(f"UPDATE {TABLE} SET former = true WHERE owner_id = :owner AND number = :number")  # noqa: S608
+_RETIRE = text(f"UPDATE {TABLE} SET former = true WHERE owner_id = :owner AND number = :number")  # noqa: S608
+_words = table(TABLE, column("owner_id"), column("number"), column("former"), column("length"), column("words"))
 
 
 class PostgresWords:
-    """The table of words of one schema."""
+    """The table of words of one schema; `former` marks superseded chunks."""
 
-    def add(self, connection: Connection, owner: str, pieces: Sequence[Piece]) -> None:
-        """Index chunks that begin to stand."""
+    def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
+        """Add new chunks to the index."""
         if not connection.execute(text("SELECT to_regclass(:name)"), {"name": TABLE}).scalar():
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('backsight:document_words', 0))"))
-            connection.execute(text(_MADE))
+            connection.execute(text(_CREATE))
         rows = []
-        for piece in pieces:
-            words = _fitting(indexed_words(piece.heading, piece.text))
+        for chunk in chunks:
+            words = _truncate(indexed_words(chunk.heading, chunk.text))
             stemmed = " ".join(map(stem, words))
-            rows.append({"owner": owner, "number": piece.number, "length": len(words), "words": stemmed})
+            rows.append({"owner": owner, "number": chunk.number, "length": len(words), "words": stemmed})
         if rows:
-            connection.execute(_ADDED, rows)
+            connection.execute(_INSERT, rows)
 
-    def retire(self, connection: Connection, owner: str, pieces: Sequence[Piece]) -> None:
-        """Keep chunks that no longer stand for those only who ask as of before."""
-        if pieces:
-            connection.execute(_RETIRED, [{"owner": owner, "number": piece.number} for piece in pieces])
+    def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
+        """Mark chunks as superseded: only queries as of an earlier instant find them."""
+        if chunks:
+            connection.execute(_RETIRE, [{"owner": owner, "number": chunk.number} for chunk in chunks])
 
-    def count(self, connection: Connection, stands: Index, term: Term) -> int:
-        """How many of the chunks that stand have a term."""
+    def count(self, connection: Connection, index: IndexState, term: Term) -> int:
+        """Document frequency: how many current chunks contain a term."""
         w = _words.c
-        asked = w.words.op("@@")(func.to_tsquery("simple", _spelt(term)))
-        mine = (w.owner_id == stands.owner_id, w.former.is_(False), asked)
-        return int(connection.execute(select(func.count()).select_from(_words).where(*mine)).scalar_one())
+        contains = w.words.op("@@")(func.to_tsquery("simple", _tsquery(term)))
+        current = (w.owner_id == index.owner_id, w.former.is_(False), contains)
+        return int(connection.execute(select(func.count()).select_from(_words).where(*current)).scalar_one())
 
     def matches(
         self,
         connection: Connection,
-        stands: Index,
+        index: IndexState,
         term: Term,
         scope: Scope,
         *,
-        having: int,
-        among: Collection[int] | None = None,
-    ) -> list[Match]:
-        """The chunks of a scope that have a term, or those among some, in no order; `having` is what was counted."""
-        mean = stands.words / stands.chunks if stands.chunks else 0.0
-        counted = len(term.words) == 1 and not term.prefix
+        document_frequency: int,
+        only: Collection[int] | None = None,
+    ) -> list[TermMatch]:
+        """The chunks of a scope that contain a term, unordered; with `only`, among the chunks with these numbers."""
+        mean_length = index.words / index.chunks if index.chunks else 0.0
+        is_word = len(term.words) == 1 and not term.prefix
         return [
-            Match(number, saturation(repeated(rank) if counted else 1, length, mean))
-            for number, rank, length in connection.execute(_statement(stands, term, scope, among)).all()
+            TermMatch(number, saturation(term_frequency(rank) if is_word else 1, length, mean_length))
+            for number, rank, length in connection.execute(_statement(index, term, scope, only)).all()
         ]
 
 
-def _fitting(words: list[str]) -> list[str]:
-    """As many of the words as PostgreSQL takes; only a chunk that is one huge line has more."""
-    sizes = accumulate(len(word.encode()) + 1 for word in words[:LONGEST])
-    return [word for word, size in zip(words, sizes, strict=False) if size <= MOST_BYTES]
+def _truncate(words: list[str]) -> list[str]:
+    """As many words as PostgreSQL accepts; only a chunk that is one huge line has more."""
+    sizes = accumulate(len(word.encode()) + 1 for word in words[:MAX_WORDS])
+    return [word for word, size in zip(words, sizes, strict=False) if size <= MAX_BYTES]
 
 
-def repeated(rank: float) -> int:
-    """How often a word stands in a text, by its `ts_rank` with equal weights.
+def term_frequency(rank: float) -> int:
+    """How often a word occurs in a text, from its `ts_rank` with equal weights.
 
-    >>> [repeated(rank) for rank in (0.6079271, 0.7599089, 0.82745635)]
+    >>> [term_frequency(rank) for rank in (0.6079271, 0.7599089, 0.82745635)]
     [1, 2, 3]
     """
-    return min(bisect_left(_RANKS, rank - 1e-6), len(_RANKS) - 1) + 1
+    return min(bisect_left(_RANK_BY_FREQUENCY, rank - 1e-6), len(_RANK_BY_FREQUENCY) - 1) + 1
 
 
-_words = table(TABLE, column("owner_id"), column("number"), column("former"), column("length"), column("words"))
-
-
-def _statement(stands: Index, term: Term, scope: Scope, among: Collection[int] | None) -> Select[Any]:
+def _statement(index: IndexState, term: Term, scope: Scope, only: Collection[int] | None) -> Select[Any]:
     w, c = _words.c, CHUNKS.table.c
-    asked = func.to_tsquery("simple", _spelt(term))
-    rank = func.ts_rank(literal_column("'{1,1,1,1}'::float4[]"), w.words, asked)
-    statement = select(w.number, rank, w.length).where(w.owner_id == stands.owner_id, w.words.op("@@")(asked))
+    query = func.to_tsquery("simple", _tsquery(term))
+    rank = func.ts_rank(literal_column("'{1,1,1,1}'::float4[]"), w.words, query)
+    statement = select(w.number, rank, w.length).where(w.owner_id == index.owner_id, w.words.op("@@")(query))
     if scope.at is None:
         statement = statement.where(w.former.is_(False))
     if not scope.is_all:
-        mine = and_(c.owner_id == w.owner_id, c.number == w.number, *scope.conditions(c))
-        statement = statement.select_from(_words.join(CHUNKS.table, mine))
-    if among is not None:
-        statement = statement.where(w.number.in_(among))
+        in_scope = and_(c.owner_id == w.owner_id, c.number == w.number, *scope.conditions(c))
+        statement = statement.select_from(_words.join(CHUNKS.table, in_scope))
+    if only is not None:
+        statement = statement.where(w.number.in_(only))
     return statement
 
 
-def _spelt(term: Term) -> str:
-    """A term in PostgreSQL's language; the words are letters and digits, so that nothing in them can be an operator."""
-    spelt = " <-> ".join(f"'{stem(word)}'" for word in term.words)
-    return f"{spelt}:*" if term.prefix else spelt
+def _tsquery(term: Term) -> str:
+    """A term in PostgreSQL's query language; words are only letters and digits, so that none is an operator."""
+    phrase = " <-> ".join(f"'{stem(word)}'" for word in term.words)
+    return f"{phrase}:*" if term.prefix else phrase

@@ -1,8 +1,8 @@
-"""Vectors in PostgreSQL, where its extension `vector` is there or can be made: compared in the database.
+"""Vector search in PostgreSQL with the extension `vector` (pgvector), if the extension exists or can be created.
 
-Each owner and model has a table of its own, made of the stored vectors, so that nobody's vectors stand in another's
-way. All are compared, until there are many: then a graph (HNSW) finds the nearest of everything, nearly always those
-that comparing all would find. Within filters all are still compared: a graph may give up before it meets what fits.
+Each owner and model has a separate table, filled from the stored vectors. A search compares the query with every vector
+while there are few. With many vectors, an HNSW index finds the nearest of all chunks, nearly always the same ones. A
+search with filters still compares every vector in its scope: an HNSW scan can stop before it reaches enough of them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,164 +20,169 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MANY = 20_000
-"""Vectors from which on a graph finds the nearest."""
-WIDEST = 4_000
-"""Numbers of a vector that a graph can hold."""
-LOOKED_AT = 200
-"""Of the graph at least, before the nearest are taken."""
+HNSW_MIN_VECTORS = 20_000
+"""From this many vectors on, an HNSW index is built."""
+HNSW_MAX_DIMENSIONS = 4_000
+"""pgvector's limit for an HNSW index on half-precision vectors."""
+EF_SEARCH = 200
+"""Size of the candidate list of an HNSW scan (`hnsw.ef_search`)."""
 
-
-class Meanings(NamedTuple):
-    """A table of vectors, how many numbers each has, and the schema of the extension, which may be another store's."""
-
-    name: str
-    numbers: int
-    home: str
-
-
-def meanings(connection: Connection, owner: str, model: str) -> Meanings | None:
-    """The table of an owner's vectors of a model; None where there is none, as on every other database."""
-    if connection.dialect.name != "postgresql":
-        return None
-    name = _name(owner, model)
-    row = connection.execute(_THERE, {"name": name}).first()
-    return None if row is None else Meanings(name, *row)
-
-
-def keep(connection: Connection, owner: str, model: str, vectors: Sequence[Vector]) -> None:
-    """Put vectors that were just stored into the table; where there can be none, they are compared elsewhere."""
-    found = meanings(connection, owner, model)
-    if found is not None:
-        _put(connection, found, vectors)
-    elif vectors and connection.dialect.name == "postgresql":
-        _make(connection, owner, model, numbers=vectors[0].numbers)
-
-
-def connect(connection: Connection, owner: str, model: str, *, many: int = MANY) -> None:
-    """Make the graph, once there are so many vectors that it is worth its while."""
-    found = meanings(connection, owner, model)
-    if found is None:
-        return
-    count = connection.execute(text(f"SELECT count(*) FROM {found.name}")).scalar_one()  # noqa: S608
-    if count >= many and found.numbers <= WIDEST:
-        by = f"embedding {found.home}.halfvec_cosine_ops"
-        made = f"CREATE INDEX IF NOT EXISTS {found.name}_near ON {found.name} USING hnsw ({by})"
-        connection.execute(text(f"{made}; ANALYZE {found.name}; ANALYZE document_chunks"))
-
-
-def nearest(
-    connection: Connection,
-    found: Meanings,
-    owner: str,
-    asked: "NDArray[np.float32]",
-    scope: Scope,
-    *,
-    most: int,
-    also: Collection[int],
-) -> dict[int, float]:
-    """The cosines of the nearest chunks of a scope, and of others of it by number."""
-    if len(asked) != found.numbers:
-        return {}
-    c = CHUNKS.table.c
-    asking = _Asking(connection, found, asked)
-    chunks = select(c.number, c.text_hash).where(c.owner_id == owner, *scope.conditions(c))
-    near = asking.everywhere(chunks, most) if scope.is_all else asking.among(chunks, most)
-    named = asking.among(chunks.where(c.number.in_(sorted(also))), len(also)) if also else {}
-    return near | named
-
-
-class _Asking:
-    """One vector that is compared with those of a table."""
-
-    def __init__(self, connection: Connection, found: Meanings, asked: "NDArray[np.float32]") -> None:
-        self._connection = connection
-        connection.execute(text(_SET))
-        self._vectors = table(found.name, column("text_hash"), column("embedding")).alias("m")
-        home = found.home
-        spelt = f"m.embedding OPERATOR({home}.<=>) CAST(:asked AS {home}.halfvec({len(asked)}))"
-        value = bindparam("asked", _spelt(asked.tolist()), NullType())  # as a text it would be read for every row
-        self._distance = text(spelt).bindparams(value)
-        self._sum = text(f"({spelt}) + 0").bindparams(value)
-        """The same to sort by where no graph is to be used: it knows no sums."""
-
-    def everywhere(self, chunks: Select[Any], most: int) -> dict[int, float]:
-        """The nearest of all; vectors of texts that no longer stand are stepped over."""
-        limit = 2 * most
-        while True:
-            by_distance = select(self._vectors.c.text_hash, self._distance).order_by(self._distance).limit(limit)
-            distances = {row[0]: row[1] for row in self._connection.execute(by_distance)}
-            of_them = chunks.where(CHUNKS.table.c.text_hash.in_(list(distances)))
-            near = {number: distances[name] for number, name in self._connection.execute(of_them)}
-            if len(near) >= most or len(distances) < limit:
-                return _cosines({number: near[number] for number in sorted(near, key=lambda each: near[each])[:most]})
-            limit *= 4
-
-    def among(self, chunks: Select[Any], most: int) -> dict[int, float]:
-        """The nearest of some, each of which is compared."""
-        some = chunks.cte("chunks").prefix_with("MATERIALIZED", dialect="postgresql")
-        joined = some.join(self._vectors, some.c.text_hash == self._vectors.c.text_hash)
-        compared = select(some.c.number, self._distance).select_from(joined)
-        rows = self._connection.execute(compared.order_by(self._sum).limit(most))
-        return _cosines({row[0]: row[1] for row in rows})
-
-
-def _cosines(distances: Mapping[int, float]) -> dict[int, float]:
-    return {number: max(-1.0, min(1.0, 1.0 - far)) for number, far in distances.items()}
-
-
-_SET = (
-    f"SET LOCAL hnsw.ef_search = {LOOKED_AT}; SET LOCAL hnsw.iterative_scan = strict_order; "
-    "SET LOCAL plan_cache_mode = force_custom_plan"
+_SEARCH_SETTINGS = (
+    f"SET LOCAL hnsw.ef_search = {EF_SEARCH}; SET LOCAL hnsw.iterative_scan = strict_order; "
+    "SET LOCAL plan_cache_mode = force_custom_plan"  # a generic plan would parse the query's vector again for each row
 )
-"""A plan for any vector would read the one that is asked about again for every row."""
 _EXTENSION = (
     "pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
     "WHERE extname = 'vector' AND (CAST(split_part(extversion, '.', 1) AS int), "
     "CAST(split_part(extversion, '.', 2) AS int)) >= (0, 8)"
 )
-"""Older ones have no half-precision vectors, or give up early."""
-_HOME = text(f"SELECT quote_ident(nspname) FROM {_EXTENSION}")  # noqa: S608
-_THERE = text(
+"""Releases before 0.8 have no iterative scans, or no half-precision vectors."""
+_EXTENSION_SCHEMA = text(f"SELECT quote_ident(nspname) FROM {_EXTENSION}")  # noqa: S608
+_TABLE = text(
     f"SELECT atttypmod, quote_ident(nspname) FROM pg_attribute, {_EXTENSION} "  # noqa: S608
     "AND attrelid = to_regclass(:name) AND attname = 'embedding' AND NOT attisdropped"
 )
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('backsight:document_meanings', 0))")
 
 
-def _name(owner: str, model: str) -> str:
+class VectorTable(NamedTuple):
+    """The table of an owner's vectors of one model."""
+
+    name: str
+    dimensions: int
+    schema: str
+    """The schema of the extension, which another store of the same database may have created."""
+
+
+def vector_table(connection: Connection, owner: str, model: str) -> VectorTable | None:
+    """The table of an owner's vectors of a model; None if there is none, as on every other database."""
+    if connection.dialect.name != "postgresql":
+        return None
+    name = _table_name(owner, model)
+    row = connection.execute(_TABLE, {"name": name}).first()
+    return None if row is None else VectorTable(name, *row)
+
+
+def write_vectors(connection: Connection, owner: str, model: str, vectors: Sequence[Vector]) -> None:
+    """Copy newly stored vectors into the table; without the extension, vectors are compared in memory instead."""
+    target = vector_table(connection, owner, model)
+    if target is not None:
+        _insert(connection, target, vectors)
+    elif vectors and connection.dialect.name == "postgresql":
+        _create_table(connection, owner, model, dimensions=vectors[0].dimensions)
+
+
+def build_hnsw_index(connection: Connection, owner: str, model: str, *, minimum: int = HNSW_MIN_VECTORS) -> None:
+    """Build the HNSW index of an owner's vectors, if there are at least `minimum` vectors."""
+    target = vector_table(connection, owner, model)
+    if target is None or target.dimensions > HNSW_MAX_DIMENSIONS:
+        return
+    count = connection.execute(text(f"SELECT count(*) FROM {target.name}")).scalar_one()  # noqa: S608
+    if count >= minimum:
+        operators = f"embedding {target.schema}.halfvec_cosine_ops"
+        create = f"CREATE INDEX IF NOT EXISTS {target.name}_near ON {target.name} USING hnsw ({operators})"
+        connection.execute(text(f"{create}; ANALYZE {target.name}; ANALYZE document_chunks"))
+
+
+def nearest(
+    connection: Connection,
+    target: VectorTable,
+    owner: str,
+    vector: "NDArray[np.float32]",
+    scope: Scope,
+    *,
+    limit: int,
+    also: Collection[int],
+) -> dict[int, float]:
+    """Cosines by chunk number: of the nearest chunks of a scope, and of the chunks `also` of the scope."""
+    if len(vector) != target.dimensions:
+        return {}
+    c = CHUNKS.table.c
+    query = _VectorQuery(connection, target, vector)
+    chunks = select(c.number, c.text_hash).where(c.owner_id == owner, *scope.conditions(c))
+    near = query.nearest_of_all(chunks, limit) if scope.is_all else query.nearest_among(chunks, limit)
+    requested = query.nearest_among(chunks.where(c.number.in_(sorted(also))), len(also)) if also else {}
+    return near | requested
+
+
+class _VectorQuery:
+    """The comparison of one vector with the vectors of a table."""
+
+    def __init__(self, connection: Connection, target: VectorTable, vector: "NDArray[np.float32]") -> None:
+        self._connection = connection
+        connection.execute(text(_SEARCH_SETTINGS))
+        self._vectors = table(target.name, column("text_hash"), column("embedding")).alias("m")
+        schema = target.schema
+        distance = f"m.embedding OPERATOR({schema}.<=>) CAST(:asked AS {schema}.halfvec({len(vector)}))"
+        value = bindparam("asked", _literal(vector.tolist()), NullType())  # as text it would be parsed for every row
+        self._distance = text(distance).bindparams(value)
+        self._unindexed_distance = text(f"({distance}) + 0").bindparams(value)
+        """The same distance as an expression that the HNSW index does not match, so that sorting by it is exact."""
+
+    def nearest_of_all(self, chunks: Select[Any], limit: int) -> dict[int, float]:
+        """Cosines of the nearest current chunks, by the HNSW index if there is one."""
+        # Vectors of superseded texts are in the table too: widen the search until enough current chunks are found.
+        width = 2 * limit
+        while True:
+            by_distance = select(self._vectors.c.text_hash, self._distance).order_by(self._distance).limit(width)
+            distances = {row[0]: row[1] for row in self._connection.execute(by_distance)}
+            with_text = chunks.where(CHUNKS.table.c.text_hash.in_(list(distances)))
+            near = {number: distances[text_hash] for number, text_hash in self._connection.execute(with_text)}
+            if len(near) >= limit or len(distances) < width:
+                return _cosines({number: near[number] for number in sorted(near, key=near.__getitem__)[:limit]})
+            width *= 4
+
+    def nearest_among(self, chunks: Select[Any], limit: int) -> dict[int, float]:
+        """Cosines of the nearest of the given chunks; every chunk is compared."""
+        given = chunks.cte("chunks").prefix_with("MATERIALIZED", dialect="postgresql")
+        joined = given.join(self._vectors, given.c.text_hash == self._vectors.c.text_hash)
+        compared = select(given.c.number, self._distance).select_from(joined)
+        rows = self._connection.execute(compared.order_by(self._unindexed_distance).limit(limit))
+        return _cosines({row[0]: row[1] for row in rows})
+
+
+def _cosines(distances: Mapping[int, float]) -> dict[int, float]:
+    return {number: max(-1.0, min(1.0, 1.0 - distance)) for number, distance in distances.items()}
+
+
+def _table_name(owner: str, model: str) -> str:
     return f"document_meanings_{digest([owner, model])[:16]}"
 
 
-def _make(connection: Connection, owner: str, model: str, *, numbers: int) -> None:
+def _create_table(connection: Connection, owner: str, model: str, *, dimensions: int) -> None:
+    """Create the table and copy all stored vectors into it, if the extension exists or can be created."""
     connection.execute(_LOCK)
     try:
         with connection.begin_nested():
             connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"))
-    except DBAPIError:  # the extension is not there, or its making is not for us
+    except DBAPIError:  # the extension is not installed, or this role may not create it
         return
-    home = connection.execute(_HOME).scalar()
-    if home is None:
+    schema = connection.execute(_EXTENSION_SCHEMA).scalar()
+    if schema is None:
         return
-    made = Meanings(_name(owner, model), numbers, home)
-    columns = f'text_hash text COLLATE "C" PRIMARY KEY, embedding {home}.halfvec({numbers}) NOT NULL'
-    connection.execute(text(f"DROP TABLE IF EXISTS {made.name}; CREATE TABLE {made.name} ({columns})"))
-    for some in stored_vectors(connection, owner, model):
-        _put(connection, made, some)
+    target = VectorTable(_table_name(owner, model), dimensions, schema)
+    columns = f'text_hash text COLLATE "C" PRIMARY KEY, embedding {schema}.halfvec({dimensions}) NOT NULL'
+    connection.execute(text(f"DROP TABLE IF EXISTS {target.name}; CREATE TABLE {target.name} ({columns})"))
+    for batch in stored_vectors(connection, owner, model):
+        _insert(connection, target, batch)
 
 
-def _put(connection: Connection, found: Meanings, vectors: Sequence[Vector]) -> None:
-    from backsight.store.search.vectors import unpacked
+def _insert(connection: Connection, target: VectorTable, vectors: Sequence[Vector]) -> None:
+    from backsight.store.search.vectors import unpack_vector
 
-    put = text(
-        f"INSERT INTO {found.name} (text_hash, embedding) "  # noqa: S608 - the name is a hash
-        f"VALUES (:text_hash, CAST(:embedding AS {found.home}.halfvec)) "
+    insert = text(
+        f"INSERT INTO {target.name} (text_hash, embedding) "  # noqa: S608 - the name is a hash
+        f"VALUES (:text_hash, CAST(:embedding AS {target.schema}.halfvec)) "
         "ON CONFLICT (text_hash) DO UPDATE SET embedding = excluded.embedding"
     )
-    rows = [{"text_hash": each.text_hash, "embedding": _spelt(unpacked(each.values).tolist())} for each in vectors]
+    rows = [
+        {"text_hash": vector.text_hash, "embedding": _literal(unpack_vector(vector.values).tolist())}
+        for vector in vectors
+    ]
     if rows:
-        connection.execute(put, rows)
+        connection.execute(insert, rows)
 
 
-def _spelt(vector: Sequence[float]) -> str:
+def _literal(vector: Sequence[float]) -> str:
+    """A vector in pgvector's text form."""
     return f"[{','.join(map(repr, vector))}]"

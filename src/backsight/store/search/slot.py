@@ -1,75 +1,75 @@
-"""What an index of words must offer, and the slots a search can be made in."""
+"""The search slots of the settings, and the contract that the keyword index of each database fulfils."""
 
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from sqlalchemy import Connection
 
-from backsight.core.documents.document import Index, Piece
+from backsight.core.documents.document import IndexedChunk, IndexState
 from backsight.core.documents.query import Term
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.store.documents import Scope
 
 Slot = Literal["sqlite_fts", "hybrid_embeddings"]
-"""By words alone, or by words and meaning. The first name is older than the second database."""
+"""Keyword search alone, or keyword and vector search. Both slots work on both databases, despite the first name."""
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 
 
-class Match(NamedTuple):
-    """A chunk that has a term."""
+class TermMatch(NamedTuple):
+    """A chunk that contains a term."""
 
     number: int
     saturation: float
-    """What the term's repetition is worth in a text of this length, as BM25 has it."""
+    """BM25's weight of the term in this chunk, without the inverse document frequency."""
 
 
 class WordIndex(Protocol):
-    """Finds chunks by their words."""
+    """The keyword index of one database."""
 
-    def add(self, connection: Connection, owner: str, pieces: Sequence[Piece]) -> None:
-        """Index chunks that begin to stand."""
+    def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
+        """Add new chunks to the index."""
         ...
 
-    def retire(self, connection: Connection, owner: str, pieces: Sequence[Piece]) -> None:
-        """Keep chunks that no longer stand for those only who ask as of before."""
+    def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
+        """Mark chunks as superseded: only queries as of an earlier instant find them."""
         ...
 
-    def count(self, connection: Connection, stands: Index, term: Term) -> int:
-        """How many of the chunks that stand have a term."""
+    def count(self, connection: Connection, index: IndexState, term: Term) -> int:
+        """Document frequency: how many current chunks contain a term."""
         ...
 
     def matches(
         self,
         connection: Connection,
-        stands: Index,
+        index: IndexState,
         term: Term,
         scope: Scope,
         *,
-        having: int,
-        among: Collection[int] | None = None,
-    ) -> list[Match]:
-        """The chunks of a scope that have a term, or those among some, in no order; `having` is what was counted."""
+        document_frequency: int,
+        only: Collection[int] | None = None,
+    ) -> list[TermMatch]:
+        """The chunks of a scope that contain a term, unordered; with `only`, among the chunks with these numbers."""
         ...
 
 
 def slot_named(name: str) -> Slot:
-    """The slot of this name.
+    """The search slot with this name.
 
     >>> slot_named("sqlite_fts")
     'sqlite_fts'
     >>> slot_named("faiss")
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Invalid: search: 'faiss' is no slot; known: sqlite_fts, hybrid_embeddings
+    backsight.core.errors.Invalid: search: 'faiss' is not a search slot; known: sqlite_fts, hybrid_embeddings
     """
     for slot in SLOTS:
         if slot == name:
             return slot
-    raise Invalid(f"{name[:40]!r} is no slot; {did_you_mean(name, SLOTS)}", field="search")
+    raise Invalid(f"{name[:40]!r} is not a search slot; {did_you_mean(name, SLOTS)}", field="search")
 
 
 def word_index(connection: Connection) -> WordIndex:
-    """The index of words of the database that a connection is to."""
+    """The keyword index of the connection's database."""
     if connection.dialect.name == "postgresql":
         from backsight.store.search.postgres_fts import PostgresWords
 

@@ -1,7 +1,7 @@
-"""Vectors: the meaning of every chunk that stands, in one matrix, compared with a query exactly.
+"""Vector search in memory: a matrix of all current chunks' vectors, compared exactly with a query.
 
-The matrix is of one generation of the index and brought to the next by reading only the vectors that are new. Two
-models never share a matrix. Where the database compares vectors itself, there is none.
+A matrix belongs to one owner, one model and one generation of the index; for the next generation, only new vectors are
+read. If the database compares vectors itself (`postgres_vectors`), no matrix is kept.
 """
 
 from collections import OrderedDict
@@ -13,116 +13,131 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlalchemy import Connection
 
-from backsight.core.documents.document import Index
+from backsight.core.documents.document import IndexState
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
-from backsight.store.search.postgres_vectors import meanings, nearest
+from backsight.store.search.postgres_vectors import nearest, vector_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STORED = np.dtype("<f2")
-MOST_MATRICES = 8
-"""Of owners and models that are kept at hand."""
+MAX_MATRICES = 8
+"""Matrices kept in memory, one per owner and model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """The vectors of the chunks that stood at a generation, as far as they were there."""
+class VectorMatrix:
+    """The vectors of the current chunks at a generation of the index, as far as they were embedded by then."""
 
     generation: int
     embeddings: int
     numbers: "NDArray[np.int64]"
+    """Chunk numbers in ascending order, one per row."""
     hashes: tuple[str, ...]
     rows: "NDArray[np.float32]"
 
-    def only(self, numbers: Sequence[int]) -> "Matrix":
-        """The part of it that is of these chunks."""
+    def only(self, numbers: Sequence[int]) -> "VectorMatrix":
+        """The rows of the chunks with these numbers."""
         places = np.flatnonzero(np.isin(self.numbers, np.array(numbers, dtype=np.int64), assume_unique=True))
         hashes = tuple(self.hashes[place] for place in places.tolist())
         return replace(self, numbers=self.numbers[places], hashes=hashes, rows=self.rows[places])
 
 
-class Matrices:
-    """The matrices of the owners of a store, the latest used at hand."""
+class VectorCache:
+    """The most recently used vector matrices of a store."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
+        self._matrices: OrderedDict[tuple[str, str], VectorMatrix] = OrderedDict()
         self._lock = Lock()
 
     def nearest(
         self,
         connection: Connection,
-        stands: Index,
+        index: IndexState,
         model: str,
-        asked: "NDArray[np.float32]",
+        vector: "NDArray[np.float32]",
         scope: Scope,
         *,
-        most: int,
+        limit: int,
         also: Collection[int] = (),
     ) -> dict[int, float]:
-        """The cosines of the nearest chunks of a scope that have a vector of this model, and of others by number."""
-        owner = stands.owner_id
-        if (there := meanings(connection, owner, model)) is not None:
-            return nearest(connection, there, owner, asked, scope, most=most, also=also)
-        matrix = self._standing(connection, stands, model)
+        """Cosines by chunk number: of the nearest chunks of a scope, and of the chunks `also` of the scope."""
+        owner = index.owner_id
+        if (in_database := vector_table(connection, owner, model)) is not None:
+            return nearest(connection, in_database, owner, vector, scope, limit=limit, also=also)
+        matrix = self._current_matrix(connection, index, model)
         if scope.at is not None:
-            matrix = _read(connection, stands, model, scope, matrix)
+            matrix = _read_matrix(connection, index, model, scope, matrix)
         elif not scope.is_all:
             matrix = matrix.only(stored.numbers_in(connection, owner, scope))
-        return _cosines(matrix, asked, most, also)
+        return _cosines(matrix, vector, limit, also)
 
-    def _standing(self, connection: Connection, stands: Index, model: str) -> Matrix:
-        key = (stands.owner_id, model)
+    def _current_matrix(self, connection: Connection, index: IndexState, model: str) -> VectorMatrix:
+        key = (index.owner_id, model)
         with self._lock:
-            held = self._held.get(key)
-        if held is None or (held.generation, held.embeddings) != (stands.generation, stands.embeddings):
-            held = _read(connection, stands, model, Scope(), held)
+            matrix = self._matrices.get(key)
+        if matrix is None or (matrix.generation, matrix.embeddings) != (index.generation, index.embeddings):
+            matrix = _read_matrix(connection, index, model, Scope(), matrix)
         with self._lock:
-            self._held[key] = held
-            self._held.move_to_end(key)
-            while len(self._held) > MOST_MATRICES:
-                self._held.popitem(last=False)
-        return held
+            self._matrices[key] = matrix
+            self._matrices.move_to_end(key)
+            while len(self._matrices) > MAX_MATRICES:
+                self._matrices.popitem(last=False)
+        return matrix
 
 
-def packed(vector: Sequence[float]) -> bytes:
-    """A vector as it is stored."""
+def pack_vector(vector: Sequence[float]) -> bytes:
+    """A vector in its stored form."""
     return np.asarray(vector, dtype=STORED).tobytes()
 
 
-def _cosines(matrix: Matrix, asked: "NDArray[np.float32]", most: int, also: Collection[int]) -> dict[int, float]:
+def unpack_vector(values: bytes) -> "NDArray[np.float32]":
+    """A stored vector, scaled to length 1 for comparison."""
+    row = np.frombuffer(values, dtype=STORED).astype(np.float32)
+    length = float(np.linalg.norm(row))
+    return row / length if length else row
+
+
+def _cosines(
+    matrix: VectorMatrix, vector: "NDArray[np.float32]", limit: int, also: Collection[int]
+) -> dict[int, float]:
     numbers = matrix.numbers
-    if not len(numbers) or matrix.rows.shape[1] != len(asked):
+    if not len(numbers) or matrix.rows.shape[1] != len(vector):
         return {}
-    cosines = np.clip(matrix.rows @ asked, -1.0, 1.0)
-    nearest = np.argpartition(-cosines, most - 1)[:most] if len(cosines) > most else np.arange(len(cosines))
-    named = np.array(sorted(also), dtype=np.int64)
-    places = np.searchsorted(numbers, named)
-    there = numbers[np.minimum(places, len(numbers) - 1)] == named
-    chosen = np.union1d(nearest, places[there])
+    # Rows and query have length 1, so that their product is the cosine.
+    cosines = np.clip(matrix.rows @ vector, -1.0, 1.0)
+    # The `limit` largest cosines, unordered: a partition is faster than a sort.
+    nearest_rows = np.argpartition(-cosines, limit - 1)[:limit] if len(cosines) > limit else np.arange(len(cosines))
+    # The rows of the requested chunks, found by binary search in the ascending numbers.
+    requested = np.array(sorted(also), dtype=np.int64)
+    places = np.searchsorted(numbers, requested)
+    is_present = numbers[np.minimum(places, len(numbers) - 1)] == requested
+    chosen = np.union1d(nearest_rows, places[is_present])
     return dict(zip(numbers[chosen].tolist(), cosines[chosen].tolist(), strict=True))
 
 
-def _read(connection: Connection, stands: Index, model: str, scope: Scope, held: Matrix | None) -> Matrix:
-    owner = stands.owner_id
+def _read_matrix(
+    connection: Connection, index: IndexState, model: str, scope: Scope, cached: VectorMatrix | None
+) -> VectorMatrix:
+    """The matrix of a scope; vectors that the cached matrix has are not read again."""
+    owner = index.owner_id
     wanted = list(stored.texts_in(connection, owner, scope))
-    at_hand = {} if held is None else {text_hash: place for place, text_hash in enumerate(held.hashes)}
-    missing = {text_hash for _, text_hash in wanted} - at_hand.keys()
-    read = {name: unpacked(cells) for name, cells in stored.vectors(connection, owner, model, missing).items()}
-    having = [(number, name) for number, name in wanted if name in at_hand or name in read]
-    rows = [read[name] if name in read or held is None else held.rows[at_hand[name]] for _, name in having]
-    return Matrix(
-        stands.generation,
-        stands.embeddings,
-        np.array([number for number, _ in having], dtype=np.int64),
-        tuple(name for _, name in having),
+    cached_rows = {} if cached is None else {text_hash: row for row, text_hash in enumerate(cached.hashes)}
+    missing = {text_hash for _, text_hash in wanted} - cached_rows.keys()
+    loaded = {
+        text_hash: unpack_vector(values)
+        for text_hash, values in stored.vectors(connection, owner, model, missing).items()
+    }
+    embedded = [(number, text_hash) for number, text_hash in wanted if text_hash in cached_rows or text_hash in loaded]
+    rows = [
+        loaded[text_hash] if text_hash in loaded or cached is None else cached.rows[cached_rows[text_hash]]
+        for _, text_hash in embedded
+    ]
+    return VectorMatrix(
+        index.generation,
+        index.embeddings,
+        np.array([number for number, _ in embedded], dtype=np.int64),
+        tuple(text_hash for _, text_hash in embedded),
         np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32),
     )
-
-
-def unpacked(cells: bytes) -> "NDArray[np.float32]":
-    """A vector as it is compared: of length 1."""
-    row = np.frombuffer(cells, dtype=STORED).astype(np.float32)
-    length = float(np.linalg.norm(row))
-    return row / length if length else row
