@@ -1,4 +1,4 @@
-"""One way to call an operation through each surface, and what it said as JSON."""
+"""One function per surface that calls an operation and returns the answer as JSON."""
 
 import json
 import threading
@@ -43,7 +43,16 @@ def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
 
     def call(name: str, arguments: dict[str, Any]) -> Any:
         operation = OPERATIONS[name]
-        line = ["--url", url, "--owner", "ana", operation.noun, command_name(operation), "--json", *spelt(arguments)]
+        line = [
+            "--url",
+            url,
+            "--owner",
+            "ana",
+            operation.noun,
+            command_name(operation),
+            "--json",
+            *as_options(arguments),
+        ]
         ran = CliRunner().invoke(program, line, obj=opening)
         if ran.exit_code == 0:
             return json.loads(ran.stdout)
@@ -53,8 +62,8 @@ def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
     yield call
 
 
-def spelt(arguments: dict[str, Any]) -> Iterator[str]:
-    """Arguments as they are typed."""
+def as_options(arguments: dict[str, Any]) -> Iterator[str]:
+    """Arguments as command-line options."""
     for name, value in arguments.items():
         for each in value if isinstance(value, list) else [value]:
             yield f"--{name.replace('_', '-')}"

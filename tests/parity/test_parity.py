@@ -11,6 +11,7 @@ from backsight.core.ids import derive_id
 from backsight.core.reflection.notes import proposal_id
 from backsight.memory import OPERATIONS
 from backsight.testing import T0, FakeClock, a_trade_call
+from parity.arguments import EVERY_ARGUMENT, Step
 from parity.surfaces import SURFACES
 from support import LEGACY_PATTERN, LEGACY_TRADE, LESSONS, a_legacy_database, fresh_postgres
 
@@ -302,40 +303,93 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+Call = tuple[str, dict[str, Any]]
+
+ANSWERED: dict[str, tuple[Call, str]] = {
+    "trade_id": (FIRST_TRADE, "trade.id"),
+    "episode_id": (FIRST_TRADE, "episode_id"),
+    "memory_id": (FIRST_TRADE, "episode_id"),
+    "deployment_id": (("deploy", {"strategy_name": "VolBreakout", "account": "main"}), "deployment.id"),
+    "plan_id": (("create_trading_plan", PLAN), "plan.id"),
+    "new_plan_id": (next((name, more) for name, _, more in EVERY_ARGUMENT if name == "create_trading_plan"), "plan.id"),
+    "belief_id": (BELIEF, "belief.belief.id"),
+    "edit_id": (EDIT, "edit.id"),
+    "other_edit_id": (OTHER_EDIT, "edit.id"),
+    "recall": (next(call for call in SCENARIO if call[0] == "recall_memories"), "recall"),
+    "recall_cursor": (
+        ("recall_memories", {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "mode": "all", "limit": 1}),
+        "next_cursor",
+    ),
+    "decision_id": (("record_decision", CALL), "episode.id"),
+    "trades_cursor": (("list_trades", {"limit": 1}), "next_cursor"),
+    "decisions_cursor": (("list_decisions", {**DEPLOYED, "limit": 1}), "next_cursor"),
+    "head": (("export_audit", {}), "head"),
+}
+"""Arguments that are parts of earlier answers: the first call that gave the answer, and the path in the answer."""
+
+
 def played(
-    database: str, tmp_path_factory: pytest.TempPathFactory, surfaces: Iterable[str] = SURFACES
+    database: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    surfaces: Iterable[str] = SURFACES,
+    *,
+    every_argument: bool = False,
+    mistaken_arguments: bool = True,
 ) -> dict[str, list[Any]]:
-    """What surfaces said in the whole scenario, each on a store of its own."""
+    """The answers of each surface to the whole scenario, each on a store of its own."""
     answers = {}
-    old = {"trade_records": [LEGACY_TRADE], "patterns": [LEGACY_PATTERN]}
-    legacy = a_legacy_database(tmp_path_factory.mktemp("legacy") / "old.db", **old)
+    tables = {"trade_records": [LEGACY_TRADE], "patterns": [LEGACY_PATTERN]}
+    legacy = a_legacy_database(tmp_path_factory.mktemp("legacy") / "old.db", **tables)
     for surface in surfaces:
         folder: Path = tmp_path_factory.mktemp("parity")
         url = f"sqlite:///{folder}/store.db" if database == "sqlite" else fresh_postgres()
         os.environ["BACKSIGHT_WORKSPACE"] = str(folder / "workspace")
         with SURFACES[surface](url, FakeClock(T0)) as call:
-            said = [call(name, dict(arguments)) for name, arguments in SCENARIO]
-            first = said[SCENARIO.index(FIRST_TRADE)]
-            named = {
-                "trade_id": first["trade"]["id"],
-                "episode_id": first["episode_id"],
-                "plan_id": said[[name for name, _ in SCENARIO].index("create_trading_plan")]["plan"]["id"],
-                "belief_id": said[SCENARIO.index(BELIEF)]["belief"]["belief"]["id"],
-                "path": str(legacy),
-                "edit_id": said[SCENARIO.index(EDIT)]["edit"]["id"],
-                "other_edit_id": said[SCENARIO.index(OTHER_EDIT)]["edit"]["id"],
-                "memory_id": first["episode_id"],
-                "recall": said[[name for name, _ in SCENARIO].index("recall_memories")]["recall"],
-                "decision_id": said[SCENARIO.index(("record_decision", CALL))]["episode"]["id"],
-            }
-            for name, keys, more in FOLLOWING:
-                said.append(call(name, {**{key.removeprefix("other_"): named[key] for key in keys.split()}, **more}))
-            answers[surface] = said
+            answered: list[tuple[Call, Any]] = []
+
+            def argument(name: str, answered: list[tuple[Call, Any]] = answered) -> Any:
+                if name == "path":
+                    return str(legacy)
+                given_by, path = ANSWERED[name]
+                value = next(answer for earlier, answer in answered if earlier == given_by)
+                for part in path.split("."):
+                    value = value[part]
+                return value
+
+            for name, keys, more in steps(every_argument=every_argument, mistaken_arguments=mistaken_arguments):
+                given = {key: argument(source) for key, source in references(keys).items()}
+                if "recalls" in given:
+                    given["recalls"] = [given["recalls"]]
+                answered.append(((name, more), call(name, {**given, **more})))
+            answers[surface] = [answer for _, answer in answered]
         del os.environ["BACKSIGHT_WORKSPACE"]
     return answers
 
 
-FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
+def steps(*, every_argument: bool, mistaken_arguments: bool) -> list[Step]:
+    """The calls in order, each with the arguments that come from earlier answers."""
+    scenario = [(name, "", arguments) for name, arguments in SCENARIO]
+    if not mistaken_arguments:
+        scenario = [step for step in scenario if not (is_probe(step) and needs_arguments(step[0]))]
+    return [*scenario, *FOLLOWING, *(EVERY_ARGUMENT if every_argument else [])]
+
+
+def is_probe(step: Step) -> bool:
+    """Whether a call passes no argument, or one that does not exist."""
+    return not step[2] or "no_such_argument" in step[2]
+
+
+def needs_arguments(name: str) -> bool:
+    return any(field.is_required() for field in OPERATIONS[name].arguments.model_fields.values())
+
+
+def references(keys: str) -> dict[str, str]:
+    """Argument by argument, the name of its value in `ANSWERED`: "edit_id=other_edit_id", or one name for both."""
+    pairs = [key.rpartition("=") for key in keys.split()]
+    return {argument or source: source for argument, _, source in pairs}
+
+
+FOLLOWING: list[Step] = [
     ("get_trade", "trade_id", {}),
     ("annotate_trade", "trade_id", {"reflection": "too early", "tags": ["early"], "confidence": 0.6}),
     ("annotate_trade", "trade_id", {}),
@@ -348,39 +402,51 @@ FOLLOWING: list[tuple[str, str, dict[str, Any]]] = [
     ("settle_plan", "plan_id", {"followed": True}),
     ("approve_edit", "edit_id", {}),
     ("reject_edit", "edit_id", {}),
-    ("reject_edit", "other_edit_id", {"reason": "not bold"}),
-    ("approve_edit", "other_edit_id", {}),
+    ("reject_edit", "edit_id=other_edit_id", {"reason": "not bold"}),
+    ("approve_edit", "edit_id=other_edit_id", {}),
     ("migrate_legacy", "path", {}),
     ("migrate_legacy", "path", {"timezone": "nowhere"}),
 ]
-"""What is asked of things that the scenario made, by the arguments that name them."""
+"""Calls about things that the scenario made, with the arguments that earlier answers give."""
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_every_surface_says_the_same(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    calls = [*SCENARIO, *((name, more) for name, _, more in FOLLOWING)]
-    told = played(database, tmp_path_factory)
+    checked_here = database == "sqlite"  # arguments are checked before a database is asked: one database is enough
+    answers = played(database, tmp_path_factory, every_argument=True, mistaken_arguments=checked_here)
+    calls = steps(every_argument=True, mistaken_arguments=checked_here)
     for surface in SURFACES:
-        for (name, arguments), expected, said in zip(calls, told["python"], told[surface], strict=True):
-            assert without_actor(said) == without_actor(expected), (surface, name, arguments)
+        for step, expected, answer in zip(calls, answers["python"], answers[surface], strict=True):
+            assert without_actor(answer) == without_actor(expected), (surface, step)
+    if checked_here:
+        assert_complete(calls, answers["python"])
 
 
 def without_actor(answer: Any) -> Any:
-    """The audit chain tells through which surface a command came: the only thing that may differ."""
+    """An answer without the parts that depend on the surface: the audit chain names the actor and hashes the name."""
     if not isinstance(answer, dict) or "head" not in answer:
         return answer
-    kept = {**answer, "head": answer["head"].partition(":")[0]}
+    comparable = {**answer, "head": answer["head"].partition(":")[0]}
     if isinstance(answer["links"], list):
-        telling = ("actor", "hash", "previous")
-        kept["links"] = [{k: v for k, v in link.items() if k not in telling} for link in answer["links"]]
-    return kept
+        omitted = ("actor", "hash", "previous")
+        comparable["links"] = [{k: v for k, v in link.items() if k not in omitted} for link in answer["links"]]
+    return comparable
 
 
-def test_every_operation_succeeds_and_every_kind_of_mistake_is_made(tmp_path_factory: pytest.TempPathFactory) -> None:
-    calls = [name for name, _ in SCENARIO] + [name for name, _, _ in FOLLOWING]
-    told = played("sqlite", tmp_path_factory, ["python"])["python"]
-    assert {name for name, answer in zip(calls, told, strict=True) if "error" not in answer} == set(OPERATIONS)
-    mistakes = [answer for answer in told if "error" in answer]
+def assert_complete(calls: list[Step], answers: list[Any]) -> None:
+    """Every operation succeeds, with each of its arguments at least once, and every kind of mistake is made."""
+    passed = {
+        (name, argument)
+        for (name, keys, more), answer in zip(calls, answers, strict=True)
+        if "error" not in answer
+        for argument in ("", *references(keys), *more)
+    }
+    expected = {
+        (name, argument) for name, each in OPERATIONS.items() for argument in ("", *each.arguments.model_fields)
+    }
+    missing = sorted(f"{name}({argument})" for name, argument in expected - passed)
+    assert not missing, f"no call that succeeds passes {', '.join(missing)}: add one to tests/parity/arguments.py"
+    mistakes = [answer for answer in answers if "error" in answer]
     assert {answer["error"] for answer in mistakes} == {"Invalid", "NotFound", "Conflict", "Refused"}
     for answer in mistakes:
         assert "\n" not in answer["message"]
