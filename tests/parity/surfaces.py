@@ -43,7 +43,8 @@ def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
 
     def call(name: str, arguments: dict[str, Any]) -> Any:
         operation = OPERATIONS[name]
-        line = [
+        command = [operation.noun, command_name(operation), "--json", *as_options(arguments)]
+        line = ["--url", url, "--owner", "ana", *command]
             "--url",
             url,
             "--owner",
