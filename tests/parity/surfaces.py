@@ -45,15 +45,6 @@ def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
         operation = OPERATIONS[name]
         command = [operation.noun, command_name(operation), "--json", *as_options(arguments)]
         line = ["--url", url, "--owner", "ana", *command]
-            "--url",
-            url,
-            "--owner",
-            "ana",
-            operation.noun,
-            command_name(operation),
-            "--json",
-            *as_options(arguments),
-        ]
         ran = CliRunner().invoke(program, line, obj=opening)
         if ran.exit_code == 0:
             return json.loads(ran.stdout)
