@@ -113,8 +113,8 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({}, "deployment: give a deployment or a strategy_name, and not both"),
-        ({"deployment": HOME, "strategy_name": "Fade"}, "deployment: give a deployment or a strategy_name, and not"),
+        ({}, "deployment: give either a deployment or a strategy_name"),
+        ({"deployment": HOME, "strategy_name": "Fade"}, "deployment: give either a deployment or a strategy_name"),
     ],
 )
 def test_one_of_deployment_and_strategy_is_asked_for(memory: Memory, asked: dict[str, Any], message: str) -> None:
@@ -370,7 +370,7 @@ def test_text_from_outside_opens_nothing_in_a_review(memory: Memory, clock: Fake
     ("asked", "message"),
     [
         ({"period": "yearly"}, "period: 'yearly' is not known; known: daily, weekly, monthly"),
-        ({"ending": "2026-06-05T10:00:00Z"}, r"ending: 2026-06-05T10:00:00\.000000Z has not come yet; give an earlier"),
+        ({"ending": "2026-06-05T10:00:00Z"}, r"ending: 2026-06-05T10:00:00\.000000Z is in the future; give an earlier"),
         ({"ending": "1969-06-05T10:00:00Z"}, r"ending: 1969-06-05T10:00:00\.000000Z is before 1970"),
         ({"ending": "2026-06-04T10:00:00"}, "ending: 2026-06-04T10:00:00 has no time zone"),
     ],

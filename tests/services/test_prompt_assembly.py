@@ -109,7 +109,7 @@ def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
         trades_considered=40,
         lessons_text=text,
         content_hash=lessons_hash(text),
-        bullets="[]",
+        bullets=(),
         author="statistics",
         known_at=clock.at,
         recorded_at=clock.at,

@@ -102,7 +102,7 @@ def test_what_was_rejected_stays_so_and_is_not_proposed_again(memory: Memory, cl
         rejected = memory.reject_proposal(proposal_id=each.id, reason="too few")
         assert (rejected.proposal.status, rejected.replayed) == ("rejected", False)
         assert memory.reject_proposal(proposal_id=each.id).replayed
-        with pytest.raises(Conflict, match="proposal_id: it was rejected, and stays so; create_trading_plan and add_"):
+        with pytest.raises(Conflict, match="proposal_id: the proposal was rejected, which is final; create the plan"):
             memory.accept_proposal(proposal_id=each.id)
     clock.advance(hours=1)
     assert memory.reflect(deployment=HOME).proposals == ()
@@ -114,7 +114,7 @@ def test_what_was_rejected_stays_so_and_is_not_proposed_again(memory: Memory, cl
 def test_what_was_accepted_is_ended_where_it_lives(memory: Memory, clock: FakeClock, kind: str, remedy: str) -> None:
     found = proposed(memory, clock)[kind]
     memory.accept_proposal(proposal_id=found.id)
-    with pytest.raises(Conflict, match=f"proposal_id: it was accepted, and is in force; {remedy} ends what came of it"):
+    with pytest.raises(Conflict, match=f"proposal_id: the proposal was accepted; end its {kind} with {remedy}"):
         memory.reject_proposal(proposal_id=found.id)
 
 
@@ -174,7 +174,7 @@ def test_a_proposal_says_when_its_pattern_no_longer_stands(memory: Memory, clock
 
 @pytest.mark.parametrize("name", ["accept_proposal", "reject_proposal"])
 def test_a_proposal_that_is_not_there_is_named(memory: Memory, clock: FakeClock, name: str) -> None:
-    with pytest.raises(NotFound, match="proposal_id: no proposal 'nothing'; list_proposals shows them"):
+    with pytest.raises(NotFound, match="proposal_id: no proposal 'nothing'; list_proposals lists them"):
         getattr(memory, name)(proposal_id="nothing")
     found = proposed(memory, clock)["plan"]
     clock.at = T0

@@ -276,7 +276,7 @@ def test_a_reflection_that_was_overtaken_changes_nothing(memory: Memory, clock: 
     slow.meanwhile = meanwhile
     overtaken = reflected(memory, clock)
     assert (done[0].came, overtaken.came, overtaken.reflection_id) == ("written", "unchanged", None)
-    assert overtaken.reason == "another reflection of this deployment was recorded meanwhile; nothing was changed"
+    assert overtaken.reason == "another reflection of this deployment was recorded in the meantime; nothing was changed"
     assert overtaken.note == done[0].note
     assert (len(rows(memory, "reflection_notes")), len(rows(memory, "reflections"))) == (1, 1)
 
@@ -449,7 +449,7 @@ def test_a_dry_run_asks_no_model(memory: Memory, clock: FakeClock) -> None:
     reflector = with_model(memory, a_bullet())
     dry = reflected(memory, clock, dry_run=True)
     assert (reflector.asked, [bullet.text for bullet in dry.bullets]) == ([], [SAID])
-    assert dry.reason == "openai:gpt-5 would word this evidence; in a dry run it is not asked"
+    assert dry.reason == "openai:gpt-5 would write lessons from this evidence; a dry run does not call it"
 
 
 def test_lessons_told_before_are_the_same_note_again(memory: Memory, clock: FakeClock) -> None:

@@ -1,4 +1,4 @@
-"""Lessons: what a strategy's trades taught, whether that helps, and what it proposes to do."""
+"""Lessons: learn from a strategy's closed trades, test whether memory helps, and decide on proposals."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -6,15 +6,14 @@ from typing import Annotated
 
 from backsight.arguments import AsOf, Flag, Instant, Key, Limit, LongProse, Name, Reason, SeenAt
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
-from backsight.core.ids import canonical_json, derive_id
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.ids import derive_id
+from backsight.core.instants import format_instant
 from backsight.core.market import EPOCH
 from backsight.core.portfolio import Mode
-from backsight.core.reflection import holdout_test
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.closed_trades import holdout_trade, trade_under_lessons
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
-from backsight.core.reflection.holdout_test import HoldoutResult
+from backsight.core.reflection.holdout_test import HoldoutResult, analyse_holdout
 from backsight.core.reflection.lessons import LessonsNote, accept_lessons, parse_note, render_lessons
 from backsight.core.reflection.lessons_comparison import LessonsComparison
 from backsight.core.reflection.notes import (
@@ -27,13 +26,7 @@ from backsight.core.reflection.notes import (
     note_id,
     strategy_scope,
 )
-from backsight.core.reflection.reviews import (
-    Period,
-    PeriodResult,
-    best_and_worst,
-    render_review,
-    summarise_trades,
-)
+from backsight.core.reflection.reviews import Period, PeriodResult, best_and_worst, render_review, summarise_trades
 from backsight.core.strategies import Deployment, Slot
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.trade import Trade
@@ -41,43 +34,34 @@ from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
 from backsight.services.proposals import decline_proposal, enact_proposal
-from backsight.services.reflection import (
-    NoteView,
-    ReflectionResult,
-    activate_note,
-    bullets_of,
-    carried_in,
-    dropped_in,
-    reflect_now,
-    view_note,
-)
+from backsight.services.reflection import NoteView, ReflectionResult, activate_note, reflect_now, view_note
 from backsight.services.reviews import read_period
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
-from backsight.store.view import EVERYTHING
+from backsight.store.view import EVERYTHING, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveLessons:
-    """The lessons in force, and what the agent is shown of them."""
+    """The lessons in force, and their text as the agent reads it."""
 
     deployment: str
     note: NoteView | None
-    """None before the first."""
+    """None if there are no lessons yet."""
     text: str | None
-    """As it is shown: without the slots that are suppressed."""
+    """The text without the suppressed slots."""
     hash: str | None
-    """Of the whole note: what trades are stamped with, whichever slots are shown."""
+    """The hash of the whole note, which trades carry whichever slots are suppressed."""
     suppressed: tuple[Slot, ...]
     as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptView:
-    """One attempt to learn from trades, and what came of it."""
+    """One reflection and its outcome."""
 
     id: str
     deployment_id: str
@@ -86,11 +70,13 @@ class AttemptView:
     came: ReflectionOutcome
     reason: str
     note_id: str | None
-    """The lessons in force after it."""
+    """The note in force after the reflection."""
     closed: int
+    """The number of the strategy's trades closed by then."""
     considered: int
+    """The number of trades analysed."""
     patterns: tuple[str, ...]
-    """Keys of what lessons may rest on."""
+    """Keys of the significant patterns."""
     dropped: tuple[DroppedBullet, ...]
     model_used: str | None
     input_tokens: int | None
@@ -100,7 +86,7 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonList:
-    """Revisions of the lessons, and the last attempts, each newest first."""
+    """Revisions of the lessons and the last reflections, both newest first."""
 
     notes: tuple[NoteView, ...]
     attempts: tuple[AttemptView, ...]
@@ -109,7 +95,7 @@ class LessonList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedLessons:
-    """How a strategy's trades went under each revision of the lessons, and under none."""
+    """The results of a strategy's trades under each revision of the lessons, and without lessons."""
 
     strategy_name: str
     mode: Mode
@@ -119,7 +105,7 @@ class ComparedLessons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHelp:
-    """Whether memory helps a strategy, as far as one can tell."""
+    """Whether memory helps a strategy."""
 
     strategy_name: str
     mode: Mode
@@ -129,17 +115,18 @@ class MemoryHelp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotedLessons:
-    """The lessons that new deployments start with, and whether they did before."""
+    """The lessons that new deployments of a strategy start with."""
 
     note: NoteView
     cut: tuple[str, ...]
     """Bullets that did not fit."""
     replayed: bool
+    """Whether these were the strategy's lessons before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodReview:
-    """A period in figures, and as a report to read."""
+    """A period in figures and as a Markdown report."""
 
     deployment: str
     period: Period
@@ -150,23 +137,23 @@ class PeriodReview:
     worst: tuple[Trade, ...]
     evidence: EvidenceView
     note: NoteView | None
-    """The lessons in force at its end."""
+    """The note in force at the end of the period."""
     markdown: str
     as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalView:
-    """A proposal as it stands."""
+    """A proposal, and whether its pattern still holds."""
 
     proposal: Proposal
     stands: bool
-    """Whether lessons may still rest on the pattern that it came from."""
+    """Whether the pattern behind the proposal is still significant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalList:
-    """Proposals, in the order in which they came to stand as they do."""
+    """Proposals in the order in which they got their status."""
 
     proposals: tuple[ProposalView, ...]
     as_of: datetime
@@ -174,49 +161,51 @@ class ProposalList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedProposal:
-    """The proposal as it now is, and whether it was so before."""
+    """The proposal after the decision."""
 
     proposal: Proposal
     replayed: bool
+    """Whether the same decision was made before."""
 
 
 @command(audience=("trader",), idempotent=False)
 def reflect(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Whose lessons, by name or id."],
-    dry_run: Annotated[Flag, "Only say what would be written, and on what evidence; no model is asked."] = False,
+    deployment: Annotated[Key, "The deployment, by name or id."],
+    dry_run: Annotated[Flag, "Only report what would be written and on what evidence; no model is called."] = False,
 ) -> ReflectionResult:
-    """Reflect on the strategy's closed trades and write what they teach, if they teach anything.
+    """Reflect on the strategy's closed trades and write lessons if a pattern is significant.
 
-    A pattern must survive a test against chance, by days and over all groups looked at. The attempt is kept whatever
-    comes of it; the lessons in force stay where the new ones are not fit, or whoever words them is away.
+    A pattern must pass a test against chance that is clustered by day and corrected for all groups compared. The
+    reflection is recorded whatever its outcome. The lessons in force stay if the new ones are refused or the language
+    model is unavailable.
     """
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-    return reflect_now(ctx, home, at=ctx.now, dry_run=dry_run)
+        target = deployment_named(connection, ctx.owner, deployment)
+    return reflect_now(ctx, target, at=ctx.now, dry_run=dry_run)
 
 
 @query(audience=("trader",))
 def active_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Whose lessons, by name or id."],
+    deployment: Annotated[Key, "The deployment, by name or id."],
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ActiveLessons:
-    """Get the lessons in force for a deployment, as its agent is shown them."""
-    horizon = ctx.horizon(as_of, seen_at)
+    """Get the lessons in force for a deployment, as its agent reads them."""
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-        note = stored.active_note(connection, ctx.owner, home.id, horizon)
+        view = ctx.view(connection, as_of, seen_at)
+        target = deployment_named(connection, ctx.owner, deployment)
+        note = stored.active_note(view, target.id)
     return ActiveLessons(
-        deployment=home.name,
+        deployment=target.name,
         note=None if note is None else view_note(note),
-        text=None if note is None else _shown(note, home),
+        text=None if note is None else _visible_text(note, target),
         hash=None if note is None else note.content_hash,
-        suppressed=home.memory.suppressed,
-        as_of=horizon.as_of,
+        suppressed=target.memory.suppressed,
+        as_of=view.as_of,
     )
 
 
@@ -224,28 +213,26 @@ def active_lessons(
 def list_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key | None, "Of which deployment, by name or id."] = None,
-    strategy_name: Annotated[Name | None, "Or of all deployments of this strategy, and its own."] = None,
-    limit: Annotated[Limit, "How many revisions, and how many attempts, at most."] = 20,
+    deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
+    strategy_name: Annotated[Name | None, "Instead of a deployment: a strategy with all its deployments."] = None,
+    limit: Annotated[Limit, "The maximum number of revisions, and of reflections."] = 20,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> LessonList:
-    """List the revisions of lessons and the last attempts to write them, with what came of each, newest first."""
+    """List the revisions of the lessons and the last reflections with their outcomes, newest first."""
     if (deployment is None) == (strategy_name is None):
-        raise Invalid("give a deployment or a strategy_name, and not both", field="deployment")
-    horizon = ctx.horizon(as_of, seen_at)
+        raise Invalid("give either a deployment or a strategy_name", field="deployment")
     with ctx.reading() as connection:
-        home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        named = _strategy_id(connection, ctx, strategy_name or "") if home is None else home.strategy_id
-        only = None if home is None else home.id
-        notes = stored.notes(connection, ctx.owner, horizon, strategy_id=named, deployment_id=only)
-        attempts = stored.reflections(
-            connection, ctx.owner, horizon, limit=limit, strategy_id=named, deployment_id=only
-        )
+        view = ctx.view(connection, as_of, seen_at)
+        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        strategy_id = _strategy_id(connection, ctx, strategy_name or "") if target is None else target.strategy_id
+        deployment_id = None if target is None else target.id
+        notes = stored.notes(view, strategy_id=strategy_id, deployment_id=deployment_id)
+        reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id, deployment_id=deployment_id)
     return LessonList(
         notes=tuple(map(view_note, notes[:limit])),
-        attempts=tuple(map(_attempt_seen, attempts)),
-        as_of=horizon.as_of,
+        attempts=tuple(map(_attempt_view, reflections)),
+        as_of=view.as_of,
     )
 
 
@@ -253,114 +240,120 @@ def list_lessons(
 def compare_lessons(
     ctx: Context,
     *,
-    strategy_name: Annotated[Name, "Of which strategy."],
-    mode: Annotated[Mode, "Trades with real money, on paper or simulated; the three never blend."] = "live",
+    strategy_name: Annotated[Name, "The strategy."],
+    mode: Annotated[Mode, "Trades with real money, on paper or simulated; the three are never mixed."] = "live",
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ComparedLessons:
-    """Compare how trades went under each revision of the lessons, and under none.
+    """Compare the results of trades under each revision of the lessons, and without lessons.
 
-    It compares times, not arms: revisions were in force one after the other. does_memory_help compares arms.
+    This compares periods of time, because revisions were in force one after the other. does_memory_help compares random
+    arms.
     """
-    from backsight.core.reflection.day_bootstrap import compare_revisions as compared  # needs NumPy
+    from backsight.core.reflection.day_bootstrap import compare_revisions  # needs NumPy
 
-    horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        named = _strategy_id(connection, ctx, strategy_name)
-        ended = stored_trades.ended(connection, ctx.owner, horizon, strategy_id=named, mode=mode)
-    comparison = compared(map(trade_under_lessons, ended))
-    return ComparedLessons(strategy_name=strategy_name, mode=mode, comparison=comparison, as_of=horizon.as_of)
+        view = ctx.view(connection, as_of, seen_at)
+        strategy_id = _strategy_id(connection, ctx, strategy_name)
+        rows = stored_trades.ended(connection, ctx.owner, view.horizon, strategy_id=strategy_id, mode=mode)
+    comparison = compare_revisions(map(trade_under_lessons, rows))
+    return ComparedLessons(strategy_name=strategy_name, mode=mode, comparison=comparison, as_of=view.as_of)
 
 
 @query(audience=("trader", "coach"))
 def does_memory_help(
     ctx: Context,
     *,
-    strategy_name: Annotated[Name, "Which strategy."],
-    mode: Annotated[Mode, "Trades with real money, on paper or simulated; the three never blend."] = "live",
+    strategy_name: Annotated[Name, "The strategy."],
+    mode: Annotated[Mode, "Trades with real money, on paper or simulated; the three are never mixed."] = "live",
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> MemoryHelp:
-    """Tell whether memory helps: days on which it was shown beside days on which a coin withheld it.
+    """Test whether memory helps: compare days with memory shown and days with memory withheld at random.
 
-    The interval may be looked at every day. Without a memory holdout on a deployment there is nothing to compare.
+    The result may be read every day: its interval is valid at all times at once. Without a memory holdout on a
+    deployment there is nothing to compare.
     """
-    horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        named = _strategy_id(connection, ctx, strategy_name)
-        ended = stored_trades.ended(connection, ctx.owner, horizon, strategy_id=named, mode=mode)
-    armed = [trade for trade in map(holdout_trade, ended) if trade is not None]
-    found = holdout_test.analyse_holdout(armed)
-    return MemoryHelp(strategy_name=strategy_name, mode=mode, help=found, as_of=horizon.as_of)
+        view = ctx.view(connection, as_of, seen_at)
+        strategy_id = _strategy_id(connection, ctx, strategy_name)
+        rows = stored_trades.ended(connection, ctx.owner, view.horizon, strategy_id=strategy_id, mode=mode)
+    trades = [trade for trade in map(holdout_trade, rows) if trade is not None]
+    return MemoryHelp(strategy_name=strategy_name, mode=mode, help=analyse_holdout(trades), as_of=view.as_of)
 
 
 @command()
 def promote_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Whose strategy and mode, by name or id."],
+    deployment: Annotated[Key, "A deployment of the strategy in the mode, by name or id."],
     lessons: Annotated[
-        LongProse | None, "Lessons in your own words, in all five slots; those of the deployment if left out."
+        LongProse | None, "Lessons in your own words, with all five slots; those of the deployment if left out."
     ] = None,
 ) -> PromotedLessons:
-    """Promote lessons to the strategy: every new deployment of it in this mode starts with its own copy.
+    """Promote lessons to the strategy: every new deployment in this mode starts with a copy of them.
 
-    Deployments that run already keep theirs.
+    Existing deployments keep their lessons.
     """
     with ctx.writing() as transaction:
         connection = transaction.connection
-        home = deployment_named(connection, ctx.owner, deployment)
-        proposed, source = _proposed(connection, ctx, home, lessons)
-        note = accept_lessons(proposed, avoid=_avoid(connection, home), count=estimate)
-        row = _promoted(ctx, home, note, source)
-        former = stored.strategy_note(connection, ctx.owner, home.strategy_id, home.mode, EVERYTHING)
+        target = deployment_named(connection, ctx.owner, deployment)
+        source: ReflectionNote | None = None
+        proposed: str | LessonsNote
+        if lessons is None:
+            source = _lessons_in_force(ctx, connection, target)
+            proposed = LessonsNote(bullets=source.bullets)
+        else:
+            proposed = lessons
+        note = accept_lessons(proposed, avoid=_avoid_rules(connection, target), count=estimate)
+        former = stored.strategy_note(View(connection, ctx.owner, EVERYTHING), target.strategy_id, target.mode)
         if former is not None and former.known_at > ctx.now:
-            told = f"lessons of {format_instant(former.known_at)} are the strategy's"
-            raise Conflict(f"{told}; promote others at a later instant", field="deployment")
-        kept = activate_note(transaction, row, former)
+            newer = f"the strategy has lessons of {format_instant(former.known_at)}"
+            raise Conflict(f"{newer}; promote others at a later instant", field="deployment")
+        active = activate_note(transaction, _strategy_note(ctx, target, note, source), former)
         replayed = not transaction.changes
-    said = parse_note(proposed) if isinstance(proposed, str) else proposed
-    cut = tuple(each.text for each in said.bullets if each not in note.bullets)
-    return PromotedLessons(note=view_note(kept), cut=cut, replayed=replayed)
+    whole = proposed if isinstance(proposed, LessonsNote) else parse_note(proposed)
+    cut = tuple(bullet.text for bullet in whole.bullets if bullet not in note.bullets)
+    return PromotedLessons(note=view_note(active), cut=cut, replayed=replayed)
 
 
 @query(audience=("trader", "coach"))
 def review_period(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Which deployment, by name or id."],
-    period: Annotated[Period, "A day, seven days, or a month of the calendar."] = "weekly",
-    ending: Annotated[Instant | None, "When it ended; now if left out."] = None,
+    deployment: Annotated[Key, "The deployment, by name or id."],
+    period: Annotated[Period, "A day, seven days, or a calendar month."] = "weekly",
+    ending: Annotated[Instant | None, "The end of the period; now if left out."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> PeriodReview:
-    """Review a period: trades and how they ended, what the strategy's trades show, and the lessons in force.
+    """Review a period: its trades and results, the evidence of the strategy's trades, and the lessons in force.
 
-    Nothing that became known after its end is in it.
+    The review contains nothing that became known after the end of the period.
     """
-    horizon = ctx.horizon(as_of, seen_at)
-    end = horizon.as_of if ending is None else ending
-    if end > horizon.as_of:
-        raise Invalid(f"{format_instant(end)} has not come yet; give an earlier instant", field="ending")
+    latest = ctx.horizon(as_of, seen_at).as_of
+    end = latest if ending is None else ending
+    if end > latest:
+        raise Invalid(f"{format_instant(end)} is in the future; give an earlier instant", field="ending")
     if end < EPOCH:
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-        told = read_period(connection, home, period, end, seen_at=seen_at)
-        note = stored.active_note(connection, ctx.owner, home.id, Horizon(as_of=end, seen_at=seen_at))
-    best, worst = best_and_worst(told.trades)
+        target = deployment_named(connection, ctx.owner, deployment)
+        record = read_period(connection, target, period, end, seen_at=seen_at)
+        note = stored.active_note(ctx.view(connection, end, seen_at), target.id)
+    best, worst = best_and_worst(record.trades)
     return PeriodReview(
-        deployment=home.name,
+        deployment=target.name,
         period=period,
-        start=told.start,
+        start=record.start,
         end=end,
-        result=summarise_trades(told.trades),
+        result=summarise_trades(record.trades),
         best=best,
         worst=worst,
-        evidence=describe_evidence(told.evidence),
+        evidence=describe_evidence(record.evidence),
         note=None if note is None else view_note(note),
-        markdown=render_review(told),
-        as_of=horizon.as_of,
+        markdown=render_review(record),
+        as_of=latest,
     )
 
 
@@ -368,28 +361,28 @@ def review_period(
 def list_proposals(
     ctx: Context,
     *,
-    deployment: Annotated[Key | None, "Only those of this deployment, by name or id."] = None,
-    status: Annotated[ProposalStatus | None, "Only those of this status."] = None,
+    deployment: Annotated[Key | None, "Only the proposals of this deployment, by name or id."] = None,
+    status: Annotated[ProposalStatus | None, "Only the proposals with this status."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ProposalList:
-    """List the plans and beliefs that patterns in trades propose; none is in force before it is accepted."""
-    horizon = ctx.horizon(as_of, seen_at)
+    """List the plans and beliefs that patterns in trades propose; none has an effect before it is accepted."""
     with ctx.reading() as connection:
-        home = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        only = None if home is None else home.id
-        found = stored.proposals(connection, ctx.owner, horizon, deployment_id=only, status=status)
-        standing = {each.deployment_id: _standing(connection, ctx, each.deployment_id, horizon) for each in found}
-    seen = [ProposalView(proposal=each, stands=each.evidence in standing[each.deployment_id]) for each in found]
-    return ProposalList(proposals=tuple(seen), as_of=horizon.as_of)
+        view = ctx.view(connection, as_of, seen_at)
+        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        deployment_id = None if target is None else target.id
+        proposals = stored.proposals(view, deployment_id=deployment_id, status=status)
+        significant = {each.deployment_id: _significant_keys(view, each.deployment_id) for each in proposals}
+    views = [ProposalView(proposal=each, stands=each.evidence in significant[each.deployment_id]) for each in proposals]
+    return ProposalList(proposals=tuple(views), as_of=view.as_of)
 
 
 @command()
 def accept_proposal(
     ctx: Context,
     *,
-    proposal_id: Annotated[Key, "The proposal, as list_proposals names it."],
-    reason: Annotated[Reason | None, "Why."] = None,
+    proposal_id: Annotated[Key, "The id of the proposal, from list_proposals."],
+    reason: Annotated[Reason | None, "Why you accept it."] = None,
 ) -> DecidedProposal:
     """Accept a proposal: its plan or its belief is in force from now on."""
     with ctx.writing() as transaction:
@@ -397,8 +390,8 @@ def accept_proposal(
         if proposal.status == "accepted":
             return DecidedProposal(proposal=proposal, replayed=True)
         if proposal.status == "rejected":
-            remedy = "create_trading_plan and add_belief make one all the same"
-            raise Conflict(f"it was rejected, and stays so; {remedy}", field="proposal_id")
+            remedy = "create the plan or belief with create_trading_plan or add_belief instead"
+            raise Conflict(f"the proposal was rejected, which is final; {remedy}", field="proposal_id")
         return DecidedProposal(proposal=enact_proposal(transaction, ctx, proposal, reason=reason), replayed=False)
 
 
@@ -406,50 +399,47 @@ def accept_proposal(
 def reject_proposal(
     ctx: Context,
     *,
-    proposal_id: Annotated[Key, "The proposal, as list_proposals names it."],
-    reason: Annotated[Reason | None, "Why not."] = None,
+    proposal_id: Annotated[Key, "The id of the proposal, from list_proposals."],
+    reason: Annotated[Reason | None, "Why you reject it."] = None,
 ) -> DecidedProposal:
-    """Reject a proposal: it comes to nothing, and is not made again."""
+    """Reject a proposal: it has no effect and is not made again."""
     with ctx.writing() as transaction:
         proposal = _proposal(transaction, ctx, proposal_id)
         if proposal.status == "rejected":
             return DecidedProposal(proposal=proposal, replayed=True)
         if proposal.status == "accepted":
             remedy = "cancel_plan" if proposal.kind == "plan" else "retire_belief"
-            raise Conflict(f"it was accepted, and is in force; {remedy} ends what came of it", field="proposal_id")
+            raise Conflict(f"the proposal was accepted; end its {proposal.kind} with {remedy}", field="proposal_id")
         return DecidedProposal(proposal=decline_proposal(transaction, ctx, proposal, reason=reason), replayed=False)
 
 
-def _shown(note: ReflectionNote, home: Deployment) -> str:
-    return (
-        render_lessons(bullets_of(note), suppressed=home.memory.suppressed)
-        if home.memory.suppressed
-        else note.lessons_text
-    )
+def _visible_text(note: ReflectionNote, deployment: Deployment) -> str:
+    suppressed = deployment.memory.suppressed
+    return render_lessons(LessonsNote(bullets=note.bullets), suppressed=suppressed) if suppressed else note.lessons_text
 
 
-def _attempt_seen(row: Reflection) -> AttemptView:
+def _attempt_view(reflection: Reflection) -> AttemptView:
     return AttemptView(
-        id=row.id,
-        deployment_id=row.deployment_id,
-        at=row.at,
-        author=row.author,
-        came=row.came,
-        reason=row.reason,
-        note_id=row.note_id,
-        closed=row.closed,
-        considered=row.considered,
-        patterns=tuple(found.key for found in carried_in(row).found),
-        dropped=dropped_in(row),
-        model_used=row.model_used,
-        input_tokens=row.input_tokens,
-        output_tokens=row.output_tokens,
-        cost_usd=row.cost_usd,
+        id=reflection.id,
+        deployment_id=reflection.deployment_id,
+        at=reflection.at,
+        author=reflection.author,
+        came=reflection.came,
+        reason=reflection.reason,
+        note_id=reflection.note_id,
+        closed=reflection.closed,
+        considered=reflection.considered,
+        patterns=tuple(pattern.key for pattern in reflection.carried.found),
+        dropped=reflection.dropped,
+        model_used=reflection.model_used,
+        input_tokens=reflection.input_tokens,
+        output_tokens=reflection.output_tokens,
+        cost_usd=reflection.cost_usd,
     )
 
 
 def _strategy_id(connection: Connection, ctx: Context, name: str) -> str:
-    """The id of a strategy that is saved or deployed, or `NotFound` with the nearest name there is."""
+    """The id of a strategy that is saved or deployed; `NotFound` suggests the nearest name."""
     names = {each.strategy_name for each in stored_strategies.deployments(connection, ctx.owner, EVERYTHING)}
     if name not in names and stored_strategies.strategy(connection, ctx.owner, name) is None:
         remedy = did_you_mean(name, sorted(names)) if names else "save it first"
@@ -457,34 +447,31 @@ def _strategy_id(connection: Connection, ctx: Context, name: str) -> str:
     return derive_id("strategy", ctx.owner, name)
 
 
-def _proposed(
-    connection: Connection, ctx: Context, home: Deployment, lessons: str | None
-) -> tuple[str | LessonsNote, ReflectionNote | None]:
-    """The owner's words; or the lessons in force for a deployment, and the note that they are of."""
-    if lessons is not None:
-        return lessons, None
-    note = stored.active_note(connection, ctx.owner, home.id, Horizon(as_of=ctx.now))
+def _lessons_in_force(ctx: Context, connection: Connection, deployment: Deployment) -> ReflectionNote:
+    note = stored.active_note(ctx.view(connection), deployment.id)
     if note is None:
-        told = f"{home.name!r} has no lessons yet"
-        raise NotFound(f"{told}; give them in your own words, or reflect first", field="lessons")
-    return bullets_of(note), note
+        remedy = "give them in your own words, or reflect first"
+        raise NotFound(f"{deployment.name!r} has no lessons yet; {remedy}", field="lessons")
+    return note
 
 
-def _avoid(connection: Connection, home: Deployment) -> tuple[str, ...]:
-    """What the latest version of a strategy avoids: new deployments run that."""
-    latest = stored_strategies.strategy(connection, home.owner_id, home.strategy_name)
+def _avoid_rules(connection: Connection, deployment: Deployment) -> tuple[str, ...]:
+    """The avoid rules of the latest version of a strategy, which is what new deployments run."""
+    latest = stored_strategies.strategy(connection, deployment.owner_id, deployment.strategy_name)
     return () if latest is None else latest.avoid
 
 
-def _promoted(ctx: Context, home: Deployment, note: LessonsNote, source: ReflectionNote | None) -> ReflectionNote:
-    """The note of a strategy, with what it is a copy of; no tokens, since none were used for it."""
+def _strategy_note(
+    ctx: Context, deployment: Deployment, note: LessonsNote, source: ReflectionNote | None
+) -> ReflectionNote:
+    """The note of a strategy, with the origin of a copy; tokens and cost stay with the source."""
     row = ReflectionNote(
         owner_id=ctx.owner,
-        id=note_id(ctx.owner, strategy_scope(home.strategy_id, home.mode), note.hash),
-        strategy_id=home.strategy_id,
-        strategy_version=home.strategy_version,
-        strategy_name=home.strategy_name,
-        mode=home.mode,
+        id=note_id(ctx.owner, strategy_scope(deployment.strategy_id, deployment.mode), note.hash),
+        strategy_id=deployment.strategy_id,
+        strategy_version=deployment.strategy_version,
+        strategy_name=deployment.strategy_name,
+        mode=deployment.mode,
         deployment_id=None,
         status="active",
         generated_at=ctx.now,
@@ -493,7 +480,7 @@ def _promoted(ctx: Context, home: Deployment, note: LessonsNote, source: Reflect
         trades_considered=0,
         lessons_text=note.text,
         content_hash=note.hash,
-        bullets=canonical_json(note.bullets),
+        bullets=note.bullets,
         author="owner",
         known_at=ctx.now,
         recorded_at=ctx.now,
@@ -511,15 +498,15 @@ def _promoted(ctx: Context, home: Deployment, note: LessonsNote, source: Reflect
     )
 
 
-def _standing(connection: Connection, ctx: Context, deployment_id: str, horizon: Horizon) -> set[str]:
-    """The keys of the patterns that lessons of a deployment may rest on."""
-    home = deployment_named(connection, ctx.owner, deployment_id)
-    last = stored.last_reflection(connection, ctx.owner, horizon, strategy_id=home.strategy_id, mode=home.mode)
-    return {found.key for found in carried_in(last).found}
+def _significant_keys(view: View, deployment_id: str) -> set[str]:
+    """The keys of the patterns that are significant for the strategy and mode of a deployment."""
+    deployment = deployment_named(view.connection, view.owner, deployment_id)
+    last = stored.last_reflection(view, strategy_id=deployment.strategy_id, mode=deployment.mode)
+    return set() if last is None else {pattern.key for pattern in last.carried.found}
 
 
 def _proposal(transaction: Transaction, ctx: Context, proposal_id: str) -> Proposal:
-    found = stored.proposal(transaction.connection, ctx.owner, proposal_id)
-    if found is None or found.known_at > ctx.now:
-        raise NotFound(f"no proposal {proposal_id[:40]!r}; list_proposals shows them", field="proposal_id")
-    return found
+    proposal = stored.proposal(transaction.connection, ctx.owner, proposal_id)
+    if proposal is None or proposal.known_at > ctx.now:
+        raise NotFound(f"no proposal {proposal_id[:40]!r}; list_proposals lists them", field="proposal_id")
+    return proposal

@@ -32,6 +32,7 @@ from backsight.services.deployments import (
 from backsight.store import notes as stored_notes
 from backsight.store import strategies as stored
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +154,8 @@ def deploy(
 
 def _start_with_lessons(transaction: Transaction, deployment: Deployment, *, now: datetime) -> None:
     """Give a new deployment its own copy of its strategy's lessons, where there are any."""
-    owner, strategy_id, mode = deployment.owner_id, deployment.strategy_id, deployment.mode
-    note = stored_notes.strategy_note(transaction.connection, owner, strategy_id, mode, Horizon(as_of=now))
+    view = View(transaction.connection, deployment.owner_id, Horizon(as_of=now))
+    note = stored_notes.strategy_note(view, deployment.strategy_id, deployment.mode)
     if note is not None:
         version = deployment.strategy_version
         copy = copied_note(note, deployment_id=deployment.id, version=version, at=now)

@@ -78,7 +78,7 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Shown:
     """The whole prompt, within the ceiling of every section and the caller's budget."""
     deployment, view = request.deployment, request.view
     with_memory = request.arm == "shown"
-    note = stored_notes.active_note(view.connection, view.owner, deployment.id, view.horizon) if with_memory else None
+    note = stored_notes.active_text(view, deployment.id) if with_memory else None
     lessons = None if note is None else _lessons(note.lessons_text, deployment)
     recalls = _recall_symbols(ctx, request) if with_memory else _SymbolRecalls()
     strategy = deployed_strategy(view.connection, deployment) or unsaved_strategy(deployment)

@@ -1,26 +1,22 @@
-"""How a reflection is made: read at one moment, worded outside any transaction, kept in another.
+"""A reflection in three steps: read the evidence, draft lessons, record the result.
 
-Every attempt is recorded, whatever came of it. A language model is asked between the two transactions; where another
-attempt was recorded meanwhile, this one changes nothing.
+Reading and recording are two transactions; a language model is called between them. Every reflection is recorded,
+also one that failed or changed nothing. If another reflection of the deployment was recorded in between, nothing is
+changed.
 """
 
 import logging
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import cache
-from typing import Any
 
-from pydantic import TypeAdapter
-
-from backsight.core.errors import BacksightError, Conflict, Invalid
-from backsight.core.ids import canonical_json
+from backsight.core.errors import Conflict
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.cadence import SinceReflection, is_due
-from backsight.core.reflection.citation_check import DroppedBullet, check_bullets
+from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.closed_trades import closed_trade
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
-from backsight.core.reflection.lessons import Bullet, LessonsNote, accept_lessons, note_from_bullets, write_lessons
+from backsight.core.reflection.lessons import Bullet, LessonsNote
 from backsight.core.reflection.notes import (
     Author,
     NoteStatus,
@@ -31,43 +27,41 @@ from backsight.core.reflection.notes import (
     note_id,
     reflection_id,
 )
-from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, SearchState, TradeEvidence
-from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, ReflectorUnavailable
-from backsight.core.strategies import Deployment, Strategy
-from backsight.core.text.tokens import estimate
-from backsight.services.context import Context, Reflectors
+from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, TradeEvidence
+from backsight.core.strategies import Deployment
+from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
+from backsight.services.lessons_draft import ReflectionDraft, ReflectionInputs, draft_dry_run, draft_lessons
 from backsight.services.proposals import propose
 from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
-from backsight.store.view import EVERYTHING
+from backsight.store.view import EVERYTHING, View
 
 LOG = logging.getLogger("backsight")
-OVERTAKEN = "another reflection of this deployment was recorded meanwhile; nothing was changed"
-CUT = "cut: the note holds no more"
+OVERTAKEN = "another reflection of this deployment was recorded in the meantime; nothing was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteView:
-    """Lessons as they are kept, each with what it rests on."""
+    """A lessons note with its bullets and the evidence behind them."""
 
     id: str
     strategy_name: str
     strategy_version: int | None
     mode: Mode
     deployment_id: str | None
-    """None: of the strategy."""
+    """None for a note of the strategy itself."""
     status: NoteStatus
     generated_at: datetime
-    """When they were first written."""
+    """When the note was first written."""
     window_start: datetime | None
     window_end: datetime | None
     trades_considered: int
     lessons_text: str
     content_hash: str
-    """What `entry_lessons_hash` names on trades."""
+    """The hash that trades carry as `entry_lessons_hash`."""
     bullets: tuple[Bullet, ...]
     author: Author
     model_used: str | None
@@ -76,428 +70,243 @@ class NoteView:
     cost_usd: float | None
     copied_from: str | None
     known_at: datetime
-    """Since when they have this status."""
+    """Since when the note has this status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectionResult:
-    """What came of a reflection, and on what evidence."""
+    """The outcome of a reflection, and the evidence for it."""
 
     reflection_id: str | None
-    """None where nothing was recorded."""
+    """None if nothing was recorded."""
     deployment: str
     at: datetime
     came: ReflectionOutcome
     reason: str
     note: NoteView | None
-    """The lessons in force after it."""
+    """The note in force after the reflection."""
     bullets: tuple[Bullet, ...]
-    """What the lessons now say, or would say."""
+    """The lessons as they are now, or as a dry run would write them."""
     dropped: tuple[DroppedBullet, ...]
-    """A model's bullets that were not taken, and why."""
+    """The model's bullets that were not accepted."""
     evidence: EvidenceView
     proposals: tuple[Proposal, ...]
-    """Plans and beliefs that it proposes, those of before aside."""
+    """New proposals of plans and beliefs."""
     model_used: str | None
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
     dry_run: bool
     replayed: bool
-    """Whether it was recorded before: nothing was changed then."""
+    """Whether the reflection was recorded before; then nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectionInputs:
-    """What a reflection starts from, as it was at one moment."""
-
-    home: Deployment
-    strategy: Strategy | None
-    """The version that is deployed; None where it was never saved."""
-    at: datetime
-    evidence: TradeEvidence
-    window: tuple[datetime, datetime] | None
-    """When the first and the last of the trades considered ended."""
-    former: ReflectionNote | None
-    """The lessons in force."""
-    attempts: int
-    """How many were recorded before."""
-    again: Reflection | None
-    """The attempt of this very instant, where it was recorded already."""
-
-    @property
-    def avoid(self) -> tuple[str, ...]:
-        return () if self.strategy is None else self.strategy.avoid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AttemptDraft:
-    """What is to become of an attempt."""
-
-    came: ReflectionOutcome
-    reason: str
-    author: Author
-    note: LessonsNote | None = None
-    """The note that becomes active; None: the one there is stays."""
-    dropped: tuple[DroppedBullet, ...] = ()
-    model_used: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-
-
-def reflect_now(ctx: Context, home: Deployment, *, at: datetime, dry_run: bool = False) -> ReflectionResult:
-    """What a reflection at an instant comes to; a dry run records nothing and asks no model."""
+def reflect_now(ctx: Context, deployment: Deployment, *, at: datetime, dry_run: bool = False) -> ReflectionResult:
+    """Reflect as of an instant; a dry run records nothing and calls no model."""
     with ctx.reading() as connection:
-        considered = read_inputs(connection, home, at=at)
-    if (newer := considered.former) is not None and newer.known_at > at:
-        told = f"lessons of {format_instant(newer.known_at)} are in force"
-        raise Conflict(f"{told}; reflect at a later instant", field="deployment")
-    if considered.again is not None:
-        return _replayed(considered, considered.again)
+        inputs = _read_inputs(connection, deployment, at=at)
+    if (active := inputs.active_note) is not None and active.known_at > at:
+        newer = f"lessons of {format_instant(active.known_at)} are in force"
+        raise Conflict(f"{newer}; reflect at a later instant", field="deployment")
+    if inputs.recorded is not None:
+        return _replay(inputs, inputs.recorded)
     if dry_run:
-        return _done(considered, _dry(considered), considered.former, dry_run=True)
-    return _keep(ctx, considered, _worded(considered, ctx.reflectors))
+        return replace(_result(inputs, draft_dry_run(inputs), active), dry_run=True)
+    return _record(ctx, inputs, draft_lessons(inputs, ctx.reflectors))
 
 
-def reflect_if_due(ctx: Context, home: Deployment, *, at: datetime, closed_in_tick: int) -> ReflectionResult | None:
-    """What a reflection after a tick came to; None where none is due. A provider that fails is an outcome, no error."""
-    if home.memory.cadence == "off" or (home.memory.cadence == "per_n_trades" and not closed_in_tick):
+def reflect_if_due(
+    ctx: Context, deployment: Deployment, *, at: datetime, closed_in_tick: int
+) -> ReflectionResult | None:
+    """Reflect after a tick if the cadence says so; None if not. An unavailable model is an outcome, not an error."""
+    memory = deployment.memory
+    if memory.cadence == "off" or (memory.cadence == "per_n_trades" and not closed_in_tick):
         return None
     with ctx.reading() as connection:
-        if not is_due(home.memory.when, _since(connection, home, at, closed_in_tick), now=at):
-            return None
+        since = _since_reflection(View(connection, deployment.owner_id, Horizon(as_of=at)), deployment, closed_in_tick)
+    if not is_due(memory.when, since, now=at):
+        return None
     try:
-        return reflect_now(ctx, home, at=at)
-    except Conflict as conflict:  # somebody wrote lessons at a later instant than this tick
-        LOG.warning("reflection of %s: %s", home.name, conflict.message)
+        return reflect_now(ctx, deployment, at=at)
+    except Conflict as conflict:  # the lessons in force are of a later instant than this tick
+        LOG.warning("reflection of %s: %s", deployment.name, conflict.message)
         return None
 
 
-def _since(connection: Connection, home: Deployment, at: datetime, closed_in_tick: int) -> SinceReflection:
-    """What happened to a deployment since its last attempt and its last note."""
-    horizon = Horizon(as_of=at)
-    attempted_at = _last_at(connection, home, horizon)
-    wrote_at = _last_at(connection, home, horizon, came="written")
-    return SinceReflection(
-        closed_in_tick=closed_in_tick,
-        closed_since_attempt=stored.closed_since(connection, home, attempted_at, horizon),
-        closed_since_note=stored.closed_since(connection, home, wrote_at, horizon),
-        last_attempt_at=attempted_at,
-    )
-
-
-def _last_at(
-    connection: Connection, home: Deployment, horizon: Horizon, *, came: ReflectionOutcome | None = None
-) -> datetime | None:
-    last = stored.last_reflection(connection, home.owner_id, horizon, deployment_id=home.id, came=came)
-    return None if last is None else last.at
-
-
-def read_inputs(connection: Connection, home: Deployment, *, at: datetime) -> ReflectionInputs:
-    """The evidence as of an instant, and what is in force for a deployment."""
-    evidence, window = evidence_at(connection, home, Horizon(as_of=at))
-    return ReflectionInputs(
-        home=home,
-        strategy=deployed_strategy(connection, home),
-        at=at,
-        evidence=evidence,
-        window=window,
-        former=stored.active_note(connection, home.owner_id, home.id, EVERYTHING),
-        attempts=stored.count_reflections(connection, home.owner_id, home.id),
-        again=stored.reflection(connection, home.owner_id, reflection_id(home.id, at)),
-    )
-
-
-def evidence_at(
-    connection: Connection, home: Deployment, horizon: Horizon
-) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:
-    """What a strategy's last trades in a mode showed then, and when the first and the last of them ended."""
+def read_evidence(view: View, deployment: Deployment) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:
+    """The evidence of a strategy's latest trades in a mode, and their first and last close."""
     from backsight.core.reflection.evidence import find_evidence  # needs NumPy
 
-    owner, strategy_id, mode = home.owner_id, home.strategy_id, home.mode
-    found = stored_trades.last_closed(connection, owner, horizon, strategy_id=strategy_id, mode=mode, limit=WINDOW)
-    trades = [closed_trade(trade) for trade in found]
-    last = stored.last_reflection(connection, owner, horizon, strategy_id=strategy_id, mode=mode)
+    connection, owner, horizon = view.connection, view.owner, view.horizon
+    strategy_id, mode = deployment.strategy_id, deployment.mode
+    rows = stored_trades.last_closed(connection, owner, horizon, strategy_id=strategy_id, mode=mode, limit=WINDOW)
+    trades = [closed_trade(trade) for trade in rows]
+    last = stored.last_reflection(view, strategy_id=strategy_id, mode=mode)
     evidence = find_evidence(
         trades,
-        as_of=horizon.as_of,
+        as_of=view.as_of,
         closed=stored_trades.closed_count(connection, owner, horizon, strategy_id=strategy_id, mode=mode),
-        state=carried_in(last),
+        state=NEW_SEARCH if last is None else last.carried,
     )
-    ended = [trade.ended_at for trade in trades]
-    return evidence, (min(ended), max(ended)) if ended else None
+    closes = [trade.ended_at for trade in trades]
+    return evidence, (min(closes), max(closes)) if closes else None
 
 
-@cache
-def _reader(of: Any) -> TypeAdapter[Any]:
-    """What reads such values from JSON; made when it is needed first, since that takes a while."""
-    return TypeAdapter(of)
-
-
-def bullets_of(row: ReflectionNote) -> LessonsNote:
-    """The lessons of a kept note, each with what it rests on."""
-    return LessonsNote(bullets=_reader(tuple[Bullet, ...]).validate_json(row.bullets))
-
-
-def carried_in(row: Reflection | None) -> SearchState:
-    """What an attempt hands to the next; nothing before the first."""
-    if row is None:
-        return NEW_SEARCH
-    carried: SearchState = _reader(SearchState).validate_json(row.carried)
-    return carried
-
-
-def dropped_in(row: Reflection) -> tuple[DroppedBullet, ...]:
-    """A model's bullets that an attempt did not take."""
-    dropped: tuple[DroppedBullet, ...] = _reader(tuple[DroppedBullet, ...]).validate_json(row.dropped)
-    return dropped
-
-
-def view_note(row: ReflectionNote) -> NoteView:
-    """A kept note as it is shown."""
-    told = {each.name: getattr(row, each.name) for each in fields(NoteView) if each.name != "bullets"}
-    return NoteView(bullets=bullets_of(row).bullets, **told)
+def view_note(note: ReflectionNote) -> NoteView:
+    return NoteView(**{field.name: getattr(note, field.name) for field in fields(NoteView)})
 
 
 def activate_note(transaction: Transaction, note: ReflectionNote, former: ReflectionNote | None) -> ReflectionNote:
-    """The note as it is kept, in force from its instant on in place of the former; lessons told before are the same."""
+    """Put a note in force from its instant on, in place of the former one; return the note as stored.
+
+    Lessons that were in force before, with the same text, become active again as the same note.
+    """
     if former is not None and former.id == note.id:
         return former
     if former is not None:
-        over = replace(former, status="superseded", known_at=note.known_at, recorded_at=note.recorded_at)
-        transaction.revise(stored.NOTES, over)
-    held = stored.note(transaction.connection, note.owner_id, note.id)
-    if held is not None:
-        note = replace(held, status="active", known_at=note.known_at, recorded_at=note.recorded_at)
+        superseded = replace(former, status="superseded", known_at=note.known_at, recorded_at=note.recorded_at)
+        transaction.revise(stored.NOTES, superseded)
+    earlier = stored.note(transaction.connection, note.owner_id, note.id)
+    if earlier is not None:
+        note = replace(earlier, status="active", known_at=note.known_at, recorded_at=note.recorded_at)
     transaction.revise(stored.NOTES, note)
     return note
 
 
-# Wording
-
-
-def _dry(considered: ReflectionInputs) -> _AttemptDraft:
-    """What the evidence would write by itself, and who would be asked."""
-    memory, draft = considered.home.memory, _by_itself(considered)
-    if memory.reflector == "statistics" or not considered.evidence.patterns:
-        return draft
-    return replace(draft, reason=f"{memory.model} would word this evidence; in a dry run it is not asked")
-
-
-def _worded(considered: ReflectionInputs, reflectors: Reflectors) -> _AttemptDraft:
-    """The note that follows from the evidence, or why there is none."""
-    memory = considered.home.memory
-    if considered.evidence.patterns and memory.reflector == "model" and memory.model is not None:
-        return _asked(considered, reflectors, memory.model)
-    return _by_itself(considered)
-
-
-def _by_itself(considered: ReflectionInputs) -> _AttemptDraft:
-    if not considered.evidence.patterns:
-        return _without_patterns(considered)
-    return _judged(considered, write_lessons(considered.evidence), author="statistics")
-
-
-def _without_patterns(considered: ReflectionInputs) -> _AttemptDraft:
-    """Lessons that no longer hold are taken back; those that the owner worded stay until trades say otherwise."""
-    former = considered.former
-    missing = describe_evidence(considered.evidence).missing or ""
-    if former is None or not bullets_of(former).bullets:
-        return _AttemptDraft(came="unchanged", reason=f"no lesson yet: {missing}", author="statistics")
-    if former.author == "owner":
-        return _AttemptDraft(came="unchanged", reason=f"the owner's lessons stay: {missing}", author="statistics")
-    return _AttemptDraft(came="written", reason=f"no lesson holds: {missing}", author="statistics", note=LessonsNote())
-
-
-def _asked(considered: ReflectionInputs, reflectors: Reflectors, model: str) -> _AttemptDraft:
-    """What a language model makes of the evidence, as far as it bears examination."""
-    strategy, former = considered.strategy, considered.former
-    asked = ReflectorRequest(
-        evidence=considered.evidence,
-        strategy_name=considered.home.strategy_name,
-        strategy="" if strategy is None else _told(strategy),
-        avoid=considered.avoid,
-        note=None if former is None else bullets_of(former),
-    )
-    try:
-        answered = reflectors(model).reflect(asked)
-    except BacksightError as error:
-        LOG.warning("reflection of %s: %s", considered.home.name, error.message)
-        return _failed(error, model)
-    except Exception as error:  # what a plug-in raises must not take a tick down
-        LOG.exception("reflection of %s: %s failed", considered.home.name, model)
-        return _AttemptDraft(came="failed", reason=f"{model} failed: {error!r:.200}", author="model", model_used=model)
-    return _examined(considered, answered)
-
-
-def _failed(error: BacksightError, model: str) -> _AttemptDraft:
-    draft = _AttemptDraft(came="failed", reason=error.message, author="model", model_used=model)
-    if not isinstance(error, ReflectorUnavailable):
-        return draft
-    return replace(draft, input_tokens=error.input_tokens, output_tokens=error.output_tokens, cost_usd=error.cost_usd)
-
-
-def _examined(considered: ReflectionInputs, answered: ReflectorAnswer) -> _AttemptDraft:
-    """A model's bullets held against the evidence that it was given."""
-    checked = check_bullets(answered.bullets, patterns=considered.evidence.patterns)
-    if checked.bullets:
-        draft = _judged(considered, note_from_bullets(checked.bullets), author="model")
-    else:
-        why = f"none of its {len(answered.bullets)} bullets holds: " if answered.bullets else "it wrote no bullet"
-        told = f"{why}{checked.dropped[0].reason}" if checked.dropped else why
-        draft = _AttemptDraft(came="rejected", reason=told, author="model")
-    return replace(
-        draft,
-        dropped=checked.dropped + draft.dropped,
-        model_used=answered.model,
-        input_tokens=answered.input_tokens,
-        output_tokens=answered.output_tokens,
-        cost_usd=answered.cost_usd,
+def _since_reflection(view: View, deployment: Deployment, closed_in_tick: int) -> SinceReflection:
+    attempted_at = stored.last_reflection_at(view, deployment.id)
+    wrote_at = stored.last_reflection_at(view, deployment.id, outcome="written")
+    return SinceReflection(
+        closed_in_tick=closed_in_tick,
+        closed_since_attempt=stored.closed_since(view, deployment, attempted_at),
+        closed_since_note=stored.closed_since(view, deployment, wrote_at),
+        last_attempt_at=attempted_at,
     )
 
 
-def _judged(considered: ReflectionInputs, proposed: LessonsNote, *, author: Author) -> _AttemptDraft:
-    """A note that is fit to be shown, or why it is not."""
-    former = considered.former
-    try:
-        note = accept_lessons(proposed, avoid=considered.avoid, count=estimate)
-    except Invalid as error:
-        return _AttemptDraft(came="rejected", reason=error.message, author=author)
-    cut = tuple(DroppedBullet(text=each.text, reason=CUT) for each in proposed.bullets if each not in note.bullets)
-    if former is not None and former.content_hash == note.hash:
-        return _AttemptDraft(came="unchanged", reason="the lessons in force say the same", author=author, dropped=cut)
-    lessons = "1 lesson" if len(note.bullets) == 1 else f"{len(note.bullets)} lessons"
-    told = f"{lessons} from {considered.evidence.n} closed trades"
-    return _AttemptDraft(came="written", reason=told, author=author, note=note, dropped=cut)
+def _read_inputs(connection: Connection, deployment: Deployment, *, at: datetime) -> ReflectionInputs:
+    owner = deployment.owner_id
+    evidence, window = read_evidence(View(connection, owner, Horizon(as_of=at)), deployment)
+    return ReflectionInputs(
+        deployment=deployment,
+        strategy=deployed_strategy(connection, deployment),
+        at=at,
+        evidence=evidence,
+        window=window,
+        active_note=stored.active_note(View(connection, owner, EVERYTHING), deployment.id),
+        reflection_count=stored.count_reflections(connection, owner, deployment.id),
+        recorded=stored.reflection(connection, owner, reflection_id(deployment.id, at)),
+    )
 
 
-def _told(strategy: Strategy) -> str:
-    """What the owner says of a strategy, a line each."""
-    said = strategy.guidance
-    lists = (strategy.rules, said.look_for, said.entry_rules, said.exit_rules, said.risk_rules)
-    return "\n".join(line for line in (strategy.thesis, *(rule for rules in lists for rule in rules)) if line)
-
-
-# Keeping
-
-
-def _keep(ctx: Context, considered: ReflectionInputs, draft: _AttemptDraft) -> ReflectionResult:
-    """Record the attempt with its note and what it proposes, unless another was recorded meanwhile."""
-    home, former = considered.home, considered.former
+def _record(ctx: Context, inputs: ReflectionInputs, draft: ReflectionDraft) -> ReflectionResult:
+    """Store the reflection, its note and its proposals, unless another reflection was recorded in the meantime."""
+    deployment, owner = inputs.deployment, inputs.deployment.owner_id
     with ctx.writing() as transaction:
         connection = transaction.connection
-        if stored.count_reflections(connection, home.owner_id, home.id) != considered.attempts:
-            stands = stored.active_note(connection, home.owner_id, home.id, EVERYTHING)
-            return _done(considered, replace(draft, came="unchanged", reason=OVERTAKEN, note=None), stands)
-        in_force = former
+        if stored.count_reflections(connection, owner, deployment.id) != inputs.reflection_count:
+            active = stored.active_note(View(connection, owner, EVERYTHING), deployment.id)
+            return _result(inputs, replace(draft, outcome="unchanged", reason=OVERTAKEN, note=None), active)
+        active = inputs.active_note
         if draft.note is not None:
-            in_force = activate_note(transaction, _row(considered, draft, draft.note, now=ctx.now), former)
-        attempt = _attempt(considered, draft, in_force, now=ctx.now)
-        transaction.add(stored.REFLECTIONS, attempt)
-        proposals = propose(transaction, ctx, home, attempt, considered.evidence.patterns)
-    return _done(considered, draft, in_force, recorded=attempt.id, proposals=proposals)
+            active = activate_note(transaction, _note_row(inputs, draft, draft.note, now=ctx.now), active)
+        reflection = _reflection_row(inputs, draft, active, now=ctx.now)
+        transaction.add(stored.REFLECTIONS, reflection)
+        proposals = propose(transaction, ctx, deployment, reflection)
+    return replace(_result(inputs, draft, active), reflection_id=reflection.id, proposals=proposals)
 
 
-def _row(considered: ReflectionInputs, draft: _AttemptDraft, note: LessonsNote, *, now: datetime) -> ReflectionNote:
-    home, window = considered.home, considered.window
+def _replay(inputs: ReflectionInputs, reflection: Reflection) -> ReflectionResult:
+    """The result of a reflection that is recorded already."""
+    draft = ReflectionDraft(
+        outcome=reflection.came,
+        reason=reflection.reason,
+        author=reflection.author,
+        dropped=reflection.dropped,
+        model_used=reflection.model_used,
+        input_tokens=reflection.input_tokens,
+        output_tokens=reflection.output_tokens,
+        cost_usd=reflection.cost_usd,
+    )
+    return replace(_result(inputs, draft, inputs.active_note), reflection_id=reflection.id, replayed=True)
+
+
+def _note_row(inputs: ReflectionInputs, draft: ReflectionDraft, note: LessonsNote, *, now: datetime) -> ReflectionNote:
+    deployment, window = inputs.deployment, inputs.window
     return ReflectionNote(
-        owner_id=home.owner_id,
-        id=note_id(home.owner_id, home.id, note.hash),
-        strategy_id=home.strategy_id,
-        strategy_version=home.strategy_version,
-        strategy_name=home.strategy_name,
-        mode=home.mode,
-        deployment_id=home.id,
+        owner_id=deployment.owner_id,
+        id=note_id(deployment.owner_id, deployment.id, note.hash),
+        strategy_id=deployment.strategy_id,
+        strategy_version=deployment.strategy_version,
+        strategy_name=deployment.strategy_name,
+        mode=deployment.mode,
+        deployment_id=deployment.id,
         status="active",
-        generated_at=considered.at,
+        generated_at=inputs.at,
         window_start=None if window is None else window[0],
         window_end=None if window is None else window[1],
-        trades_considered=considered.evidence.n,
+        trades_considered=inputs.evidence.n,
         lessons_text=note.text,
         content_hash=note.hash,
-        bullets=canonical_json(note.bullets),
+        bullets=note.bullets,
         author=draft.author,
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,
         output_tokens=draft.output_tokens,
         cost_usd=draft.cost_usd,
-        known_at=considered.at,
+        known_at=inputs.at,
         recorded_at=now,
     )
 
 
-def _attempt(
-    considered: ReflectionInputs, draft: _AttemptDraft, in_force: ReflectionNote | None, *, now: datetime
+def _reflection_row(
+    inputs: ReflectionInputs, draft: ReflectionDraft, active: ReflectionNote | None, *, now: datetime
 ) -> Reflection:
-    home, evidence = considered.home, considered.evidence
+    deployment, evidence = inputs.deployment, inputs.evidence
     return Reflection(
-        owner_id=home.owner_id,
-        id=reflection_id(home.id, considered.at),
-        deployment_id=home.id,
-        strategy_id=home.strategy_id,
-        strategy_name=home.strategy_name,
-        mode=home.mode,
-        at=considered.at,
+        owner_id=deployment.owner_id,
+        id=reflection_id(deployment.id, inputs.at),
+        deployment_id=deployment.id,
+        strategy_id=deployment.strategy_id,
+        strategy_name=deployment.strategy_name,
+        mode=deployment.mode,
+        at=inputs.at,
         author=draft.author,
-        came=draft.came,
+        came=draft.outcome,
         reason=draft.reason,
-        note_id=None if in_force is None else in_force.id,
+        note_id=None if active is None else active.id,
         closed=evidence.closed,
         considered=evidence.n,
-        evidence=canonical_json(evidence.patterns),
-        dropped=canonical_json(draft.dropped),
-        carried=canonical_json(evidence.search_state),
+        evidence=evidence.patterns,
+        dropped=draft.dropped,
+        carried=evidence.search_state,
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,
         output_tokens=draft.output_tokens,
         cost_usd=draft.cost_usd,
-        known_at=considered.at,
+        known_at=inputs.at,
         recorded_at=now,
     )
 
 
-def _done(
-    considered: ReflectionInputs,
-    draft: _AttemptDraft,
-    in_force: ReflectionNote | None,
-    *,
-    recorded: str | None = None,
-    proposals: tuple[Proposal, ...] = (),
-    dry_run: bool = False,
-) -> ReflectionResult:
-    stands = None if in_force is None else view_note(in_force)
-    would_be = draft.note.bullets if draft.note is not None else () if stands is None else stands.bullets
+def _result(inputs: ReflectionInputs, draft: ReflectionDraft, active: ReflectionNote | None) -> ReflectionResult:
+    """The answer for a reflection that recorded nothing."""
+    bullets = draft.note.bullets if draft.note is not None else () if active is None else active.bullets
     return ReflectionResult(
-        reflection_id=recorded,
-        deployment=considered.home.name,
-        at=considered.at,
-        came=draft.came,
+        reflection_id=None,
+        deployment=inputs.deployment.name,
+        at=inputs.at,
+        came=draft.outcome,
         reason=draft.reason,
-        note=stands,
-        bullets=would_be,
+        note=None if active is None else view_note(active),
+        bullets=bullets,
         dropped=draft.dropped,
-        evidence=describe_evidence(considered.evidence),
-        proposals=proposals,
+        evidence=describe_evidence(inputs.evidence),
+        proposals=(),
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,
         output_tokens=draft.output_tokens,
         cost_usd=draft.cost_usd,
-        dry_run=dry_run,
+        dry_run=False,
         replayed=False,
     )
-
-
-def _replayed(considered: ReflectionInputs, attempt: Reflection) -> ReflectionResult:
-    """What an attempt came to that is recorded already."""
-    draft = _AttemptDraft(
-        came=attempt.came,
-        reason=attempt.reason,
-        author=attempt.author,
-        dropped=dropped_in(attempt),
-        model_used=attempt.model_used,
-        input_tokens=attempt.input_tokens,
-        output_tokens=attempt.output_tokens,
-        cost_usd=attempt.cost_usd,
-    )
-    return replace(_done(considered, draft, considered.former, recorded=attempt.id), replayed=True)

@@ -1,4 +1,4 @@
-"""What a period in review is made of."""
+"""Reads everything that the review of a period reports."""
 
 from datetime import datetime
 
@@ -6,35 +6,44 @@ from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.reflection.reviews import Period, PeriodRecord, period_start
 from backsight.core.strategies import Deployment
 from backsight.services.deployments import account_of
-from backsight.services.reflection import evidence_at
+from backsight.services.reflection import read_evidence
 from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
+from backsight.store.view import View
 
 ALL = 1_000_000
-"""Trades of a period: more than there are."""
+"""A limit on rows that no period reaches."""
 
 
 def read_period(
-    connection: Connection, home: Deployment, period: Period, end: datetime, *, seen_at: datetime | None = None
+    connection: Connection, deployment: Deployment, period: Period, end: datetime, *, seen_at: datetime | None = None
 ) -> PeriodRecord:
-    """All that the review of a period tells; nothing that became known after its end is in it."""
-    start, then = period_start(period, end), Horizon(as_of=end, seen_at=seen_at)
-    owner, after = home.owner_id, start + JUST_BEFORE
-    evidence, _ = evidence_at(connection, home, then)
-    note = stored.active_note(connection, owner, home.id, then)
-    attempts = stored.reflections(connection, owner, then, limit=ALL, deployment_id=home.id, since=after)
+    """The trades, evidence, lessons and reflections of a period, as known at its end."""
+    view = View(connection, deployment.owner_id, Horizon(as_of=end, seen_at=seen_at))
+    start = period_start(period, end)
+    after = start + JUST_BEFORE
+    evidence, _ = read_evidence(view, deployment)
+    lessons = stored.active_text(view, deployment.id)
+    reflections = stored.reflections(view, limit=ALL, deployment_id=deployment.id, since=after)
+    trades = stored_trades.trades(
+        connection,
+        view.owner,
+        view.horizon,
+        limit=ALL,
+        since=after,
+        until=end + JUST_BEFORE,
+        deployment_id=deployment.id,
+    )
     return PeriodRecord(
-        deployment=home.name,
-        mode=home.mode,
-        currency=account_of(connection, home).currency,
+        deployment=deployment.name,
+        mode=deployment.mode,
+        currency=account_of(connection, deployment).currency,
         period=period,
         start=start,
         end=end,
-        trades=stored_trades.trades(
-            connection, owner, then, limit=ALL, since=after, until=end + JUST_BEFORE, deployment_id=home.id
-        ),
+        trades=trades,
         evidence=evidence,
-        lessons=None if note is None else note.lessons_text,
-        reflections=tuple(reversed(attempts)),
+        lessons=None if lessons is None else lessons.lessons_text,
+        reflections=tuple(reversed(reflections)),
     )

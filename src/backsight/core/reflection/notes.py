@@ -7,6 +7,9 @@ from typing import Literal
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.portfolio import Mode
+from backsight.core.reflection.citation_check import DroppedBullet
+from backsight.core.reflection.lessons import Bullet
+from backsight.core.reflection.patterns import Pattern, SearchState
 
 NoteStatus = Literal["active", "superseded"]
 Author = Literal["statistics", "model", "owner"]
@@ -41,8 +44,7 @@ class ReflectionNote:
     lessons_text: str
     content_hash: str
     """The hash that trades carry as `entry_lessons_hash`."""
-    bullets: str
-    """Each lesson with its slot, the keys of its evidence and the ids of its trades, as JSON."""
+    bullets: tuple[Bullet, ...]
     author: Author
     model_used: str | None = None
     input_tokens: int | None = None
@@ -75,12 +77,12 @@ class Reflection:
     """The number of the strategy's trades closed by then."""
     considered: int
     """The number of trades analysed."""
-    evidence: str
-    """The significant patterns with their figures, as JSON."""
-    dropped: str
-    """The model's bullets that were not accepted, with reasons, as JSON."""
-    carried: str
-    """The state of the search that the next attempt continues, as JSON."""
+    evidence: tuple[Pattern, ...]
+    """The significant patterns."""
+    dropped: tuple[DroppedBullet, ...]
+    """The bullets that were not accepted."""
+    carried: SearchState
+    """The state of the search, which the next attempt continues."""
     model_used: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
