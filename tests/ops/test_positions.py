@@ -92,9 +92,8 @@ def closed_trades(memory: Memory, **asked: Any) -> tuple[Trade, ...]:
     return memory.list_trades(limit=100, **asked).trades
 
 
-def marks(decision: Decision) -> dict[str, float]:
-    told: dict[str, float] = json.loads(decision.after or decision.before)["marks"]
-    return told
+def marks(decision: Decision) -> Mapping[str, float]:
+    return decision.last_snapshot.marks
 
 
 def written(memory: Memory) -> tuple[int, int]:

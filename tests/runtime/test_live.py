@@ -16,7 +16,6 @@ from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
 from backsight.runtime.live import run_live
 from backsight.runtime.replay import recorded_session, replay
-from backsight.services.snapshots import order_of, snapshots_of
 from backsight.testing import T0, FakeClock
 from support import dump, fresh_postgres
 
@@ -127,12 +126,17 @@ def test_a_recorded_session_replayed_leaves_the_same_rows_and_showed_the_same(
 def test_a_replay_with_another_decision_is_a_conflict_that_names_the_tick(memory: Memory, clock: FakeClock) -> None:
     lived(memory, clock, Turning())
     decision = recorded_session(memory, "Turning@live")[1]
-    before, after = snapshots_of(decision)
-    order, verdict = order_of(decision), decision.verdict
-    tick = RecordedTick(at=decision.at, sequence=0, before=before, after=after, order=order, verdict=verdict)
+    tick = RecordedTick(
+        at=decision.at,
+        sequence=0,
+        before=decision.before,
+        after=decision.after,
+        order=decision.proposal,
+        verdict=decision.verdict,
+    )
     broker = ReplayBroker([tick])
     broker.turn_to_next()
-    assert broker.snapshot() == before
+    assert broker.snapshot() == decision.before
     with pytest.raises(Conflict, match="replay with the agent that was recorded"):
         broker.submit(Order(symbol="BTC", quantity=1.0))
     with pytest.raises(Conflict, match="the recording has ended"):

@@ -2,17 +2,19 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from typing import Annotated
 
 from backsight.core.context import ContextVector
-from backsight.core.holdout import MemoryArm
-from backsight.core.ids import derive_id, digest
-from backsight.core.instants import format_instant
+from backsight.core.holdout import MemoryArm, memory_arm
+from backsight.core.ids import ShownAsJson, derive_id, digest
+from backsight.core.instants import JUST_BEFORE, format_instant
 from backsight.core.market import Bar
-from backsight.core.orders import Order
+from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Mode, Portfolio
 from backsight.core.risk_state import AttemptKind
+from backsight.core.strategies import Deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,12 +184,11 @@ class Decision:
     shown: tuple[str, ...]
     """Hashes of the segments, in their order."""
     recalled: tuple[str, ...]
-    proposal: str | None
-    """The order proposed, as JSON."""
+    proposal: Annotated[Order | None, ShownAsJson()]
     symbol: str | None
     """The proposal's."""
     reason: str | None
-    """The agent's words."""
+    """The agent's reason for the proposal."""
     confidence: float | None
     verdict: Verdict
     flatten: bool
@@ -198,10 +199,10 @@ class Decision:
     """At the first tick of the UTC day."""
     usd_rate: float | None
     """What a unit of the account's currency was worth."""
-    before: str
-    """The broker's snapshot as JSON, with the fills since the one before."""
-    after: str
-    """Empty where there was only one."""
+    before: Annotated[BrokerSnapshot, ShownAsJson()]
+    """The broker's snapshot before the decision, with the fills since the snapshot before that."""
+    after: Annotated[BrokerSnapshot | None, ShownAsJson(none="")]
+    """The broker's snapshot after the decision; None if the broker was asked only once."""
     broker_at: datetime
     """When the broker was asked for the last time."""
     model: str | None
@@ -218,15 +219,23 @@ class Decision:
     known_at: datetime
     recorded_at: datetime
 
+    @property
+    def last_snapshot(self) -> BrokerSnapshot:
+        """The broker's last snapshot of the tick, with only those fills that `before` does not have."""
+        return self.after or replace(self.before, fills=())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastTick:
-    """What the next tick needs to know of a decision."""
+    """The part of a decision that the next tick reads."""
 
     id: str
     deployment_id: str
     at: datetime
     sequence: int
+    symbol: str | None
+    reason: str | None
+    verdict: Verdict
     broker_at: datetime
     day_start_equity: float
 
@@ -234,6 +243,51 @@ class LastTick:
     def moment(self) -> tuple[datetime, int]:
         """Ticks of an account are applied in this order."""
         return self.at, self.sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUse:
+    """The model that decided, and what it consumed."""
+
+    model: str | None = None
+    parameters: str | None = None
+    """As JSON."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRecord:
+    """The prompt that an agent was shown, as its caller reports it afterwards."""
+
+    segments: tuple[Segment, ...] | None = None
+    """None: memory was not used."""
+    recalled: tuple[str, ...] = ()
+    """Ids of the memories in the segments."""
+    lessons_hash: str | None = None
+    seen_at: datetime | None = None
+    """When the store was asked for the prompt; None: when the tick is recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickReport:
+    """One tick as its caller reports it: the snapshots, the proposal, the verdict and the prompt."""
+
+    at: datetime
+    sequence: int
+    before: BrokerSnapshot
+    after: BrokerSnapshot | None
+    proposal: Order | None
+    verdict: Verdict
+    confidence: float | None = None
+    flatten: bool = False
+    usd_rate: float | None = None
+    prompt: PromptRecord = PromptRecord()
+    model_use: ModelUse = ModelUse()
+    citations: tuple[str, ...] = ()
+    sim_run_id: str | None = None
+    request_digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +319,62 @@ def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
     return derive_id("decision", deployment_id, format_instant(at), sequence)
 
 
+def decision_of(
+    report: TickReport, deployment: Deployment, last: LastTick | None, *, recorded_at: datetime
+) -> Decision:
+    """The decision that a report describes, before the ledger says which trades it opened and closed.
+
+    `last` is the deployment's tick before this one.
+    """
+    at, proposal, prompt = report.at, report.proposal, report.prompt
+    segments, used_memory = prompt.segments or (), prompt.segments is not None
+    memory, model_use = deployment.memory, report.model_use
+    last_portfolio = (report.after or report.before).portfolio
+    same_day = last is not None and last.at.date() == at.date()
+    return Decision(
+        owner_id=deployment.owner_id,
+        id=decision_id(deployment.id, at, report.sequence),
+        deployment_id=deployment.id,
+        account_id=deployment.account_id,
+        strategy_id=deployment.strategy_id,
+        strategy_version=deployment.strategy_version,
+        mode=deployment.mode,
+        sim_run_id=report.sim_run_id,
+        at=at,
+        sequence=report.sequence,
+        as_of=at - JUST_BEFORE if used_memory else None,
+        seen_at=(prompt.seen_at or recorded_at) if used_memory else None,
+        memory_arm=memory_arm(deployment.id, at, holdout=memory.holdout, enabled=memory.enabled and used_memory),
+        shown_hash=shown_hash(segments),
+        lessons_hash=prompt.lessons_hash,
+        shown=tuple(segment.hash for segment in segments),
+        recalled=prompt.recalled,
+        proposal=proposal,
+        symbol=None if proposal is None else proposal.symbol,
+        reason=None if proposal is None else proposal.reason,
+        confidence=report.confidence,
+        verdict=report.verdict,
+        flatten=report.flatten,
+        equity=last_portfolio.equity,
+        day_start_equity=last.day_start_equity if last is not None and same_day else report.before.portfolio.equity,
+        usd_rate=report.usd_rate,
+        before=report.before,
+        after=report.after,
+        broker_at=max(at, last_portfolio.at),
+        model=model_use.model,
+        model_parameters=model_use.parameters,
+        input_tokens=model_use.input_tokens,
+        output_tokens=model_use.output_tokens,
+        cost=model_use.cost,
+        citations=report.citations,
+        opened=(),
+        closed=(),
+        request_digest=report.request_digest,
+        known_at=at,
+        recorded_at=recorded_at,
+    )
+
+
 def as_last(decision: Decision) -> LastTick:
-    """What the next tick needs to know of a decision."""
+    """The part of a decision that the next tick reads."""
     return LastTick(**{field.name: getattr(decision, field.name) for field in fields(LastTick)})

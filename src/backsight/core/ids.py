@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 from backsight.core.instants import format_instant
@@ -23,6 +23,30 @@ def canonical_json(value: object) -> str:
     '{"a":["é",null],"b":1.0}'
     """
     return _canonical(value)
+
+
+class ShownAsJson:
+    """Marks a field whose value an answer shows as canonical JSON text; `none` is the text of None.
+
+    Use it as `Annotated[Order | None, ShownAsJson()]`. Pydantic calls the method when it builds the answer's schema; an
+    answer is only written, so nothing is validated.
+    """
+
+    def __init__(self, none: str | None = None) -> None:
+        self.none = none
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: object) -> dict[str, Any]:
+        text: dict[str, Any] = {"type": "str"}
+        if self.none is None and type(None) in get_args(source):
+            text = {"type": "nullable", "schema": text}
+        return {
+            "type": "any",
+            "serialization": {"type": "function-plain", "function": self.to_text, "return_schema": text},
+        }
+
+    def to_text(self, value: object) -> str | None:
+        """The text that the answer shows."""
+        return self.none if value is None else canonical_json(value)
 
 
 def plain(value: object) -> object:

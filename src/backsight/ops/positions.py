@@ -1,15 +1,15 @@
 """Position logs: what agents held step by step elsewhere, brought in as if they had traded here."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from backsight.arguments import Key, Name, Positive
-from backsight.core.decision import Decision, LastTick, as_last, decision_id
+from backsight.core.decision import Decision, TickReport, as_last, decision_of
 from backsight.core.errors import BacksightError, Conflict, Invalid
-from backsight.core.ids import canonical_json, digest, plain
+from backsight.core.ids import digest, plain
 from backsight.core.instants import CLOCK_SKEW, format_instant
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
@@ -184,68 +184,26 @@ def _applied(
     account = account_of(transaction.connection, home)
     for tick in ticks:
         former = None if last is None else as_last(last)
-        decision = _decision(ctx, home, tick, former, usd_rate=usd_rate)
-        after = tick.after or tick.before
-        whole = Tick(home=home, account=account, decision=decision, before=tick.before, after=after, last=former)
+        decision = decision_of(_report(tick, usd_rate=usd_rate), home, former, recorded_at=ctx.now)
         try:
-            posted = post(transaction, whole)
+            posted = post(transaction, Tick(deployment=home, account=account, decision=decision, last=former))
         except Invalid as error:
             told = f"{log.path} line {tick.row.line}: {_without_field(error)}"
             raise Invalid(told, field="positions") from None
-        last = replace(
-            decision,
-            opened=tuple(trade.id for trade in posted.opened),
-            closed=tuple(trade.id for trade in posted.closed),
-        )
+        last = posted.decision
         transaction.add_all(stored.DECISIONS, [last])
         yield last
 
 
-def _decision(
-    ctx: Context, home: Deployment, tick: PositionTick, last: LastTick | None, *, usd_rate: float | None
-) -> Decision:
-    """A row as it is kept: nothing was shown for it, and of the proposal only what the log says is known."""
-    same_day = last is not None and last.at.date() == tick.at.date()
-    proposal = tick.proposal
-    return Decision(
-        owner_id=ctx.owner,
-        id=decision_id(home.id, tick.at, tick.sequence),
-        deployment_id=home.id,
-        account_id=home.account_id,
-        strategy_id=home.strategy_id,
-        strategy_version=home.strategy_version,
-        mode=home.mode,
-        sim_run_id=None,
+def _report(tick: PositionTick, *, usd_rate: float | None) -> TickReport:
+    """A row as a tick: no prompt was shown for it, and of the proposal only what the log says is known."""
+    return TickReport(
         at=tick.at,
         sequence=tick.sequence,
-        as_of=None,
-        seen_at=None,
-        memory_arm="off",
-        shown_hash=None,
-        lessons_hash=None,
-        shown=(),
-        recalled=(),
-        proposal=None if proposal is None else canonical_json(plain(proposal)),
-        symbol=None if proposal is None else proposal.symbol,
-        reason=None if proposal is None else proposal.reason,
-        confidence=None,
+        before=tick.before,
+        after=tick.after,
+        proposal=tick.proposal,
         verdict=tick.verdict,
-        flatten=False,
-        equity=(tick.after or tick.before).portfolio.equity,
-        day_start_equity=last.day_start_equity if last and same_day else tick.before.portfolio.equity,
         usd_rate=usd_rate,
-        before=canonical_json(plain(tick.before)),
-        after="" if tick.after is None else canonical_json(plain(tick.after)),
-        broker_at=tick.at,
-        model=None,
-        model_parameters=None,
-        input_tokens=None,
-        output_tokens=None,
-        cost=None,
-        citations=(),
-        opened=(),
-        closed=(),
         request_digest=_digest(tick),
-        known_at=tick.at,
-        recorded_at=ctx.now,
     )

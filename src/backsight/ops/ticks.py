@@ -38,19 +38,22 @@ from backsight.core.decision import (
     OURS,
     Decision,
     LastTick,
+    ModelUse,
     OpenedTick,
+    PromptRecord,
     Segment,
     Shown,
     ShownSegment,
+    TickReport,
     Verdict,
     as_last,
     decision_id,
-    shown_hash,
+    decision_of,
 )
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
-from backsight.core.ids import canonical_json, digest, plain
+from backsight.core.ids import digest
 from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.memory.prospective import Contradiction
@@ -71,7 +74,6 @@ from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import repeat_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due
-from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
@@ -180,7 +182,7 @@ def open_tick(
         _check_snapshot(account, before, field="before")
         given = sorted_bars(bars, until=at)
         arm = arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
-        last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
+        last = stored.last_of_deployment(View(connection, ctx.owner, horizon), home.id)
         seen = Horizon(as_of=at, seen_at=seen_at)
         contexts = tuple(
             context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, seen), given, symbol))
@@ -238,7 +240,7 @@ def preview_context(
     at = horizon.as_of
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
-        last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
+        last = stored.last_of_deployment(View(connection, ctx.owner, horizon), home.id)
         portfolio = None if last is None else _portfolio_after(connection, ctx.owner, last)
         chosen = symbols or _usual_symbols(connection, home, portfolio, horizon)
         contexts = tuple(
@@ -277,8 +279,7 @@ def _portfolio_after(connection: Connection, owner: str, last: LastTick) -> Port
     decision = stored.decision(connection, owner, last.id)
     if decision is None:
         return None
-    before, after = snapshots_of(decision)
-    return (after or before).portfolio
+    return decision.last_snapshot.portfolio
 
 
 def _usual_symbols(
@@ -323,96 +324,66 @@ def close_tick(
     Closing the same tick again changes nothing and says so; a tick older than the last one is refused. Where a
     reflection is due, lessons are written afterwards; whatever becomes of that, the tick is closed.
     """
-    last_look = after or replace(before, fills=())
     _check_instant(ctx, at)
     _check_verdict(verdict, proposal)
     check_symbols(bars)
     closed_bars = sorted_bars(bars, until=at)
-    remembered = repeat_recalls(ctx, recalls, at=at, field="recalls")
+    repeated_recalls = repeat_recalls(ctx, recalls, at=at, field="recalls")
+    segments = None if shown is None else tuple(shown)
     with ctx.writing() as transaction:
         connection = transaction.connection
-        home = deployment_named(connection, ctx.owner, deployment)
-        account = account_of(connection, home)
-        _check_snapshot(account, before, field="before")
-        _check_snapshot(account, last_look, field="after")
-        asked = digest({**ctx.arguments(without=("deployment",)), "deployment_id": home.id})
-        last = stored.last_of_account(connection, ctx.owner, home.account_id)
+        target = deployment_named(connection, ctx.owner, deployment)
+        account = account_of(connection, target)
+        report = TickReport(
+            at=at,
+            sequence=sequence,
+            before=before,
+            after=after,
+            proposal=proposal,
+            verdict=verdict,
+            confidence=confidence,
+            flatten=flatten,
+            usd_rate=usd_rate,
+            prompt=PromptRecord(
+                segments=segments, recalled=tuple(recalled), lessons_hash=lessons_hash, seen_at=seen_at
+            ),
+            model_use=ModelUse(
+                model=model,
+                parameters=model_parameters,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                cost=cost,
+            ),
+            citations=tuple(citations),
+            sim_run_id=sim_run_id,
+            request_digest=digest({**ctx.arguments(without=("deployment",)), "deployment_id": target.id}),
+        )
+        _check_snapshots(account, report)
+        last = stored.last_of_account(connection, ctx.owner, target.account_id)
         if last is not None and last.moment >= (at, sequence):
-            return _replayed(connection, ctx, last, decision_id(home.id, at, sequence), asked)
-        if last is not None and before.portfolio.at < last.broker_at:
-            told = (
-                f"{format_instant(before.portfolio.at)} is before the last snapshot of {format_instant(last.broker_at)}"
-            )
-            raise Conflict(f"{told}; ask the broker again", field="before.portfolio.at")
+            return _replayed(ctx, connection, target, last, report)
+        _check_newer(before, last)
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
         resolve_calls(transaction, ctx.owner, by=at, recorded_at=ctx.now)
-        last_here = last
-        if last is not None and last.deployment_id != home.id:
-            last_here = stored.last_of_deployment(connection, ctx.owner, home.id, Horizon(as_of=at))
-        arm = arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled and shown is not None)
-        segments = shown or []
-        decision = Decision(
-            owner_id=ctx.owner,
-            id=decision_id(home.id, at, sequence),
-            deployment_id=home.id,
-            account_id=home.account_id,
-            strategy_id=home.strategy_id,
-            strategy_version=home.strategy_version,
-            mode=home.mode,
-            sim_run_id=sim_run_id,
-            at=at,
-            sequence=sequence,
-            as_of=None if shown is None else at - JUST_BEFORE,
-            seen_at=None if shown is None else seen_at or ctx.now,
-            memory_arm=arm,
-            shown_hash=shown_hash(segments),
-            lessons_hash=lessons_hash,
-            shown=tuple(segment.hash for segment in segments),
-            recalled=tuple(recalled),
-            proposal=None if proposal is None else canonical_json(plain(proposal)),
-            symbol=None if proposal is None else proposal.symbol,
-            reason=None if proposal is None else proposal.reason,
-            confidence=confidence,
-            verdict=verdict,
-            flatten=flatten,
-            equity=last_look.portfolio.equity,
-            day_start_equity=_day_start_equity(last_here, at, before),
-            usd_rate=usd_rate,
-            before=canonical_json(plain(before)),
-            after="" if after is None else canonical_json(plain(after)),
-            broker_at=max(at, last_look.portfolio.at),
-            model=model,
-            model_parameters=model_parameters,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            cost=cost,
-            citations=tuple(citations),
-            opened=(),
-            closed=(),
-            request_digest=asked,
-            known_at=at,
-            recorded_at=ctx.now,
-        )
-        looked = check_plans_at_tick(transaction, home, decision, proposal, before, last_here)
-        posted = post(transaction, _tick(home, account, decision, before, last_look, last))
-        store_recalls(transaction, ctx.owner, decision.id, remembered, recalled, known_at=at, recorded_at=ctx.now)
-        kept = replace(
-            decision,
-            opened=tuple(trade.id for trade in posted.opened),
-            closed=tuple(trade.id for trade in posted.closed),
-        )
-        transaction.add_all(stored.DECISIONS, [kept])
-        _keep_segments(transaction, ctx, at, segments)
-    reflected = reflect_if_due(ctx, home, at=at, closed_in_tick=len(posted.closed))
+        last_of_target = last
+        if last is not None and last.deployment_id != target.id:
+            last_of_target = stored.last_of_deployment(ctx.view(connection, at), target.id)
+        decision = decision_of(report, target, last_of_target, recorded_at=ctx.now)
+        plan_checks = check_plans_at_tick(transaction, target, decision, last_of_target)
+        posted = post(transaction, Tick(deployment=target, account=account, decision=decision, last=last))
+        store_recalls(transaction, ctx.owner, decision.id, repeated_recalls, recalled, known_at=at, recorded_at=ctx.now)
+        transaction.add_all(stored.DECISIONS, [posted.decision])
+        _keep_segments(transaction, ctx, at, segments or ())
+    reflection = reflect_if_due(ctx, target, at=at, closed_in_tick=len(posted.closed))
     return ClosedTick(
-        decision=kept,
+        decision=posted.decision,
         opened=posted.opened,
         closed=posted.closed,
         learned=posted.learned,
-        plans=tuple(dict.fromkeys(plan.id for found in looked for plan in found.applying)),
-        contradictions=tuple(dict.fromkeys(pair for found in looked for pair in found.contradictions)),
-        reflection=reflected,
+        plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
+        contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
+        reflection=reflection,
         replayed=False,
     )
 
@@ -437,9 +408,7 @@ def list_decisions(
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
         found = stored.decisions(
-            connection,
-            ctx.owner,
-            horizon,
+            View(connection, ctx.owner, horizon),
             deployment_id=home.id,
             kind=kind,
             since=since,
@@ -464,7 +433,7 @@ def get_recent_activity(
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
         home = deployment_named(connection, ctx.owner, deployment)
-        last = stored.last_of_deployment(connection, ctx.owner, home.id, horizon)
+        last = stored.last_of_deployment(View(connection, ctx.owner, horizon), home.id)
         today = last is not None and last.at.date() == horizon.as_of.date()
         day_start = last.day_start_equity if last is not None and today else None
         view = View(connection, ctx.owner, horizon)
@@ -494,9 +463,8 @@ def backfill(
         opened = closed = 0
         for decision in decisions:
             now = replace(decision, recorded_at=ctx.now)
-            before, after = snapshots_of(decision)
-            home = homes[decision.deployment_id]
-            posted = post(transaction, _tick(home, account, now, before, after or replace(before, fills=()), last))
+            tick = Tick(deployment=homes[decision.deployment_id], account=account, decision=now, last=last)
+            posted = post(transaction, tick)
             opened, closed, last = opened + len(posted.opened), closed + len(posted.closed), as_last(decision)
         replayed = not transaction.changes
     return Backfilled(account_id=account.id, decisions=len(decisions), opened=opened, closed=closed, replayed=replayed)
@@ -514,22 +482,24 @@ def as_fields(shown: Shown) -> dict[str, Any]:
     return {field.name: getattr(shown, field.name) for field in fields(Shown)}
 
 
-def _tick(
-    home: Deployment,
-    account: Account,
-    decision: Decision,
-    before: BrokerSnapshot,
-    after: BrokerSnapshot,
-    last: LastTick | None,
-) -> Tick:
-    return Tick(home=home, account=account, decision=decision, before=before, after=after, last=last)
-
-
 def _check_instant(ctx: Context, at: datetime) -> None:
     if at > ctx.now + CLOCK_SKEW:
         raise Invalid(f"{format_instant(at)} is in the future; give the instant of the tick", field="at")
     if at < EPOCH:
         raise Invalid(f"{format_instant(at)} is before 1970; give the instant of the tick", field="at")
+
+
+def _check_snapshots(account: Account, report: TickReport) -> None:
+    _check_snapshot(account, report.before, field="before")
+    _check_snapshot(account, report.after or report.before, field="after")
+
+
+def _check_newer(before: BrokerSnapshot, last: LastTick | None) -> None:
+    """Refuse a snapshot that is older than the last one of the account."""
+    if last is not None and before.portfolio.at < last.broker_at:
+        at, last_at = format_instant(before.portfolio.at), format_instant(last.broker_at)
+        message = f"{at} is before the last snapshot, of {last_at}; ask the broker again"
+        raise Conflict(message, field="before.portfolio.at")
 
 
 def _check_snapshot(account: Account, snapshot: BrokerSnapshot, *, field: str) -> None:
@@ -555,14 +525,16 @@ def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
         raise Invalid(f"nothing proposed was {verdict.kind}; give the order", field="proposal")
 
 
-def _replayed(connection: Connection, ctx: Context, last: LastTick, named: str, asked: str) -> ClosedTick:
-    """What a tick that is not after the last one came to, if it is the same again."""
-    former = stored.decision(connection, ctx.owner, named)
+def _replayed(
+    ctx: Context, connection: Connection, deployment: Deployment, last: LastTick, report: TickReport
+) -> ClosedTick:
+    """The answer for a tick that was closed before with the same content; any other tick is a `Conflict`."""
+    former = stored.decision(connection, ctx.owner, decision_id(deployment.id, report.at, report.sequence))
     if former is None:
         told = f"it is not after the account's last tick, {format_instant(last.at)} ({last.sequence})"
         remedy = "ticks are applied in order; of one instant, give each the next sequence"
         raise Conflict(f"{told}; {remedy}", field="at")
-    if former.request_digest != asked:
+    if former.request_digest != report.request_digest:
         told = f"the tick of {format_instant(former.at)} ({former.sequence}) is kept with other content"
         raise Conflict(f"{told}; a decision does not change", field="at")
     found = stored_trades.trades_by_id(connection, ctx.owner, (*former.opened, *former.closed))

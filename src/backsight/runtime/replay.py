@@ -7,7 +7,6 @@ from backsight.core.market import Bar
 from backsight.memory import Memory, RecordedTick, ReplayBroker
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.tick import run_tick
-from backsight.services.snapshots import order_of, snapshots_of
 
 PAGE = 100
 
@@ -23,7 +22,7 @@ class ReplayAgent:
         decision = self._decision
         self._clock.at = decision.recorded_at
         return Decided(
-            order=order_of(decision),
+            order=decision.proposal,
             reason=decision.verdict.detail if decision.proposal is None else None,
             confidence=decision.confidence,
             model=decision.model,
@@ -72,13 +71,12 @@ def replay(
 
 
 def _recorded(decision: Decision) -> RecordedTick:
-    before, after = snapshots_of(decision)
     return RecordedTick(
         at=decision.at,
         sequence=decision.sequence,
-        before=before,
-        after=after,
-        order=order_of(decision),
+        before=decision.before,
+        after=decision.after,
+        order=decision.proposal,
         verdict=decision.verdict,
     )
 

@@ -12,7 +12,7 @@ from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
-from backsight.core.orders import BrokerSnapshot, ReportedFill, as_fill
+from backsight.core.orders import ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import Seen
@@ -47,17 +47,25 @@ from backsight.store.transaction import Transaction
 class Tick:
     """What a tick brings to the ledger."""
 
-    home: Deployment
+    deployment: Deployment
     account: Account
     decision: Decision
-    before: BrokerSnapshot
-    after: BrokerSnapshot
     last: LastTick | None
-    """The tick before, of the same account."""
+    """The account's tick before this one."""
 
     @property
     def at(self) -> datetime:
         return self.decision.at
+
+    @property
+    def positions_before(self) -> dict[str, Position]:
+        """The positions before the decision, by key."""
+        return self.decision.before.portfolio.by_key()
+
+    @property
+    def positions_after(self) -> dict[str, Position]:
+        """The positions at the end of the tick, by key."""
+        return (self.decision.after or self.decision.before).portfolio.by_key()
 
     @property
     def usd_rate(self) -> float | None:
@@ -66,9 +74,10 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
-    """The trades that a tick opened and closed, and what those that ended or were corrected taught."""
+class PostedTick:
+    """The decision with the trades that the tick opened and closed, and what the memories learned from them."""
 
+    decision: Decision
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
     learned: tuple[LearningReport, ...]
@@ -88,7 +97,7 @@ class _Held:
     """Positions of which something is told that happened before the last tick."""
 
 
-def post(transaction: Transaction, tick: Tick) -> Posted:
+def post(transaction: Transaction, tick: Tick) -> PostedTick:
     """Bring the ledger to where the broker is, and say what that opened and closed."""
     connection = transaction.connection
     since, now = _phases(connection, tick)
@@ -102,7 +111,7 @@ def post(transaction: Transaction, tick: Tick) -> Posted:
     learned = _write_trades(transaction, tick, held, settled, [row for row, _ in rows])
     _write_marks(transaction, tick, held, rows)
     _write_equity(transaction, tick, settled)
-    return _posted(held, [row for row, _ in rows], learned)
+    return _posted(tick, held, [row for row, _ in rows], learned)
 
 
 class _Market:
@@ -147,16 +156,17 @@ def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
     now = replace(
         since,
         phase="now",
-        since=tick.before.portfolio.at,
+        since=decision.before.portfolio.at,
         proposal_symbol=decision.symbol if decision.verdict.kind == "executed" else None,
         proposal_reason=decision.reason,
     )
-    first = _reported(tick, tick.before.fills, known={})
-    second = _reported(tick, tick.after.fills, known=first, decided=True)
+    before, after = decision.before, decision.last_snapshot
+    first = _reported(tick, before.fills, known={})
+    second = _reported(tick, after.fills, known=first, decided=True)
     stored_fills = stored.fills_by_id(connection, decision.owner_id, decision.account_id, [*first, *second])
     return (
-        Phase(stamp=since, snapshot=tick.before, reported=_new(first, stored_fills)),
-        Phase(stamp=now, snapshot=tick.after, reported=_new(second, {**stored_fills, **first})),
+        Phase(stamp=since, snapshot=before, reported=_new(first, stored_fills)),
+        Phase(stamp=now, snapshot=after, reported=_new(second, {**stored_fills, **first})),
     )
 
 
@@ -176,7 +186,7 @@ def _reported(
             recorded_at=tick.decision.recorded_at,
             reason=tick.decision.reason if proposed else None,
         )
-        if fact.at > max(tick.at, tick.after.portfolio.at):
+        if fact.at > tick.decision.broker_at:
             told = f"fill {fill.id!r} is of {format_instant(fact.at)}, after the snapshot that reports it"
             raise Invalid(f"{told}; give the instant of the snapshot as portfolio.at", field="fills")
         _check_same(fact, {**known, **found}.get(fact.id))
@@ -226,9 +236,7 @@ def _held(connection: Connection, tick: Tick, reported: Sequence[Fill]) -> _Held
         for key, news in told.items()
         if tick.last is not None and any(fill.executed and fill.at <= tick.last.broker_at for fill in news)
     }
-    closed = {*tick.before.portfolio.by_key(), *tick.after.portfolio.by_key()} - {
-        trade.position_key for trade in trades
-    }
+    closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _Held(
         fills=tuple(fills),
         beside=tuple(_of_this_instant(connection, tick, sorted(closed))),
@@ -369,9 +377,9 @@ def _reach_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | No
 
 def _seen(tick: Tick, trip: RoundTrip) -> list[tuple[datetime, Position]]:
     """What the tick saw of a trade's position, before and after."""
-    looks = [tick.before.portfolio.by_key().get(trip.position_key)] if trip.opened_at < tick.at else []
+    looks = [tick.positions_before.get(trip.position_key)] if trip.opened_at < tick.at else []
     if trip.status == "open":
-        looks.append(tick.after.portfolio.by_key().get(trip.position_key))
+        looks.append(tick.positions_after.get(trip.position_key))
     return [(tick.at, each) for each in looks if each is not None and _within(trip, tick.at, each)]
 
 
@@ -389,9 +397,7 @@ def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
     at = min(trip.opened_at, tick.at) if decision is None else decision.at
     series = recent_bars(connection, tick.decision.owner_id, trip.symbol, Horizon(as_of=at))
     regime = regime_at(series)
-    position = tick.after.portfolio.by_key().get(trip.position_key) or tick.before.portfolio.by_key().get(
-        trip.position_key
-    )
+    position = tick.positions_after.get(trip.position_key) or tick.positions_before.get(trip.position_key)
     first = trip.steps[0]
     entry = Entry(
         size=first.size,
@@ -404,12 +410,12 @@ def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
         regime_tag=None if regime is None else regime.tag,
         regime_interval_seconds=None if regime is None else regime.interval_seconds,
         regime_preset=None if regime is None else regime.preset,
-        equity=tick.before.portfolio.equity,
+        equity=tick.decision.before.portfolio.equity,
         configured_risk=_configured_risk(connection, tick),
         model=None if decision is None else decision.model,
     )
     confidence = None if decision is None else decision.confidence
-    mood = mood_at(connection, tick.home, at - JUST_BEFORE)
+    mood = mood_at(connection, tick.deployment, at - JUST_BEFORE)
     context = replace(
         context_at(trip.symbol, at, series),
         drawdown_pct=None if mood.equity is None else mood.drawdown,
@@ -417,7 +423,7 @@ def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
         confidence=confidence,
     )
     return Stamped(
-        home=tick.home,
+        home=tick.deployment,
         entry=entry,
         context=context,
         memory_arm="off" if decision is None else decision.memory_arm,
@@ -433,9 +439,9 @@ def _entry_decision(connection: Connection, tick: Tick, trip: RoundTrip) -> Deci
 
 def _configured_risk(connection: Connection, tick: Tick) -> float | None:
     strategy = stored_strategies.strategy(
-        connection, tick.home.owner_id, tick.home.strategy_name, tick.home.strategy_version
+        connection, tick.deployment.owner_id, tick.deployment.strategy_name, tick.deployment.strategy_version
     )
-    equity = tick.before.portfolio.equity
+    equity = tick.decision.before.portfolio.equity
     if strategy is None or not strategy.risk_per_trade or equity <= 0:
         return None
     return strategy.risk_per_trade * equity
@@ -475,7 +481,7 @@ def _write_equity(transaction: Transaction, tick: Tick, settled: Settled) -> Non
 
 def _write_marks(transaction: Transaction, tick: Tick, held: _Held, rows: Iterable[tuple[Trade, Reach]]) -> None:
     """What the tick left open, and what it closed that was open when it began."""
-    before, after = tick.before.portfolio.by_key(), tick.after.portfolio.by_key()
+    before, after = tick.positions_before, tick.positions_after
     marks: list[PositionMark] = []
     for row, reach in rows:
         if row.status == "open":
@@ -505,11 +511,12 @@ def _mark(tick: Tick, held: _Held, row: Trade, reach: Reach, position: Position,
     )
 
 
-def _posted(held: _Held, rows: Sequence[Trade], learned: tuple[LearningReport, ...]) -> Posted:
-    """What is new, and what is closed that was not; a trade may be both."""
+def _posted(tick: Tick, held: _Held, rows: Sequence[Trade], learned: tuple[LearningReport, ...]) -> PostedTick:
+    """The trades that are new, and those that were not closed before; a trade may be both."""
     closed_before = {trade.id for trade in held.trades.values() if trade.status == "closed"}
-    return Posted(
-        opened=tuple(row for row in rows if row.id not in held.trades),
-        closed=tuple(row for row in rows if row.status == "closed" and row.id not in closed_before),
-        learned=learned,
+    opened = tuple(row for row in rows if row.id not in held.trades)
+    closed = tuple(row for row in rows if row.status == "closed" and row.id not in closed_before)
+    decision = replace(
+        tick.decision, opened=tuple(trade.id for trade in opened), closed=tuple(trade.id for trade in closed)
     )
+    return PostedTick(decision=decision, opened=opened, closed=closed, learned=learned)

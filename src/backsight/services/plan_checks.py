@@ -84,8 +84,6 @@ def check_plans_at_tick(
     transaction: Transaction,
     deployment: Deployment,
     decision: Decision,
-    proposal: Order | None,
-    before: BrokerSnapshot,
     last: LastTick | None,
 ) -> list[PlanCheck]:
     """Check the plans of a deployment at a tick, in every symbol that it holds or decides on."""
@@ -93,6 +91,7 @@ def check_plans_at_tick(
     candidates = open_plans(View(connection, deployment.owner_id, Horizon(as_of=decision.at)), deployment)
     if not candidates.plans:
         return []
+    proposal, before = decision.proposal, decision.before
     symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
     symbols += [position.symbol for position in before.portfolio.positions]
     needs_market = any(not MARKET_FIELDS.isdisjoint(plan.asks) for plan in candidates.plans)

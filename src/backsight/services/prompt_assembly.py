@@ -119,7 +119,7 @@ def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start
     since = min(midnight, now - HOUR)
     attempts: list[Attempt] = _or_empty(
         "attempts",
-        lambda: stored_decisions.attempts_since(view.connection, view.owner, deployment.id, view.horizon, since=since),
+        lambda: stored_decisions.attempts_since(view, deployment.id, since=since),
     )
     closes: list[Close] = _or_empty(
         "closes",
@@ -168,10 +168,8 @@ def _message(request: PromptRequest, recalls: _SymbolRecalls) -> Iterator[Part]:
 
 
 def _last_decision(request: PromptRequest) -> Section:
-    view = request.view
-    last = stored_decisions.last_of_deployment(view.connection, view.owner, request.deployment.id, view.horizon)
-    decision = None if last is None else stored_decisions.decision(view.connection, view.owner, last.id)
-    return last_decision(None if decision is None else last_line(decision))
+    last = stored_decisions.last_of_deployment(request.view, request.deployment.id)
+    return last_decision(None if last is None else last_line(last))
 
 
 def _recent_trades(request: PromptRequest) -> Section:

@@ -22,7 +22,6 @@ from backsight.core.prompts.account import portfolio_and_caps
 from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
 from backsight.core.strategies import Deployment
 from backsight.services.reviews import read_period
-from backsight.services.snapshots import snapshots_of
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored_strategies
@@ -133,12 +132,11 @@ def _runs(connection: Connection, home: Deployment, day: date) -> str:
 
 def _run(tick: Decision, texts: Mapping[str, Segment]) -> Run:
     shown = [texts[name] for name in tick.shown if name in texts]
-    before, _ = snapshots_of(tick)
     return Run(
         decision=tick,
         caller_segments=tuple(segment for segment in shown if segment.name not in OURS),
         memory_segments=tuple(segment.name for segment in shown if segment.name in OURS),
-        account="\n".join(row.text for row in portfolio_and_caps(before.portfolio, currency=None).rows),
+        account="\n".join(row.text for row in portfolio_and_caps(tick.before.portfolio, currency=None).rows),
     )
 
 

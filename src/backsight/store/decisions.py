@@ -1,4 +1,4 @@
-"""Decisions at rest, and what was shown for them."""
+"""Stored decisions, and the segments of the prompts that agents were shown."""
 
 from collections.abc import Collection
 from dataclasses import fields
@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, or_, select
 
-from backsight.core.decision import Decision, LastTick, Segment, ShownSegment
-from backsight.core.instants import Horizon
+from backsight.core.decision import Decision, LastTick, Segment, ShownSegment, Verdict
 from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
 from backsight.store.reading import (
@@ -22,11 +21,14 @@ from backsight.store.reading import (
     prepared_within,
     within,
 )
+from backsight.store.view import View
 
 DECISIONS = noun(
     Decision,
     "decision_snapshots",
     names={"strategy_id": "skill_id", "strategy_version": "version"},
+    as_json=("proposal", "before", "after"),
+    none_is_empty=("after",),
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
 )
@@ -36,7 +38,8 @@ SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",))
 _C = DECISIONS.table.c
 _DECISION = select(DECISIONS.table).where(_C.owner_id == OWNED, _C.id == bindparam("id"))
 _NEWEST_FIRST = _C.at.desc(), _C.sequence.desc()
-_LAST = select(*(_C[field.name] for field in fields(LastTick)))
+_VERDICT = _C.verdict_kind, _C.verdict_rule, _C.verdict_detail
+_LAST = select(*_VERDICT, *(_C[field.name] for field in fields(LastTick) if field.name != "verdict"))
 _LAST_OF_ACCOUNT = (
     _LAST.where(_C.owner_id == OWNED, _C.account_id == bindparam("account")).order_by(*_NEWEST_FIRST).limit(1)
 )
@@ -58,36 +61,38 @@ _SEGMENT = select(SEGMENTS.table.c.hash).where(
 
 
 def decision(connection: Connection, owner: str, decision_id: str) -> Decision | None:
-    """The decision of this id."""
+    """The decision with this id."""
     return fetch_one(connection, DECISIONS, _DECISION, parameters(owner, id=decision_id))
 
 
 def last_of_account(connection: Connection, owner: str, account_id: str) -> LastTick | None:
-    """The last tick that an account has seen."""
+    """The account's last tick."""
     return _last(connection.execute(_LAST_OF_ACCOUNT, parameters(owner, account=account_id)).first())
 
 
-def last_of_deployment(connection: Connection, owner: str, deployment_id: str, horizon: Horizon) -> LastTick | None:
-    """The last tick of a deployment that was known then."""
-    return _last(connection.execute(_LAST_OF_DEPLOYMENT, parameters(owner, horizon, deployment=deployment_id)).first())
+def last_of_deployment(view: View, deployment_id: str) -> LastTick | None:
+    """The deployment's last tick."""
+    values = parameters(view.owner, view.horizon, deployment=deployment_id)
+    return _last(view.connection.execute(_LAST_OF_DEPLOYMENT, values).first())
 
 
 def _last(row: Row[Any] | None) -> LastTick | None:
-    return None if row is None else LastTick(**row._mapping)
+    if row is None:
+        return None
+    columns = dict(row._mapping)
+    verdict = Verdict(**{name: columns.pop(f"verdict_{name}") for name in ("kind", "rule", "detail")})
+    return LastTick(**columns, verdict=verdict)
 
 
-def attempts_since(
-    connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime
-) -> list[Attempt]:
-    """What came of the ticks of a deployment from an instant on at which something was proposed, oldest first."""
-    rows = connection.execute(_ATTEMPTS, parameters(owner, horizon, deployment=deployment_id, since=since))
+def attempts_since(view: View, deployment_id: str, *, since: datetime) -> list[Attempt]:
+    """The deployment's proposals at or after an instant with their verdicts, oldest first."""
+    values = parameters(view.owner, view.horizon, deployment=deployment_id, since=since)
+    rows = view.connection.execute(_ATTEMPTS, values)
     return [Attempt(at=at, kind=kind, rule=rule) for at, kind, rule in rows]
 
 
 def decisions(
-    connection: Connection,
-    owner: str,
-    horizon: Horizon,
+    view: View,
     *,
     deployment_id: str,
     kind: str | None,
@@ -97,7 +102,7 @@ def decisions(
     limit: int,
 ) -> list[Decision]:
     """The decisions of a deployment, newest first; `before` continues after a page's last (at, sequence)."""
-    where = [*within(DECISIONS, horizon), *matching(DECISIONS, deployment_id=deployment_id, verdict_kind=kind)]
+    where = [*within(DECISIONS, view.horizon), *matching(DECISIONS, deployment_id=deployment_id, verdict_kind=kind)]
     if since is not None:
         where.append(_C.at >= since)
     if until is not None:
@@ -105,11 +110,12 @@ def decisions(
     if before is not None:
         at, sequence = before
         where.append(or_(_C.at < at, and_(_C.at == at, _C.sequence < sequence)))
-    return fetch(connection, DECISIONS, owned(DECISIONS, owner, *where).order_by(*_NEWEST_FIRST).limit(limit))
+    newest_first = owned(DECISIONS, view.owner, *where).order_by(*_NEWEST_FIRST)
+    return fetch(view.connection, DECISIONS, newest_first.limit(limit))
 
 
 def marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
-    """Of every decision its deployment, its instant and when it was recorded, oldest first."""
+    """Deployment id, instant and recording instant of every decision, oldest first."""
     statement = select(_C.deployment_id, _C.at, _C.recorded_at).where(_C.owner_id == owner)
     return [(row[0], row[1], row[2]) for row in connection.execute(statement.order_by(_C.at, _C.sequence))]
 
@@ -117,25 +123,25 @@ def marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datet
 def decisions_between(
     connection: Connection, owner: str, deployment_id: str, since: datetime, until: datetime
 ) -> list[Decision]:
-    """The decisions of a deployment from an instant on and before another, oldest first."""
-    mine = (_C.deployment_id == deployment_id, _C.at >= since, _C.at < until)
-    return fetch(connection, DECISIONS, owned(DECISIONS, owner, *mine).order_by(_C.at, _C.sequence))
+    """The deployment's decisions at or after `since` and before `until`, oldest first."""
+    where = (_C.deployment_id == deployment_id, _C.at >= since, _C.at < until)
+    return fetch(connection, DECISIONS, owned(DECISIONS, owner, *where).order_by(_C.at, _C.sequence))
 
 
 def segments(connection: Connection, owner: str, hashes: Collection[str]) -> dict[str, Segment]:
-    """Segments that were shown, by hash."""
+    """Segments by hash, of those hashes that are stored."""
     c = SEGMENTS.table.c
-    found: dict[str, Segment] = {}
-    for some in in_batches(hashes):
-        rows = connection.execute(select(c.hash, c.name, c.text).where(c.owner_id == owner, c.hash.in_(some)))
-        found |= {row[0]: Segment(name=row[1], text=row[2]) for row in rows}
-    return found
+    by_hash: dict[str, Segment] = {}
+    for batch in in_batches(hashes):
+        rows = connection.execute(select(c.hash, c.name, c.text).where(c.owner_id == owner, c.hash.in_(batch)))
+        by_hash |= {row[0]: Segment(name=row[1], text=row[2]) for row in rows}
+    return by_hash
 
 
 def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:
-    """Every tick of an account, oldest first."""
-    c = DECISIONS.table.c
-    return fetch(connection, DECISIONS, owned(DECISIONS, owner, c.account_id == account_id).order_by(c.at, c.sequence))
+    """Every decision of an account, oldest first."""
+    rows = owned(DECISIONS, owner, _C.account_id == account_id)
+    return fetch(connection, DECISIONS, rows.order_by(_C.at, _C.sequence))
 
 
 def has_segment(connection: Connection, owner: str, segment_hash: str) -> bool:

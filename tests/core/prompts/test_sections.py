@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MEMORY, Decision, Verdict
+from backsight.core.decision import MEMORY, LastTick, Verdict
 from backsight.core.errors import Invalid
 from backsight.core.memory.prospective import PlanDraft, PlannedAction, check_plans, make_plan
 from backsight.core.portfolio import Portfolio
@@ -260,10 +260,10 @@ def test_the_last_decision_has_its_layout_to_the_byte() -> None:
 
 
 def test_a_decision_gives_the_line_of_its_verdict() -> None:
-    blank = dict.fromkeys(Decision.__dataclass_fields__)
+    blank = dict.fromkeys(LastTick.__dataclass_fields__)
     verdict = Verdict(kind="noop", detail="nothing to do")
-    decision = Decision(**(blank | {"at": TEN, "verdict": verdict, "reason": "flat market"}))  # type: ignore[arg-type]
-    assert last_decision(last_line(decision)).text == (
+    last = LastTick(**(blank | {"at": TEN, "verdict": verdict, "reason": "flat market"}))  # type: ignore[arg-type]
+    assert last_decision(last_line(last)).text == (
         '## Last decision\n- 2026-06-04T10:00 noop "flat market"\n- told: "nothing to do"'
     )
 

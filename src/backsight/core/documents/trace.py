@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from backsight.core.decision import Decision, Segment
+from backsight.core.ids import canonical_json
 from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import Episode
 
@@ -46,7 +47,7 @@ def decision_entry(decision: Decision) -> TraceEntry:
         "confidence": _number(decision.confidence),
         "rule": verdict.rule,
         "detail": verdict.detail,
-        "proposal": decision.proposal,
+        "proposal": None if decision.proposal is None else canonical_json(decision.proposal),
     }
     return TraceEntry(at=decision.at, kind=verdict.kind, symbol=decision.symbol, details=details)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.decision import Decision
+from backsight.core.decision import LastTick
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.prompts.amounts import instant, money, price
 from backsight.core.prompts.sections import Row, Section, section_of
@@ -46,13 +46,13 @@ class LastLine:
         return f"- {instant(self.at)} {self.kind}{symbol}{by}{reason}"
 
 
-def last_line(decision: Decision) -> LastLine:
-    verdict = decision.verdict
+def last_line(last: LastTick) -> LastLine:
+    verdict = last.verdict
     return LastLine(
-        at=decision.at,
+        at=last.at,
         kind=verdict.kind,
-        symbol=decision.symbol,
-        reason=decision.reason,
+        symbol=last.symbol,
+        reason=last.reason,
         rule=verdict.rule,
         detail=verdict.detail,
     )
