@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.portfolio import Position
@@ -46,25 +46,25 @@ class IntradayMomentum:
         self.move_hours, self.stop_hours, self.reward = move_hours, stop_hours, reward
         self.first_entry, self.last_entry, self.flat_from = first_entry, last_entry, flat_from
 
-    def decide(self, sight: Sight) -> Decided:
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
         """At most one order: out of what is held overnight, or into the first market that moves."""
-        hour = sight.opened.at.hour
+        hour = agent_input.opened.at.hour
         is_night, may_enter = not self.first_entry <= hour < self.flat_from, self.first_entry <= hour <= self.last_entry
-        held = {position.symbol: position for position in sight.portfolio.positions}
-        for symbol in [symbol for symbol in sorted(sight.bars) if self._is_readable(sight, symbol)]:
+        held = {position.symbol: position for position in agent_input.portfolio.positions}
+        for symbol in [symbol for symbol in sorted(agent_input.bars) if self._is_readable(agent_input, symbol)]:
             if is_night and symbol in held:
                 return self._leave(held[symbol])
-            if may_enter and symbol not in held and (decided := self._enter(sight, symbol)) is not None:
-                return decided
-        return Decided(reason="No move that has just become large, and nothing to close.")
+            if may_enter and symbol not in held and (decision := self._enter(agent_input, symbol)) is not None:
+                return decision
+        return AgentDecision(reason="No move that has just become large, and nothing to close.")
 
-    def _is_readable(self, sight: Sight, symbol: str) -> bool:
+    def _is_readable(self, agent_input: AgentInput, symbol: str) -> bool:
         """Whether there is a mark and a day to compare with, and the market is open."""
-        bars = sight.bars[symbol]
-        has_mark = sight.marks.get(symbol, 0.0) > 0
-        return has_mark and len(bars) >= self.lookback and sight.opened.at - bars[-1].closes_at < HOUR
+        bars = agent_input.bars[symbol]
+        has_mark = agent_input.marks.get(symbol, 0.0) > 0
+        return has_mark and len(bars) >= self.lookback and agent_input.opened.at - bars[-1].closes_at < HOUR
 
-    def _leave(self, position: Position) -> Decided:
+    def _leave(self, position: Position) -> AgentDecision:
         order = Order(
             symbol=position.symbol,
             quantity=-position.signed_size,
@@ -72,19 +72,19 @@ class IntradayMomentum:
             position_key=position.position_key,
             reason=f"The day is over at {position.mark:g}: flat overnight.",
         )
-        return Decided(order=order)
+        return AgentDecision(order=order)
 
-    def _enter(self, sight: Sight, symbol: str) -> Decided | None:
+    def _enter(self, agent_input: AgentInput, symbol: str) -> AgentDecision | None:
         """An order with the day's move, in the hour in which it has become large."""
-        bars, mark = sight.bars[symbol][-self.lookback :], sight.marks[symbol]
-        midnight = sight.opened.at.replace(hour=0, minute=0, second=0, microsecond=0)
+        bars, mark = agent_input.bars[symbol][-self.lookback :], agent_input.marks[symbol]
+        midnight = agent_input.opened.at.replace(hour=0, minute=0, second=0, microsecond=0)
         opened = next((bar.open for bar in bars if bar.opened_at >= midnight), mark)
         move, earlier, usual = mark - opened, bars[-BARS_AN_HOUR].open - opened, _usual_hour(bars)
         way = 1 if move > 0 else -1
         if not usual or not way * earlier < self.move_hours * usual <= way * move:
             return None
-        distance, equity = self.stop_hours * usual, sight.portfolio.equity
-        room = self.max_leverage * equity - sum(each.size * each.mark for each in sight.portfolio.positions)
+        distance, equity = self.stop_hours * usual, agent_input.portfolio.equity
+        room = self.max_leverage * equity - sum(each.size * each.mark for each in agent_input.portfolio.positions)
         size = math.floor(1e4 * min(self.risk * equity / distance, room / mark)) / 1e4
         if size <= 0:
             return None
@@ -96,7 +96,7 @@ class IntradayMomentum:
             target_price=float(f"{mark + way * self.reward * distance:.6g}"),
             reason=f"{'Up' if way > 0 else 'Down'} {strength:.1f} usual hours since midnight: join until the evening.",
         )
-        return Decided(order=order, confidence=round(min(0.9, 0.3 + 0.1 * strength), 2))
+        return AgentDecision(order=order, confidence=round(min(0.9, 0.3 + 0.1 * strength), 2))
 
 
 def _usual_hour(bars: Sequence[Bar]) -> float:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.portfolio import Position
@@ -40,20 +40,20 @@ class MeanReversion:
         self.risk, self.lookback, self.max_leverage = risk, lookback, max_leverage
         self.band, self.beyond, self.calm, self.trend = band, beyond, calm, trend
 
-    def decide(self, sight: Sight) -> Decided:
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
         """At most one order: what is held comes first, then the first market that comes back."""
-        held = {position.symbol: position for position in sight.portfolio.positions}
-        for symbol in sorted(sight.bars, key=lambda symbol: (symbol not in held, symbol)):
-            bars, mark = sight.bars[symbol][-self.lookback :], sight.marks.get(symbol, 0.0)
-            if mark <= 0 or len(bars) < self.lookback or sight.opened.at - bars[-1].closes_at >= HOUR:
+        held = {position.symbol: position for position in agent_input.portfolio.positions}
+        for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in held, symbol)):
+            bars, mark = agent_input.bars[symbol][-self.lookback :], agent_input.marks.get(symbol, 0.0)
+            if mark <= 0 or len(bars) < self.lookback or agent_input.opened.at - bars[-1].closes_at >= HOUR:
                 continue  # unknown, or closed
             position = held.get(symbol)
-            decided = self._enter(sight, bars, mark=mark) if position is None else self._manage(position, bars)
-            if decided is not None:
-                return decided
-        return Decided(reason="Nothing comes back from an extreme.")
+            decision = self._enter(agent_input, bars, mark=mark) if position is None else self._manage(position, bars)
+            if decision is not None:
+                return decision
+        return AgentDecision(reason="Nothing comes back from an extreme.")
 
-    def _enter(self, sight: Sight, bars: Sequence[Bar], *, mark: float) -> Decided | None:
+    def _enter(self, agent_input: AgentInput, bars: Sequence[Bar], *, mark: float) -> AgentDecision | None:
         """An order back to the mean, in the hour in which the price has come back inside the band."""
         mean, deviation = _mean_and_deviation(bars)
         way = 1 if bars[-BARS_AN_HOUR].open < mean else -1
@@ -62,8 +62,8 @@ class MeanReversion:
             return None
         recent = bars[-2 * BARS_AN_HOUR :]
         extreme = min(bar.low for bar in recent) if way > 0 else max(bar.high for bar in recent)
-        distance, equity = way * (mark - extreme) + self.beyond * deviation, sight.portfolio.equity
-        room = self.max_leverage * equity - sum(each.size * each.mark for each in sight.portfolio.positions)
+        distance, equity = way * (mark - extreme) + self.beyond * deviation, agent_input.portfolio.equity
+        room = self.max_leverage * equity - sum(each.size * each.mark for each in agent_input.portfolio.positions)
         size = math.floor(1e4 * min(self.risk * equity / distance, room / mark)) / 1e4
         if size <= 0:
             return None
@@ -74,9 +74,9 @@ class MeanReversion:
             target_price=float(f"{mean:.6g}"),
             reason=f"Back inside the band at {mark:g} and no trend: fade it to the mean at {mean:.6g}.",
         )
-        return Decided(order=order, confidence=round(0.5 + 0.2 * left / earlier, 2))
+        return AgentDecision(order=order, confidence=round(0.5 + 0.2 * left / earlier, 2))
 
-    def _manage(self, position: Position, bars: Sequence[Bar]) -> Decided | None:
+    def _manage(self, position: Position, bars: Sequence[Bar]) -> AgentDecision | None:
         """Out where the market trends against it or is back at the mean; else the target moves with the mean."""
         mean, deviation = _mean_and_deviation(bars)
         way, target = 1 if position.direction == "long" else -1, float(f"{mean:.6g}")
@@ -89,7 +89,7 @@ class MeanReversion:
         return None
 
 
-def _ordered(position: Position, *, reason: str, quantity: float = 0.0, target: float | None = None) -> Decided:
+def _ordered(position: Position, *, reason: str, quantity: float = 0.0, target: float | None = None) -> AgentDecision:
     """An order that closes a position, or only moves its target."""
     order = Order(
         symbol=position.symbol,
@@ -99,7 +99,7 @@ def _ordered(position: Position, *, reason: str, quantity: float = 0.0, target: 
         position_key=position.position_key,
         reason=reason,
     )
-    return Decided(order=order)
+    return AgentDecision(order=order)
 
 
 def _mean_and_deviation(bars: Sequence[Bar]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.portfolio import Position
@@ -41,20 +41,22 @@ class VolatilityBreakout:
         self.lookback, self.turn_lookback, self.least_stretch = lookback, turn_lookback, least_stretch
         self.stop_hours, self.trail_hours = stop_hours, trail_hours
 
-    def decide(self, sight: Sight) -> Decided:
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
         """At most one order: what is held comes first, then the first market that breaks."""
-        held = {position.symbol: position for position in sight.portfolio.positions}
-        for symbol in sorted(sight.bars, key=lambda symbol: (symbol not in held, symbol)):
-            bars, mark = sight.bars[symbol][-self.lookback - BARS_AN_HOUR :], sight.marks.get(symbol, 0.0)
+        held = {position.symbol: position for position in agent_input.portfolio.positions}
+        for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in held, symbol)):
+            bars, mark = agent_input.bars[symbol][-self.lookback - BARS_AN_HOUR :], agent_input.marks.get(symbol, 0.0)
             too_few = len(bars) < self.lookback + BARS_AN_HOUR
-            if mark <= 0 or too_few or sight.opened.at - bars[-1].closes_at >= HOUR:  # unknown, or closed
+            if mark <= 0 or too_few or agent_input.opened.at - bars[-1].closes_at >= HOUR:  # unknown, or closed
                 continue
-            decided = self._propose(sight, bars, mark=mark, position=held.get(symbol))
-            if decided is not None:
-                return decided
-        return Decided(reason="No break worth trading, and no stop to trail.")
+            decision = self._propose(agent_input, bars, mark=mark, position=held.get(symbol))
+            if decision is not None:
+                return decision
+        return AgentDecision(reason="No break worth trading, and no stop to trail.")
 
-    def _propose(self, sight: Sight, bars: Sequence[Bar], *, mark: float, position: Position | None) -> Decided | None:
+    def _propose(
+        self, agent_input: AgentInput, bars: Sequence[Bar], *, mark: float, position: Position | None
+    ) -> AgentDecision | None:
         past, last = bars[:-BARS_AN_HOUR], bars[-BARS_AN_HOUR:]
         hours = [past[at : at + BARS_AN_HOUR] for at in range(0, len(past), BARS_AN_HOUR)]
         usual = sum(_reach(hour) for hour in hours) / len(hours)
@@ -62,15 +64,22 @@ class VolatilityBreakout:
         way = (mark > max(bar.high for bar in range_)) - (mark < min(bar.low for bar in range_))
         is_new = position is None or position.signed_size * way < 0
         if way and usual and is_new and _reach(last) >= self.least_stretch * usual:
-            return self._enter(sight, bars, mark=mark, way=way, usual=usual, position=position)
+            return self._enter(agent_input, bars, mark=mark, way=way, usual=usual, position=position)
         return self._trail(position, bars, usual=usual) if position else None
 
     def _enter(
-        self, sight: Sight, bars: Sequence[Bar], *, mark: float, way: int, usual: float, position: Position | None
-    ) -> Decided | None:
+        self,
+        agent_input: AgentInput,
+        bars: Sequence[Bar],
+        *,
+        mark: float,
+        way: int,
+        usual: float,
+        position: Position | None,
+    ) -> AgentDecision | None:
         """An order with the break, through flat where the other side is held."""
-        equity, distance = sight.portfolio.equity, self.stop_hours * usual
-        others = [each for each in sight.portfolio.positions if each != position]
+        equity, distance = agent_input.portfolio.equity, self.stop_hours * usual
+        others = [each for each in agent_input.portfolio.positions if each != position]
         room = self.max_leverage * equity - sum(each.size * each.mark for each in others)
         size = math.floor(1e4 * min(self.risk * equity / distance, room / mark)) / 1e4
         if size <= 0:
@@ -84,9 +93,9 @@ class VolatilityBreakout:
             position_key=position.position_key if position else None,
             reason=f"{does} on the break at {mark:g}, in an hour {stretch:.1f} times as wide as usual.",
         )
-        return Decided(order=order, confidence=round(min(0.9, 0.4 + 0.1 * stretch), 2))
+        return AgentDecision(order=order, confidence=round(min(0.9, 0.4 + 0.1 * stretch), 2))
 
-    def _trail(self, position: Position, bars: Sequence[Bar], *, usual: float) -> Decided | None:
+    def _trail(self, position: Position, bars: Sequence[Bar], *, usual: float) -> AgentDecision | None:
         """The stop behind the best price of the day, where that is clearly better than the one in force."""
         way = 1 if position.direction == "long" else -1
         best = max(bar.high for bar in bars) if way > 0 else min(bar.low for bar in bars)
@@ -101,7 +110,7 @@ class VolatilityBreakout:
             position_key=position.position_key,
             reason=f"Trail the stop to {stop:g}, {self.trail_hours:g} usual hours off the day's best of {best:g}.",
         )
-        return Decided(order=order)
+        return AgentDecision(order=order)
 
 
 def _reach(bars: Sequence[Bar]) -> float:

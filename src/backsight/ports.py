@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, OrderResult
 
@@ -38,7 +38,7 @@ class Broker(Protocol):
 class Agent(Protocol):
     """Decides: a strategy in code, or a language model behind it."""
 
-    def decide(self, sight: Sight) -> Decided:
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
         """What to do at this tick; doing nothing is a decision too."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from backsight.adapters.brokers.paper import PaperBroker, PaperTerms
-from backsight.core.decision import Decided, OpenedTick, Sight
+from backsight.core.decision import AgentDecision, AgentInput, OpenedTick
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult
 from backsight.core.simulated_market import simulated_bars
@@ -36,25 +36,25 @@ class Tick:
     """What a strategy saw, what it made of it, and what became of that."""
 
     before: BrokerSnapshot
-    sight: Sight
-    decided: Decided
+    agent_input: AgentInput
+    decision: AgentDecision
     result: OrderResult | None
 
     @property
     def held(self) -> float:
         """What was held of the symbol that was ordered."""
-        positions = self.sight.portfolio.positions
+        positions = self.agent_input.portfolio.positions
         return sum(each.signed_size for each in positions if each.symbol == self.order.symbol)
 
     @property
     def order(self) -> Order:
-        assert self.decided.order is not None
-        return self.decided.order
+        assert self.decision.order is not None
+        return self.decision.order
 
     @property
     def kind(self) -> str:
         """An entry, a turn, an exit, or a level that was moved; nothing, where nothing was ordered."""
-        if self.decided.order is None:
+        if self.decision.order is None:
             return "nothing"
         if self.order.quantity == 0:
             return "move"
@@ -85,7 +85,7 @@ def bars_by_tick() -> Mapping[int, Sequence[Bar]]:
     return ticks
 
 
-def a_sight(seen: BrokerSnapshot, *, at: datetime, bars: Mapping[str, Sequence[Bar]]) -> Sight:
+def an_agent_input(seen: BrokerSnapshot, *, at: datetime, bars: Mapping[str, Sequence[Bar]]) -> AgentInput:
     opened = OpenedTick(
         decision_id="tick",
         deployment_id="deployment",
@@ -99,7 +99,7 @@ def a_sight(seen: BrokerSnapshot, *, at: datetime, bars: Mapping[str, Sequence[B
         lessons_hash=None,
         contexts=(),
     )
-    return Sight(opened=opened, portfolio=seen.portfolio, marks=seen.marks, bars=bars)
+    return AgentInput(opened=opened, portfolio=seen.portfolio, marks=seen.marks, bars=bars)
 
 
 def traded(agent: Agent) -> Iterator[Tick]:
@@ -111,10 +111,10 @@ def traded(agent: Agent) -> Iterator[Tick]:
         for bar in closed:
             shown[bar.symbol].append(bar)
         before, seen = broker.snapshot(), {symbol: bars[-BARS_SEEN:] for symbol, bars in shown.items()}
-        sight = a_sight(before, at=START + number * HOUR, bars=seen)
-        decided = agent.decide(sight)
-        result = broker.submit(decided.order) if decided.order else None
-        yield Tick(before=before, sight=sight, decided=decided, result=result)
+        agent_input = an_agent_input(before, at=START + number * HOUR, bars=seen)
+        decision = agent.decide(agent_input)
+        result = broker.submit(decision.order) if decision.order else None
+        yield Tick(before=before, agent_input=agent_input, decision=decision, result=result)
 
 
 @cache
@@ -146,17 +146,17 @@ def test_it_trades_both_markets_both_ways_and_every_order_is_accepted(file: str)
 @every_strategy
 def test_every_entry_has_a_stop_where_it_loses_a_reason_and_a_confidence(file: str) -> None:
     for tick in entries(file):
-        stop, mark = tick.order.stop_price, tick.sight.marks[tick.order.symbol]
+        stop, mark = tick.order.stop_price, tick.agent_input.marks[tick.order.symbol]
         assert stop is not None
         assert (stop < mark) == (tick.order.quantity > 0)
-        assert tick.decided.confidence is not None
-        assert 0 < tick.decided.confidence < 1
+        assert tick.decision.confidence is not None
+        assert 0 < tick.decision.confidence < 1
 
 
 @every_strategy
 def test_every_order_has_one_line_of_reason_and_doing_nothing_has_one_too(file: str) -> None:
     for tick in weeks(file):
-        reason = tick.order.reason if tick.decided.order else tick.decided.reason
+        reason = tick.order.reason if tick.decision.order else tick.decision.reason
         assert reason is not None
         assert reason.endswith(".")
         assert reason.isprintable()
@@ -165,8 +165,8 @@ def test_every_order_has_one_line_of_reason_and_doing_nothing_has_one_too(file: 
 @every_strategy
 def test_an_entry_risks_a_hundredth_of_equity_at_most_and_notional_stays_within_three_times(file: str) -> None:
     for tick in entries(file):
-        order, portfolio = tick.order, tick.sight.portfolio
-        mark, size = tick.sight.marks[order.symbol], abs(tick.held + order.quantity)
+        order, portfolio = tick.order, tick.agent_input.portfolio
+        mark, size = tick.agent_input.marks[order.symbol], abs(tick.held + order.quantity)
         assert order.stop_price is not None
         assert size * abs(mark - order.stop_price) <= 0.0101 * portfolio.equity
         others = sum(each.size * each.mark for each in portfolio.positions if each.symbol != order.symbol)
@@ -177,31 +177,31 @@ def test_an_entry_risks_a_hundredth_of_equity_at_most_and_notional_stays_within_
 def test_the_same_sight_is_decided_the_same_whatever_came_before(file: str) -> None:
     used = strategy(file)()
     for tick in reversed(weeks(file)[::3]):
-        assert used.decide(tick.sight) == strategy(file)().decide(tick.sight) == tick.decided
+        assert used.decide(tick.agent_input) == strategy(file)().decide(tick.agent_input) == tick.decision
 
 
 @every_strategy
 @pytest.mark.parametrize("count", [0, 10])
 def test_with_too_few_bars_it_does_nothing(file: str, count: int) -> None:
     for tick in entries(file):
-        bars = {symbol: bars[len(bars) - count :] for symbol, bars in tick.sight.bars.items()}
-        assert strategy(file)().decide(replace(tick.sight, bars=bars)).order is None
-    assert strategy(file)().decide(replace(weeks(file)[-1].sight, bars={})).order is None
+        bars = {symbol: bars[len(bars) - count :] for symbol, bars in tick.agent_input.bars.items()}
+        assert strategy(file)().decide(replace(tick.agent_input, bars=bars)).order is None
+    assert strategy(file)().decide(replace(weeks(file)[-1].agent_input, bars={})).order is None
 
 
 @every_strategy
 def test_without_a_mark_or_after_the_close_it_does_nothing(file: str) -> None:
     agent = strategy(file)()
-    for tick in (tick for tick in weeks(file) if tick.decided.order):
-        assert agent.decide(replace(tick.sight, marks={})).order is None
-        later = replace(tick.sight.opened, at=tick.sight.opened.at + HOUR)
-        assert agent.decide(replace(tick.sight, opened=later)).order is None
+    for tick in (tick for tick in weeks(file) if tick.decision.order):
+        assert agent.decide(replace(tick.agent_input, marks={})).order is None
+        later = replace(tick.agent_input.opened, at=tick.agent_input.opened.at + HOUR)
+        assert agent.decide(replace(tick.agent_input, opened=later)).order is None
 
 
 @every_strategy
 def test_half_the_risk_is_half_the_size(file: str) -> None:
-    sight = entries(file)[0].sight
-    half, whole = (strategy(file)(risk=risk).decide(sight).order.quantity for risk in (0.001, 0.002))
+    agent_input = entries(file)[0].agent_input
+    half, whole = (strategy(file)(risk=risk).decide(agent_input).order.quantity for risk in (0.001, 0.002))
     assert half == pytest.approx(whole / 2, abs=0.0001)
 
 
@@ -220,7 +220,7 @@ def test_each_leaves_in_its_own_ways(file: str, kinds: set[str], reasons: set[st
 
 def test_a_breakout_never_moves_its_stop_away() -> None:
     for tick in (tick for tick in weeks("volatility_breakout") if tick.kind == "move"):
-        position = tick.sight.portfolio.by_key()[tick.order.symbol]
+        position = tick.agent_input.portfolio.by_key()[tick.order.symbol]
         assert position.stop_price is not None
         assert tick.order.stop_price is not None
         assert (tick.order.stop_price > position.stop_price) == (position.direction == "long")
@@ -228,5 +228,5 @@ def test_a_breakout_never_moves_its_stop_away() -> None:
 
 def test_intraday_momentum_holds_nothing_overnight() -> None:
     for tick in weeks("intraday_momentum"):
-        night = not 7 <= tick.sight.opened.at.hour < 22
-        assert not (night and tick.sight.portfolio.positions)
+        night = not 7 <= tick.agent_input.opened.at.hour < 22
+        assert not (night and tick.agent_input.portfolio.positions)

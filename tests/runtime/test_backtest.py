@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.core.orders import Order
@@ -100,22 +100,22 @@ class Peeking:
     avoid: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self.seen: list[Sight] = []
+        self.seen: list[AgentInput] = []
 
-    def decide(self, sight: Sight) -> Decided:
-        self.seen.append(sight)
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
+        self.seen.append(agent_input)
         order = Order(symbol="BTC/USDT", quantity=0.01, reason="once") if len(self.seen) == 3 else None
-        return Decided(order=order, reason="waiting")
+        return AgentDecision(order=order, reason="waiting")
 
 
 def test_an_agent_sees_nothing_that_is_not_closed() -> None:
     agent = Peeking()
     with simulation() as (memory, clock):
         run(memory, clock, agent, market(days=2))
-    for sight in agent.seen:
-        assert max(bar.closes_at for bar in sight.bars["BTC/USDT"]) <= sight.opened.at
-        (context,) = sight.opened.contexts
-        assert context.price == sight.bars["BTC/USDT"][-1].close == sight.marks["BTC/USDT"]
+    for agent_input in agent.seen:
+        assert max(bar.closes_at for bar in agent_input.bars["BTC/USDT"]) <= agent_input.opened.at
+        (context,) = agent_input.opened.contexts
+        assert context.price == agent_input.bars["BTC/USDT"][-1].close == agent_input.marks["BTC/USDT"]
 
 
 def test_what_comes_later_changes_nothing_that_was_seen_before() -> None:
@@ -129,7 +129,7 @@ def test_what_comes_later_changes_nothing_that_was_seen_before() -> None:
     for agent, series in zip(agents, (bars["BTC/USDT"], changed), strict=True):
         with simulation() as (memory, clock):
             run(memory, clock, agent, {"BTC/USDT": series})
-    shown = [[sight.opened for sight in agent.seen if sight.opened.at <= until] for agent in agents]
+    shown = [[agent_input.opened for agent_input in agent.seen if agent_input.opened.at <= until] for agent in agents]
     assert shown[0] == shown[1]
     assert len(shown[0]) == 24
 
@@ -138,7 +138,7 @@ def test_there_are_no_ticks_while_a_market_rests() -> None:
     agent = Peeking()
     with simulation() as (memory, clock):
         ran = run(memory, clock, agent, market(days=14, rests=True))
-    instants = [sight.opened.at for sight in agent.seen]
+    instants = [agent_input.opened.at for agent_input in agent.seen]
     assert ran.ticks == len(instants) < 14 * 24
     assert not [at for at in instants if at.isoweekday() == 6 and at.hour > 0]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.strategies import CadenceKind, MemoryOverrides
@@ -25,13 +25,15 @@ class TwiceADay:
 
     name, thesis, rules, avoid = "TwiceADay", "What opens, moves.", ("in at 8 and 16",), ()
 
-    def decide(self, sight: Sight) -> Decided:
-        if sight.portfolio.positions:
-            return Decided(order=Order(symbol="X", quantity=-sight.portfolio.positions[0].size, reason="out"))
-        if sight.opened.at.hour in MOVES:
-            price = sight.marks["X"]
-            return Decided(order=Order(symbol="X", quantity=1.0, stop_price=0.5 * price, reason="in"))
-        return Decided(reason="Not now.")
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
+        if agent_input.portfolio.positions:
+            return AgentDecision(
+                order=Order(symbol="X", quantity=-agent_input.portfolio.positions[0].size, reason="out")
+            )
+        if agent_input.opened.at.hour in MOVES:
+            price = agent_input.marks["X"]
+            return AgentDecision(order=Order(symbol="X", quantity=1.0, stop_price=0.5 * price, reason="in"))
+        return AgentDecision(reason="Not now.")
 
 
 def market(days: int) -> dict[str, list[Bar]]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.errors import Conflict
 from backsight.core.market import Bar
 from backsight.core.orders import Order
@@ -38,15 +38,17 @@ class Turning:
         self.calls = 0
         self.fails_at = fails_at
 
-    def decide(self, sight: Sight) -> Decided:
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
         self.calls += 1
         if self.calls == self.fails_at:
             raise RuntimeError("the model is away")
         quantity = {2: 10.0, 5: 5.0, 8: -30.0, 12: 15.0}.get(self.calls)
         if quantity is None:
-            return Decided(reason="nothing to do")
+            return AgentDecision(reason="nothing to do")
         order = Order(symbol="BTC", quantity=quantity, reason=f"call {self.calls}")
-        return Decided(order=order, confidence=0.6, model="m-1", input_tokens=100, cost=0.01, citations=("rule 3",))
+        return AgentDecision(
+            order=order, confidence=0.6, model="m-1", input_tokens=100, cost=0.01, citations=("rule 3",)
+        )
 
 
 def deployed(memory: Memory) -> str:

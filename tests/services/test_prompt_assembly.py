@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backsight.core.decision import MEMORY, Segment, Shown, Verdict
+from backsight.core.decision import MEMORY, Prompt, Segment, Verdict
 from backsight.core.errors import Invalid
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
@@ -119,13 +119,13 @@ def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
     return note
 
 
-def opened(memory: Memory, clock: FakeClock, hours: float, *positions: Any, **more: Any) -> Shown:
+def opened(memory: Memory, clock: FakeClock, hours: float, *positions: Any, **more: Any) -> Prompt:
     clock.at = max(clock.at, at(hours))
     snapshot = a_snapshot(*positions, at=at(hours), marks={"BTC": 104.0})
     return memory.open_tick(deployment=DEPLOYMENT, at=at(hours), before=snapshot, symbols=["BTC"], **more)
 
 
-def names(prompt: Shown) -> list[str]:
+def names(prompt: Prompt) -> list[str]:
     return [segment.name for segment in (*prompt.system, *prompt.segments)]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backsight.core.decision import Segment, Shown, Verdict
+from backsight.core.decision import Prompt, Segment, Verdict
 from backsight.core.documents.protocol import rules_about, rules_in
 from backsight.core.prompts.protocol import rules_and_incidents
 from backsight.core.strategies import MemoryOverrides
@@ -44,13 +44,13 @@ def memory(url: str, tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
         yield made
 
 
-def opened(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budget: int | None = None) -> Shown:
+def opened(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budget: int | None = None) -> Prompt:
     clock.advance(minutes=1)
     before, at = a_snapshot(at=clock.now()), clock.now()
     return memory.open_tick(deployment=deployment, at=at, before=before, symbols=["BTC/USDT"], budget=budget)
 
 
-def section(prompt: Shown) -> Segment | None:
+def section(prompt: Prompt) -> Segment | None:
     return next((segment for segment in prompt.segments if segment.name == SECTION), None)
 
 

@@ -63,7 +63,7 @@ class SegmentTokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Prompt:
     """What an agent is shown: two texts in segments, and what they take. Segments that are empty are left out."""
 
     system: tuple[Segment, ...] = ()
@@ -114,7 +114,7 @@ OURS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedTick(Shown):
+class OpenedTick(Prompt):
     """What memory has to say at a tick, before the agent decides."""
 
     decision_id: str
@@ -131,7 +131,7 @@ class OpenedTick(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class AgentInput:
     """All that an agent decides on."""
 
     opened: OpenedTick
@@ -142,7 +142,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class AgentDecision:
     """What an agent makes of a tick, and what that took."""
 
     order: Order | None = None

@@ -40,9 +40,9 @@ from backsight.core.decision import (
     LastTick,
     ModelUse,
     OpenedTick,
+    Prompt,
     PromptRecord,
     Segment,
-    Shown,
     ShownSegment,
     TickReport,
     Verdict,
@@ -141,7 +141,7 @@ class Backfilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPreview(Shown):
+class ContextPreview(Prompt):
     """What an agent sees, or would have seen, at an instant."""
 
     deployment_id: str
@@ -478,8 +478,8 @@ def check_names(market: Sequence[Segment]) -> None:
             raise Invalid(told, field=f"market.{number}.name")
 
 
-def as_fields(shown: Shown) -> dict[str, Any]:
-    return {field.name: getattr(shown, field.name) for field in fields(Shown)}
+def as_fields(shown: Prompt) -> dict[str, Any]:
+    return {field.name: getattr(shown, field.name) for field in fields(Prompt)}
 
 
 def _check_instant(ctx: Context, at: datetime) -> None:

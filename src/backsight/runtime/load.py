@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-from backsight.core.decision import Decided, Sight
+from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.errors import BacksightError, Invalid, NotFound, did_you_mean
 from backsight.core.strategies import MemoryOverrides
 
@@ -27,7 +27,7 @@ class CodedStrategy(Protocol):
     rules: tuple[str, ...]
     avoid: tuple[str, ...]
 
-    def decide(self, sight: Sight) -> Decided: ...
+    def decide(self, agent_input: AgentInput) -> AgentDecision: ...
 
 
 def load_agent(reference: str) -> CodedStrategy:

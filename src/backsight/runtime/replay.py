@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from backsight.core.decision import Decided, Decision, Sight
+from backsight.core.decision import AgentDecision, AgentInput, Decision
 from backsight.core.market import Bar
 from backsight.memory import Memory, RecordedTick, ReplayBroker
 from backsight.runtime.clock import SimulatedClock
@@ -18,10 +18,10 @@ class ReplayAgent:
         self._decision = decision
         self._clock = clock
 
-    def decide(self, sight: Sight) -> Decided:
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
         decision = self._decision
         self._clock.at = decision.recorded_at
-        return Decided(
+        return AgentDecision(
             order=decision.proposal,
             reason=decision.verdict.detail if decision.proposal is None else None,
             confidence=decision.confidence,

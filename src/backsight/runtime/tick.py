@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from backsight.core.decision import Decided, Sight, Verdict
+from backsight.core.decision import AgentDecision, AgentInput, Verdict
 from backsight.core.errors import BacksightError
 from backsight.core.market import Bar
 from backsight.core.orders import Executed
@@ -33,40 +33,40 @@ def run_tick(
     opened = memory.open_tick(
         deployment=deployment, at=at, sequence=sequence, before=before, symbols=list(bars), bars=list(new_bars)
     )
-    decided = agent.decide(Sight(opened=opened, portfolio=before.portfolio, marks=before.marks, bars=bars))
-    verdict = carry_out(broker, decided)
+    decision = agent.decide(AgentInput(opened=opened, portfolio=before.portfolio, marks=before.marks, bars=bars))
+    verdict = carry_out(broker, decision)
     return memory.close_tick(
         deployment=deployment,
         at=at,
         sequence=sequence,
         before=before,
-        after=None if decided.order is None else broker.snapshot(),
+        after=None if decision.order is None else broker.snapshot(),
         verdict=verdict,
-        proposal=decided.order,
-        confidence=decided.confidence,
+        proposal=decision.order,
+        confidence=decision.confidence,
         bars=list(new_bars),
         shown=list(opened.memory),
         recalled=list(opened.recalled),
-        recalls=[*opened.recalls, *decided.recalls],
+        recalls=[*opened.recalls, *decision.recalls],
         lessons_hash=opened.lessons_hash,
         seen_at=opened.seen_at,
         usd_rate=usd_rate,
-        model=decided.model,
-        model_parameters=decided.model_parameters,
-        input_tokens=decided.input_tokens,
-        output_tokens=decided.output_tokens,
-        cost=decided.cost,
-        citations=[*opened.citations, *decided.citations],
+        model=decision.model,
+        model_parameters=decision.model_parameters,
+        input_tokens=decision.input_tokens,
+        output_tokens=decision.output_tokens,
+        cost=decision.cost,
+        citations=[*opened.citations, *decision.citations],
         sim_run_id=sim_run_id,
     )
 
 
-def carry_out(broker: Broker, decided: Decided) -> Verdict:
+def carry_out(broker: Broker, decision: AgentDecision) -> Verdict:
     """What became of a decision; an order that the broker cannot take is a rejection, not the end of the run."""
-    if decided.order is None:
-        return Verdict(kind="noop", detail=decided.reason)
+    if decision.order is None:
+        return Verdict(kind="noop", detail=decision.reason)
     try:
-        result = broker.submit(decided.order)
+        result = broker.submit(decision.order)
     except BacksightError as error:
         return Verdict(kind="rejected", rule=f"BROKER_{error.kind.upper()}", detail=error.message)
     if isinstance(result, Executed):

@@ -17,7 +17,7 @@ from backsight.core.memory.prospective import (
     number_event,
     plans_holding,
 )
-from backsight.core.orders import BrokerSnapshot, Order, entry_direction
+from backsight.core.orders import entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
 from backsight.services.market import context_at, recent_bars

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MEMORY, SYSTEM, Segment, SegmentTokens, Shown
+from backsight.core.decision import MEMORY, SYSTEM, Prompt, Segment, SegmentTokens
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
 from backsight.core.memory.conditions import condition_values
@@ -74,7 +74,7 @@ class _SymbolRecalls:
     handles: tuple[str, ...] = ()
 
 
-def assemble_prompt(ctx: Context, request: PromptRequest) -> Shown:
+def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     """The whole prompt, within the ceiling of every section and the caller's budget."""
     deployment, view = request.deployment, request.view
     with_memory = request.arm == "shown"
@@ -98,7 +98,7 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Shown:
     text = prompt.text
     lines = [line for memory in recalls.memories for line in (*memory.nearest, *memory.warnings)]
     has_lessons = any(segment.name == "lessons" for segment in prompt.segments)
-    return Shown(
+    return Prompt(
         system=tuple(segment for segment in prompt.segments if segment.name in SYSTEM),
         segments=tuple(segment for segment in prompt.segments if segment.name not in SYSTEM),
         tokens=tuple(SegmentTokens(name=segment.name, tokens=tokens_of([segment])) for segment in prompt.segments),

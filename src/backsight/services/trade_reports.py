@@ -38,7 +38,6 @@ def reported_deployment(
 
 def runs_by_ticks(transaction: Transaction, ctx: Context, deployment: Deployment) -> bool:
     """Whether the deployment has recorded decisions: the broker's fills are then its ledger."""
-    now = Horizon(as_of=ctx.now)
     return stored_decisions.last_of_deployment(ctx.view(transaction.connection), deployment.id) is not None
 
 
