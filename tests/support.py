@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, make_url, select, text
+from sqlalchemy import Connection, create_engine, event, make_url, select, text, type_coerce
 
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory, open_memory
 from backsight.services.library import Library
-from backsight.store.mapping import METADATA
+from backsight.store.mapping import METADATA, JsonText, PlainText
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
@@ -262,11 +262,12 @@ def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
 
 
 def dump(memory: Memory) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table, in the order of its key."""
+    """Every row of every table in the order of its key, with the stored text of JSON columns."""
     with memory.database.reading() as connection:
         return {
-            table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
+            table.name: [tuple(row) for row in connection.execute(select(*columns).order_by(*table.primary_key))]
             for table in METADATA.tables.values()
+            for columns in [[type_coerce(c, PlainText) if isinstance(c.type, JsonText) else c for c in table.c]]
         }
 
 

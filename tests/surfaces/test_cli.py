@@ -14,7 +14,7 @@ from backsight.ops import NOUNS
 from backsight.surfaces.cli import command_name
 from backsight.surfaces.main import program
 from backsight.testing import a_trade_call
-from parity.surfaces import spelt
+from parity.surfaces import as_options
 
 
 def run(*words: str, url: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> str:
 
 
 def test_a_trade_goes_in_and_comes_out(store: str) -> None:
-    remembered = run("trades", "remember", *spelt(a_trade_call()), "--json", url=store)
+    remembered = run("trades", "remember", *as_options(a_trade_call()), "--json", url=store)
     assert remembered.returncode == 0, remembered.stderr
     trade_id = json.loads(remembered.stdout)["trade"]["id"]
     listed = run("trades", "list", url=store)
@@ -43,7 +43,7 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
 
 
 def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:
-    lines = run("trades", "remember", *spelt(a_trade_call()), url=store).stdout.splitlines()
+    lines = run("trades", "remember", *as_options(a_trade_call()), url=store).stdout.splitlines()
     assert lines[0] == "Remembered."
     assert "+1,175.00" in lines[2]
     bars = tmp_path / "bars.csv"
@@ -62,7 +62,7 @@ def test_everything_that_is_missing_is_named(store: str) -> None:
 
 
 def test_an_error_is_one_line_on_stderr_and_exit_1(store: str) -> None:
-    ran = run("trades", "remember", *spelt(a_trade_call(direction="lnog")), url=store)
+    ran = run("trades", "remember", *as_options(a_trade_call(direction="lnog")), url=store)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == "Invalid: direction: 'lnog' is not known; did you mean 'long'? Known: long, short\n"
 
@@ -118,7 +118,7 @@ def test_the_default_store_is_in_the_users_data_folder(tmp_path: Path) -> None:
 
 
 def test_owners_are_told_apart(store: str) -> None:
-    run("--owner", "ana", "trades", "remember", *spelt(a_trade_call()), url=store)
+    run("--owner", "ana", "trades", "remember", *as_options(a_trade_call()), url=store)
     assert "No trades" in run("--owner", "bob", "trades", "list", url=store).stdout
     assert "XAUUSD" in run("trades", "list", url=store, BACKSIGHT_OWNER="ana").stdout
 
