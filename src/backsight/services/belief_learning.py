@@ -7,7 +7,9 @@ change. `rebuild_beliefs` learns all episodes of a mode again. Both ways end in 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from backsight.core.memory import semantic
+from backsight.core.memory import belief_induction
+from backsight.core.memory.belief_induction import BeliefUpdate, Knowledge
+from backsight.core.memory.cells import cells_met, day_of
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
     BeliefRecord,
@@ -20,7 +22,7 @@ from backsight.core.memory.experience import (
     in_teaching_order,
     learn_beliefs,
 )
-from backsight.core.memory.semantic import BeliefEvidence, BeliefUpdate, Domain, Knowledge
+from backsight.core.memory.semantic import BeliefEvidence, Domain, Weighting, reaches_look
 from backsight.core.portfolio import Mode
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -49,7 +51,7 @@ def update_beliefs(transaction: Transaction, owner: str, mode: Mode, episodes: S
     """
     connection = transaction.connection
     before = _load_knowledge(connection, owner, mode, episodes)
-    update = semantic.learn_all(
+    update = belief_induction.learn_all(
         in_teaching_order(episodes),
         knowledge=before,
         holds=conditions_held,
@@ -66,22 +68,22 @@ def update_beliefs(transaction: Transaction, owner: str, mode: Mode, episodes: S
     for belief in update.induced:
         standing = after.standings[belief.id]
         founding_episodes = in_teaching_order(stored.founding_episodes(connection, standing))
-        evidence += semantic.founding_evidence(standing, founding_episodes)
+        evidence += belief_induction.founding_evidence(standing, founding_episodes)
     transaction.derive_new(stored.EVIDENCE, [EvidenceRecord(owner_id=owner, evidence=each) for each in evidence])
     return replace(update, evidence=tuple(evidence))
 
 
 def _load_knowledge(connection: Connection, owner: str, mode: Mode, episodes: Sequence[Episode]) -> Knowledge:
     """Read the part of the knowledge that learning these episodes needs."""
-    met = {domain.text(): (domain, n) for domain, n in semantic.cells_met(episodes).items()}
+    met = {domain.text(): (domain, n) for domain, n in cells_met(episodes).items()}
     cells = stored.cells(connection, owner, mode, list(met))
-    dates = sorted({semantic.day_of(episode).isoformat() for episode in episodes})
+    dates = sorted({day_of(episode).isoformat() for episode in episodes})
     days = stored.days(connection, owner, mode, list(cells), between=(dates[0], dates[-1]))
     # A cell that comes to a test is compared with its strategy's other trades, over all days of both.
     tested = [
         text
         for text, (domain, more) in met.items()
-        if domain.width and semantic.is_looked_at(cells[text].tally.n if text in cells else 0, more=more)
+        if domain.width and reaches_look(cells[text].tally.n if text in cells else 0, more=more)
     ]
     if tested:
         strategies = {Domain(strategy=met[text][0].strategy).text() for text in tested}
@@ -120,7 +122,7 @@ def rebuild_beliefs(transaction: Transaction, owner: str, mode: Mode) -> BeliefR
     return records
 
 
-def beliefs_at(view: View, mode: Mode, *, weighting: semantic.Weighting = "count") -> BeliefRecords:
+def beliefs_at(view: View, mode: Mode, *, weighting: Weighting = "count") -> BeliefRecords:
     """Learn the beliefs of a mode from the episodes, statements and retirements that a view shows."""
     return learn_beliefs(
         stored_memories.teaching_trades(view, mode=mode),

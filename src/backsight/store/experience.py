@@ -10,6 +10,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, 
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, MoodRow, StrategyMood
+from backsight.core.memory.cells import DayCount
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
     BeliefRecord,
@@ -26,7 +27,6 @@ from backsight.core.memory.semantic import (
     DIMENSIONS,
     Belief,
     BeliefEvidence,
-    DayCount,
     Domain,
     EvidenceTally,
     Posterior,

@@ -12,28 +12,26 @@ from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid
-from backsight.core.memory.episodic import Episode
-from backsight.core.memory.semantic import (
-    Belief,
+from backsight.core.memory.belief_induction import (
     BeliefUpdate,
-    Cell,
-    Claim,
-    DayCount,
-    Domain,
-    EvidenceTally,
     Knowledge,
-    Standing,
-    cells_of,
-    difference,
     founding_evidence,
     learn,
     learn_all,
-    level_of_look,
+    with_belief,
+)
+from backsight.core.memory.cells import Cell, DayCount, cells_of, difference, level_of_look
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.semantic import (
+    Belief,
+    Claim,
+    Domain,
+    EvidenceTally,
+    Standing,
     posterior,
     seed_belief,
     strength,
     win_rate_interval,
-    with_belief,
     worth_testing,
 )
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
@@ -209,7 +207,7 @@ def test_evidence_of_another_mode_is_refused() -> None:
 
 
 def test_an_episode_that_comes_late_is_refused() -> None:
-    with pytest.raises(Invalid, match="learn all anew"):
+    with pytest.raises(Invalid, match="learn all episodes again"):
         learn_all([an_episode(2), an_episode(1)], knowledge=NOTHING)
 
 

@@ -1,7 +1,7 @@
-"""Experience: what closed trades teach beliefs and habits, as rows that are kept and can be derived again.
+"""Experience: the rows of beliefs and habits that the store keeps, and how they are learned from episodes.
 
-A row is never a fact: all of them follow from the episodes (and from what the owner said of beliefs), in the order in
-which these first became known. Learning one more episode and learning all of them again end in equal rows.
+Except stated beliefs and retirements, these rows are not facts. They follow from the episodes in teaching order.
+Learning one more episode and learning all episodes again end in equal rows.
 """
 
 import json
@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from backsight.core.memory import procedural, semantic
+from backsight.core.memory import belief_induction, procedural
+from backsight.core.memory.belief_induction import Knowledge
+from backsight.core.memory.cells import Cell, DayCount
 from backsight.core.memory.conditions import condition_from_text, condition_values, evaluate_condition
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
@@ -18,27 +20,25 @@ from backsight.core.memory.semantic import (
     Belief,
     BeliefEvidence,
     BeliefSource,
-    Cell,
     Claim,
-    DayCount,
     Domain,
     EvidenceTally,
-    Knowledge,
     Posterior,
     Standing,
     Weighting,
     posterior,
+    won,
 )
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import OutcomeUnit
 
 SIZE = "size"
-"""The series of sizes among the detectors of drift; the others are called by the unit of their outcomes."""
+"""The name of the series of sizes among the drift detectors; a series of outcomes has the name of its unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedBelief:
-    """A belief as somebody stated it: a fact, which evidence does not change."""
+    """A belief as somebody stated it; evidence does not change this fact."""
 
     owner_id: str
     id: str
@@ -57,7 +57,7 @@ class StatedBelief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """That the owner retired a belief."""
+    """The fact that the owner retired a belief."""
 
     owner_id: str
     belief_id: str
@@ -68,7 +68,7 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefRecord:
-    """A belief with its evidence, and what that makes of it."""
+    """The row of a belief: its evidence, and the posterior that follows."""
 
     standing: Standing
     posterior: Posterior
@@ -76,7 +76,7 @@ class BeliefRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRecord:
-    """Evidence, and whose it is."""
+    """The row of a piece of evidence."""
 
     owner_id: str
     evidence: BeliefEvidence
@@ -84,7 +84,7 @@ class EvidenceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRecord:
-    """A cell of a strategy's trades, without its days."""
+    """The row of a cell, without its days."""
 
     owner_id: str
     mode: Mode
@@ -99,7 +99,7 @@ class CellRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellDayRecord:
-    """One UTC day of a cell."""
+    """The row of one UTC day of a cell."""
 
     owner_id: str
     mode: Mode
@@ -110,7 +110,7 @@ class CellDayRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PractisedTrade:
-    """A trade as habits are read from it, with the strategy's record before it."""
+    """The row of a trade that habits are computed from, with the strategy's record before the trade."""
 
     owner_id: str
     mode: Mode
@@ -121,7 +121,7 @@ class PractisedTrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HabitsRecord:
-    """The habits of one strategy in one symbol, and where the tests for drift stand."""
+    """The row of the habits of one strategy in one symbol, with the state of the drift tests."""
 
     owner_id: str
     mode: Mode
@@ -136,7 +136,7 @@ class HabitsRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefRecords:
-    """All that is kept of beliefs, for one owner and mode."""
+    """All rows of beliefs of one owner and mode."""
 
     beliefs: tuple[BeliefRecord, ...]
     evidence: tuple[EvidenceRecord, ...]
@@ -146,17 +146,17 @@ class BeliefRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedCells:
-    """Cells as some episodes left them, and of their days those that changed."""
+    """The rows of cells and days that some episodes changed."""
 
     cells: tuple[CellRecord, ...]
     new_days: tuple[CellDayRecord, ...]
     days: tuple[CellDayRecord, ...]
-    """Those that were kept before, with other counts."""
+    """Days that had trades before, with their new counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HabitRecords:
-    """What trades of one owner, mode and strategy make of its habits."""
+    """The rows of habits of one owner, mode and strategy, and the alarms that its trades raised."""
 
     trades: tuple[PractisedTrade, ...]
     habits: tuple[HabitsRecord, ...]
@@ -164,19 +164,19 @@ class HabitRecords:
 
 
 def belief_from_statement(stated: StatedBelief, *, retired_at: datetime | None = None) -> Belief:
-    """The belief that somebody stated, before any evidence."""
+    """A stated belief as a belief without evidence."""
     names = (name for name in StatedBelief.__dataclass_fields__ if name != "recorded_at")
     return Belief(**{name: getattr(stated, name) for name in names}, retired_at=retired_at)
 
 
 def statement_of(belief: Belief, *, recorded_at: datetime) -> StatedBelief:
-    """A stated belief as it is kept."""
+    """The row of a stated belief."""
     names = (name for name in StatedBelief.__dataclass_fields__ if name != "recorded_at")
     return StatedBelief(**{name: getattr(belief, name) for name in names}, recorded_at=recorded_at)
 
 
 def conditions_held(conditions: str, episode: Episode) -> bool:
-    """Whether conditions held when an episode began, as far as its context tells."""
+    """Whether conditions held when an episode began, by its context at entry."""
     values = condition_values(
         now=episode.opened_at,
         context=episode.context,
@@ -188,7 +188,7 @@ def conditions_held(conditions: str, episode: Episode) -> bool:
 
 
 def domain_of(text: str) -> Domain:
-    """The domain that a canonical text names: `domain_of(domain.text()) == domain`.
+    """The domain of a canonical text: `domain_of(domain.text()) == domain`.
 
     >>> domain_of('{"regime":"ranging","strategy":"IM"}')
     Domain(strategy='IM', symbol=None, direction=None, regime='ranging', volatility_regime=None, session=None)
@@ -197,12 +197,12 @@ def domain_of(text: str) -> Domain:
 
 
 def belief_record(standing: Standing) -> BeliefRecord:
-    """A belief as it is kept."""
+    """The row of a belief."""
     return BeliefRecord(standing=standing, posterior=posterior(standing))
 
 
 def cell_record(domain: Domain, cell: Cell, *, owner_id: str, mode: Mode) -> CellRecord:
-    """A cell as it is kept."""
+    """The row of a cell."""
     trades_squared, trades_by_wins, wins_squared = cell.squares
     return CellRecord(
         owner_id=owner_id,
@@ -218,28 +218,28 @@ def cell_record(domain: Domain, cell: Cell, *, owner_id: str, mode: Mode) -> Cel
 
 
 def changed_cells(before: Knowledge, after: Knowledge) -> ChangedCells:
-    """What is to be kept of cells after some episodes; `before` may know a part of them, with a part of their days.
+    """The rows of cells that differ between two states; `before` may have only some cells, and some of their days.
 
-    They come in the order of their keys, in which they are written fastest.
+    The rows are in the order of their keys, in which the database writes them fastest.
     """
     owner, mode = after.owner_id, after.mode
     cells, new_days, days = list[CellRecord](), list[CellDayRecord](), list[CellDayRecord]()
     changed = [domain for domain, cell in after.cells.items() if cell is not before.cells.get(domain)]
     for domain in sorted(changed, key=Domain.text):
-        cell, held = after.cells[domain], before.cells.get(domain)
-        kept = cell_record(domain, cell, owner_id=owner, mode=mode)
-        cells.append(kept)
-        known: Mapping[date, DayCount] = {} if held is None else held.days
+        cell, former = after.cells[domain], before.cells.get(domain)
+        record = cell_record(domain, cell, owner_id=owner, mode=mode)
+        cells.append(record)
+        former_days: Mapping[date, DayCount] = {} if former is None else former.days
         for day, count in cell.days.items():
-            was = known.get(day)
-            if was != count:
-                row = CellDayRecord(owner_id=owner, mode=mode, domain=kept.domain, day=day.isoformat(), count=count)
-                (new_days if was is None else days).append(row)
+            former_count = former_days.get(day)
+            if former_count != count:
+                row = CellDayRecord(owner_id=owner, mode=mode, domain=record.domain, day=day.isoformat(), count=count)
+                (new_days if former_count is None else days).append(row)
     return ChangedCells(cells=tuple(cells), new_days=tuple(new_days), days=tuple(days))
 
 
 def cell_from_record(row: CellRecord, days: Mapping[str, DayCount]) -> Cell:
-    """The cell that was kept, with those of its days that are at hand."""
+    """The cell of a row, with the days that were read."""
     return Cell(
         tally=row.tally,
         days={date.fromisoformat(day): count for day, count in days.items()},
@@ -249,14 +249,14 @@ def cell_from_record(row: CellRecord, days: Mapping[str, DayCount]) -> Cell:
 
 
 def trade_figures(episode: Episode) -> TradeFigures:
-    """What habits are read from, of an episode."""
+    """The figures of an episode that habits are computed from."""
     return TradeFigures(
         episode_id=episode.id,
         strategy_name=episode.strategy_name,
         symbol=episode.symbol,
         known_at=episode.first_known_at,
         opened_at=episode.opened_at,
-        win=semantic.won(episode),
+        win=won(episode),
         outcome=episode.outcome,
         gain=episode.pnl if episode.gross is None else episode.gross,
         hold_seconds=episode.hold_seconds,
@@ -271,7 +271,7 @@ def trade_figures(episode: Episode) -> TradeFigures:
 
 
 def habits_record(practice: Practice, trade: TradeFigures, *, owner_id: str, mode: Mode) -> HabitsRecord:
-    """The habits after a trade, as they are kept."""
+    """The row of the habits after a trade."""
     drift: dict[str, Detector] = {SIZE: practice.size_drift}
     drift.update(practice.outcome_drift.items())
     return HabitsRecord(
@@ -287,7 +287,7 @@ def habits_record(practice: Practice, trade: TradeFigures, *, owner_id: str, mod
 
 
 def practice_from_record(row: HabitsRecord, recent: Iterable[WindowTrade]) -> Practice:
-    """The practice that was kept, with its last trades; of their records that before the next window is enough."""
+    """The practice of a row, with its last trades; only the record before the next window must be right."""
     outcome_drift: dict[OutcomeUnit, Detector] = {
         unit: row.drift[unit] for unit in procedural.UNITS if unit in row.drift
     }
@@ -309,55 +309,56 @@ def learn_beliefs(
     retired: Mapping[str, datetime] | None = None,
     weighting: Weighting = "count",
 ) -> BeliefRecords:
-    """All beliefs from all episodes of one mode, whatever order they come in."""
-    given, gone = in_teaching_order(episodes), retired or {}
+    """Learn all beliefs of one mode from all its episodes, given in any order."""
+    trades, retirements = in_teaching_order(episodes), retired or {}
     knowledge = Knowledge(owner_id=owner_id, mode=mode, weighting=weighting)
     for each in stated:
-        knowledge = semantic.with_belief(knowledge, belief_from_statement(each, retired_at=gone.get(each.id)))
-    learned = semantic.learn_all(given, knowledge=knowledge, holds=conditions_held, retirements=gone)
-    held = learned.knowledge
+        knowledge = belief_induction.with_belief(
+            knowledge, belief_from_statement(each, retired_at=retirements.get(each.id))
+        )
+    update = belief_induction.learn_all(trades, knowledge=knowledge, holds=conditions_held, retirements=retirements)
+    standings = update.knowledge.standings.values()
     founding = [
         evidence
-        for standing in held.standings.values()
+        for standing in standings
         if standing.founding.n
-        for evidence in semantic.founding_evidence(standing, given, weighting=weighting)
+        for evidence in belief_induction.founding_evidence(standing, trades, weighting=weighting)
     ]
-    made = changed_cells(knowledge, held)
+    changed = changed_cells(knowledge, update.knowledge)
     return BeliefRecords(
-        beliefs=tuple(belief_record(standing) for standing in held.standings.values()),
-        evidence=tuple(EvidenceRecord(owner_id=owner_id, evidence=each) for each in (*founding, *learned.evidence)),
-        cells=made.cells,
-        days=made.new_days,
+        beliefs=tuple(belief_record(standing) for standing in standings),
+        evidence=tuple(EvidenceRecord(owner_id=owner_id, evidence=each) for each in (*founding, *update.evidence)),
+        cells=changed.cells,
+        days=changed.new_days,
     )
 
 
 def learn_habits(
     episodes: Iterable[Episode], *, owner_id: str, mode: Mode, strategy_name: str, skill: Skill | None = None
 ) -> HabitRecords:
-    """The habits that episodes of one strategy and mode lead to, in any order: all of them, or those after a skill."""
-    taught = in_teaching_order(episodes)
-    figures = [trade_figures(episode) for episode in taught]
-    learned = procedural.learn_all(figures, skill=skill or Skill(strategy_name=strategy_name))
+    """Learn the habits of one strategy and mode from episodes in any order; `skill` is the state before them."""
+    trades = in_teaching_order(episodes)
+    figures = [trade_figures(episode) for episode in trades]
+    update = procedural.learn_all(figures, skill=skill or Skill(strategy_name=strategy_name))
     last = {trade.symbol: trade for trade in figures}
     return HabitRecords(
         trades=tuple(
             PractisedTrade(owner_id=owner_id, mode=mode, sequence=episode.sequence, trade=trade, earlier=earlier)
-            for episode, trade, earlier in zip(taught, figures, learned.earlier, strict=True)
+            for episode, trade, earlier in zip(trades, figures, update.earlier, strict=True)
         ),
         habits=tuple(
-            habits_record(learned.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)
+            habits_record(update.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)
             for symbol, trade in last.items()
         ),
-        alarms=learned.alarms,
+        alarms=update.alarms,
     )
 
 
 def in_teaching_order(episodes: Iterable[Episode]) -> list[Episode]:
-    """The trades among episodes in the order in which they teach, each as it teaches."""
-    trades = (_as_it_teaches(episode) for episode in episodes if episode.kind == "trade")
+    """The trades among episodes in teaching order; a corrected trade teaches as if first known in its current form."""
+    trades = (
+        episode if episode.known_at == episode.first_known_at else episode.teaching
+        for episode in episodes
+        if episode.kind == "trade"
+    )
     return sorted(trades, key=lambda episode: episode.place)
-
-
-def _as_it_teaches(episode: Episode) -> Episode:
-    """The episode at its first place; one that was never corrected stands there already."""
-    return episode if episode.known_at == episode.first_known_at else episode.teaching

@@ -1,0 +1,374 @@
+"""Learn beliefs from episodes: count evidence, retire refuted beliefs, and induce new ones from cells.
+
+Learning is a fold over episodes in teaching order. `learn` takes one more episode and `learn_all` takes any number;
+both ways end in equal states. For every episode:
+
+1. Each belief whose domain and conditions hold gets one more piece of evidence. At a look (10, 20, 40 … episodes) a
+   belief that its evidence refutes is retired.
+2. The episode is counted in its cells.
+3. Each cell that comes to a look is compared with the strategy's other trades. A significant difference induces a
+   belief.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from itertools import islice
+
+from backsight.core.errors import Invalid
+from backsight.core.ids import derive_id
+from backsight.core.instants import format_instant
+from backsight.core.memory.cells import Cell, DayCount, Difference, cells_at, day_of, difference, level_of_look
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.semantic import (
+    DIMENSIONS,
+    FEWEST_DAYS,
+    INDUCED_PRIOR,
+    Belief,
+    BeliefEvidence,
+    Claim,
+    Domain,
+    EpisodePlace,
+    Standing,
+    TallyBuilder,
+    Weighting,
+    is_look,
+    is_refuted,
+    place_of,
+    weight_of,
+    won,
+)
+from backsight.core.portfolio import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What one owner's trades of one mode have taught so far: the state that `learn` continues.
+
+    To learn some episodes, a part of the state is enough: the cells that `cells_met` names, with the days of the
+    episodes; all days of these cells, and of their strategies, where a look comes (`reaches_look`); the number of cells
+    by width; and the standings of the beliefs that the episodes concern.
+    """
+
+    owner_id: str
+    mode: Mode
+    weighting: Weighting = "count"
+    through: datetime | None = None
+    """When the last learned episode became known."""
+    cells: Mapping[Domain, Cell] = field(default_factory=dict)
+    cells_by_width: Mapping[int, int] = field(default_factory=dict)
+    """How many cells have trades, by width."""
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    """By belief id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeliefUpdate:
+    """The knowledge after some episodes, and what they changed."""
+
+    knowledge: Knowledge
+    evidence: tuple[BeliefEvidence, ...] = ()
+    """The evidence that the episodes are, without founding evidence; `founding_evidence` makes that."""
+    induced: tuple[Belief, ...] = ()
+    retired: tuple[Belief, ...] = ()
+
+
+Holds = Callable[[str, Episode], bool]
+"""Whether conditions, as canonical JSON, held when an episode began."""
+
+
+def refuse_conditions(conditions: str, episode: Episode) -> bool:
+    """The default for `holds`: raises `Invalid`, since this module does not know the grammar of conditions."""
+    raise Invalid(f"{conditions} cannot be judged for episode {episode.id!r}; pass `holds`", field="conditions")
+
+
+def learn(knowledge: Knowledge, episode: Episode, *, holds: Holds = refuse_conditions) -> BeliefUpdate:
+    """Learn one more episode; it must not have become known before the last one."""
+    return learn_all((episode,), knowledge=knowledge, holds=holds)
+
+
+def learn_all(
+    episodes: Iterable[Episode],
+    *,
+    knowledge: Knowledge,
+    holds: Holds = refuse_conditions,
+    retirements: Mapping[str, datetime] | None = None,
+) -> BeliefUpdate:
+    """Learn episodes in teaching order.
+
+    To learn everything again, start with `Knowledge(owner_id=…, mode=…)`, add the stated beliefs by `with_belief`, and
+    pass when the owner retired which induced beliefs.
+    """
+    learner = _BeliefLearner(knowledge, holds, retirements or {})
+    for episode in episodes:
+        learner.learn(episode)
+    return learner.update()
+
+
+def with_belief(knowledge: Knowledge, belief: Belief) -> Knowledge:
+    """The knowledge with a belief that somebody states, or with a known belief that its owner changed.
+
+    Only episodes that become known after a stated belief are evidence for it; those of the same instant are not.
+    """
+    _check_same(knowledge, owner_id=belief.owner_id, mode=belief.mode, noun="belief", name=belief.id)
+    standing = knowledge.standings.get(belief.id, Standing(belief=belief))
+    return replace(knowledge, standings={**knowledge.standings, belief.id: replace(standing, belief=belief)})
+
+
+def founding_evidence(
+    standing: Standing, episodes: Iterable[Episode], *, weighting: Weighting = "count"
+) -> tuple[BeliefEvidence, ...]:
+    """The evidence that a belief was induced from; `episodes` are its strategy's, in teaching order."""
+    belief = standing.belief
+    judged = ((each, win) for each in episodes if belief.domain.matches(each) and (win := won(each)) is not None)
+    return tuple(
+        _evidence(belief, each, win=win, founding=True, weight=weight_of(each, weighting=weighting))
+        for each, win in islice(judged, standing.founding.n)
+    )
+
+
+def _evidence(belief: Belief, episode: Episode, *, win: bool, founding: bool, weight: float) -> BeliefEvidence:
+    return BeliefEvidence(
+        belief_id=belief.id,
+        episode_id=episode.id,
+        confirms=win == (belief.claims == "above"),
+        founding=founding,
+        weight=weight,
+        known_at=episode.known_at,
+    )
+
+
+_NO_TRADES = DayCount()
+
+
+class _CellBuilder:
+    """A `Cell` to which episodes are added in place.
+
+    The counts of the current day are kept apart and written when the day changes or the cell is built.
+    """
+
+    __slots__ = ("day", "day_n", "day_wins", "days", "domain", "squares", "tally", "traded_days")
+
+    def __init__(self, domain: Domain, cell: Cell) -> None:
+        self.domain, self.tally = domain, TallyBuilder(cell.tally)
+        self.days, self.traded_days, self.squares = dict(cell.days), cell.traded_days, cell.squares
+        self.day: date | None = None
+        self.day_n = self.day_wins = 0
+
+    def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
+        self.tally.add(episode, win=win, weight=weight)
+        if day != self.day:
+            self._write_day()
+            count = self.days.get(day, _NO_TRADES)
+            self.day, self.day_n, self.day_wins = day, count.n, count.wins
+        self.day_n += 1
+        self.day_wins += win
+
+    def build(self) -> Cell:
+        """The cell so far; it shares its days with the builder, so that the next episode changes them."""
+        self._write_day()
+        return Cell(tally=self.tally.build(), days=self.days, traded_days=self.traded_days, squares=self.squares)
+
+    def _write_day(self) -> None:
+        if self.day is None:
+            return
+        former, n, wins = self.days.get(self.day, _NO_TRADES), self.day_n, self.day_wins
+        n_squared, n_by_wins, wins_squared = self.squares
+        self.squares = (
+            n_squared + n * n - former.n * former.n,
+            n_by_wins + n * wins - former.n * former.wins,
+            wins_squared + wins * wins - former.wins * former.wins,
+        )
+        self.traded_days += former.n == 0
+        self.days[self.day] = DayCount(n=n, wins=wins)
+
+
+class _StandingBuilder:
+    """A `Standing` to which tested episodes are added in place."""
+
+    __slots__ = ("belief", "days", "founding", "tested")
+
+    def __init__(self, standing: Standing) -> None:
+        self.belief, self.founding, self.days = standing.belief, standing.founding, standing.days
+        self.tested = TallyBuilder(standing.tested)
+
+    @property
+    def n(self) -> int:
+        return self.founding.n + self.tested.n
+
+    def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
+        self.tested.add(episode, win=win, weight=weight)
+        text = day.isoformat()
+        if len(self.days) < FEWEST_DAYS and text not in self.days:
+            self.days = (*self.days, text)
+
+    def build(self) -> Standing:
+        return Standing(belief=self.belief, founding=self.founding, tested=self.tested.build(), days=self.days)
+
+
+class _BeliefLearner:
+    """Knowledge while episodes are learned: only the cells and standings that change are copied."""
+
+    def __init__(self, knowledge: Knowledge, holds: Holds, retirements: Mapping[str, datetime]) -> None:
+        self._start, self._holds, self._retirements = knowledge, holds, retirements
+        self._through, self._cells_by_width = knowledge.through, dict(knowledge.cells_by_width)
+        self._cells: dict[Domain, _CellBuilder] = {}
+        self._cells_at: dict[EpisodePlace, tuple[_CellBuilder, ...]] = {}
+        self._standings = dict(knowledge.standings)
+        self._changed: dict[str, _StandingBuilder] = {}
+        self._beliefs_at: dict[EpisodePlace, tuple[Belief, ...]] = {}
+        self._evidence: list[BeliefEvidence] = []
+        self._induced: list[str] = []
+        self._retired: list[str] = []
+
+    def learn(self, episode: Episode) -> None:
+        self._check(episode)
+        self._through = episode.known_at
+        win = won(episode)
+        if win is None:
+            return
+        place, day = place_of(episode), day_of(episode)
+        weight = weight_of(episode, weighting=self._start.weighting)
+        for belief in self._beliefs(place):
+            if self._concerns(belief, episode):
+                self._add_evidence(belief.id, episode, day, win=win, weight=weight)
+        strategy, *cells = self._builders(place)
+        strategy.add(episode, day, win=win, weight=weight)
+        for cell in cells:
+            cell.add(episode, day, win=win, weight=weight)
+        for cell in cells:
+            if is_look(cell.tally.n):
+                self._test_cell(cell, strategy=strategy, at=episode.known_at)
+
+    def update(self) -> BeliefUpdate:
+        standings = self._standings | {name: standing.build() for name, standing in self._changed.items()}
+        knowledge = replace(
+            self._start,
+            through=self._through,
+            cells={**self._start.cells, **{domain: cell.build() for domain, cell in self._cells.items()}},
+            cells_by_width=self._cells_by_width,
+            standings=standings,
+        )
+        return BeliefUpdate(
+            knowledge=knowledge,
+            evidence=tuple(self._evidence),
+            induced=tuple(standings[name].belief for name in self._induced),
+            retired=tuple(standings[name].belief for name in self._retired),
+        )
+
+    def _check(self, episode: Episode) -> None:
+        _check_same(self._start, owner_id=episode.owner_id, mode=episode.mode, noun="episode", name=episode.id)
+        if self._through is not None and episode.known_at < self._through:
+            through = format_instant(self._through)
+            message = f"episode {episode.id!r} became known before the last one learned, at {through}"
+            raise Invalid(f"{message}; learn all episodes again in order", field="known_at")
+
+    def _beliefs(self, place: EpisodePlace) -> tuple[Belief, ...]:
+        """The beliefs whose domain contains a place, in the order in which they became known."""
+        beliefs = self._beliefs_at.get(place)
+        if beliefs is None:
+            every = (standing.belief for standing in self._standings.values())
+            beliefs = self._beliefs_at[place] = tuple(each for each in every if each.domain.contains(place))
+        return beliefs
+
+    def _builders(self, place: EpisodePlace) -> tuple[_CellBuilder, ...]:
+        """The cells of a place, the strategy's own first."""
+        builders = self._cells_at.get(place)
+        if builders is None:
+            builders = self._cells_at[place] = tuple(
+                self._cells.get(domain) or self._open_cell(domain) for domain in cells_at(place)
+            )
+        return builders
+
+    def _open_cell(self, domain: Domain) -> _CellBuilder:
+        cell = self._start.cells.get(domain)
+        if cell is None:
+            self._cells_by_width[domain.width] = self._cells_by_width.get(domain.width, 0) + 1
+        builder = self._cells[domain] = _CellBuilder(domain, cell or Cell())
+        return builder
+
+    def _concerns(self, belief: Belief, episode: Episode) -> bool:
+        if belief.source != "induced" and belief.known_at >= episode.known_at:
+            return False
+        return belief.conditions is None or self._holds(belief.conditions, episode)
+
+    def _add_evidence(self, belief_id: str, episode: Episode, day: date, *, win: bool, weight: float) -> None:
+        """Add an episode to a belief's evidence, and retire the belief if a look refutes it.
+
+        Evidence is still counted after that. A posterior that stops where it looks worst would be biased, and later
+        evidence shows whether retiring the belief was right.
+        """
+        standing = self._changed.get(belief_id)
+        if standing is None:
+            standing = self._changed[belief_id] = _StandingBuilder(self._standings[belief_id])
+        standing.add(episode, day, win=win, weight=weight)
+        self._evidence.append(_evidence(standing.belief, episode, win=win, founding=False, weight=weight))
+        if is_look(standing.n) and is_refuted(standing.build()) and _is_live(standing.belief, at=episode.known_at):
+            standing.belief = replace(standing.belief, retired_at=episode.known_at)
+            self._retired.append(belief_id)
+
+    def _test_cell(self, builder: _CellBuilder, *, strategy: _CellBuilder, at: datetime) -> None:
+        """Induce a belief from a cell that differs from the rest, unless a belief about the cell prevents it."""
+        domain, cell = builder.domain, builder.build()
+        if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
+            return  # a cell with one dimension less has the same trades
+        test = difference(cell, strategy.build())
+        if test is None or test.p >= level_of_look(cell.tally.n, cells=self._cells_by_width[domain.width]):
+            return
+        belief = _induce(self._start, domain, cell, test, at=at)
+        if any(self._prevents(other, belief, at=at) for other in self._beliefs_on(domain)):
+            return
+        belief = replace(belief, retired_at=self._retirements.get(belief.id))
+        self._induced.append(belief.id)
+        days = tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS])
+        self._add_standing(Standing(belief=belief, founding=cell.tally, days=days))
+
+    def _prevents(self, other: Belief, belief: Belief, *, at: datetime) -> bool:
+        """Whether an induced belief about the same cell prevents a new one: it is live, or its owner retired it."""
+        if other.source != "induced":
+            return False
+        retired_at = self._retirements.get(other.id)
+        retired_by_owner = retired_at is not None and retired_at <= at and other.claims == belief.claims
+        return _is_live(other, at=at) or retired_by_owner
+
+    def _beliefs_on(self, domain: Domain) -> Iterator[Belief]:
+        for name, standing in self._standings.items():
+            if standing.belief.domain == domain:
+                yield self._changed.get(name, standing).belief
+
+    def _add_standing(self, standing: Standing) -> None:
+        self._standings[standing.belief.id] = standing
+        self._changed.pop(standing.belief.id, None)
+        self._beliefs_at.clear()
+
+
+def _is_live(belief: Belief, *, at: datetime) -> bool:
+    return belief.retired_at is None or belief.retired_at > at
+
+
+def _induce(knowledge: Knowledge, domain: Domain, cell: Cell, test: Difference, *, at: datetime) -> Belief:
+    """The belief that a cell's win rate lies above or below that of the strategy's other trades."""
+    claims: Claim = "above" if test.rate > test.elsewhere else "below"
+    more, n = "more" if claims == "above" else "less", cell.tally.n
+    where = " and ".join(f"{name} {value}" for name in DIMENSIONS if (value := getattr(domain, name)) is not None)
+    share = f"{cell.tally.wins} of {n} against {test.elsewhere:.0%}"
+    return Belief(
+        owner_id=knowledge.owner_id,
+        id=derive_id("belief", knowledge.owner_id, knowledge.mode, "induced", domain.text(), claims, n),
+        mode=knowledge.mode,
+        proposition=f"{domain.strategy} wins {more} often with {where} than elsewhere: {share}",
+        domain=domain,
+        conditions=None,
+        claims=claims,
+        reference=min(max(test.elsewhere, test.least), 1.0 - test.least),
+        source="induced",
+        prior_alpha=INDUCED_PRIOR[0],
+        prior_beta=INDUCED_PRIOR[1],
+        known_at=at,
+    )
+
+
+def _check_same(knowledge: Knowledge, *, owner_id: str, mode: Mode, noun: str, name: str) -> None:
+    if owner_id != knowledge.owner_id or mode != knowledge.mode:
+        expected = f"this knowledge is about {knowledge.owner_id!r}, {knowledge.mode}"
+        raise Invalid(f"{noun} {name!r} belongs to {owner_id!r}, {mode}; {expected}: keep them apart", field="mode")

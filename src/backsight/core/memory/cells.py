@@ -1,0 +1,166 @@
+"""Cells: a strategy's trades by one or two dimensions, and the test of a cell against the strategy's other trades.
+
+A cell counts the trades of one strategy that share one or two dimensions, for example "IM in ranging markets". The cell
+that names no dimension counts all trades of the strategy.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date
+from functools import lru_cache
+from itertools import combinations
+
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.semantic import (
+    DIMENSIONS,
+    FEWEST_DAYS,
+    LOOKS,
+    Domain,
+    EpisodePlace,
+    EvidenceTally,
+    place_of,
+    won,
+)
+from backsight.core.statistics import t_two_sided
+
+WIDTHS = (1, 2)
+"""How many dimensions a cell that is tested may name."""
+FALSE_ALARMS = 0.05
+"""The family-wise error rate over all cells of one width and all looks at them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCount:
+    """The trades of a cell that closed on one UTC day."""
+
+    n: int = 0
+    wins: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The trades of one strategy in one or two dimensions, or all of them, and their counts by day."""
+
+    tally: EvidenceTally = field(default_factory=EvidenceTally)
+    days: Mapping[date, DayCount] = field(default_factory=dict)
+    """By UTC day; a cell that was read in part has only some of its days."""
+    traded_days: int = 0
+    """How many days have trades, including days that were not read."""
+    squares: tuple[int, int, int] = (0, 0, 0)
+    """Σ n², Σ n·wins and Σ wins² over all days."""
+
+
+def day_of(episode: Episode) -> date:
+    """The UTC day on which a trade closed; trades of one day are treated as dependent."""
+    return episode.ended_at.astimezone(UTC).date()
+
+
+def cells_of(episode: Episode) -> tuple[Domain, ...]:
+    """The cells of an episode: the strategy's own, then those of every one and every two dimensions it has.
+
+    An episode with an unknown dimension is in no cell of that dimension.
+    """
+    return cells_at(place_of(episode))
+
+
+@lru_cache(maxsize=4096)
+def cells_at(place: EpisodePlace) -> tuple[Domain, ...]:
+    """The cells of the episodes at a place, as `cells_of` orders them."""
+    strategy, values = place
+    known = {name: value for name, value in zip(DIMENSIONS, values, strict=True) if value is not None}
+    selections = [names for width in (0, *WIDTHS) for names in combinations(known, width)]
+    return tuple(_domain(strategy, {name: known[name] for name in names}) for names in selections)
+
+
+def _domain(strategy: str, values: Mapping[str, str]) -> Domain:
+    return Domain(strategy=strategy, **values)  # type: ignore[arg-type]
+
+
+def cells_met(episodes: Iterable[Episode]) -> Mapping[Domain, int]:
+    """The cells of some episodes, with the number of episodes in each; episodes without a result do not count."""
+    places = Counter(place_of(episode) for episode in episodes if won(episode) is not None)
+    counts: Counter[Domain] = Counter()
+    for place, n in places.items():
+        for domain in cells_at(place):
+            counts[domain] += n
+    return counts
+
+
+def level_of_look(n: int, *, cells: int) -> float:
+    """The significance level for a cell of n episodes, where `cells` cells of its width exist so far.
+
+    The level is .05 / cells / 6 up to 320 episodes (Bonferroni over cells and looks). Each later doubling of n halves
+    the level, so that the sum over all looks stays bounded.
+
+    >>> [round(level_of_look(n, cells=10), 7) for n in (10, 320, 640, 1280)]
+    [0.0008333, 0.0008333, 0.0004167, 0.0002083]
+    """
+    return FALSE_ALARMS / cells / len(LOOKS) * min(1.0, LOOKS[-1] / n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How far the win rate of a cell is from that of the strategy's other trades, and how significant that is."""
+
+    rate: float
+    elsewhere: float
+    """The win rate of the other trades."""
+    error: float
+    """The standard error of `rate` − `elsewhere`."""
+    days: int
+    p: float
+    """The two-sided p-value."""
+    least: float
+    """1 / (m + 2) for m other trades: the smallest reference win rate, for a rate of 0 that may yet change."""
+
+
+def difference(cell: Cell, strategy: Cell) -> Difference | None:
+    """Compare a cell with the strategy's other trades; None where either has fewer than eight days.
+
+    With n trades in the cell and m others, p̂ and q̂ their win rates, and g the UTC day of the close:
+
+        u_g = Σ_{i in cell, g} (y_i − p̂) / n − Σ_{i in rest, g} (y_i − q̂) / m
+        V   = G/(G − 1) · Σ_g u_g²                                 Liang & Zeger 1986, clusters are days
+        B   = π̂(1 − π̂)(1/n + 1/m), π̂ the win rate of all           binomial, under "no difference"
+        t   = (p̂ − q̂) / √max(V, B), two-sided, G − 1 degrees of freedom
+
+    G is the smaller number of days of the two groups, since a rate is known only from its own days. A day that both
+    groups share enters u_g once, so that a good day for all trades is no difference.
+    """
+    n, wins = cell.tally.n, cell.tally.wins
+    m, other_wins = strategy.tally.n - n, strategy.tally.wins - wins
+    days = min(cell.traded_days, _days_of_others(cell, strategy))
+    if days < FEWEST_DAYS:
+        return None
+    rate, elsewhere, pooled = wins / n, other_wins / m, strategy.tally.wins / strategy.tally.n
+    # The variance is the larger of the day-clustered and the pooled binomial estimate.
+    clustered = _sum_of_squares(cell, strategy, rate, elsewhere) * days / (days - 1)
+    binomial = pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)
+    error = math.sqrt(max(clustered, binomial))
+    p = t_two_sided((rate - elsewhere) / error, freedom=days - 1) if error else 1.0
+    return Difference(rate=rate, elsewhere=elsewhere, error=error, days=days, p=p, least=1.0 / (m + 2))
+
+
+def _days_of_others(cell: Cell, strategy: Cell) -> int:
+    """On how many days the strategy has trades outside the cell."""
+    return strategy.traded_days - sum(strategy.days[day].n == count.n for day, count in cell.days.items())
+
+
+def _sum_of_squares(cell: Cell, strategy: Cell, rate: float, elsewhere: float) -> float:
+    """Σ u_g², visiting only the days of the cell.
+
+    On all other days u_g is (wins − q̂·n) / m. The strategy's sums of squares give Σ (wins − q̂·n)² over all days; the
+    days of the cell are subtracted from it and counted with their own u_g.
+    """
+    n, m = cell.tally.n, strategy.tally.n - cell.tally.n
+    n_squared, n_by_wins, wins_squared = strategy.squares
+    outside = [wins_squared - 2.0 * elsewhere * n_by_wins + elsewhere * elsewhere * n_squared]
+    inside = []
+    for day, count in cell.days.items():
+        whole = strategy.days[day]
+        outside.append(-((whole.wins - elsewhere * whole.n) ** 2))
+        others = (whole.wins - count.wins) - elsewhere * (whole.n - count.n)
+        inside.append(((count.wins - rate * count.n) / n - others / m) ** 2)
+    return max(0.0, math.fsum(outside)) / (m * m) + math.fsum(inside)
