@@ -38,8 +38,13 @@ check: setup  ## Lint, types, direction of imports, examples in docstrings
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q src
 
-test: check  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
-	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow" $(TESTS)
+test: setup  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+	@$(BIN)/mypy > $(VENV)/.types.log 2>&1 & types=$$!; \
+		$(BIN)/pytest -q -n auto --dist worksteal -m "not slow" src $(TESTS); tests=$$?; \
+		wait $$types; types=$$?; cat $(VENV)/.types.log; exit $$((tests + types))
 
 slow: $(LOCAL)  ## The long statistical tests and soaks
 	$(BIN)/pytest -q -n auto -m slow $(TESTS)

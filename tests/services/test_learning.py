@@ -18,7 +18,7 @@ from backsight.services.derivation import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.store.mapping import Noun
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
-from support import fresh_postgres
+from support import empty_postgres_store
 
 HOMES = ("A@main", "B@main", "A@paper")
 TICKED = "A@ticks"
@@ -140,12 +140,21 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @given(steps=STEPS)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-def test_one_by_one_is_all_again_is_what_was_known_at_any_instant(database: str, steps: list[Any]) -> None:
+def test_one_by_one_is_all_again_is_what_was_known_at_any_instant(steps: list[Any]) -> None:
+    learn_one_by_one("sqlite://", steps)
+
+
+@given(steps=STEPS)
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+def test_one_by_one_is_all_again_on_postgresql_too(steps: list[Any]) -> None:
+    with empty_postgres_store() as url:
+        learn_one_by_one(url, steps)
+
+
+def learn_one_by_one(url: str, steps: list[Any]) -> None:
     clock = FakeClock(T0)
-    url = "sqlite://" if database == "sqlite" else fresh_postgres()
     with open_memory(url, clock=clock) as memory:
         life, asked = Life(settle_in(memory), clock), dict[datetime, list[Any]]()
         for step in steps:
