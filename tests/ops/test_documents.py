@@ -20,6 +20,8 @@ from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.services.background import BackgroundWorker
 from backsight.settings import Settings
+from backsight.store import documents as stored
+from backsight.store.documents import Scope
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import deployed, ticked
 
@@ -290,6 +292,21 @@ def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: Fak
     memory.record_bars(bars=[hour])
     memory.reindex()
     assert "- outcome: +" in memory.read_memory(path=path).text
+
+
+def test_chunks_are_numbered_in_the_order_of_paths(memory: Memory, clock: FakeClock) -> None:
+    call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "horizon_hours": 2.0, "price": 100.0}
+    for strategy in ("Zeta", "Alpha", "Mean"):
+        for _ in range(2):
+            memory.record_decision(**call, strategy_name=strategy, reasoning="flat range")
+            clock.advance(days=1)
+    memory.reindex()
+    with memory.reading() as connection:
+        numbers = stored.numbers_in(connection, "ana", Scope(sources=("decision",)))
+        chunks = stored.numbered_chunks(connection, "ana", numbers)
+    indexed = [chunks[number].path for number in numbers]
+    assert len(indexed) == 6
+    assert indexed == sorted(indexed)
 
 
 def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:

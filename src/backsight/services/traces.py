@@ -1,4 +1,4 @@
-"""Documents that are made of rows: decisions and runs by deployment and day, and reviews of periods that are over."""
+"""Traces: documents written from rows of the store: decisions and runs per deployment and day, and period reviews."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,32 +34,35 @@ SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "rev
 
 
 class Trace(NamedTuple):
-    """A document that is made of rows: its stamp, and what makes it."""
+    """A document written from rows: the stamp of its rows, and a function that writes it."""
 
     stamp: ChangeStamp
     load: Callable[[], LoadedDocument]
 
 
 def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Trace]:
-    """What the rows of a store tell, by path."""
-    homes = {home.id: home for home in stored_strategies.deployments(connection, owner, EVERYTHING)}
+    """All traces of a store by path, in the order of their paths: chunks are numbered in this order."""
+    deployments = {each.id: each for each in stored_strategies.deployments(connection, owner, EVERYTHING)}
+    by_path: dict[str, Trace] = {}
+
+    def add(folder: Folder, deployment_id: str, name: str, day: date, stamp: ChangeStamp, write: Write) -> None:
+        deployment = deployments[deployment_id]
+        path = trace_path(folder, deployment.name, name)
+        by_path[path] = _trace(folder, path, deployment, stamp, day, write)
+
     ticks, calls = stored_decisions.marks(connection, owner), stored_memories.call_marks(connection, owner)
-    found: dict[str, Trace] = {}
-    for home_id, day, stamp in _by_day([*ticks, *calls]):
-        path, make = trace_path("decisions", homes[home_id].name, day.isoformat()), partial(_decisions, connection)
-        found[path] = _trace("decisions", path, homes[home_id], stamp, day, make)
-    for home_id, day, stamp in _by_day(ticks):
-        path, make = trace_path("runs", homes[home_id].name, day.isoformat()), partial(_runs, connection)
-        found[path] = _trace("runs", path, homes[home_id], stamp, day, make)
-    for home_id, period, end, stamp in _by_period(stored_trades.close_marks(connection, owner), now):
-        path = trace_path("reviews", homes[home_id].name, f"{period}/{period_name(period, end)}")
-        make = partial(_review, connection, period, end)
-        found[path] = _trace("reviews", path, homes[home_id], stamp, end.date(), make)
-    return found
+    for deployment_id, day, stamp in _by_day([*ticks, *calls]):
+        add("decisions", deployment_id, day.isoformat(), day, stamp, partial(_decisions, connection))
+    for deployment_id, day, stamp in _by_day(ticks):
+        add("runs", deployment_id, day.isoformat(), day, stamp, partial(_runs, connection))
+    for deployment_id, period, end, stamp in _by_period(stored_trades.close_marks(connection, owner), now):
+        name = f"{period}/{period_name(period, end)}"
+        add("reviews", deployment_id, name, end.date(), stamp, partial(_review, connection, period, end))
+    return dict(sorted(by_path.items()))
 
 
 def is_trace(source: Source) -> bool:
-    """Whether a document is made of rows, and not of a file.
+    """Whether documents of a source are written from rows, and not read from files.
 
     >>> is_trace("run"), is_trace("artifact")
     (True, False)
@@ -68,41 +71,44 @@ def is_trace(source: Source) -> bool:
 
 
 Mark = tuple[str, datetime, datetime]
-"""A deployment, when something happened, and when that was recorded."""
+"""The id of a deployment, the instant of a row, and when the row was recorded."""
+Write = Callable[[Deployment, date], str]
+"""Writes the text of a deployment's trace of a day."""
 
 
 def _by_day(marks: Iterable[Mark]) -> Iterator[tuple[str, date, ChangeStamp]]:
     days: defaultdict[tuple[str, date], list[datetime]] = defaultdict(list)
-    for home_id, at, recorded_at in marks:
-        days[home_id, at.date()].append(recorded_at)
-    return ((home_id, day, _stamp(recorded)) for (home_id, day), recorded in days.items())
+    for deployment_id, at, recorded_at in marks:
+        days[deployment_id, at.date()].append(recorded_at)
+    return ((deployment_id, day, _stamp(recorded)) for (deployment_id, day), recorded in days.items())
 
 
 def _by_period(marks: Iterable[Mark], now: datetime) -> Iterator[tuple[str, Period, datetime, ChangeStamp]]:
-    """The periods that are over and in which something was closed."""
-    over: defaultdict[tuple[str, Period, datetime], list[datetime]] = defaultdict(list)
-    for home_id, at, recorded_at in marks:
+    """The finished periods in which a trade was closed."""
+    periods: defaultdict[tuple[str, Period, datetime], list[datetime]] = defaultdict(list)
+    for deployment_id, at, recorded_at in marks:
         for period in PERIODS:
             if (end := period_end(period, at)) <= now:
-                over[home_id, period, end].append(recorded_at)
-    return ((home_id, period, end, _stamp(recorded)) for (home_id, period, end), recorded in over.items())
+                periods[deployment_id, period, end].append(recorded_at)
+    return (
+        (deployment_id, period, end, _stamp(recorded)) for (deployment_id, period, end), recorded in periods.items()
+    )
 
 
 def _stamp(recorded: list[datetime]) -> ChangeStamp:
+    """The stamp of rows: how many there are, and when the last one was recorded."""
     return ChangeStamp(size=len(recorded), changed=(max(recorded) - EPOCH) // timedelta(microseconds=1))
 
 
-def _trace(
-    folder: Folder, path: str, home: Deployment, stamp: ChangeStamp, day: date, make: Callable[[Deployment, date], str]
-) -> Trace:
+def _trace(folder: Folder, path: str, deployment: Deployment, stamp: ChangeStamp, day: date, write: Write) -> Trace:
     def load() -> LoadedDocument:
         return LoadedDocument(
             path=path,
             source=SOURCES[folder],
-            agent=home.name,
+            agent=deployment.name,
             written_at=_midnight(day),
             stamp=stamp,
-            text=make(home, day),
+            text=write(deployment, day),
         )
 
     return Trace(stamp, load)
@@ -112,33 +118,36 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
 
 
-def _ticks(connection: Connection, home: Deployment, day: date) -> list[Decision]:
-    begins = _midnight(day)
-    return stored_decisions.decisions_between(connection, home.owner_id, home.id, begins, begins + timedelta(days=1))
+def _ticks(connection: Connection, deployment: Deployment, day: date) -> list[Decision]:
+    start = _midnight(day)
+    end = start + timedelta(days=1)
+    return stored_decisions.decisions_between(connection, deployment.owner_id, deployment.id, start, end)
 
 
-def _decisions(connection: Connection, home: Deployment, day: date) -> str:
-    begins = _midnight(day)
-    calls = stored_memories.calls_between(connection, home.owner_id, home.id, begins, begins + timedelta(days=1))
-    entries = [*map(decision_entry, _ticks(connection, home, day)), *map(call_entry, calls)]
+def _decisions(connection: Connection, deployment: Deployment, day: date) -> str:
+    start = _midnight(day)
+    end = start + timedelta(days=1)
+    calls = stored_memories.calls_between(connection, deployment.owner_id, deployment.id, start, end)
+    entries = [*map(decision_entry, _ticks(connection, deployment, day)), *map(call_entry, calls)]
     return decisions_document(entries, day.isoformat())
 
 
-def _runs(connection: Connection, home: Deployment, day: date) -> str:
-    ticks = _ticks(connection, home, day)
-    texts = stored_decisions.segments(connection, home.owner_id, {name for tick in ticks for name in tick.shown})
-    return runs_document((_run(tick, texts) for tick in ticks), day.isoformat())
+def _runs(connection: Connection, deployment: Deployment, day: date) -> str:
+    ticks = _ticks(connection, deployment, day)
+    hashes = {segment_hash for tick in ticks for segment_hash in tick.shown}
+    segments = stored_decisions.segments(connection, deployment.owner_id, hashes)
+    return runs_document((_run(tick, segments) for tick in ticks), day.isoformat())
 
 
-def _run(tick: Decision, texts: Mapping[str, Segment]) -> Run:
-    shown = [texts[name] for name in tick.shown if name in texts]
+def _run(tick: Decision, segments: Mapping[str, Segment]) -> Run:
+    prompt = [segments[segment_hash] for segment_hash in tick.shown if segment_hash in segments]
     return Run(
         decision=tick,
-        caller_segments=tuple(segment for segment in shown if segment.name not in OURS),
-        memory_segments=tuple(segment.name for segment in shown if segment.name in OURS),
+        caller_segments=tuple(segment for segment in prompt if segment.name not in OURS),
+        memory_segments=tuple(segment.name for segment in prompt if segment.name in OURS),
         account="\n".join(row.text for row in portfolio_and_caps(tick.before.portfolio, currency=None).rows),
     )
 
 
-def _review(connection: Connection, period: Period, end: datetime, home: Deployment, _day: date) -> str:
-    return render_review(read_period(connection, home, period, end))
+def _review(connection: Connection, period: Period, end: datetime, deployment: Deployment, _day: date) -> str:
+    return render_review(read_period(connection, deployment, period, end))
