@@ -448,7 +448,7 @@ def test_a_workspace_that_is_not_there_is_an_error(url: str, tmp_path: Path, clo
         ({"source_caps": "journal"}, "source_caps: 'journal' is not a cap"),
         (
             {"search": "hybrid_embeddings", "embedder": "nowhere", "embedder_model": "m"},
-            "embedder: 'nowhere' is no addr",
+            "embedder: 'nowhere' is not an addr",
         ),
         ({"search": "hybrid_embeddings", "embedder": "http://127.0.0.1:1/v1"}, "embedder_model: name the model"),
     ],

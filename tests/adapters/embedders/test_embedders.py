@@ -1,4 +1,4 @@
-"""Vectors of length 1 that two parties make: a model on this machine, and a server that answers to HTTP."""
+"""Vectors of length 1 from both embedders: a model on this machine, and a server over HTTP."""
 
 import json
 import math
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.adapters.embedders.minilm import DIMENSION, MiniLM
-from backsight.adapters.embedders.openai_compatible import AT_A_TIME, OpenAICompatible
-from backsight.adapters.embedders.wordpiece import pieces, vocabulary
+from backsight.adapters.embedders.minilm import DIMENSIONS, MiniLM
+from backsight.adapters.embedders.openai_compatible import BATCH, OpenAICompatible
+from backsight.adapters.embedders.wordpiece import token_ids, vocabulary
 from backsight.core.errors import Invalid, Unavailable
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
@@ -23,15 +23,15 @@ Answer = Callable[[dict[str, Any]], tuple[int, Any]]
 
 @contextmanager
 def a_server(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A server on loopback that answers so, and what it was asked."""
-    asked: list[dict[str, Any]] = []
+    """A server on loopback with these answers: its address, and the requests it received."""
+    requests: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
-            status, said = answer(body)
-            content = said if isinstance(said, bytes) else json.dumps(said).encode()
+            requests.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
+            status, body_sent = answer(body)
+            content = body_sent if isinstance(body_sent, bytes) else json.dumps(body_sent).encode()
             self.send_response(status)
             if status == 302:
                 self.send_header("Location", "http://127.0.0.1:1/elsewhere")
@@ -46,7 +46,7 @@ def a_server(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+        yield f"http://127.0.0.1:{server.server_port}/v1", requests
     finally:
         server.shutdown()
         thread.join()
@@ -54,44 +54,44 @@ def a_server(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def by_length(body: dict[str, Any]) -> tuple[int, Any]:
-    """A vector that tells how long each text is; told in another order than asked, as is allowed."""
+    """A vector that encodes the length of each text; the rows come in reverse order, as the protocol allows."""
     rows = [{"index": place, "embedding": [float(len(text)), 1.0]} for place, text in enumerate(body["input"])]
     return 200, {"data": rows[::-1]}
 
 
 def test_a_server_is_asked_in_batches_and_answers_in_order() -> None:
-    texts = ["x" * (number % 7 + 1) for number in range(AT_A_TIME + 3)]
-    with a_server(by_length) as (base, asked):
+    texts = ["x" * (number % 7 + 1) for number in range(BATCH + 3)]
+    with a_server(by_length) as (base, requests):
         vectors = OpenAICompatible(base=base, name="m", key="k").embed(texts)
-    assert [len(each["input"]) for each in asked] == [AT_A_TIME, 3]
-    assert asked[0]["path"] == "/v1/embeddings"
-    assert asked[0]["key"] == "Bearer k"
-    assert vectors.shape == (AT_A_TIME + 3, 2)
+    assert [len(each["input"]) for each in requests] == [BATCH, 3]
+    assert requests[0]["path"] == "/v1/embeddings"
+    assert requests[0]["key"] == "Bearer k"
+    assert vectors.shape == (BATCH + 3, 2)
     assert vectors[:, 0] / vectors[:, 1] == pytest.approx([len(text) for text in texts])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0)
 
 
 def test_an_empty_text_and_half_a_surrogate_can_be_embedded() -> None:
-    with a_server(by_length) as (base, asked):
+    with a_server(by_length) as (base, requests):
         assert OpenAICompatible(base=base, name="m").embed(["", "\ud800"]).shape == (2, 2)
-    assert asked[0]["input"] == [" ", "?"]
+    assert requests[0]["input"] == [" ", "?"]
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "told"),
+    ("status", "content", "message"),
     [
-        (401, {"error": "no"}, "answered 401"),
-        (500, b"", "answered 500"),
-        (302, b"", "answered 302"),
-        (200, b"<html>", "no JSON"),
-        (200, {"data": []}, "something else"),
-        (200, [], "something else"),
-        (200, {"data": [{"index": 0, "embedding": [0.0, 0.0]}]}, "something else"),
-        (200, b'{"data": [{"index": 0, "embedding": [NaN, 1.0]}]}', "something else"),
+        (401, {"error": "no"}, "status 401"),
+        (500, b"", "status 500"),
+        (302, b"", "status 302"),
+        (200, b"<html>", "not JSON"),
+        (200, {"data": []}, "something other"),
+        (200, [], "something other"),
+        (200, {"data": [{"index": 0, "embedding": [0.0, 0.0]}]}, "something other"),
+        (200, b'{"data": [{"index": 0, "embedding": [NaN, 1.0]}]}', "something other"),
     ],
 )
-def test_what_a_server_should_not_say_is_a_clear_error(status: int, said: Any, told: str) -> None:
-    with a_server(lambda _body: (status, said)) as (base, _), pytest.raises(Unavailable, match=told):
+def test_a_bad_answer_of_a_server_is_a_clear_error(status: int, content: Any, message: str) -> None:
+    with a_server(lambda _body: (status, content)) as (base, _), pytest.raises(Unavailable, match=message):
         OpenAICompatible(base=base, name="m").embed(["a"])
 
 
@@ -101,7 +101,7 @@ def test_a_server_that_is_not_there_is_a_clear_error() -> None:
 
 
 @pytest.mark.parametrize("base", ["ftp://host/v1", "host", "file:///etc/passwd", "http://me:key@host/v1"])
-def test_what_is_no_address_is_refused(base: str) -> None:
+def test_a_text_that_is_not_an_address_is_refused(base: str) -> None:
     with pytest.raises(Invalid):
         OpenAICompatible(base=base, name="m")
 
@@ -111,13 +111,13 @@ def test_a_key_does_not_travel_in_clear() -> None:
         OpenAICompatible(base="http://example.com/v1", name="m", key="k")
 
 
-def test_pieces_are_those_of_the_reference() -> None:
-    """As the `tokenizers` library cuts them with the model's own file."""
+def test_tokens_are_those_of_the_reference() -> None:
+    """The expected tokens are from the `tokenizers` library with the model's own file."""
     known = list(vocabulary())
-    assert [known[number] for number in pieces("R3_POSITION_CAP: never above 2%\tof équité!")] == (
+    assert [known[number] for number in token_ids("R3_POSITION_CAP: never above 2%\tof équité!")] == (
         ["r", "##3", "_", "position", "_", "cap", ":", "never", "above", "2", "%", "of", "e", "##qui", "##te", "!"]
     )
-    assert [known[number] for number in pieces("限额BTC\u200b " + "x" * 101)] == [
+    assert [known[number] for number in token_ids("限额BTC\u200b " + "x" * 101)] == [
         "[UNK]",
         "[UNK]",
         "bt",
@@ -127,8 +127,8 @@ def test_pieces_are_those_of_the_reference() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_can_be_cut(text: str) -> None:
-    assert all(0 <= number < len(vocabulary()) for number in pieces(text))
+def test_any_text_can_be_tokenized(text: str) -> None:
+    assert all(0 <= number < len(vocabulary()) for number in token_ids(text))
 
 
 @pytest.fixture(scope="module")
@@ -138,14 +138,16 @@ def local() -> MiniLM:
     return MiniLM(threads=1)
 
 
-def test_the_local_model_knows_what_is_near(local: MiniLM) -> None:
-    said = local.embed(["The broker refused to log us in", "could not sign in at the exchange", "gold fell on Friday"])
-    assert said.shape == (3, DIMENSION)
-    assert np.linalg.norm(said, axis=1) == pytest.approx(1.0, abs=1e-5)
-    assert said[0] @ said[1] > said[0] @ said[2] + 0.2
+def test_the_local_model_puts_similar_texts_near_each_other(local: MiniLM) -> None:
+    vectors = local.embed(
+        ["The broker refused to log us in", "could not sign in at the exchange", "gold fell on Friday"]
+    )
+    assert vectors.shape == (3, DIMENSIONS)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
 
 
-def test_the_local_model_says_the_same_whatever_is_asked_along(local: MiniLM) -> None:
+def test_a_vector_does_not_depend_on_the_other_texts_of_the_batch(local: MiniLM) -> None:
     alone = local.embed(["stop loss"])
     along = local.embed(["a much longer text about something else " * 9, "stop loss", ""])
     assert float((alone @ along[1:2].T)[0, 0]) > 0.99
@@ -153,12 +155,12 @@ def test_the_local_model_says_the_same_whatever_is_asked_along(local: MiniLM) ->
 
 def test_the_end_of_a_long_text_counts(local: MiniLM) -> None:
     filler = "the weather was mild and nothing happened " * 60
-    asked, with_end, without = local.embed(
+    query, with_end, without = local.embed(
         ["liquidation of leveraged positions", filler + "liquidation of leveraged positions " * 20, filler]
     )
-    assert asked @ with_end > asked @ without + 0.1
-    assert math.isfinite(float(asked @ with_end))
+    assert query @ with_end > query @ without + 0.1
+    assert math.isfinite(float(query @ with_end))
 
 
 def test_no_text_is_no_row(local: MiniLM) -> None:
-    assert local.embed([]).shape == (0, DIMENSION)
+    assert local.embed([]).shape == (0, DIMENSIONS)

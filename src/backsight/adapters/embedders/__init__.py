@@ -1,1 +1,1 @@
-"""Embedders: texts to vectors, one party a file."""
+"""Embedders: models that turn texts into vectors, one provider per file."""

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's embeddings endpoint: a provider's, or one on this machine."""
+"""Any server with OpenAI's embeddings endpoint: a provider's server, or one on this machine."""
 
 import json
 import math
@@ -16,10 +16,11 @@ from backsight.core.errors import Invalid, Unavailable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-AT_A_TIME = 64
-LONGEST = 24_000
+BATCH = 64
+"""Texts per request."""
+MAX_CHARACTERS = 24_000
 """Characters of a text that are sent: about as much as such models read."""
-MOST_BYTES = 64 * 1024 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 FIELD = "embedder"
 
 
@@ -29,39 +30,42 @@ class OpenAICompatible:
     def __init__(self, *, base: str, name: str, key: str | None = None, timeout_seconds: float = 30.0) -> None:
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Invalid(f"{base[:60]!r} is no address; give one like http://127.0.0.1:8080/v1", field=FIELD)
+            raise Invalid(f"{base[:60]!r} is not an address; give one such as http://127.0.0.1:8080/v1", field=FIELD)
         if parts.username or parts.password:
-            raise Invalid("leave the key out of the address; it has a setting of its own", field=FIELD)
+            raise Invalid(
+                "the address contains a user name or password; remove it and set BACKSIGHT_EMBEDDER_KEY", field=FIELD
+            )
         if key and parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
-            raise Invalid("a key would go over the network in clear; use https", field=FIELD)
+            raise Invalid(f"the key would be sent unencrypted to {parts.hostname}; use an https address", field=FIELD)
         self._address = f"{base.rstrip('/')}/embeddings"
         self._name = name
         self._key = key
         self._timeout = timeout_seconds
-        self._opener = build_opener(_StaysThere())
+        self._opener = build_opener(_NoRedirects())
 
     @property
     def model(self) -> str:
-        """The model's name at its host: the same name elsewhere may be another model."""
+        """The model's name and host: the same name at another host may be another model."""
         return f"{self._name}@{urlsplit(self._address).netloc}"
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One row a text, each of length 1."""
-        rows = [row for begun in range(0, len(texts), AT_A_TIME) for row in self._ask(texts[begun : begun + AT_A_TIME])]
+        """One row per text, each of length 1."""
+        batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+        rows = [row for batch in batches for row in self._embed_batch(batch)]
         if not rows:
             return np.zeros((0, 0), dtype=np.float32)
         if len({len(row) for row in rows}) != 1:
-            raise self._wrong("vectors of different lengths")
+            raise self._bad_answer("vectors of different lengths")
         return np.array(rows, dtype=np.float32)
 
-    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
-        sent = [_clean(text) for text in texts]
-        said = self._post({"model": self._name, "input": sent, "encoding_format": "float"})
+    def _embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
+        inputs = [_input(text) for text in texts]
+        answer = self._post({"model": self._name, "input": inputs, "encoding_format": "float"})
         try:
-            by_index = {item["index"]: _of_length_one(item["embedding"]) for item in said["data"]}
+            by_index = {item["index"]: _unit_vector(item["embedding"]) for item in answer["data"]}
             return [by_index[place] for place in range(len(texts))]
         except (KeyError, TypeError, ValueError, IndexError):
-            raise self._wrong("something else than a vector for each text") from None
+            raise self._bad_answer("something other than one vector per text") from None
 
     def _post(self, body: dict[str, Any]) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -70,39 +74,41 @@ class OpenAICompatible:
         request = Request(self._address, json.dumps(body).encode(), headers, method="POST")  # noqa: S310 - http(s) only
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
-                return json.loads(answer.read(MOST_BYTES))
+                return json.loads(answer.read(MAX_ANSWER_BYTES))
         except HTTPError as error:
             with error:
-                raise self._away(f"it answered {error.code}") from None
+                raise self._unavailable(f"the server answered with status {error.code}") from None
         except (TimeoutError, URLError, HTTPException, OSError) as error:
-            raise self._away(str(getattr(error, "reason", None) or error or type(error).__name__)) from None
+            raise self._unavailable(str(getattr(error, "reason", None) or error or type(error).__name__)) from None
         except ValueError:
-            raise self._wrong("no JSON") from None
+            raise self._bad_answer("text that is not JSON") from None
 
-    def _away(self, reason: str) -> Unavailable:
+    def _unavailable(self, reason: str) -> Unavailable:
         return Unavailable(
-            f"cannot embed with {self.model}: {reason}; check the address, the key and the model", field=FIELD
+            f"cannot embed with {self.model}: {reason}; check the address, the key and the model name", field=FIELD
         )
 
-    def _wrong(self, what: str) -> Unavailable:
-        return Unavailable(f"{self.model} answered with {what}; is it an embeddings endpoint?", field=FIELD)
+    def _bad_answer(self, content: str) -> Unavailable:
+        return Unavailable(
+            f"{self.model} answered with {content}; check that the address is an embeddings endpoint", field=FIELD
+        )
 
 
-class _StaysThere(HTTPRedirectHandler):
-    """Follows nobody elsewhere: the key and the notes are for one host."""
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirects: the key and the texts are meant for one host."""
 
     def redirect_request(self, *_args: Any) -> None:
         return None
 
 
-def _clean(text: str) -> str:
-    """What is sent of a text: such servers refuse one that is empty."""
-    return text[:LONGEST].encode(errors="replace").decode() or " "
+def _input(text: str) -> str:
+    """A text as it is sent: shortened, valid UTF-8, and not empty, because servers refuse an empty text."""
+    return text[:MAX_CHARACTERS].encode(errors="replace").decode() or " "
 
 
-def _of_length_one(vector: Any) -> list[float]:
+def _unit_vector(vector: Any) -> list[float]:
     values = [float(value) for value in vector]
     length = math.sqrt(math.fsum(value * value for value in values))
     if not values or not math.isfinite(length) or length == 0:
-        raise ValueError("not a direction")
+        raise ValueError("a vector without a direction")
     return [value / length for value in values]

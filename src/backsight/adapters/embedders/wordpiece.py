@@ -1,7 +1,7 @@
-"""WordPiece: a text as the numbers that BERT and its children were trained on (Devlin et al. 2019, uncased).
+"""WordPiece: the tokenizer of BERT and the models derived from it (Devlin et al. 2019, uncased).
 
-The vocabulary is Google's, published under the Apache licence 2.0. To carry it here spares an installation of several
-hundred megabytes that would be used for this file alone.
+The vocabulary is Google's, published under the Apache licence 2.0. It is included here because the package that
+contains it installs several hundred megabytes.
 """
 
 import unicodedata
@@ -10,10 +10,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 FILE = Path(__file__).with_name("uncased.txt")
-UNKNOWN, BEGIN, END = "[UNK]", "[CLS]", "[SEP]"
+UNKNOWN, CLS, SEP = "[UNK]", "[CLS]", "[SEP]"
 LONGEST_WORD = 100
-"""Characters; a longer word is unknown."""
-_SIGNS = (
+"""A word of more characters is unknown."""
+_CJK_RANGES = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
     (0x20000, 0x2A6DF),
@@ -23,70 +23,73 @@ _SIGNS = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
-_ASCII_MARKS = ((33, 47), (58, 64), (91, 96), (123, 126))
+_ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
 
 
 @cache
 def vocabulary() -> dict[str, int]:
-    """The number of each piece."""
+    """The id of each token."""
     with FILE.open(encoding="utf-8") as lines:
         return {line.rstrip("\n"): number for number, line in enumerate(lines)}
 
 
-def pieces(text: str) -> list[int]:
-    """The numbers of a text's pieces, without the marks of its beginning and end.
+def token_ids(text: str) -> list[int]:
+    """The token ids of a text, without the markers [CLS] and [SEP].
 
-    >>> pieces("Stop-loss at Café"), pieces("")
+    >>> token_ids("Stop-loss at Café"), token_ids("")
     ([2644, 1011, 3279, 2012, 7668], [])
     """
-    return [number for word in _words(text) for number in _cut(word)]
+    return [token_id for word in _words(text) for token_id in _split_word(word)]
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words and single marks, in lower case and without accents."""
-    spaced = "".join(map(_spaced, text))
-    bare = "".join(each for each in unicodedata.normalize("NFD", spaced) if unicodedata.category(each) != "Mn")
-    for word in bare.lower().split():
-        begun = 0
-        for place, each in enumerate(word):
-            if _is_mark(each):
-                if begun < place:
-                    yield word[begun:place]
-                yield each
-                begun = place + 1
-        if begun < len(word):
-            yield word[begun:]
+    """Words and single punctuation marks, in lower case and without accents."""
+    cleaned = unicodedata.normalize("NFD", "".join(map(_clean, text)))
+    without_accents = "".join(character for character in cleaned if unicodedata.category(character) != "Mn")
+    for word in without_accents.lower().split():
+        start = 0
+        for place, character in enumerate(word):
+            if _is_punctuation(character):
+                if start < place:
+                    yield word[start:place]
+                yield character
+                start = place + 1
+        if start < len(word):
+            yield word[start:]
 
 
 @lru_cache(maxsize=4_096)
-def _spaced(each: str) -> str:
-    """A character as it counts: signs stand alone, white space is a space, what is not seen is nothing."""
-    if each in "\t\n\r" or unicodedata.category(each) == "Zs":
+def _clean(character: str) -> str:
+    """White space becomes a space, CJK characters become separate words, and invisible characters are removed."""
+    if character in "\t\n\r" or unicodedata.category(character) == "Zs":
         return " "
-    if each == "\ufffd" or unicodedata.category(each) in ("Cc", "Cf", "Co", "Cs"):
+    if character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
         return ""
-    code = ord(each)
-    return f" {each} " if any(low <= code <= high for low, high in _SIGNS) else each
+    code = ord(character)
+    return f" {character} " if any(low <= code <= high for low, high in _CJK_RANGES) else character
 
 
 @lru_cache(maxsize=4_096)
-def _is_mark(each: str) -> bool:
-    code = ord(each)
-    return any(low <= code <= high for low, high in _ASCII_MARKS) or unicodedata.category(each).startswith("P")
+def _is_punctuation(character: str) -> bool:
+    code = ord(character)
+    return any(low <= code <= high for low, high in _ASCII_PUNCTUATION) or unicodedata.category(character).startswith(
+        "P"
+    )
 
 
 @lru_cache(maxsize=65_536)
-def _cut(word: str) -> tuple[int, ...]:
-    """The longest pieces from the left; a word that cannot be cut so is unknown."""
+def _split_word(word: str) -> tuple[int, ...]:
+    """The ids of the longest known tokens from left to right; the unknown token if some part is not known."""
     known = vocabulary()
-    found: list[int] = []
-    begun = 0
-    while begun < len(word) <= LONGEST_WORD:
+    ids: list[int] = []
+    start = 0
+    while start < len(word) <= LONGEST_WORD:
+        continued = "##" if start else ""
         end = len(word)
-        while end > begun and ("##" if begun else "") + word[begun:end] not in known:
+        while end > start and continued + word[start:end] not in known:
             end -= 1
-        if end == begun:
+        if end == start:
             return (known[UNKNOWN],)
-        found.append(known[("##" if begun else "") + word[begun:end]])
-        begun = end
-    return tuple(found) or (known[UNKNOWN],)
+        ids.append(known[continued + word[start:end]])
+        start = end
+    return tuple(ids) or (known[UNKNOWN],)
