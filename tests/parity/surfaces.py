@@ -15,7 +15,7 @@ from mcp import Client
 from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.surfaces.cli import command_name
-from backsight.surfaces.main import base, both, listen, program
+from backsight.surfaces.main import base_url, http_application, listen, program
 from backsight.surfaces.rest import path_of
 from backsight.testing import FakeClock
 
@@ -67,11 +67,11 @@ def served(url: str, clock: FakeClock) -> Iterator[str]:
     """A real server on loopback."""
     listening = listen("127.0.0.1", 0)
     with open_memory(url, owner="ana", clock=clock) as memory:
-        app = both(memory, "127.0.0.1")
+        app = http_application(memory, "127.0.0.1")
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        yield base(listening)
+        yield base_url(listening)
         server.should_exit = True
         thread.join()
 

@@ -30,13 +30,13 @@ def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def told(*words: str) -> subprocess.CompletedProcess[str]:
+def backtest(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
 
 
 def test_it_shows_how_the_strategy_did_and_keeps_the_store(bars: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept.db"
-    ran = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store))
+    ran = backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store))
     assert ran.returncode == 0, ran.stderr
     for word in ("equity", "largest drawdown", "(n=", "exits", "ticks in", "peak memory"):
         assert word in ran.stdout
@@ -49,7 +49,7 @@ def test_it_shows_how_the_strategy_did_and_keeps_the_store(bars: Path, tmp_path:
 
 def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept.db"
-    ran = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store), "--no-fills")
+    ran = backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store), "--no-fills")
     assert ran.returncode == 0, ran.stderr
     with open_memory(f"sqlite:///{store}", owner="me") as memory:
         trades = memory.list_trades().trades
@@ -63,7 +63,7 @@ def test_its_report_is_found_like_every_other_document(
     folder = tmp_path / "workspace"
     folder.mkdir()
     monkeypatch.setenv("BACKSIGHT_WORKSPACE", str(folder))
-    runs = [told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT") for _ in range(2)]
+    runs = [backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT") for _ in range(2)]
     (file,) = (folder / "artifacts/backtests").iterdir()  # the same run is the same file
     assert all(f"Report in artifacts/backtests/{file.name} of the workspace" in ran.stdout for ran in runs)
     settings = Settings(url=f"sqlite:///{tmp_path}/store.db", workspace=str(folder))
@@ -75,15 +75,15 @@ def test_its_report_is_found_like_every_other_document(
         assert line in cited.snippet
     assert "90 % interval" in cited.snippet
     named = tmp_path / "report.md"
-    assert told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named)).returncode == 0
+    assert backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named)).returncode == 0
     assert named.read_text() == cited.snippet
-    again = told(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named))
+    again = backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named))
     assert "Conflict: report: " in again.stderr
 
 
 def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept.db"
-    ran = told(
+    ran = backtest(
         REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store), "--reflect", "per_n_trades:3"
     )
     assert ran.returncode == 0, ran.stderr
@@ -94,7 +94,7 @@ def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["nothing.py:Nothing"], "NotFound: strategy: no file 'nothing.py'"),
         (["nowhere.at.all:Nothing"], "NotFound: strategy: nowhere.at.all"),
@@ -108,15 +108,15 @@ def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:
         ([REVERSION, "--reflect", "per_n_trades:0"], "Invalid: reflect: 'per_n_trades:0' is no cadence"),
     ],
 )
-def test_a_mistake_is_named_in_one_line(bars: Path, words: list[str], said: str) -> None:
-    ran = told(*words, "--bars", str(bars), "--symbol", "BTC/USDT")
+def test_a_mistake_is_named_in_one_line(bars: Path, words: list[str], message: str) -> None:
+    ran = backtest(*words, "--bars", str(bars), "--symbol", "BTC/USDT")
     assert ran.returncode == 1
-    assert said in ran.stderr
+    assert message in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
 
 
 def test_an_existing_store_is_left_alone(bars: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.db").write_text("mine")
-    ran = told(REVERSION, "--bars", str(bars), "--store", str(tmp_path / "mine.db"))
+    ran = backtest(REVERSION, "--bars", str(bars), "--store", str(tmp_path / "mine.db"))
     assert ran.stderr.startswith("Conflict: store: ")
     assert (tmp_path / "mine.db").read_text() == "mine"

@@ -118,7 +118,7 @@ def test_nonsense_on_the_wire_does_not_end_the_server(store: str) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     deep = b"[" * 50_000 + b"]" * 50_000
     wrong = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recall_memories","arguments":%s}}'
-    asked = {"name": "recall_memories", "arguments": {"symbol": "XAUUSD"}}
+    request = {"name": "recall_memories", "arguments": {"symbol": "XAUUSD"}}
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode(),
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
@@ -126,7 +126,7 @@ def test_nonsense_on_the_wire_does_not_end_the_server(store: str) -> None:
         b"\xff\xfe",
         wrong % deep,
         wrong % b'{"symbol":NaN}',
-        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}).encode(),
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": request}).encode(),
     ]
     command = [sys.executable, "-m", "backsight", "--url", store, "mcp"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:

@@ -38,12 +38,12 @@ def test_a_trade_goes_in_and_comes_out(client: httpx.Client) -> None:
 
 
 def test_openapi_describes_every_operation(client: httpx.Client) -> None:
-    described = client.get("/api/v1/openapi.json").json()
-    assert set(described["paths"]) == {path_of(operation) for operation in OPERATIONS.values()}
+    specification = client.get("/api/v1/openapi.json").json()
+    assert set(specification["paths"]) == {path_of(operation) for operation in OPERATIONS.values()}
     for operation in OPERATIONS.values():
-        told = described["paths"][path_of(operation)]["post"]
-        assert told["operationId"] == operation.name
-        assert set(told["responses"]) == {"200", "403", "404", "409", "422", "503"}
+        route = specification["paths"][path_of(operation)]["post"]
+        assert route["operationId"] == operation.name
+        assert set(route["responses"]) == {"200", "403", "404", "409", "422", "503"}
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_schemathesis_finds_no_fault() -> None:
     """All its checks but one: rules that no schema can say (a close in the future) also refuse what fits it."""
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
         schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", application(memory))
-        for found in schema.get_all_operations():
-            assert isinstance(found, Ok)
+        for result in schema.get_all_operations():
+            assert isinstance(result, Ok)
 
             @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-            @given(case=found.ok().as_strategy())
+            @given(case=result.ok().as_strategy())
             def check(case: schemathesis.Case[Any]) -> None:
                 case.call_and_validate(excluded_checks=[positive_data_acceptance])
 

@@ -33,7 +33,7 @@ def show_backtest(
         deployment, run = run_setup(memory, clock, setup, progress=progress)
         show_run(memory, run, deployment=deployment.name, seconds=watch.seconds)
         if setup.cadence.kind != "off":
-            show_learned(memory, deployment=deployment.name)
+            show_lessons(memory, deployment=deployment.name)
         if report is not None or workspace is not None:
             text = backtest_report(memory, setup, run, deployment=deployment.name)
             path = report_path(setup.agent.name, run, text)
@@ -44,7 +44,7 @@ def show_backtest(
 
 
 def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: float) -> None:
-    """How a run did, in a few lines, each number with its sample size."""
+    """Print the result of a run in a few lines, each number with its sample size."""
     to = console()
     trades = all_trades(memory, deployment)
     won = sum(trade.won for trade in trades)
@@ -66,8 +66,8 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     exits = ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items())
     to.print(Text.assemble(("exits    ", "bold"), exits))
     size = memory.database.size
-    kept = "" if size is None else f", store {size / 1e6:.0f} MB"
-    speed = f"{run.ticks:,} ticks in {seconds:.1f} s ({run.ticks / seconds:.0f} a second){kept}"
+    store_size = "" if size is None else f", store {size / 1e6:.0f} MB"
+    speed = f"{run.ticks:,} ticks in {seconds:.1f} s ({run.ticks / seconds:.0f} a second){store_size}"
     to.print(Text.assemble(("run      ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
 
 
@@ -81,11 +81,11 @@ def _write_report(text: str, *, file: Path | None, workspace: str | None, path: 
         console().print(Text(f"Report in {file}"))
 
 
-def show_learned(memory: Memory, *, deployment: str) -> None:
-    """How often lessons were looked for, and those that are in force at the end."""
+def show_lessons(memory: Memory, *, deployment: str) -> None:
+    """Print the number of reflections, and the lessons that are active at the end."""
     listed = memory.list_lessons(deployment=deployment, limit=100)
     lessons = memory.active_lessons(deployment=deployment)
-    told = f"{len(listed.notes)} revisions from {len(listed.attempts)} reflections"
-    console().print(Text.assemble(("lessons  ", "bold"), told))
+    counts = f"{len(listed.notes)} revisions from {len(listed.attempts)} reflections"
+    console().print(Text.assemble(("lessons  ", "bold"), counts))
     for bullet in () if lessons.note is None else lessons.note.bullets:
         console().print(Text(f"         - {bullet.text}"), soft_wrap=True)

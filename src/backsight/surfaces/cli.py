@@ -1,4 +1,4 @@
-"""The command line: `backsight NOUN VERB --option value`, made from the operations."""
+"""The command line: `backsight NOUN VERB --option value`, built from the operations."""
 
 import json
 import sys
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from backsight.services.context import Progress
 
 Schema = dict[str, Any]
-DIRECT = {"doctor": "Derive every memory again from the episodes and compare it with what is kept."}
-"""Operations that have a command without a noun, too."""
-SAID_TOO = {"documents": ("memory",)}
-"""Words of operations that their noun says in other words."""
+DIRECT = {"doctor": "Derive every memory again from the episodes and compare it with the stored rows."}
+"""Operations that also have a command without a noun."""
+SYNONYMS = {"documents": ("memory",)}
+"""Words that command names leave out because they mean the same as the noun."""
 
 
 class Nouns(click.Group):
-    """One sub-command a noun; a noun's operations are looked up only when it is asked for."""
+    """One sub-command for each noun; the operations of a noun are imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*NOUNS, *DIRECT, *super().list_commands(ctx)]
@@ -40,9 +40,9 @@ class Nouns(click.Group):
         return noun_group(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Ask of memory"):
+        with formatter.section("Memory"):
             formatter.write_dl(list(NOUNS.items()))
-        with formatter.section("Run"):
+        with formatter.section("Programs"):
             run = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
             formatter.write_dl([*DIRECT.items(), *run])
 
@@ -59,40 +59,40 @@ def noun_group(noun: str) -> click.Group:
 
 
 def command_name(operation: "Operation") -> str:
-    """What an operation is called under its noun: the words that the noun does not say already.
+    """The command name of an operation: its name without the words of its noun.
 
     >>> from backsight.memory import OPERATIONS
     >>> [command_name(OPERATIONS[name]) for name in ("remember_trade", "list_trades", "remember_inaction", "deploy")]
     ['remember', 'list', 'remember-inaction', 'deploy']
     """
     singular = operation.noun[:-3] + "y" if operation.noun.endswith("ies") else operation.noun.removesuffix("s")
-    said = (operation.noun, singular, *SAID_TOO.get(operation.noun, ()))
-    words = [word for word in operation.name.split("_") if word not in said]
+    repeated = (operation.noun, singular, *SYNONYMS.get(operation.noun, ()))
+    words = [word for word in operation.name.split("_") if word not in repeated]
     return "-".join(words) or operation.name.replace("_", "-")
 
 
 def operation_command(operation: "Operation") -> click.Command:
-    """The command of one operation: an option an argument, and `--json`."""
+    """The command of one operation: an option for each argument, and `--json`."""
     schema = operation.input_schema()
     properties: dict[str, Schema] = schema["properties"]
     required = schema.get("required", [])
     parameters: list[click.Parameter] = [
         click.Option(
             [f"--{name.replace('_', '-')}", name],
-            multiple="array" in _types(each, schema),
-            help=_help(each, schema, required=name in required),
-            metavar=_metavar(each, schema),
+            multiple="array" in _types(argument, schema),
+            help=_help(argument, schema, required=name in required),
+            metavar=_metavar(argument, schema),
         )
-        for name, each in properties.items()
+        for name, argument in properties.items()
     ]
     bare = required[0] if len(required) == 1 else None
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the whole answer as JSON."))
 
     @click.pass_context
     def run(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
-        given = {name: value for name, value in options.items() if value not in (None, ())}
-        given |= dict(_left_over(ctx.args, bare=None if bare in given else bare))
-        arguments = {name: _value(value, properties.get(name, {}), schema) for name, value in given.items()}
+        texts = {name: value for name, value in options.items() if value not in (None, ())}
+        texts |= dict(_extra_arguments(ctx.args, bare=None if bare in texts else bare))
+        arguments = {name: _value(text, properties.get(name, {}), schema) for name, text in texts.items()}
         carry_out(ctx, operation, arguments, as_json=as_json)
 
     return click.Command(
@@ -107,10 +107,10 @@ def operation_command(operation: "Operation") -> click.Command:
 
 
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
-    """Run an operation and print what it answers."""
+    """Run an operation and print its answer."""
     try:
         with memory_of(ctx, actor="cli") as memory, ExitStack() as bars:
-            memory.progress = _told_late(bars)
+            memory.progress = _lazy_progress(bars)
             answer = memory.run(operation, arguments)
     except BacksightError as error:
         if not as_json:
@@ -126,32 +126,35 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         show(console(), operation.name, answer)
 
 
-def _told_late(bars: ExitStack) -> "Progress":
-    """Progress on a terminal; what shows it is loaded when there is something to show, which is rare."""
-    shown: list[Progress] = []
+def _lazy_progress(bars: ExitStack) -> "Progress":
+    """A progress bar that is imported at the first report, since few operations report progress."""
+    opened: list[Progress] = []
 
-    def tell(part: str, done: int, total: int) -> None:
-        if not shown:
+    def report(part: str, done: int, total: int) -> None:
+        if not opened:
             from backsight.surfaces.progress import progress_bar
 
-            shown.append(bars.enter_context(progress_bar()))
-        shown[0](part, done, total)
+            opened.append(bars.enter_context(progress_bar()))
+        opened[0](part, done, total)
 
-    return tell
+    return report
 
 
 def memory_of(ctx: click.Context, *, actor: str) -> "Memory":
-    """The memory that the environment names, or the command line instead; `ctx.obj` may open it in another way."""
+    """Open the memory that the options or the environment name; `ctx.obj` may hold another opener, as in tests."""
     from backsight.memory import open_memory
 
-    said = ctx.find_root().params
-    settings = settings_from_environment().with_values(url=said.get("url"), owner=said.get("owner"), actor=actor)
+    options = ctx.find_root().params
+    settings = settings_from_environment().with_values(url=options.get("url"), owner=options.get("owner"), actor=actor)
     opening: Callable[..., Memory] = ctx.obj or open_memory
     return opening(settings=settings)
 
 
-def _left_over(words: list[str], *, bare: str | None) -> Iterator[tuple[str, str | None]]:
-    """A bare word for the one required argument; anything else is an argument to be refused as on every surface."""
+def _extra_arguments(words: list[str], *, bare: str | None) -> Iterator[tuple[str, str | None]]:
+    """Arguments that click does not know: one bare word for the required argument, else unknown options.
+
+    Unknown options are passed on, so that the operation refuses them with the same error as on every surface.
+    """
     rest = iter(words)
     for word in rest:
         if bare is not None and not word.startswith("--"):
@@ -162,64 +165,64 @@ def _left_over(words: list[str], *, bare: str | None) -> Iterator[tuple[str, str
         yield name.replace("-", "_"), value if equals else next(rest, None)
 
 
-def _resolved(each: Schema, schema: Schema) -> Iterator[Schema]:
-    """The alternatives of a property, references followed."""
-    if "$ref" in each:
-        yield from _resolved(schema["$defs"][each["$ref"].rpartition("/")[2]], schema)
-    elif "anyOf" in each:
-        for one in each["anyOf"]:
-            yield from _resolved(one, schema)
+def _alternatives(argument: Schema, schema: Schema) -> Iterator[Schema]:
+    """The types that an argument may have, with references resolved."""
+    if "$ref" in argument:
+        yield from _alternatives(schema["$defs"][argument["$ref"].rpartition("/")[2]], schema)
+    elif "anyOf" in argument:
+        for alternative in argument["anyOf"]:
+            yield from _alternatives(alternative, schema)
     else:
-        yield each
+        yield argument
 
 
-def _types(each: Schema, schema: Schema) -> set[str]:
-    return {str(one["type"]) for one in _resolved(each, schema) if "type" in one}
+def _types(argument: Schema, schema: Schema) -> set[str]:
+    return {str(kind["type"]) for kind in _alternatives(argument, schema) if "type" in kind}
 
 
-def _choices(each: Schema, schema: Schema) -> list[str]:
-    inner = [one["items"] if one.get("type") == "array" else one for one in _resolved(each, schema)]
-    return [str(label) for one in inner for label in one.get("enum", [])]
+def _choices(argument: Schema, schema: Schema) -> list[str]:
+    kinds = [kind["items"] if kind.get("type") == "array" else kind for kind in _alternatives(argument, schema)]
+    return [str(label) for kind in kinds for label in kind.get("enum", [])]
 
 
-def _help(each: Schema, schema: Schema, *, required: bool) -> str:
-    choices = _choices(each, schema)
-    told = [each.get("description", "")]
-    if choices:
-        told.append(f"One of: {', '.join(choices)}.")
-    if "array" in _types(each, schema):
-        told.append("May be repeated.")
+def _help(argument: Schema, schema: Schema, *, required: bool) -> str:
+    sentences = [argument.get("description", "")]
+    if choices := _choices(argument, schema):
+        sentences.append(f"One of: {', '.join(choices)}.")
+    if "array" in _types(argument, schema):
+        sentences.append("May be repeated.")
     if required:
-        told.append("[required]")
-    elif each.get("default") not in (None, []):
-        told.append(f"[default: {each['default']}]")
-    return " ".join(told)
+        sentences.append("[required]")
+    elif argument.get("default") not in (None, []):
+        sentences.append(f"[default: {argument['default']}]")
+    return " ".join(sentences)
 
 
-def _metavar(each: Schema, schema: Schema) -> str:
-    types = _types(each, schema) - {"null"}
-    if any(one.get("format") == "date-time" for one in _resolved(each, schema)):
-        return "INSTANT"
-    return {"number": "NUMBER", "integer": "N", "object": "JSON"}.get(next(iter(types), ""), "TEXT")
+def _metavar(argument: Schema, schema: Schema) -> str:
+    types = _types(argument, schema) - {"null"}
+    if any(kind.get("format") == "date-time" for kind in _alternatives(argument, schema)):
+        return "TIME"
+    names = {"number": "NUMBER", "integer": "N", "object": "JSON", "boolean": "true|false"}
+    return names.get(next(iter(types), ""), "TEXT")
 
 
-def _item(each: Schema, schema: Schema) -> Schema:
-    """What a list holds."""
-    return next((one["items"] for one in _resolved(each, schema) if one.get("type") == "array"), {})
+def _item(argument: Schema, schema: Schema) -> Schema:
+    """The schema of the items of a list."""
+    return next((kind["items"] for kind in _alternatives(argument, schema) if kind.get("type") == "array"), {})
 
 
-def _value(given: Any, each: Schema, schema: Schema) -> Any:
-    """What was typed, as JSON would have it; what cannot be read stays text and is refused by name."""
-    if isinstance(given, tuple):
-        return [_value(one, _item(each, schema), schema) for one in given]
-    types = _types(each, schema)
+def _value(text: Any, argument: Schema, schema: Schema) -> Any:
+    """Typed text as a JSON value; text that cannot be converted is passed on, and the operation refuses it."""
+    if isinstance(text, tuple):
+        return [_value(item, _item(argument, schema), schema) for item in text]
+    types = _types(argument, schema)
     try:
         if "integer" in types:
-            return int(given)
+            return int(text)
         if "number" in types:
-            return float(given)
+            return float(text)
         if "object" in types or "boolean" in types:
-            return json.loads(given)
+            return json.loads(text)
     except (ValueError, RecursionError):
-        return given
-    return given
+        return text
+    return text

@@ -1,4 +1,4 @@
-"""The demonstration: one screen that shows what the memory is for."""
+"""`backsight demo`: trade a simulated year, then print a recall and the audit on one screen."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict
-from backsight.memory import OPERATIONS, Memory, open_simulation
+from backsight.memory import Memory, open_simulation
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.surfaces.backtest import show_run
@@ -14,35 +14,33 @@ from backsight.surfaces.layouts import show
 from backsight.surfaces.progress import Stopwatch, progress_bar
 from backsight.surfaces.tables import console
 
-ASKED = ContextVector(regime="trending_up", volatility_regime="normal", session="london")
+CONTEXT = ContextVector(regime="trending_up", volatility_regime="normal", session="london")
 
 
 @contextmanager
 def show_demo(*, seed: int, days: int, store: Path | None) -> Iterator[Memory]:
-    """Fill a store, show what can be asked of it, and hand it over open."""
+    """Fill a store, print a recall from it, and yield the open memory."""
     if store is not None and store.exists():
-        raise Conflict(f"{store} is already there; name a new file", field="store")
+        raise Conflict(f"{store} exists already; name a new file", field="store")
     clock, watch = SimulatedClock(demo.START), Stopwatch()
     with open_simulation(clock, owner="demo", actor="demo") as memory:
-        with progress_bar() as tell:
-            run = demo.fill(memory, clock, seed=seed, days=days, progress=tell)
+        with progress_bar() as progress:
+            run = demo.fill(memory, clock, seed=seed, days=days, progress=progress)
         show_run(memory, run, deployment=demo.DEPLOYMENT, seconds=watch.seconds)
-        _show(memory)
+        _show_recall(memory)
         if store is not None:
             memory.save(store)
         yield memory
 
 
-def _show(memory: Memory) -> None:
+def _show_recall(memory: Memory) -> None:
     to = console()
-    given = ", ".join(f"{name} {getattr(ASKED, name)}" for name in ASKED.known)
-    to.print(f"\n[bold]About to go long {demo.SYMBOL}[/bold] ({given}). What comes to mind?")
-    asked = {"symbol": demo.SYMBOL, "direction": "long", "context": ASKED, "deployment": demo.DEPLOYMENT, "limit": 8}
-    _ask(memory, "recall_memories", asked)
-    to.print("\n[bold]Is every row as the commands left it?[/bold]")
-    _ask(memory, "verify_audit", {})
+    context = ", ".join(f"{name} {getattr(CONTEXT, name)}" for name in CONTEXT.known)
+    to.print(f"\n[bold]Recall before going long {demo.SYMBOL}[/bold] ({context})")
+    recall = memory.recall_memories(
+        symbol=demo.SYMBOL, direction="long", context=CONTEXT, deployment=demo.DEPLOYMENT, limit=8
+    )
+    show(to, "recall_memories", recall)
+    to.print("\n[bold]Audit of every row[/bold]")
+    show(to, "verify_audit", memory.verify_audit())
     to.print()
-
-
-def _ask(memory: Memory, name: str, arguments: dict[str, object]) -> None:
-    show(console(), name, memory.run(OPERATIONS[name], arguments))

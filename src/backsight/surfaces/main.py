@@ -1,9 +1,9 @@
-"""The `backsight` program: the operations, and the commands that serve them."""
+"""The `backsight` program: the commands of the operations, and those that serve, watch, import and backtest."""
 
 import gc
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 PORT = 8765
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 IMPORTS = {"bars": "import_bars", "positions": "import_positions", "trades": "import_trades"}
-"""What can be imported from a file, and the operation that does it."""
+"""The names under `backsight import` and their operations."""
 
 
 class Imports(click.Group):
-    """The operations that read a file, each with the file as a bare word."""
+    """`backsight import`: the operations that read a file, with the file as an argument."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(IMPORTS)
@@ -38,36 +38,42 @@ class Imports(click.Group):
 
 @click.group(cls=Nouns, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="backsight")
-@click.option("--url", help="Where the store is; BACKSIGHT_URL if left out, else a file in your data folder.")
-@click.option("--owner", help="Whose memory it is; BACKSIGHT_OWNER if left out, else 'me'.")
+@click.option("--url", help="Database URL. Default: BACKSIGHT_URL, else a file in your data folder.")
+@click.option("--owner", help="Owner of the memory. Default: BACKSIGHT_OWNER, else 'me'.")
 def program(url: str | None, owner: str | None) -> None:
-    """The memory of AI trading agents: what they did, how it ended, and what they knew when."""
+    """The memory of AI trading agents: their trades and decisions, and what was known at each of them."""
 
 
 @program.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=PORT, show_default=True, help="Which port; 0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=PORT, show_default=True, help="Port; 0 chooses a free port.")
 @click.pass_context
 def serve(ctx: click.Context, host: str, port: int) -> None:
-    """Serve REST and MCP over HTTP."""
+    """Serve the REST API and MCP over HTTP, on this machine only."""
     from backsight.ops.documents import start_embedding
 
-    listening = listen(host, port)
+    listener = listen(host, port)
     with memory_of(ctx, actor="http") as memory:
         start_embedding(memory)
-        click.echo("\n".join(addresses(listening)))
-        run_http(both(memory, host), listening)
+        click.echo("\n".join(addresses(listener)))
+        run_http(http_application(memory, host), listener)
 
 
 @program.command()
-@click.option("--audience", type=click.Choice(AUDIENCES), default="trader", show_default=True, help="Whose tools.")
-@click.option("--http", is_flag=True, help="Over streamable HTTP instead of standard input and output.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen, with --http.")
-@click.option("--port", default=PORT, show_default=True, help="Which port, with --http; 0 takes a free one.")
+@click.option(
+    "--audience",
+    type=click.Choice(AUDIENCES),
+    default="trader",
+    show_default=True,
+    help="The tools to offer: those of a trader, of a coach (read only), or all.",
+)
+@click.option("--http", is_flag=True, help="Serve over streamable HTTP.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, with --http.")
+@click.option("--port", default=PORT, show_default=True, help="Port, with --http; 0 chooses a free port.")
 @click.pass_context
 def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int) -> None:
-    """Serve MCP to one agent, over standard input and output."""
-    gc.disable()  # importing makes many lasting objects; looking for garbage among them only takes time
+    """Serve MCP to one agent over standard input and output, or over HTTP."""
+    gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
     from backsight.ops.documents import start_embedding
     from backsight.surfaces import mcp as surface
 
@@ -78,132 +84,123 @@ def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int
         if not http:
             surface.serve_stdio(memory, audience)
             return
-        listening = listen(host, port)
-        click.echo(f"MCP  {base(listening)}/mcp")
-        run_http(surface.server(memory, audience).streamable_http_app(host=host), listening)
+        listener = listen(host, port)
+        click.echo(f"MCP  {base_url(listener)}/mcp")
+        run_http(surface.server(memory, audience).streamable_http_app(host=host), listener)
 
 
 @program.command()
-@click.option("--every", default=300.0, show_default=True, help="Seconds after which to look, whatever was noticed.")
+@click.option(
+    "--every",
+    default=300.0,
+    show_default=True,
+    help="Seconds between scans of the folder, besides the changes that the system reports.",
+)
 @click.pass_context
 def watch(ctx: click.Context, every: float) -> None:
-    """Keep the index of documents up to date while files change."""
+    """Keep the index of the documents up to date while their files change."""
     import threading
 
     from backsight.ops.documents import ReindexResult
     from backsight.runtime.watcher import watch_documents
 
-    def tell(result: ReindexResult | BacksightError) -> None:
+    def report(result: ReindexResult | BacksightError) -> None:
         if isinstance(result, BacksightError):
             click.echo(result.message, err=True)
         elif result.read or result.removed:
-            stands = f"{result.documents} documents, {result.chunks} chunks"
-            click.echo(f"{stands}; read {result.read}, removed {result.removed}, to be embedded {result.waiting}")
+            index = f"{result.documents} documents, {result.chunks} chunks"
+            click.echo(f"{index}; read {result.read}, removed {result.removed}, to be embedded {result.waiting}")
 
     with memory_of(ctx, actor="watcher") as memory:
-        watch_documents(memory, tell, threading.Event(), every_seconds=every)
+        watch_documents(memory, report, threading.Event(), every_seconds=every)
 
 
 @program.command()
-@click.option("--seed", default=7, show_default=True, help="Which simulated year.")
-@click.option("--days", default=364, show_default=True, help="How many days of it.")
-@click.option("--port", default=PORT, show_default=True, help="Which port; another one is taken if it is in use.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this new file.")
-@click.option("--serve/--no-serve", "serving", default=True, help="Serve it, or only show it.")
+@click.option("--seed", default=7, show_default=True, help="Seed of the simulated market.")
+@click.option("--days", default=364, show_default=True, help="Days to simulate.")
+@click.option("--port", default=PORT, show_default=True, help="Port; if it is in use, a free port is chosen.")
+@click.option("--store", type=click.Path(path_type=Path), help="Save the store to this new file.")
+@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve the result over REST and MCP.")
 def demo(seed: int, days: int, port: int, store: Path | None, serving: bool) -> None:
-    """Trade a simulated year, recall from it, and serve it."""
+    """Trade a simulated year, recall from it, and serve the result."""
     from backsight.surfaces.demo import show_demo
 
     with show_demo(seed=seed, days=days, store=store) as memory:
         if not serving:
             return
         try:
-            listening = listen("127.0.0.1", port)
+            listener = listen("127.0.0.1", port)
         except Unavailable:
-            listening = listen("127.0.0.1", 0)
-        click.echo("\n".join([*addresses(listening), "Stop with Ctrl-C."]))
-        run_http(both(memory, "127.0.0.1"), listening)
+            listener = listen("127.0.0.1", 0)
+        click.echo("\n".join([*addresses(listener), "Stop with Ctrl-C."]))
+        run_http(http_application(memory, "127.0.0.1"), listener)
 
 
 @program.command()
 @click.argument("strategy")
-@click.option("--bars", "files", type=click.Path(path_type=Path), multiple=True, required=True, help="CSV or Parquet.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this new file.")
-@click.option("--symbol", help="The instrument, where a file has no column for it; else only this one.")
-@click.option("--timezone", default="UTC", show_default=True, help="The zone of times that name none.")
+@click.option(
+    "--bars",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    help="A CSV or Parquet file of bars; may be repeated.",
+)
+@click.option("--store", type=click.Path(path_type=Path), help="Save the store to this new file.")
+@click.option("--symbol", help="The symbol of a file without a symbol column; in other files, the only symbol to use.")
+@click.option("--timezone", default="UTC", show_default=True, help="Time zone of times without one.")
 @click.option("--every", default=60, show_default=True, help="Minutes between decisions.")
-@click.option("--cash", default=10_000.0, show_default=True, help="What the account starts with.")
-@click.option("--currency", default="USD", show_default=True, help="What its money is counted in.")
-@click.option("--fee-rate", default=0.0005, show_default=True, help="Share of notional, for every execution.")
-@click.option("--slippage", default=0.0002, show_default=True, help="Share of price by which orders fill worse.")
-@click.option("--funding-rate", default=0.0, show_default=True, help="Share of notional that longs pay every 8 hours.")
-@click.option("--max-leverage", default=5.0, show_default=True, help="The most notional over equity.")
-@click.option("--fills/--no-fills", default=True, help="Whether the broker reports fills, or only positions.")
-@click.option("--reflect", default="off", show_default=True, help="When lessons are written: daily, per_n_trades:10.")
-@click.option("--report", type=click.Path(path_type=Path), help="Keep the report here; else in the workspace, if set.")
-def backtest(
-    strategy: str,
-    files: tuple[Path, ...],
-    store: Path | None,
-    symbol: str | None,
-    timezone: str,
-    every: int,
-    cash: float,
-    currency: str,
-    fee_rate: float,
-    slippage: float,
-    funding_rate: float,
-    max_leverage: float,
-    fills: bool,
-    reflect: str,
-    report: Path | None,
-) -> None:
-    """Run a strategy over bars: STRATEGY is file.py:Class or module:Class."""
+@click.option("--cash", default=10_000.0, show_default=True, help="Starting cash.")
+@click.option("--currency", default="USD", show_default=True, help="Currency of the account.")
+@click.option("--fee-rate", default=0.0005, show_default=True, help="Fee as a fraction of the notional.")
+@click.option("--slippage", default=0.0002, show_default=True, help="Slippage as a fraction of the price.")
+@click.option(
+    "--funding-rate", default=0.0, show_default=True, help="Fraction of the notional that longs pay every 8 hours."
+)
+@click.option("--max-leverage", default=5.0, show_default=True, help="Largest notional as a multiple of equity.")
+@click.option(
+    "--fills/--no-fills",
+    default=True,
+    help="Whether the simulated broker reports fills; else trades are inferred from its positions.",
+)
+@click.option(
+    "--reflect", default="off", show_default=True, help="When to write lessons: off, daily, or per_n_trades:10."
+)
+@click.option(
+    "--report", type=click.Path(path_type=Path), help="File for the report. Default: the workspace, if one is set."
+)
+def backtest(store: Path | None, report: Path | None, every: int, fills: bool, **options: Any) -> None:
+    """Run a strategy over recorded bars; STRATEGY is file.py:Class or module:Class."""
     from datetime import timedelta
 
     from backsight.memory import PaperTerms
     from backsight.runtime.backtest_setup import BacktestRequest
     from backsight.surfaces.backtest import show_backtest
 
-    terms = PaperTerms(
-        fee_rate=fee_rate,
-        slippage=slippage,
-        funding_rate=funding_rate,
-        max_leverage=max_leverage,
-        reports_fills=fills,
-    )
-    request = BacktestRequest(
-        strategy=strategy,
-        files=files,
-        symbol=symbol,
-        timezone=timezone,
-        every=timedelta(minutes=every),
-        cash=cash,
-        currency=currency,
-        terms=terms,
-        reflect=reflect,
-    )
+    rates = {name: options.pop(name) for name in ("fee_rate", "slippage", "funding_rate", "max_leverage")}
+    terms = PaperTerms(reports_fills=fills, **rates)
+    request = BacktestRequest(every=timedelta(minutes=every), terms=terms, **options)
     show_backtest(request, store=store, report=report, workspace=settings_from_environment().workspace)
 
 
 @program.group("import", cls=Imports)
 def import_files() -> None:
-    """Bring in bars, or what agents held elsewhere, from a file."""
+    """Import bars, closed trades or a position log from a file."""
 
 
 def import_command(what: str) -> click.Command:
-    """The command of an operation that reads a file: `--path` is the bare word."""
+    """The command of an operation that reads a file; the file is an argument instead of `--path`."""
     from backsight.memory import OPERATIONS
 
     command = operation_command(OPERATIONS[IMPORTS[what]])
-    file = click.Argument(["path"], metavar="FILE", required=False)  # what is missing is told as on every surface
-    command.params = [file, *(each for each in command.params if each.name != "path")]
+    file = click.Argument(["path"], metavar="FILE", required=False)  # if missing, the operation raises its own error
+    command.params = [file, *(parameter for parameter in command.params if parameter.name != "path")]
     command.name, command.options_metavar, command.context_settings = what, "[OPTIONS]", {}
     return command
 
 
-def both(memory: "Memory", host: str) -> "FastAPI":
-    """REST and MCP in one application; a page of another site cannot reach it through a borrowed name."""
+def http_application(memory: "Memory", host: str) -> "FastAPI":
+    """REST and MCP in one application. Only loopback host names are accepted, which stops DNS rebinding."""
     from collections.abc import AsyncIterator
     from contextlib import asynccontextmanager
 
@@ -227,45 +224,46 @@ def both(memory: "Memory", host: str) -> "FastAPI":
 
 
 def listen(host: str, port: int) -> "socket.socket":
-    """A socket that listens, on loopback only: there are no keys yet to tell callers apart."""
+    """A listening socket, on loopback only, since callers are not authenticated yet."""
     import socket
 
     if host not in LOOPBACK:
-        raise Refused(f"{host!r} is not this machine; anyone could write there. Use 127.0.0.1", field="host")
+        raise Refused(f"{host!r} is not this machine, and callers are not authenticated; use 127.0.0.1", field="host")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that answers are sent at once
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # With the protocol named, asyncio turns TCP_NODELAY on: small answers are sent at once.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(128)
+        listener.bind((host, port))
+        listener.listen(128)
     except (OSError, OverflowError) as error:
-        made.close()
+        listener.close()
         raise Unavailable(f"cannot listen on {host} port {port}: {error}; try --port 0", field="port") from None
-    return made
+    return listener
 
 
-def base(listening: "socket.socket") -> str:
-    """The address of a listening socket."""
-    host, port = listening.getsockname()[:2]
+def base_url(listener: "socket.socket") -> str:
+    """The URL of a listening socket."""
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def addresses(listening: "socket.socket") -> list[str]:
-    """What is served where."""
-    at = base(listening)
-    return [f"REST  {at}/api/v1/docs", f"MCP   {at}/mcp"]
+def addresses(listener: "socket.socket") -> list[str]:
+    """The URLs of REST and MCP, one a line."""
+    url = base_url(listener)
+    return [f"REST  {url}/api/v1/docs", f"MCP   {url}/mcp"]
 
 
-def run_http(app: object, listening: "socket.socket") -> None:
-    """Serve until told to stop."""
+def run_http(app: object, listener: "socket.socket") -> None:
+    """Serve until the process is interrupted."""
     import uvicorn
 
     config = uvicorn.Config(app, log_level="warning", lifespan="on")  # type: ignore[arg-type]
-    uvicorn.Server(config).run(sockets=[listening])
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 def main() -> None:
-    """Run the program; errors are one line, never a traceback."""
+    """Run the program. An error is printed as one line without a traceback."""
     try:
         program(prog_name="backsight", standalone_mode=False)
     except BacksightError as error:

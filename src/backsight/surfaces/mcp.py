@@ -1,4 +1,4 @@
-"""MCP: every operation of an audience is a tool, with schemas in and out."""
+"""MCP: every operation that an audience may call is a tool with an input and an output schema."""
 
 import json
 from functools import cache
@@ -26,8 +26,9 @@ from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Audience, Operation
 
 INSTRUCTIONS = (
-    "The memory of a trading agent. Before a decision, call recall_memories; after every close, call "
-    "remember_trade; when you looked and chose not to trade, call remember_inaction. Times are ISO 8601 with a zone."
+    "The memory of a trading agent. Before a decision, call recall_memories. After a trade is closed, call "
+    "remember_trade. When you considered a trade and decided against it, call remember_inaction. Times are ISO 8601 "
+    "with a time zone, like 2026-06-04T10:00:00Z."
 )
 
 
@@ -38,41 +39,41 @@ def tools_for(audience: Audience) -> dict[str, Operation]:
 
 def server(memory: Memory, audience: Audience) -> Server[dict[str, Any]]:
     """An MCP server over an open memory, for one audience."""
-    offered = tools_for(audience)
+    tools = tools_for(audience)
 
     async def list_tools(_context: object, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[described(operation) for operation in offered.values()])
+        return ListToolsResult(tools=[tool_of(operation) for operation in tools.values()])
 
     async def call_tool(_context: object, params: CallToolRequestParams) -> CallToolResult:
-        operation = offered.get(params.name)
+        operation = tools.get(params.name)
         if operation is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name!r}; known: {', '.join(offered)}")
+            raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name!r}; known: {', '.join(tools)}")
         return await run_sync(answer, memory, operation, params.arguments or {})
 
     return Server(
         "backsight",
         version=__version__,
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=lambda name: described(offered[name]).input_schema if name in offered else None,
+        get_tool_input_schema=lambda name: tool_of(tools[name]).input_schema if name in tools else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:
-    """The result of an operation, or the error that tells a model how to correct itself."""
+    """The result of an operation, or its error as JSON, from which a model can correct its call."""
     try:
         result = operation.as_json(memory.run(operation, arguments))
     except BacksightError as error:
-        told = json.dumps(error.as_json(), ensure_ascii=False)
-        return CallToolResult(content=[TextContent(type="text", text=told)], is_error=True)
+        message = json.dumps(error.as_json(), ensure_ascii=False)
+        return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
     text = json.dumps(result, ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=result)
 
 
 @cache
-def described(operation: Operation) -> Tool:
-    """The tool of an operation; made once, since its schemas take a while and every client asks for them."""
+def tool_of(operation: Operation) -> Tool:
+    """The tool of an operation; cached, since schemas are slow to build and every client asks for them."""
     reads = operation.kind == "query"
     return Tool(
         name=operation.name,
@@ -90,11 +91,11 @@ def described(operation: Operation) -> Tool:
 
 
 def serve_stdio(memory: Memory, audience: Audience) -> None:
-    """Serve one client over standard input and output until it goes."""
+    """Serve one client over standard input and output until it disconnects."""
 
     async def serve() -> None:
-        made = server(memory, audience)
+        mcp_server = server(memory, audience)
         async with stdio_server() as (read, write):
-            await made.run(read, write, made.create_initialization_options())
+            await mcp_server.run(read, write, mcp_server.create_initialization_options())
 
     anyio.run(serve)

@@ -1,4 +1,4 @@
-"""Long work on a terminal: a bar while it runs, and what it took."""
+"""Progress bars, timing and sparklines for long work on a terminal."""
 
 import resource
 import sys
@@ -22,13 +22,13 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Where to tell how far each part of the work is; it is shown on a terminal, beside what is printed."""
+    """A function that reports how far each part of the work is; the bars are shown on a terminal, on standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    to = Console(stderr=True)
-    bar = Progress(*columns, TimeRemainingColumn(), console=to, disable=not to.is_terminal)
+    terminal = Console(stderr=True)
+    bar = Progress(*columns, TimeRemainingColumn(), console=terminal, disable=not terminal.is_terminal)
     tasks: dict[str, TaskID] = {}
 
-    def tell(part: str, done: int, total: int) -> None:
+    def report(part: str, done: int, total: int) -> None:
         if not tasks:
             bar.start()
         if part not in tasks:
@@ -36,13 +36,13 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         bar.update(tasks[part], completed=done, total=total)
 
     try:
-        yield tell
+        yield report
     finally:
         bar.stop()
 
 
 class Stopwatch:
-    """Seconds since it was made."""
+    """The seconds since its creation."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -53,7 +53,7 @@ class Stopwatch:
 
 
 def peak_memory() -> float:
-    """The most memory that this process has held, in megabytes."""
+    """The peak memory of this process, in megabytes."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
@@ -67,7 +67,7 @@ def sparkline(values: Sequence[float], *, width: int = 60) -> str:
     if not values:
         return ""
     count = min(width, len(values))
-    shown = [values[round(at * (len(values) - 1) / max(1, count - 1))] for at in range(count)]
-    low, high = min(shown), max(shown)
+    points = [values[round(at * (len(values) - 1) / max(1, count - 1))] for at in range(count)]
+    low, high = min(points), max(points)
     scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
-    return "".join(BLOCKS[round((value - low) * scale)] for value in shown)
+    return "".join(BLOCKS[round((value - low) * scale)] for value in points)

@@ -24,7 +24,7 @@ Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
 class Problem(BaseModel):
-    """An error as RFC 9457 has it; `title` is the same kind on every surface."""
+    """An error as a problem document (RFC 9457); `title` is the kind of the error on every surface."""
 
     model_config = ConfigDict(extra="allow")
     type: str = "about:blank"
@@ -35,7 +35,7 @@ class Problem(BaseModel):
 
 
 def path_of(operation: Operation) -> str:
-    """Where an operation is served."""
+    """The path of an operation."""
     return f"{PREFIX}/{operation.noun}/{operation.name}"
 
 
@@ -48,7 +48,7 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=f"{PREFIX}/docs",
         redoc_url=None,
-        openapi_tags=[{"name": noun, "description": told} for noun, told in NOUNS.items()],
+        openapi_tags=[{"name": noun, "description": text} for noun, text in NOUNS.items()],
         lifespan=lifespan,
     )
     for operation in OPERATIONS.values():
@@ -62,7 +62,7 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
             description=operation.description,
             tags=[operation.noun],
             response_model=operation.returns,
-            responses={kind.status: _described(kind) for kind in KINDS},
+            responses={kind.status: _error_response(kind) for kind in KINDS},
         )
     app.add_exception_handler(BacksightError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_bad_arguments)
@@ -71,7 +71,7 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
 
 
 def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., JSONResponse]:
-    """A handler whose body is the operation's input model; it runs in a worker thread."""
+    """A request handler whose body is the operation's input model; it runs in a worker thread."""
 
     def endpoint(body: BaseModel) -> JSONResponse:
         return JSONResponse(operation.as_json(memory.carry_out(operation, operation.values(body))))
@@ -89,7 +89,7 @@ def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., JSONRespo
     return endpoint
 
 
-def _described(kind: type[BacksightError]) -> dict[str, Any]:
+def _error_response(kind: type[BacksightError]) -> dict[str, Any]:
     content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {"description": kind.__doc__ or "", "model": Problem, "content": content}
 
@@ -108,7 +108,7 @@ async def _on_bad_arguments(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for it)
     details = [{**detail, "loc": detail["loc"][1:]} for detail in error.errors()]
     if details[0]["type"] == "json_invalid":
-        return await _on_error(request, Invalid("the body is not JSON; give an object", field="arguments"))
+        return await _on_error(request, Invalid("the body is not JSON; send a JSON object", field="arguments"))
     operation = OPERATIONS[request.scope["route"].name]
     return await _on_error(request, operation.invalid(details))  # type: ignore[arg-type]
 
@@ -116,6 +116,6 @@ async def _on_bad_arguments(request: Request, error: Exception) -> JSONResponse:
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
     if error.status_code == 400:
-        return await _on_error(request, Invalid("the body cannot be read; give a JSON object", field="arguments"))
+        return await _on_error(request, Invalid("the body cannot be read; send a JSON object", field="arguments"))
     titles = {404: "NotFound", 405: "Invalid"}
     return _problem(titles.get(error.status_code, "Refused"), error.status_code, str(error.detail))
