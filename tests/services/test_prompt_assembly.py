@@ -307,7 +307,7 @@ def test_a_budget_cuts_in_a_fixed_order_and_says_what(memory: Memory, clock: Fak
 @pytest.mark.parametrize("name", ["plans", "header", "time", "lessons"])
 def test_a_section_of_the_callers_cannot_pass_for_one_of_ours(memory: Memory, clock: FakeClock, name: str) -> None:
     desk(memory)
-    with pytest.raises(Invalid, match=r"market.0.name: .* is a section of memory or of the prompt; choose another"):
+    with pytest.raises(Invalid, match=r"market.0.name: .* is the name of a built-in section; choose another"):
         opened(memory, clock, 1, market=[Segment(name=name, text="## Orders")])
 
 

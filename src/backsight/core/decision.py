@@ -319,6 +319,11 @@ def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
     return derive_id("decision", deployment_id, format_instant(at), sequence)
 
 
+def day_start_equity(last: LastTick | None, at: datetime) -> float | None:
+    """The equity at the first tick of the UTC day; None if the last tick is of an earlier day."""
+    return last.day_start_equity if last is not None and last.at.date() == at.date() else None
+
+
 def decision_of(
     report: TickReport, deployment: Deployment, last: LastTick | None, *, recorded_at: datetime
 ) -> Decision:
@@ -330,7 +335,7 @@ def decision_of(
     segments, used_memory = prompt.segments or (), prompt.segments is not None
     memory, model_use = deployment.memory, report.model_use
     last_portfolio = (report.after or report.before).portfolio
-    same_day = last is not None and last.at.date() == at.date()
+    day_start = day_start_equity(last, at)
     return Decision(
         owner_id=deployment.owner_id,
         id=decision_id(deployment.id, at, report.sequence),
@@ -356,7 +361,7 @@ def decision_of(
         verdict=report.verdict,
         flatten=report.flatten,
         equity=last_portfolio.equity,
-        day_start_equity=last.day_start_equity if last is not None and same_day else report.before.portfolio.equity,
+        day_start_equity=report.before.portfolio.equity if day_start is None else day_start,
         usd_rate=report.usd_rate,
         before=report.before,
         after=report.after,

@@ -255,7 +255,7 @@ def compare_lessons(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(connection, ctx, strategy_name)
-        rows = stored_trades.ended(connection, ctx.owner, view.horizon, strategy_id=strategy_id, mode=mode)
+        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=mode)
     comparison = compare_revisions(map(trade_under_lessons, rows))
     return ComparedLessons(strategy_name=strategy_name, mode=mode, comparison=comparison, as_of=view.as_of)
 
@@ -277,7 +277,7 @@ def does_memory_help(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(connection, ctx, strategy_name)
-        rows = stored_trades.ended(connection, ctx.owner, view.horizon, strategy_id=strategy_id, mode=mode)
+        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=mode)
     trades = [trade for trade in map(holdout_trade, rows) if trade is not None]
     return MemoryHelp(strategy_name=strategy_name, mode=mode, help=analyse_holdout(trades), as_of=view.as_of)
 

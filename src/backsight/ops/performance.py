@@ -51,10 +51,10 @@ def get_my_deployments(
     with ctx.reading() as connection:
         wanted = None if deployment_id is None else deployment_named(connection, ctx.owner, deployment_id)
         known = stored.deployments(connection, ctx.owner, horizon)
-        results = stored_trades.results(connection, ctx.owner, horizon)
+        results = stored_trades.results(ctx.view(connection, as_of, seen_at))
         shown = [each for each in known if wanted is None or each.id == wanted.id]
         recent = {
-            each.id: stored_trades.trades(connection, ctx.owner, horizon, limit=RECENT, deployment_id=each.id)
+            each.id: stored_trades.trades(ctx.view(connection, as_of, seen_at), limit=RECENT, deployment_id=each.id)
             for each in shown
             if detail == "trades"
         }

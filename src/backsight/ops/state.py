@@ -148,7 +148,7 @@ def get_behavioral_analysis(
         target, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
         strategy = strategy_name or (None if target is None else target.strategy_name)
         rows = habits_at(view, within, strategy_name=strategy, symbol=symbol)
-        versions = stored_trades.versions(connection, ctx.owner, view.horizon, within)
+        versions = stored_trades.version_counts(view, within)
     behaviors = tuple(_behavior(row, versions, now=view.as_of) for row in rows)
     return BehavioralAnalysis(behaviors=behaviors, mode=within, message=_message(behaviors, within), as_of=view.as_of)
 

@@ -1,4 +1,4 @@
-"""Ticks: what memory has to say before a decision, and what happened in it."""
+"""Ticks: the prompt before an agent decides, and the record of its decision afterwards."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -47,6 +47,7 @@ from backsight.core.decision import (
     TickReport,
     Verdict,
     as_last,
+    day_start_equity,
     decision_id,
     decision_of,
 )
@@ -84,33 +85,33 @@ from backsight.store.view import View
 
 Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
-FEW = 10
-"""Trades that are looked at for what a deployment usually trades."""
+RECENT_TRADES = 10
+"""Closed trades that say which symbols a deployment usually trades."""
 Caps = Annotated[list[CapArgument], Field(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedTick:
-    """The decision as it is kept, and the trades that it opened and closed."""
+    """A recorded decision, the trades that it opened and closed, and what memory learned from them."""
 
     decision: Decision
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
     learned: tuple[LearningReport, ...]
-    """What the trades that ended, or were corrected, changed in each memory."""
+    """The changes in each memory, one report for each trade that was closed or corrected."""
     plans: tuple[str, ...]
-    """The plans that applied when it was decided."""
+    """Ids of the plans that applied at the tick."""
     contradictions: tuple[Contradiction, ...]
-    """Those of them that cannot both be followed."""
+    """Pairs of these plans that cannot both be followed."""
     reflection: ReflectionResult | None
-    """What a reflection came to, where one was due after it."""
+    """The result of the reflection that was due after the tick; None if none was due."""
     replayed: bool
-    """Whether it was already known: nothing was changed then."""
+    """Whether the tick was closed before; nothing was changed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionPage:
-    """Some decisions, newest first, and where the next page starts."""
+    """A page of decisions, newest first, and the cursor of the next page."""
 
     decisions: tuple[Decision, ...]
     next_cursor: str | None
@@ -119,30 +120,30 @@ class DecisionPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentActivity:
-    """What a deployment did lately, as figures and as the agent reads it."""
+    """A deployment's recent activity, as figures and as the text that its agent reads."""
 
     deployment_id: str
     state: RiskState
     text: str
-    """Empty where there is nothing to say."""
+    """Empty if there was no activity."""
     as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfilled:
-    """What the ledger of an account was made from."""
+    """The number of decisions that an account's ledger was built from, and of the trades in it."""
 
     account_id: str
     decisions: int
     opened: int
     closed: int
     replayed: bool
-    """Whether the ledger was there already: nothing was changed then."""
+    """Whether the account had a ledger already; nothing was changed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPreview(Prompt):
-    """What an agent sees, or would have seen, at an instant."""
+    """The prompt that an agent is shown, or would have been shown, at an instant."""
 
     deployment_id: str
     memory_arm: MemoryArm
@@ -158,60 +159,60 @@ def open_tick(
     *,
     deployment: Annotated[Key, "The deployment that is about to decide, by name or id."],
     at: Annotated[Instant, "The instant of the tick; memory is read as of a microsecond before it."],
-    before: Annotated[SnapshotArgument, "The broker's snapshot: portfolio, fills since the one before, marks."],
+    before: Annotated[SnapshotArgument, "The broker's snapshot: portfolio, fills since the last snapshot, marks."],
     sequence: Annotated[Whole, "Order among the ticks of one instant."] = 0,
-    symbols: Annotated[Symbols, "The instruments that may be decided on."] = [],  # noqa: B006
-    bars: Annotated[BarsArgument, "Bars that closed lately, where they are not stored yet."] = [],  # noqa: B006
+    symbols: Annotated[Symbols, "The symbols that the agent may trade."] = [],  # noqa: B006
+    bars: Annotated[BarsArgument, "Recently closed bars that are not stored yet."] = [],  # noqa: B006
     market: Annotated[Segments, "Your own sections, like bars, news or funding, with their headings."] = [],  # noqa: B006
-    caps: Annotated[Caps, "The limits of your risk engine, to be shown with the portfolio."] = [],  # noqa: B006
-    tools: Annotated[Rules, "What the agent can call, a line each: the name and what it is for."] = [],  # noqa: B006
-    budget: Annotated[Whole | None, "Tokens at most of all that is shown; sections give way in a fixed order."] = None,
+    caps: Annotated[Caps, "The limits of your risk engine; the prompt shows them with the portfolio."] = [],  # noqa: B006
+    tools: Annotated[Rules, "The tools that the agent can call, a line each: name and purpose."] = [],  # noqa: B006
+    budget: Annotated[Whole | None, "Most tokens of the whole prompt; sections are cut in a fixed order."] = None,
     seen_at: SeenAt = None,
 ) -> OpenedTick:
-    """Open a tick: the system prompt and the message that the agent is shown before it decides.
+    """Open a tick: get the system prompt and the message to show the agent before it decides.
 
-    Nothing is written. Hand the segments of memory that were really shown to close_tick, with `recalls`.
+    Nothing is written. Pass the segments that the agent was really shown to close_tick, with `recalls`.
     """
     _check_instant(ctx, at)
     check_names(market)
     check_symbols(bars)
-    horizon = Horizon(as_of=at - JUST_BEFORE, seen_at=seen_at)
+    unstored = sorted_bars(bars, until=at)
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-        account = account_of(connection, home)
+        view = ctx.view(connection, at - JUST_BEFORE, seen_at)
+        target = deployment_named(connection, ctx.owner, deployment)
+        account = account_of(connection, target)
         _check_snapshot(account, before, field="before")
-        given = sorted_bars(bars, until=at)
-        arm = arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
-        last = stored.last_of_deployment(View(connection, ctx.owner, horizon), home.id)
-        seen = Horizon(as_of=at, seen_at=seen_at)
+        last = stored.last_of_deployment(view, target.id)
+        at_tick = Horizon(as_of=at, seen_at=seen_at)
         contexts = tuple(
-            context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, seen), given, symbol))
+            context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, at_tick), unstored, symbol))
             for symbol in dict.fromkeys(symbols)
         )
+        day_start = day_start_equity(last, at)
         request = PromptRequest(
-            deployment=home,
+            deployment=target,
             account=account,
             at=at,
-            view=View(connection, ctx.owner, horizon),
-            arm=arm,
+            view=view,
+            arm=_arm_of_day(target, at),
             portfolio=before.portfolio,
-            day_start_equity=_day_start_equity(last, at, before),
+            day_start_equity=before.portfolio.equity if day_start is None else day_start,
             contexts=contexts,
             market=market,
             caps=caps,
             tools=tools,
             budget=budget,
         )
-        shown = assemble_prompt(ctx, request)
+        prompt = assemble_prompt(ctx, request)
     return OpenedTick(
-        **as_fields(shown),
-        decision_id=decision_id(home.id, at, sequence),
-        deployment_id=home.id,
+        **as_fields(prompt),
+        decision_id=decision_id(target.id, at, sequence),
+        deployment_id=target.id,
         at=at,
         sequence=sequence,
-        as_of=horizon.as_of,
+        as_of=view.as_of,
         seen_at=seen_at or ctx.now,
-        memory_arm=arm,
+        memory_arm=request.arm,
         contexts=contexts,
     )
 
@@ -220,75 +221,74 @@ def open_tick(
 def preview_context(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment whose agent it is, by name or id."],
+    deployment: Annotated[Key, "The deployment whose agent is shown the prompt, by name or id."],
     symbols: Annotated[
-        Symbols, "The instruments that may be decided on; those it holds or traded last if left out."
+        Symbols, "The symbols that the agent may trade; by default those of its positions and last trades."
     ] = [],  # noqa: B006
     market: Annotated[Segments, "Your own sections, like bars, news or funding, with their headings."] = [],  # noqa: B006
     caps: Annotated[Caps, "The limits of your risk engine."] = [],  # noqa: B006
-    tools: Annotated[Rules, "What the agent can call, a line each."] = [],  # noqa: B006
-    budget: Annotated[Whole | None, "Tokens at most of all that is shown."] = None,
+    tools: Annotated[Rules, "The tools that the agent can call, a line each."] = [],  # noqa: B006
+    budget: Annotated[Whole | None, "Most tokens of the whole prompt."] = None,
     memory_arm: Annotated[
-        MemoryArm | None, "With memory shown, withheld or off; as the day has it if left out."
+        MemoryArm | None, "With memory shown, withheld or off; by default the arm of the day."
     ] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ContextPreview:
-    """Preview what an agent sees, now or then: every segment with its tokens, with memory and without."""
+    """Preview the prompt of an agent, now or then: every segment with its tokens, with memory and without."""
     check_names(market)
-    horizon = ctx.horizon(as_of, seen_at)
-    at = horizon.as_of
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-        last = stored.last_of_deployment(View(connection, ctx.owner, horizon), home.id)
-        portfolio = None if last is None else _portfolio_after(connection, ctx.owner, last)
-        chosen = symbols or _usual_symbols(connection, home, portfolio, horizon)
+        view = ctx.view(connection, as_of, seen_at)
+        at = view.as_of
+        target = deployment_named(connection, ctx.owner, deployment)
+        last = stored.last_of_deployment(view, target.id)
+        portfolio = None if last is None else _portfolio_after(view, last)
         contexts = tuple(
-            context_at(symbol, at, recent_bars(connection, ctx.owner, symbol, horizon)) for symbol in chosen
+            context_at(symbol, at, recent_bars(connection, ctx.owner, symbol, view.horizon))
+            for symbol in symbols or _usual_symbols(view, target, portfolio)
         )
-        arm = memory_arm or arm_of(home.id, at, holdout=home.memory.holdout, enabled=home.memory.enabled)
-        today = last is not None and last.at.date() == at.date()
         request = PromptRequest(
-            deployment=home,
-            account=account_of(connection, home),
+            deployment=target,
+            account=account_of(connection, target),
             at=at,
-            view=View(connection, ctx.owner, horizon),
-            arm=arm,
+            view=view,
+            arm=memory_arm or _arm_of_day(target, at),
             portfolio=portfolio,
-            day_start_equity=last.day_start_equity if last is not None and today else None,
+            day_start_equity=day_start_equity(last, at),
             contexts=contexts,
             market=market,
             caps=caps,
             tools=tools,
             budget=budget,
         )
-        shown = assemble_prompt(ctx, request)
+        prompt = assemble_prompt(ctx, request)
     return ContextPreview(
-        **as_fields(shown),
-        deployment_id=home.id,
-        memory_arm=arm,
-        tokens_without_memory=shown.total_tokens - shown.memory_tokens,
+        **as_fields(prompt),
+        deployment_id=target.id,
+        memory_arm=request.arm,
+        tokens_without_memory=prompt.total_tokens - prompt.memory_tokens,
         contexts=contexts,
         as_of=at,
         seen_at=seen_at,
     )
 
 
-def _portfolio_after(connection: Connection, owner: str, last: LastTick) -> Portfolio | None:
-    """The account as the last tick left it."""
-    decision = stored.decision(connection, owner, last.id)
-    if decision is None:
-        return None
-    return decision.last_snapshot.portfolio
+def _arm_of_day(deployment: Deployment, at: datetime) -> MemoryArm:
+    memory = deployment.memory
+    return arm_of(deployment.id, at, holdout=memory.holdout, enabled=memory.enabled)
 
 
-def _usual_symbols(
-    connection: Connection, home: Deployment, portfolio: Portfolio | None, horizon: Horizon
-) -> list[str]:
-    """What a deployment holds, and what it traded last."""
-    held = [] if portfolio is None else [position.symbol for position in portfolio.positions]
-    traded = stored_trades.recent_closed(connection, home.owner_id, home.id, horizon, most=FEW)
-    return list(dict.fromkeys([*held, *(trade.symbol for trade in traded)]))
+def _portfolio_after(view: View, last: LastTick) -> Portfolio | None:
+    """The account at the end of the last tick."""
+    decision = stored.decision(view.connection, view.owner, last.id)
+    return None if decision is None else decision.last_snapshot.portfolio
+
+
+def _usual_symbols(view: View, deployment: Deployment, portfolio: Portfolio | None) -> list[str]:
+    """The symbols of a deployment's open positions and of its last trades."""
+    open_symbols = [] if portfolio is None else [position.symbol for position in portfolio.positions]
+    trades = stored_trades.recent_closed(view, deployment.id, most=RECENT_TRADES)
+    return list(dict.fromkeys([*open_symbols, *(trade.symbol for trade in trades)]))
 
 
 @command()
@@ -298,31 +298,37 @@ def close_tick(
     deployment: Annotated[Key, "The deployment that decided, by name or id."],
     at: Annotated[Instant, "The instant of the tick."],
     before: Annotated[SnapshotArgument, "The broker's snapshot before the decision."],
-    verdict: Annotated[VerdictArgument, "What became of it: noop, rejected (with the rule) or executed."],
-    after: Annotated[SnapshotArgument | None, "The broker's snapshot after it; the one before if left out."] = None,
+    verdict: Annotated[VerdictArgument, "The result of the decision: noop, rejected (with the rule) or executed."],
+    after: Annotated[
+        SnapshotArgument | None, "The broker's snapshot after the decision; by default the one before."
+    ] = None,
     sequence: Annotated[Whole, "Order among the ticks of one instant."] = 0,
     proposal: Annotated[OrderArgument | None, "The order that was proposed, with its reason."] = None,
-    confidence: Annotated[Share | None, "How sure the agent was, 0 to 1."] = None,
+    confidence: Annotated[Share | None, "The agent's confidence, 0 to 1."] = None,
     flatten: Annotated[Flag, "A command to close everything was in force."] = False,
-    bars: Annotated[BarsArgument, "Bars that closed since the last tick; they are kept."] = [],  # noqa: B006
-    shown: Annotated[Segments | None, "What the agent was shown, as open_tick gave it; none: no memory."] = None,
-    recalled: Annotated[Keys, "Ids of the memories in what was shown."] = [],  # noqa: B006
-    recalls: Annotated[Handles, "The `recall` of each answer that it was decided on; kept with it."] = [],  # noqa: B006
-    lessons_hash: Annotated[Key | None, "Of the lessons that were shown."] = None,
-    seen_at: Annotated[Instant | None, "When the store was asked for what was shown."] = None,
-    usd_rate: Annotated[Positive | None, "What a unit of the account's currency is worth in dollars."] = None,
+    bars: Annotated[BarsArgument, "Bars that closed since the last tick; they are stored."] = [],  # noqa: B006
+    shown: Annotated[
+        Segments | None, "The segments that the agent was shown, from open_tick; none: memory was not used."
+    ] = None,
+    recalled: Annotated[Keys, "Ids of the memories in the segments."] = [],  # noqa: B006
+    recalls: Annotated[
+        Handles, "The `recall` of each recall answer that the agent used; stored with the decision."
+    ] = [],  # noqa: B006
+    lessons_hash: Annotated[Key | None, "Hash of the lessons that the agent was shown."] = None,
+    seen_at: Annotated[Instant | None, "When the store was asked for the segments."] = None,
+    usd_rate: Annotated[Positive | None, "Dollars for one unit of the account's currency."] = None,
     model: Annotated[Name | None, "The model that decided."] = None,
-    model_parameters: Annotated[Prose | None, "Its parameters, as JSON."] = None,
-    input_tokens: Annotated[Whole | None, "Tokens it read."] = None,
-    output_tokens: Annotated[Whole | None, "Tokens it wrote."] = None,
-    cost: Annotated[NotNegative | None, "What that cost."] = None,
-    citations: Annotated[Keys, "What the agent referred to."] = [],  # noqa: B006
-    sim_run_id: Annotated[Key | None, "The simulation that it belongs to."] = None,
+    model_parameters: Annotated[Prose | None, "The parameters of the model, as JSON."] = None,
+    input_tokens: Annotated[Whole | None, "Tokens that the model read."] = None,
+    output_tokens: Annotated[Whole | None, "Tokens that the model wrote."] = None,
+    cost: Annotated[NotNegative | None, "Cost of the model call."] = None,
+    citations: Annotated[Keys, "References that the agent gave."] = [],  # noqa: B006
+    sim_run_id: Annotated[Key | None, "The simulation run that the tick belongs to."] = None,
 ) -> ClosedTick:
-    """Close a tick: keep the decision, and bring the ledger and every memory to where the broker is.
+    """Close a tick: record the decision, and update the ledger and every memory from the broker's snapshots.
 
-    Closing the same tick again changes nothing and says so; a tick older than the last one is refused. Where a
-    reflection is due, lessons are written afterwards; whatever becomes of that, the tick is closed.
+    Closing the same tick again changes nothing and returns the recorded decision. A tick older than the account's last
+    one is refused. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
     """
     _check_instant(ctx, at)
     _check_verdict(verdict, proposal)
@@ -374,7 +380,7 @@ def close_tick(
         posted = post(transaction, Tick(deployment=target, account=account, decision=decision, last=last))
         store_recalls(transaction, ctx.owner, decision.id, repeated_recalls, recalled, known_at=at, recorded_at=ctx.now)
         transaction.add_all(stored.DECISIONS, [posted.decision])
-        _keep_segments(transaction, ctx, at, segments or ())
+        _store_segments(transaction, ctx, at, segments or ())
     reflection = reflect_if_due(ctx, target, at=at, closed_in_tick=len(posted.closed))
     return ClosedTick(
         decision=posted.decision,
@@ -392,33 +398,33 @@ def close_tick(
 def list_decisions(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Whose decisions, by name or id."],
-    kind: Annotated[AttemptKind | None, "Only those that came to this."] = None,
+    deployment: Annotated[Key, "The deployment, by name or id."],
+    kind: Annotated[AttemptKind | None, "Only decisions with this verdict."] = None,
     since: Annotated[Instant | None, "Only ticks at or after this instant."] = None,
     until: Annotated[Instant | None, "Only ticks before this instant."] = None,
-    limit: Annotated[Limit, "How many at most."] = 20,
-    cursor: Annotated[Cursor | None, "The next_cursor of the page before."] = None,
+    limit: Annotated[Limit, "Most decisions on a page."] = 20,
+    cursor: Annotated[Cursor | None, "The next_cursor of the previous page."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> DecisionPage:
-    """List the decisions of a deployment, newest first: what was proposed, why, and what became of it."""
-    horizon = ctx.horizon(as_of, seen_at)
-    asked = ctx.arguments(without=("cursor", "limit"))
-    before = None if cursor is None else read_cursor(cursor, query=asked)
+    """List the decisions of a deployment, newest first: the proposal, the reason and the verdict of each."""
+    query_arguments = ctx.arguments(without=("cursor", "limit"))
+    before = None if cursor is None else read_cursor(cursor, query=query_arguments)
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-        found = stored.decisions(
-            View(connection, ctx.owner, horizon),
-            deployment_id=home.id,
+        view = ctx.view(connection, as_of, seen_at)
+        decisions = stored.decisions(
+            view,
+            deployment_id=deployment_named(connection, ctx.owner, deployment).id,
             kind=kind,
             since=since,
             until=until,
             before=None if before is None else (before[0], _sequence(before[1])),
             limit=limit + 1,
         )
-    page = tuple(found[:limit])
-    more = cursor_after(page[-1].at, str(page[-1].sequence), query=asked) if len(found) > limit else None
-    return DecisionPage(decisions=page, next_cursor=more, as_of=horizon.as_of)
+    page = tuple(decisions[:limit])
+    more = len(decisions) > limit
+    next_cursor = cursor_after(page[-1].at, str(page[-1].sequence), query=query_arguments) if more else None
+    return DecisionPage(decisions=page, next_cursor=next_cursor, as_of=view.as_of)
 
 
 @query(audience=("trader", "coach"))
@@ -429,57 +435,55 @@ def get_recent_activity(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> RecentActivity:
-    """Get what a deployment did lately: rejections, executed orders, today's result, losing streak."""
-    horizon = ctx.horizon(as_of, seen_at)
+    """Get the recent activity of a deployment: rejections, executed orders, today's result, losing streak."""
     with ctx.reading() as connection:
-        home = deployment_named(connection, ctx.owner, deployment)
-        last = stored.last_of_deployment(View(connection, ctx.owner, horizon), home.id)
-        today = last is not None and last.at.date() == horizon.as_of.date()
-        day_start = last.day_start_equity if last is not None and today else None
-        view = View(connection, ctx.owner, horizon)
-        state = recent_state(view, home, now=horizon.as_of, day_start_equity=day_start)
-    return RecentActivity(deployment_id=home.id, state=state, text=render_risk_state(state), as_of=horizon.as_of)
+        view = ctx.view(connection, as_of, seen_at)
+        target = deployment_named(connection, ctx.owner, deployment)
+        last = stored.last_of_deployment(view, target.id)
+        day_start = day_start_equity(last, view.as_of)
+        state = recent_state(view, target, now=view.as_of, day_start_equity=day_start)
+    return RecentActivity(deployment_id=target.id, state=state, text=render_risk_state(state), as_of=view.as_of)
 
 
 @command()
 def backfill(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "A deployment of the account whose ledger is to be made, by name or id."],
+    deployment: Annotated[Key, "Any deployment of the account, by name or id."],
 ) -> Backfilled:
-    """Make the ledger and the memories of an account from its decision snapshots.
+    """Build the ledger and the memories of an account from its recorded decisions.
 
-    For decisions that were kept before there was a ledger. An account that has one is left alone.
+    This is for decisions that were recorded before there was a ledger. An account that has a ledger is not changed.
     """
     with ctx.writing() as transaction:
         connection = transaction.connection
-        home = deployment_named(connection, ctx.owner, deployment)
-        account = account_of(connection, home)
-        decisions = stored.decisions_of_account(connection, ctx.owner, home.account_id)
-        if stored_trades.has_ledger(connection, ctx.owner, home.account_id):
-            return Backfilled(account_id=account.id, decisions=len(decisions), opened=0, closed=0, replayed=True)
-        homes = {each.id: each for each in stored_strategies.deployments_of(connection, ctx.owner, home.account_id)}
+        account = account_of(connection, deployment_named(connection, ctx.owner, deployment))
+        account_id = account.id
+        decisions = stored.decisions_of_account(connection, ctx.owner, account_id)
+        if stored_trades.has_ledger(connection, ctx.owner, account_id):
+            return Backfilled(account_id=account_id, decisions=len(decisions), opened=0, closed=0, replayed=True)
+        targets = {each.id: each for each in stored_strategies.deployments_of(connection, ctx.owner, account_id)}
         last: LastTick | None = None
         opened = closed = 0
         for decision in decisions:
-            now = replace(decision, recorded_at=ctx.now)
-            tick = Tick(deployment=homes[decision.deployment_id], account=account, decision=now, last=last)
-            posted = post(transaction, tick)
+            target = targets[decision.deployment_id]
+            recorded = replace(decision, recorded_at=ctx.now)
+            posted = post(transaction, Tick(deployment=target, account=account, decision=recorded, last=last))
             opened, closed, last = opened + len(posted.opened), closed + len(posted.closed), as_last(decision)
         replayed = not transaction.changes
-    return Backfilled(account_id=account.id, decisions=len(decisions), opened=opened, closed=closed, replayed=replayed)
+    return Backfilled(account_id=account_id, decisions=len(decisions), opened=opened, closed=closed, replayed=replayed)
 
 
 def check_names(market: Sequence[Segment]) -> None:
-    """Refuse a caller's section that is called as one of ours."""
+    """Refuse a caller's section that has the name of one of ours."""
     for number, segment in enumerate(market):
         if segment.name in OURS:
-            told = f"{segment.name!r} is a section of memory or of the prompt; choose another name"
-            raise Invalid(told, field=f"market.{number}.name")
+            message = f"{segment.name!r} is the name of a built-in section; choose another name"
+            raise Invalid(message, field=f"market.{number}.name")
 
 
-def as_fields(shown: Prompt) -> dict[str, Any]:
-    return {field.name: getattr(shown, field.name) for field in fields(Prompt)}
+def as_fields(prompt: Prompt) -> dict[str, Any]:
+    return {field.name: getattr(prompt, field.name) for field in fields(Prompt)}
 
 
 def _check_instant(ctx: Context, at: datetime) -> None:
@@ -503,26 +507,26 @@ def _check_newer(before: BrokerSnapshot, last: LastTick | None) -> None:
 
 
 def _check_snapshot(account: Account, snapshot: BrokerSnapshot, *, field: str) -> None:
-    """Refuse a portfolio of another account, and one that contradicts itself."""
+    """Refuse the portfolio of another account, and a portfolio that has a position twice."""
     portfolio = snapshot.portfolio
     if portfolio.account not in (None, account.id, account.name):
-        told = f"{portfolio.account!r} is not the account of this deployment, {account.name!r}"
-        raise Invalid(f"{told}; give that one's portfolio", field=f"{field}.portfolio.account")
+        message = f"{portfolio.account!r} is not the account of this deployment; give the portfolio of {account.name!r}"
+        raise Invalid(message, field=f"{field}.portfolio.account")
     unique = "position_key" if account.position_mode == "hedging" else "symbol"
-    named = [getattr(position, unique) for position in portfolio.positions]
+    values = [getattr(position, unique) for position in portfolio.positions]
     keys = [position.position_key for position in portfolio.positions]
     for number, position in enumerate(portfolio.positions):
-        place = f"{field}.portfolio.positions.{number}"
-        if keys.count(position.position_key) > 1 or named.count(getattr(position, unique)) > 1:
-            told = f"{getattr(position, unique)!r} is there twice on a {account.position_mode} account"
-            raise Invalid(f"{told}; give each position once", field=f"{place}.{unique}")
+        value = getattr(position, unique)
+        if keys.count(position.position_key) > 1 or values.count(value) > 1:
+            message = f"{value!r} occurs twice on a {account.position_mode} account; give each position once"
+            raise Invalid(message, field=f"{field}.portfolio.positions.{number}.{unique}")
 
 
 def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
     if verdict.kind == "rejected" and not verdict.rule:
-        raise Invalid("a rejection names no rule; give the one that refused", field="verdict.rule")
+        raise Invalid("a rejection without a rule; give the rule that rejected the proposal", field="verdict.rule")
     if verdict.kind != "noop" and proposal is None:
-        raise Invalid(f"nothing proposed was {verdict.kind}; give the order", field="proposal")
+        raise Invalid(f"the verdict is {verdict.kind}, but there is no proposal; give the order", field="proposal")
 
 
 def _replayed(
@@ -531,17 +535,17 @@ def _replayed(
     """The answer for a tick that was closed before with the same content; any other tick is a `Conflict`."""
     former = stored.decision(connection, ctx.owner, decision_id(deployment.id, report.at, report.sequence))
     if former is None:
-        told = f"it is not after the account's last tick, {format_instant(last.at)} ({last.sequence})"
-        remedy = "ticks are applied in order; of one instant, give each the next sequence"
-        raise Conflict(f"{told}; {remedy}", field="at")
+        message = f"the tick is not after the account's last one, {format_instant(last.at)} ({last.sequence})"
+        remedy = "close ticks in order, and give ticks of one instant increasing sequences"
+        raise Conflict(f"{message}; {remedy}", field="at")
     if former.request_digest != report.request_digest:
-        told = f"the tick of {format_instant(former.at)} ({former.sequence}) is kept with other content"
-        raise Conflict(f"{told}; a decision does not change", field="at")
-    found = stored_trades.trades_by_id(connection, ctx.owner, (*former.opened, *former.closed))
+        message = f"the tick of {format_instant(former.at)} ({former.sequence}) is recorded with other content"
+        raise Conflict(f"{message}; a decision does not change", field="at")
+    trades = stored_trades.trades_by_id(connection, ctx.owner, (*former.opened, *former.closed))
     return ClosedTick(
         decision=former,
-        opened=tuple(found[each] for each in former.opened if each in found),
-        closed=tuple(found[each] for each in former.closed if each in found),
+        opened=tuple(trades[trade_id] for trade_id in former.opened if trade_id in trades),
+        closed=tuple(trades[trade_id] for trade_id in former.closed if trade_id in trades),
         learned=(),
         plans=(),
         contradictions=(),
@@ -552,29 +556,23 @@ def _replayed(
 
 def _sequence(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise Invalid("not a cursor; give the next_cursor of the page before, or none", field="cursor")
+        raise Invalid("is not a cursor; give the next_cursor of the previous page, or none", field="cursor")
     return int(text)
 
 
-def _keep_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:
+def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:
+    """Store the text of those segments that are not stored yet."""
     by_hash = {segment.hash: segment for segment in segments}
     new = [
         ShownSegment(
             owner_id=ctx.owner,
-            hash=each,
+            hash=segment_hash,
             name=segment.name,
             text=segment.text,
             known_at=at,
             recorded_at=ctx.now,
         )
-        for each, segment in by_hash.items()
-        if not stored.has_segment(transaction.connection, ctx.owner, each)
+        for segment_hash, segment in by_hash.items()
+        if not stored.has_segment(transaction.connection, ctx.owner, segment_hash)
     ]
     transaction.add_all(stored.SEGMENTS, new)
-
-
-def _day_start_equity(last: LastTick | None, at: datetime, before: BrokerSnapshot) -> float:
-    """The equity at the first tick of the UTC day: this one's, where there was none before."""
-    if last is not None and last.at.date() == at.date():
-        return last.day_start_equity
-    return before.portfolio.equity

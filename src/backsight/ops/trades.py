@@ -371,9 +371,7 @@ def list_trades(
     with ctx.reading() as connection:
         target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
         trades = stored.trades(
-            connection,
-            ctx.owner,
-            horizon,
+            View(connection, ctx.owner, horizon),
             limit=limit + 1,
             before=before,
             since=since,
@@ -408,7 +406,7 @@ def get_trade(
         return TradeRead(
             trade=trade,
             episode=stored_memories.episode(View(connection, ctx.owner, horizon), episode_id_of(trade.id)),
-            mark=stored.last_mark(connection, ctx.owner, trade.id, horizon),
+            mark=stored.last_mark(View(connection, ctx.owner, horizon), trade.id),
         )
 
 
@@ -503,7 +501,7 @@ def get_trade_reflection(
 
 
 def _trade(connection: Connection, ctx: Context, trade_id: str, horizon: Horizon) -> Trade:
-    trade = stored.trade(connection, ctx.owner, trade_id, horizon)
+    trade = stored.trade_then(View(connection, ctx.owner, horizon), trade_id)
     if trade is None:
         raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
     return trade

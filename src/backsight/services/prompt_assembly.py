@@ -123,7 +123,7 @@ def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start
     )
     closes: list[Close] = _or_empty(
         "closes",
-        lambda: stored_trades.closes(view.connection, view.owner, deployment.id, view.horizon, since=midnight),
+        lambda: stored_trades.closes(view, deployment.id, since=midnight),
     )
     return risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
 
@@ -175,17 +175,17 @@ def _last_decision(request: PromptRequest) -> Section:
 def _recent_trades(request: PromptRequest) -> Section:
     view, deployment = request.view, request.deployment
     most = deployment.memory.recent_trades_k
-    trades = stored_trades.recent_closed(view.connection, view.owner, deployment.id, view.horizon, most=most)
+    trades = stored_trades.recent_closed(view, deployment.id, most=most)
     return recent_trades((closed_line(trade, currency=request.account.currency) for trade in trades), k=most)
 
 
 def _open_positions(request: PromptRequest) -> Section:
     view, deployment = request.view, request.deployment
-    trades = stored_trades.open_then(view.connection, view.owner, deployment.account_id, view.horizon)
+    trades = stored_trades.open_then(view, deployment.account_id)
     return open_positions(
         open_line(
             trade,
-            stored_trades.last_mark(view.connection, view.owner, trade.id, view.horizon),
+            stored_trades.last_mark(view, trade.id),
             now=request.at,
             currency=request.account.currency,
         )

@@ -184,7 +184,7 @@ def _base_rate(session: RecallSession) -> BaseRate:
 
 def _open_trades(view: View, *, strategy_name: str | None, mode: Mode | None) -> list[OpenTrade]:
     """The open trades, each with its outcome at the last known mark."""
-    trades = stored_trades.every_open(view.connection, view.owner, view.horizon, strategy_name=strategy_name, mode=mode)
+    trades = stored_trades.every_open(view, strategy_name=strategy_name, mode=mode)
     return [
         OpenTrade(
             id=trade.id,
@@ -199,7 +199,7 @@ def _open_trades(view: View, *, strategy_name: str | None, mode: Mode | None) ->
 
 def _outcome_at_last_mark(view: View, trade: Trade) -> Outcome | None:
     """The outcome of an open trade if it were closed at its last known mark; None without a mark."""
-    mark = stored_trades.last_mark(view.connection, trade.owner_id, trade.id, view.horizon)
+    mark = stored_trades.last_mark(view, trade.id)
     if mark is None or trade.average_cost is None:
         return None
     unrealized = (mark.position.mark - trade.average_cost) * mark.position.signed_size

@@ -137,15 +137,14 @@ def read_evidence(view: View, deployment: Deployment) -> tuple[TradeEvidence, tu
     """The evidence of a strategy's latest trades in a mode, and their first and last close."""
     from backsight.core.reflection.evidence import find_evidence  # needs NumPy
 
-    connection, owner, horizon = view.connection, view.owner, view.horizon
     strategy_id, mode = deployment.strategy_id, deployment.mode
-    rows = stored_trades.last_closed(connection, owner, horizon, strategy_id=strategy_id, mode=mode, limit=WINDOW)
+    rows = stored_trades.last_closed(view, strategy_id=strategy_id, mode=mode, limit=WINDOW)
     trades = [closed_trade(trade) for trade in rows]
     last = stored.last_reflection(view, strategy_id=strategy_id, mode=mode)
     evidence = find_evidence(
         trades,
         as_of=view.as_of,
-        closed=stored_trades.closed_count(connection, owner, horizon, strategy_id=strategy_id, mode=mode),
+        closed=stored_trades.closed_count(view, strategy_id=strategy_id, mode=mode),
         state=NEW_SEARCH if last is None else last.carried,
     )
     closes = [trade.ended_at for trade in trades]

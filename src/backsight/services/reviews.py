@@ -27,9 +27,7 @@ def read_period(
     lessons = stored.active_text(view, deployment.id)
     reflections = stored.reflections(view, limit=ALL, deployment_id=deployment.id, since=after)
     trades = stored_trades.trades(
-        connection,
-        view.owner,
-        view.horizon,
+        view,
         limit=ALL,
         since=after,
         until=end + JUST_BEFORE,

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.strategies import Deployment
 from backsight.core.trades.matching import matching_trade
@@ -56,9 +56,7 @@ def earlier_report(
 def ledger_trade(transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport) -> Trade:
     """The recent trade of a deployment's ledger that a report is about; `Conflict` if there is none."""
     recent = stored.trades(
-        transaction.connection,
-        ctx.owner,
-        Horizon(as_of=ctx.now),
+        ctx.view(transaction.connection),
         limit=RECENT_CLOSES,
         deployment_id=deployment.id,
         symbol=report.symbol,

@@ -1,4 +1,4 @@
-"""Fills, trades and marks at rest."""
+"""Stored fills, trades and position marks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
 
 from backsight.core.fills import Fill
-from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode, Position
 from backsight.core.reflection.closed_trades import ClosedTradeRow
 from backsight.core.risk_state import Close
@@ -30,6 +29,7 @@ from backsight.store.reading import (
     prepared_within,
 )
 from backsight.store.strategies import ACCOUNTS
+from backsight.store.view import View
 
 TRADES = noun(
     Trade,
@@ -81,27 +81,30 @@ MARKS = noun(
 )
 
 
-def trade(connection: Connection, owner: str, trade_id: str, horizon: Horizon | None = None) -> Trade | None:
-    """The trade of this id, as it stood then."""
-    if horizon is None:
-        return fetch_one(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id == trade_id))
-    return fetch_one(connection, TRADES, known(TRADES, owner, horizon, lambda c: [c.id == trade_id]))
+def trade(connection: Connection, owner: str, trade_id: str) -> Trade | None:
+    """The current version of a trade."""
+    return fetch_one(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id == trade_id))
 
 
-MOST_ASKED = 500
-"""Ids in one question: databases bound how many values they take at once."""
+def trade_then(view: View, trade_id: str) -> Trade | None:
+    """A trade as it was known at the view's horizon."""
+    return fetch_one(view.connection, TRADES, known(TRADES, view.owner, view.horizon, lambda c: [c.id == trade_id]))
+
+
+BATCH = 500
+"""Ids in one statement: databases limit the number of parameters."""
 _DIGESTS = select(TRADES.table.c.id, TRADES.table.c.request_digest).where(
     TRADES.table.c.owner_id == OWNED, TRADES.table.c.id.in_(bindparam("ids", expanding=True))
 )
 
 
 def digests(connection: Connection, owner: str, ids: Sequence[str]) -> dict[str, str]:
-    """The digests of the requests that made those of these trades that there are, by id."""
-    found: dict[str, str] = {}
-    for first in range(0, len(ids), MOST_ASKED):
-        rows = connection.execute(_DIGESTS, parameters(owner, ids=ids[first : first + MOST_ASKED]))
-        found |= {row.id: row.request_digest for row in rows}
-    return found
+    """Request digests of the given trades by id, for those that exist."""
+    by_id: dict[str, str] = {}
+    for first in range(0, len(ids), BATCH):
+        rows = connection.execute(_DIGESTS, parameters(owner, ids=ids[first : first + BATCH]))
+        by_id |= {row.id: row.request_digest for row in rows}
+    return by_id
 
 
 def recent_equal(connection: Connection, owner: str, request_digest: str, since: datetime) -> Trade | None:
@@ -112,9 +115,7 @@ def recent_equal(connection: Connection, owner: str, request_digest: str, since:
 
 
 def trades(
-    connection: Connection,
-    owner: str,
-    horizon: Horizon,
+    view: View,
     *,
     limit: int,
     before: tuple[datetime, str] | None = None,
@@ -140,44 +141,38 @@ def trades(
             at, last = before
             yield or_(instant < at, and_(instant == at, c.id > last))
 
-    newest_first = known(TRADES, owner, horizon, where).order_by(desc(column), "id")
-    return fetch(connection, TRADES, newest_first.limit(limit))
+    newest_first = known(TRADES, view.owner, view.horizon, where).order_by(desc(column), "id")
+    return fetch(view.connection, TRADES, newest_first.limit(limit))
 
 
 def close_marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
-    """Of every closed trade its deployment, its close and when it was last recorded."""
+    """Deployment id, instant of the close and last recording instant of every closed trade."""
     c = TRADES.table.c
     closed = select(c.deployment_id, c.exit_tick_at, c.recorded_at).where(c.owner_id == owner, c.status == "closed")
     return [(row[0], row[1], row[2]) for row in connection.execute(closed)]
 
 
-def results(
-    connection: Connection, owner: str, horizon: Horizon, *, deployment_id: str | None = None
-) -> list[tuple[str, float, datetime]]:
-    """Deployment, net PnL and instant of every close known then, in order."""
-    rows = known(TRADES, owner, horizon, lambda c: matching(c, status="closed", deployment_id=deployment_id)).subquery()
+def results(view: View) -> list[tuple[str, float, datetime]]:
+    """Deployment id, net PnL and instant of every close, oldest first."""
+    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, status="closed")).subquery()
     statement = select(rows.c.deployment_id, rows.c.pnl, rows.c.exit_tick_at).order_by(rows.c.exit_tick_at, rows.c.id)
-    return [(row.deployment_id, row.pnl, row.exit_tick_at) for row in connection.execute(statement)]
+    return [(row.deployment_id, row.pnl, row.exit_tick_at) for row in view.connection.execute(statement)]
 
 
-def last_closed(
-    connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode, limit: int
-) -> list[Trade]:
-    """The last closed trades of a strategy in a mode, of all its versions and deployments, newest first."""
-    return trades(connection, owner, horizon, limit=limit, skill_id=strategy_id, mode=mode)
+def last_closed(view: View, *, strategy_id: str, mode: Mode, limit: int) -> list[Trade]:
+    """The last closed trades of a strategy in a mode, over all its versions and deployments, newest first."""
+    return trades(view, limit=limit, skill_id=strategy_id, mode=mode)
 
 
-def closed_count(connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode) -> int:
-    """How many trades of a strategy in a mode were closed by then."""
-    rows = known(TRADES, owner, horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
-    return connection.execute(select(func.count()).select_from(rows)).scalar_one()
+def closed_count(view: View, *, strategy_id: str, mode: Mode) -> int:
+    """The number of closed trades of a strategy in a mode."""
+    rows = known(TRADES, view.owner, view.horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
+    return view.connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
 
-def ended(
-    connection: Connection, owner: str, horizon: Horizon, *, strategy_id: str, mode: Mode
-) -> list[ClosedTradeRow]:
-    """Every closed trade of a strategy in a mode, as far as comparisons need it, in the order of the closes."""
-    rows = known(TRADES, owner, horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
+def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTradeRow]:
+    """Every closed trade of a strategy in a mode with the fields that comparisons need, in the order of the closes."""
+    rows = known(TRADES, view.owner, view.horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
     c = rows.c
     statement = select(
         c.deployment_id,
@@ -201,7 +196,7 @@ def ended(
             lessons_hash=row.entry_lessons_hash,
             memory_arm=row.memory_arm,
         )
-        for row in connection.execute(statement)
+        for row in view.connection.execute(statement)
     ]
 
 
@@ -209,17 +204,14 @@ def _of_strategy(c: Columns, strategy_id: str, mode: Mode) -> list[ColumnElement
     return [c.skill_id == strategy_id, c.mode == mode, c.status == "closed"]
 
 
-def versions(
-    connection: Connection, owner: str, horizon: Horizon, mode: str
-) -> dict[tuple[str, str], dict[int | None, int]]:
-    """How many closed trades there are of each version, by strategy and symbol."""
-    rows = known(TRADES, owner, horizon, lambda c: matching(c, status="closed", mode=mode)).subquery()
-    named = (rows.c.strategy_name, rows.c.symbol, rows.c.version)
-    counted = select(*named, func.count().label("trades")).group_by(*named)
-    found: dict[tuple[str, str], dict[int | None, int]] = {}
-    for row in connection.execute(counted):
-        found.setdefault((row.strategy_name, row.symbol), {})[row.version] = row.trades
-    return found
+def version_counts(view: View, mode: str) -> dict[tuple[str, str], dict[int | None, int]]:
+    """The number of closed trades of each strategy version, by strategy name and symbol."""
+    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, status="closed", mode=mode)).subquery()
+    group = (rows.c.strategy_name, rows.c.symbol, rows.c.version)
+    counts: dict[tuple[str, str], dict[int | None, int]] = {}
+    for row in view.connection.execute(select(*group, func.count().label("trades")).group_by(*group)):
+        counts.setdefault((row.strategy_name, row.symbol), {})[row.version] = row.trades
+    return counts
 
 
 def _closed(c: Columns) -> list[ColumnElement[bool]]:
@@ -227,9 +219,9 @@ def _closed(c: Columns) -> list[ColumnElement[bool]]:
 
 
 _CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "id"], _closed).order_by(desc("exit_tick_at"), desc("id"))
-_FEW = (12, 200, None)
-"""Closes that are read at first, then, then all: a day and a losing streak are seldom longer."""
-_LATEST = [_CLOSES.limit(few) for few in _FEW]
+_LIMITS = (12, 200, None)
+"""Closes that are read first, then if that is not enough, then all: a day and a losing streak are seldom longer."""
+_LATEST = [_CLOSES.limit(limit) for limit in _LIMITS]
 _OPEN = (
     select(TRADES.table)
     .where(TRADES.table.c.owner_id == OWNED, TRADES.table.c.account_id == bindparam("account"))
@@ -250,16 +242,16 @@ _LEFT_OPEN = (
 )
 
 
-def closes(connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, since: datetime) -> list[Close]:
-    """The closes of a deployment from an instant on, and before it those since the last win, oldest first."""
-    values = parameters(owner, horizon, deployment=deployment_id)
-    found: list[Any] = []
-    for statement, few in zip(_LATEST, _FEW, strict=True):
-        rows = connection.execute(statement, values)
-        found = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, rows))
-        if few is None or len(found) < few:
+def closes(view: View, deployment_id: str, *, since: datetime) -> list[Close]:
+    """A deployment's closes at or after an instant, and the losing closes right before it, oldest first."""
+    values = parameters(view.owner, view.horizon, deployment=deployment_id)
+    rows: list[Any] = []
+    for statement, limit in zip(_LATEST, _LIMITS, strict=True):
+        latest = view.connection.execute(statement, values)
+        rows = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, latest))
+        if limit is None or len(rows) < limit:
             break
-    return [Close(at=row.exit_tick_at, net=row.pnl) for row in reversed(found)]
+    return [Close(at=row.exit_tick_at, net=row.pnl) for row in reversed(rows)]
 
 
 _CLOSED = [
@@ -270,17 +262,15 @@ _CLOSED = [
         desc("exit_tick_at"), "id"
     ),
 ]
-"""Closed trades of a deployment whose entry is known, and those of which only the end is."""
+"""Closed trades of a deployment: those whose entry is known, and those of which only the close is known."""
 _RECENTLY_CLOSED = [statement.limit(bindparam("most")) for statement in _CLOSED]
 
 
-def recent_closed(
-    connection: Connection, owner: str, deployment_id: str, horizon: Horizon, *, most: int
-) -> list[Trade]:
-    """The closed trades that a deployment entered last, as they stood then; those without an entry by their end."""
-    values = parameters(owner, horizon, deployment=deployment_id, most=most)
-    found = [trade for statement in _RECENTLY_CLOSED for trade in fetch(connection, TRADES, statement, values)]
-    by_id = sorted(found, key=lambda trade: trade.id)
+def recent_closed(view: View, deployment_id: str, *, most: int) -> list[Trade]:
+    """A deployment's closed trades with the latest entries; a trade without an entry counts by its close."""
+    values = parameters(view.owner, view.horizon, deployment=deployment_id, most=most)
+    rows = [trade for statement in _RECENTLY_CLOSED for trade in fetch(view.connection, TRADES, statement, values)]
+    by_id = sorted(rows, key=lambda trade: trade.id)
     return sorted(by_id, key=lambda trade: trade.opened_at or trade.closed_at or FIRST_INSTANT, reverse=True)[:most]
 
 
@@ -291,34 +281,39 @@ _OPEN_THEN = prepared_known(
 )
 
 
-def open_then(connection: Connection, owner: str, account_id: str, horizon: Horizon) -> list[Trade]:
-    """The trades of an account that were open at a horizon."""
-    return fetch(connection, TRADES, _OPEN_THEN, parameters(owner, horizon, account=account_id))
+def open_then(view: View, account_id: str) -> list[Trade]:
+    """The trades of an account that were open at the view's horizon."""
+    return fetch(view.connection, TRADES, _OPEN_THEN, parameters(view.owner, view.horizon, account=account_id))
 
 
 _ACCOUNTS = select(ACCOUNTS.table.c.id, ACCOUNTS.table.c.mode).where(ACCOUNTS.table.c.owner_id == OWNED)
 
 
-def every_open(
-    connection: Connection, owner: str, horizon: Horizon, *, strategy_name: str | None, mode: str | None
-) -> list[Trade]:
-    """All trades that were open at a horizon, of a strategy and a mode where they are named, the last entered first."""
-    accounts = [row.id for row in connection.execute(_ACCOUNTS, parameters(owner)) if mode in (None, row.mode)]
-    found = [trade for account in accounts for trade in open_then(connection, owner, account, horizon)]
-    wanted = sorted((each for each in found if strategy_name in (None, each.strategy_name)), key=lambda each: each.id)
-    return sorted(wanted, key=lambda trade: trade.opened_at or FIRST_INSTANT, reverse=True)
+def every_open(view: View, *, strategy_name: str | None, mode: str | None) -> list[Trade]:
+    """The trades of all accounts that were open at the view's horizon, newest entry first.
+
+    None matches every strategy or mode.
+    """
+    rows = view.connection.execute(_ACCOUNTS, parameters(view.owner))
+    accounts = [row.id for row in rows if mode in (None, row.mode)]
+    trades = [trade for account in accounts for trade in open_then(view, account)]
+    matches = sorted((trade for trade in trades if strategy_name in (None, trade.strategy_name)), key=lambda t: t.id)
+    return sorted(matches, key=lambda trade: trade.opened_at or FIRST_INSTANT, reverse=True)
 
 
 def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:
     """The open trades of an account, by position."""
-    found = fetch(connection, TRADES, _OPEN, parameters(owner, account=account_id))
-    return sorted(found, key=lambda trade: trade.position_key)  # in SQL, a whole account would be read in this order
+    rows = fetch(connection, TRADES, _OPEN, parameters(owner, account=account_id))
+    return sorted(rows, key=lambda trade: trade.position_key)  # ORDER BY would make the database read every trade
 
 
 def trades_of_position(
     connection: Connection, owner: str, account_id: str, position_key: str, *, before: datetime
 ) -> list[Trade]:
-    """The folded trades of a position from the last one opened before an instant on, oldest first."""
+    """The trades of a position that were built from fills, oldest first.
+
+    The first one is the last trade that opened before the instant.
+    """
     c = TRADES.table.c
     folded = owned(
         TRADES, owner, c.account_id == account_id, c.position_key == position_key, c.first_fill_id.is_not(None)
@@ -331,38 +326,38 @@ def trades_of_position(
 def fills_of_position(
     connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime | None
 ) -> list[Fill]:
-    """The fills of a position from an instant on, in the order in which they fold."""
+    """The fills of a position at or after an instant, in the order in which trades are built from them."""
     values = parameters(owner, account=account_id, key=position_key, since=since or FIRST_INSTANT)
     return fetch(connection, FILLS, _FILLS, values)
 
 
 def inferred_by(connection: Connection, owner: str, account_id: str, position_key: str, at: datetime) -> list[Fill]:
-    """The inferred fills of a position that a report of this instant may explain."""
+    """The inferred fills of a position that a fill reported for this instant may explain."""
     c = FILLS.table.c
     statement = owned(FILLS, owner, c.account_id == account_id, c.position_key == position_key, c.latest_at >= at)
     return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
 
 
 def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:
-    """Those of these fills that are stored, by id."""
-    wanted = list(ids)
-    if not wanted:
+    """The given fills by id, for those that are stored."""
+    fill_ids = list(ids)
+    if not fill_ids:
         return {}
     c = FILLS.table.c
-    found = fetch(connection, FILLS, owned(FILLS, owner, c.account_id == account_id, c.id.in_(wanted)))
-    return {fill.id: fill for fill in found}
+    rows = fetch(connection, FILLS, owned(FILLS, owner, c.account_id == account_id, c.id.in_(fill_ids)))
+    return {fill.id: fill for fill in rows}
 
 
 def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:
     """The positions that a tick left open."""
-    found = fetch(connection, MARKS, _LEFT_OPEN, parameters(owner, decision=decision_id))
-    return sorted(found, key=lambda mark: mark.position.position_key)
+    rows = fetch(connection, MARKS, _LEFT_OPEN, parameters(owner, decision=decision_id))
+    return sorted(rows, key=lambda mark: mark.position.position_key)
 
 
 def marks_of_position(
     connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime
 ) -> list[PositionMark]:
-    """A position at every tick from an instant on, oldest first."""
+    """The marks of a position at or after an instant, oldest first."""
     c = MARKS.table.c
     statement = owned(MARKS, owner, c.account_id == account_id, c.position_key == position_key, c.at >= since)
     return fetch(connection, MARKS, statement.order_by(c.at, c.sequence))
@@ -376,15 +371,15 @@ _LAST_MARK = (
 )
 
 
-def last_mark(connection: Connection, owner: str, trade_id: str, horizon: Horizon) -> PositionMark | None:
-    """The last tick that saw a trade open, as far as the horizon goes."""
-    return fetch_one(connection, MARKS, _LAST_MARK, parameters(owner, horizon, trade=trade_id))
+def last_mark(view: View, trade_id: str) -> PositionMark | None:
+    """The last mark of a trade."""
+    return fetch_one(view.connection, MARKS, _LAST_MARK, parameters(view.owner, view.horizon, trade=trade_id))
 
 
 def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict[str, Trade]:
-    """Those of these trades that there are, by id."""
-    found = fetch(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id.in_(list(ids))))
-    return {trade.id: trade for trade in found}
+    """The given trades by id, for those that exist."""
+    rows = fetch(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id.in_(list(ids))))
+    return {trade.id: trade for trade in rows}
 
 
 def has_ledger(connection: Connection, owner: str, account_id: str) -> bool:
