@@ -59,8 +59,6 @@ class Context:
         reflectors: Reflectors = no_reflectors,
         library: "Library | None" = None,
         progress: Progress = no_progress,
-        operation: str = "",
-        request: Mapping[str, object] | None = None,
     ) -> None:
         self.database = database
         self.clock = clock
@@ -69,8 +67,9 @@ class Context:
         self.reflectors = reflectors
         self.library = library
         self.progress = progress
-        self.operation = operation
-        self._request = request or {}
+        self.operation = ""
+        """The operation that runs; the audit chain records its name."""
+        self._request: Mapping[str, object] = {}
 
     @property
     def now(self) -> datetime:
@@ -115,7 +114,7 @@ class Context:
 
     def at_one_instant(self, *, operation: str, request: Mapping[str, object]) -> "Context":
         """A copy of this context for one operation: the clock is stopped and the arguments are recorded."""
-        return Context(
+        context = Context(
             database=self.database,
             clock=StoppedClock(self.now),
             owner=self.owner,
@@ -123,6 +122,6 @@ class Context:
             reflectors=self.reflectors,
             library=self.library,
             progress=self.progress,
-            operation=operation,
-            request=request,
         )
+        context.operation, context._request = operation, request
+        return context
