@@ -22,24 +22,27 @@ from pathlib import Path
 
 from backsight.core.context import ContextVector
 from backsight.core.ids import derive_id
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
-from backsight.core.recall.arrays.base_rate import Among, base_rate
-from backsight.core.recall.arrays.columns import Columns, appended, columns_of
+from backsight.core.recall.arrays.base_rate import base_rate
+from backsight.core.recall.arrays.columns import Columns, append_episodes, columns_of
 from backsight.core.recall.arrays.scan import scan
-from backsight.core.recall.rank import remind
+from backsight.core.recall.arrays.selection import TradeFilter
 from backsight.core.recall.score import Situation
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.text.stems import stems
 from backsight.memory import Memory, open_memory
 from backsight.store import memories as stored
 from backsight.testing import T0, FakeClock, an_episode
+from backsight.testing.recall import rank_plainly
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SYMBOLS = ("BTC", "ETH", "SOL", "XAUUSD", "EURUSD", "GBPUSD", "USDJPY", "US500")
 SPAN = timedelta(days=1095)
 CENTURY = timedelta(days=36_500)
 LIMIT = 10
-OURS = Among(strategy_name="VolBreakout", mode="live")
+NOW, LATER = Horizon(as_of=T0), Horizon(as_of=T0 + CENTURY)
+OURS = TradeFilter(strategy_name="VolBreakout", mode="live")
 HEADS = ("break", "fade", "hold", "test", "sweep", "reject", "reclaim", "lose", "push", "stall", "grind", "squeeze")
 TAILS = (
     "the range",
@@ -110,8 +113,8 @@ def median_ms(runs: int, work: Callable[[], object]) -> float:
 
 def whole(columns: Columns, query: Situation, at: datetime) -> None:
     """Memories, nearest, warnings and the base rate."""
-    scan(columns, query, as_of=at, limit=LIMIT)
-    base_rate(columns, query, among=OURS, as_of=at)
+    scan(columns, query, horizon=Horizon(as_of=at), limit=LIMIT)
+    base_rate(columns, query, trade_filter=OURS, horizon=Horizon(as_of=at))
 
 
 def answers(columns: Columns, runs: int, rng: random.Random) -> dict[str, float]:
@@ -120,18 +123,18 @@ def answers(columns: Columns, runs: int, rng: random.Random) -> dict[str, float]
     for _ in range(runs):
         query = a_query(rng)
         told = replace(query, words=stems(a_text(rng)))
-        times["scan"].append(seconds(partial(scan, columns, query, as_of=T0, limit=LIMIT)))
-        times["base rate"].append(seconds(partial(base_rate, columns, query, among=OURS, as_of=T0)))
+        times["scan"].append(seconds(partial(scan, columns, query, horizon=NOW, limit=LIMIT)))
+        times["base rate"].append(seconds(partial(base_rate, columns, query, trade_filter=OURS, horizon=NOW)))
         times["whole"].append(seconds(partial(whole, columns, query, T0)))
         times["with text"].append(seconds(partial(whole, columns, told, T0)))
-        times["century"].append(seconds(partial(scan, columns, query, as_of=T0 + CENTURY, limit=LIMIT)))
+        times["century"].append(seconds(partial(scan, columns, query, horizon=LATER, limit=LIMIT)))
     return {kind: 1e3 * statistics.median(taken) for kind, taken in times.items()}
 
 
 def growth(columns: Columns) -> list[float]:
     """Median milliseconds to add a newest episode, to correct an old one now, and to merge one known late."""
     newest, corrected, late = [], [], []
-    grown = appended(columns, [an_episode(id="room", known_at=T0)])
+    grown = append_episodes(columns, [an_episode(id="room", known_at=T0)])
     for step in range(1, 12):
         at = T0 + timedelta(minutes=step)
         taken, grown = timed(grown, an_episode(id=f"new {step}", known_at=at))
@@ -144,7 +147,7 @@ def growth(columns: Columns) -> list[float]:
 
 def timed(columns: Columns, episode: Episode) -> tuple[float, Columns]:
     started = time.perf_counter()
-    grown = appended(columns, [episode])
+    grown = append_episodes(columns, [episode])
     return 1e3 * (time.perf_counter() - started), grown
 
 
@@ -160,7 +163,7 @@ def in_columns(sizes: Iterable[int], runs: int) -> None:
         columns = columns_of(episodes)
         built = time.perf_counter() - started
         query = a_query(rng)
-        plain = median_ms(max(1, min(9, 100_000 // size)), partial(remind, episodes, query, now=T0, limit=LIMIT))
+        plain = median_ms(max(1, min(9, 100_000 // size)), partial(rank_plainly, episodes, query, now=T0, limit=LIMIT))
         taken = answers(columns, runs, rng)
         cells = [f"{taken[kind]:.2f} ms" for kind in kinds]
         cells += [f"{plain:,.0f} ms", f"{plain / taken['whole']:.0f}"]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from backsight.core.recall.arrays.columns import Floats
 from backsight.core.recall.score import (
     CATEGORIES,
     DIRECTION_WEIGHT,
@@ -28,7 +29,7 @@ from backsight.core.recall.score import (
     recency,
 )
 from backsight.core.recommended_size import ANY_TRADE, Category, SizingQuery
-from backsight.core.sizing import Numbers, TradeColumns, position_size
+from backsight.core.sizing import TradeColumns, position_size
 from backsight.core.trades.trade import Outcome
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -48,13 +49,13 @@ RECALLED = 50
 FEWEST_RECALLED = 10
 
 
-def matches(trades: TradeColumns, asked: SizingQuery, name: Category) -> Numbers:
+def matches(trades: TradeColumns, asked: SizingQuery, name: Category) -> Floats:
     """1 for each trade that has the value asked for, else 0."""
     coded = trades.categories[name]
     return np.where(coded.codes == coded.values.index(getattr(asked, name)), 1.0, 0.0)
 
 
-def scores(trades: TradeColumns, asked: SizingQuery) -> Numbers:
+def scores(trades: TradeColumns, asked: SizingQuery) -> Floats:
     """Score = Q · Sim · Rec · Conf of each trade, in an even temper."""
     held, places = np.unique(trades.outcome_r, return_inverse=True)
     clipped = np.clip(trades.outcome_r, -OUTCOME_CLIP_R, OUTCOME_CLIP_R)

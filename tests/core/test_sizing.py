@@ -12,16 +12,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
+from backsight.core.recall.arrays.columns import Floats, Integers
 from backsight.core.recommended_size import ANY_TRADE, CATEGORIES, Category, PositionSize, SizedTrade, SizingQuery
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.sizing import (
     NORMAL_QUANTILE,
-    Coded,
-    Codes,
-    Numbers,
+    CategoryColumn,
     TradeColumns,
-    columns_of,
     position_size,
+    trade_columns,
 )
 
 T0 = date(2026, 1, 1)
@@ -182,7 +181,7 @@ def test_nothing_asked_is_the_strategy_alone() -> None:
     trades = with_categories(a_record(60, 40))
     size = position_size(trades)
     assert [level.name for level in size.levels] == ["strategy"]
-    assert size == position_size(a_record(60, 40)) == position_size(columns_of(trades))
+    assert size == position_size(a_record(60, 40)) == position_size(trade_columns(trades))
 
 
 def test_values_that_do_not_differ_have_no_effect() -> None:
@@ -241,15 +240,15 @@ def test_doubt_about_a_side_fades_as_it_is_traded() -> None:
 
 def test_a_category_that_was_never_recorded_is_one_never_traded() -> None:
     trades = a_record(70, 30)
-    bare = TradeColumns(outcome_r=columns_of(trades).outcome_r, day=columns_of(trades).day)
+    bare = TradeColumns(outcome_r=trade_columns(trades).outcome_r, day=trade_columns(trades).day)
     assert position_size(bare, SHORT) == position_size(trades, SHORT)
     assert position_size(bare, SHORT).deviation > position_size(bare).deviation
 
 
 def test_values_that_no_trade_has_change_nothing() -> None:
-    columns = columns_of(two_sides())
+    columns = trade_columns(two_sides())
     coded = columns.categories["direction"]
-    wider = Coded(codes=coded.codes + 1, values=("flat", *coded.values, "hedged"))
+    wider = CategoryColumn(codes=coded.codes + 1, values=("flat", *coded.values, "hedged"))
     other = replace(columns, categories={"direction": wider})
     assert position_size(other, SHORT) == position_size(columns, SHORT)
 
@@ -328,7 +327,7 @@ def test_an_appetite_or_cap_that_makes_no_sense_is_refused(how: dict[str, Any]) 
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
-    columns = columns_of(a_record(20, 10))
+    columns = trade_columns(a_record(20, 10))
     with pytest.raises(Invalid, match="differ in length"):
         replace(columns, day=columns.day[:-1])
 
@@ -337,13 +336,13 @@ def test_columns_of_unequal_length_are_refused() -> None:
 class Drawn:
     """Trades as chance made them; truths change them."""
 
-    won: Numbers
+    won: Floats
     """Uniform between 0 and 1: below the win rate is won."""
-    day: Codes
-    codes: dict[Category, Codes]
+    day: Integers
+    codes: dict[Category, Integers]
 
-    def trades(self, outcome_r: Numbers) -> TradeColumns:
-        coded = {name: Coded(codes=codes, values=VALUES[name]) for name, codes in self.codes.items()}
+    def trades(self, outcome_r: Floats) -> TradeColumns:
+        coded = {name: CategoryColumn(codes=codes, values=VALUES[name]) for name, codes in self.codes.items()}
         return TradeColumns(outcome_r=outcome_r, day=self.day, categories=coded)
 
 

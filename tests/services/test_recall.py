@@ -190,7 +190,7 @@ def test_what_was_no_candidate_is_told_why(memory: Memory, clock: FakeClock) -> 
         memory.explain_recall(memory_id=each, recall=answer.recall).explanation.excluded
         for each in (away, gold, waiting, late)
     ]
-    assert told[:3] == ["its owner has put it away", "its symbol is EURUSD, not XAUUSD", "it has no outcome"]
+    assert told[:3] == ["it is archived", "its symbol is EURUSD, not XAUUSD", "it has no outcome"]
     assert str(told[3]).startswith("it became known at 2026-06-04T11:00:00.000000Z, after 2026-06-04T10:00:00.000000Z")
     with pytest.raises(NotFound, match="memory_id: no memory 'nothing'"):
         memory.explain_recall(memory_id="nothing", recall=answer.recall)

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.instants import Horizon
-from backsight.core.recall.arrays.columns import GONE, Columns, appended, columns_of, micros
+from backsight.core.recall.arrays.columns import REPLACED, Columns, append_episodes, columns_of, micros
 from backsight.memory import Memory, open_memory
 from backsight.ops.trades import RememberedTrade
 from backsight.store import columns as stored_columns
 from backsight.store import memories as stored
 from backsight.store.columns import Images
-from backsight.store.columns_file import LABELLED, label_of, packed
+from backsight.store.columns_file import LABEL_END, pack_columns, read_label
 from backsight.store.view import View
 from backsight.testing import T0, FakeClock, a_trade_call, an_episode
 
@@ -33,7 +33,7 @@ def told(columns: Columns, horizon: Horizon = FOREVER) -> dict[str, Any]:
         columns.id(row): (
             columns.group_of(row),
             columns.outcome_of(row),
-            columns.ended(row),
+            columns.end_of(row),
             float(columns.conviction[row]),
             columns.context(row),
             columns.tags(row),
@@ -41,7 +41,7 @@ def told(columns: Columns, horizon: Horizon = FOREVER) -> dict[str, Any]:
             int(columns.recorded_at[row]),
         )
         for row in range(len(columns.known_at))
-        if columns.group[row] != GONE and columns.known_at[row] <= micros(horizon.as_of)
+        if columns.group[row] != REPLACED and columns.known_at[row] <= micros(horizon.as_of)
         if seen is None or columns.recorded_at[row] <= seen
     }
 
@@ -163,13 +163,13 @@ def owners(url: str) -> Iterator[Callable[[str], Memory]]:
 
 
 def test_owners_are_apart_and_images_are_dropped_where_all_do_not_fit(owners: Callable[[str], Memory]) -> None:
-    images = Images(most_bytes=1)
+    images = Images(max_bytes=1)
     memories = [owners(name) for name in ("ana", "ben", "eve")]
     for number, memory in enumerate(memories):
         remember(memory, number)
     for memory in [*memories, *memories]:
         assert told(image(memory, images=images)) == truth(memory)
-        assert len(images._held) == 1
+        assert len(images._owners) == 1
 
 
 # The file
@@ -177,7 +177,7 @@ def test_owners_are_apart_and_images_are_dropped_where_all_do_not_fit(owners: Ca
 
 @pytest.fixture
 def filed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_columns, "WORTH_A_FILE", 2)
+    monkeypatch.setattr(stored_columns, "MIN_FILE_ROWS", 2)
 
 
 def is_built(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -242,9 +242,9 @@ def test_a_liar_is_found_by_the_doctor(
     monkeypatch.setitem(vars(memory.database), "images", Images(tmp_path / "files"))
     honest = image(memory)
     [file] = (tmp_path / "files").iterdir()
-    lying = appended(honest, [an_episode(id="forged", known_at=T0, pnl_r=9.0)])
-    label = label_of(file.read_bytes()[:LABELLED])
-    file.write_bytes(b"".join(packed(lying, label=label)))
+    lying = append_episodes(honest, [an_episode(id="forged", known_at=T0, pnl_r=9.0)])
+    label = read_label(file.read_bytes()[:LABEL_END])
+    file.write_bytes(b"".join(pack_columns(lying, label=label)))
     monkeypatch.setitem(vars(memory.database), "images", Images(tmp_path / "files"))
     assert "forged" in told(image(memory))
     first, second = memory.doctor(), memory.doctor()

@@ -1,4 +1,4 @@
-"""A recommended size: how much of the equity to risk on a trade, and what that rests on."""
+"""A recommended size: the share of equity to risk on a trade, and the evidence for it."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -13,11 +13,11 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizedTrade:
-    """A closed trade with an outcome in R; a category that is not known is None."""
+    """A closed trade with an outcome in R; None is an unknown category."""
 
     outcome_r: float
     day: date
-    """The UTC day on which it closed."""
+    """The UTC day on which the trade closed."""
     direction: Direction | None = None
     symbol: str | None = None
     regime: Regime | None = None
@@ -27,7 +27,7 @@ class SizedTrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingQuery:
-    """The categories of the trade to be sized; None is not asked for."""
+    """The categories of the trade to be sized; a category of None is not used."""
 
     direction: Direction | None = None
     symbol: str | None = None
@@ -41,29 +41,29 @@ ANY_TRADE = SizingQuery()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLevel:
-    """What the strategy, or one category that is asked for, adds to the expected outcome."""
+    """The part of the expected outcome that comes from the strategy, or from one category of the query."""
 
     name: Literal["strategy"] | Category
     value: str | None
-    """The value asked for; None for the strategy."""
+    """The query's value of the category; None for the strategy."""
     n: int
-    """Trades with this value."""
+    """The number of trades with this value."""
     difference: float
-    """Their mean outcome in R, less 0R for the strategy and less the strategy's for a category; 0 without trades."""
+    """The mean outcome in R: of the strategy, or of the value less the strategy's; 0 without trades."""
     error: float | None
-    """The standard error of the difference, by days; None without trades."""
+    """The standard error of the difference, clustered by day; None without trades."""
     spread: float
-    """The standard deviation that differences have before a trade is seen: that of ten trades for the strategy, how
-    far the values of a category differ beyond their errors for a category."""
+    """The standard deviation of the prior: for the strategy that of the mean of ten trades, for a category that between
+    its values, without their errors."""
     shrinkage: float
-    """The share of the difference that is kept: 1 all of it, 0 nothing, where the values do not differ."""
+    """The share of the difference that enters the effect: from 0, if the values do not differ, to 1."""
     effect: float
-    """What is kept, in R; less where another category asked for tells the same."""
+    """The effect on the expected outcome in R; less if another category of the query has the same information."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionSize:
-    """The fraction of equity to risk on a trade, and why."""
+    """The fraction of equity to risk on a trade, and the evidence for it."""
 
     recommended: float
     """After the cap."""
@@ -71,24 +71,24 @@ class PositionSize:
     reason: str
     n: int
     effective_n: float
-    """How many independent trades the strategy's are worth, by days."""
+    """The number of independent trades with the same precision as the strategy's, clustered by day."""
     win_rate: float | None
-    """p: the share that ended above 0R; None without trades."""
+    """p: the share of trades above 0R; None without trades."""
     mean_win: float | None
     """In R; None without wins."""
     mean_loss: float | None
-    """In R, of those that ended at or below 0R, without the sign; None without losses."""
+    """The mean of the trades at or below 0R, in R and without the sign; None without losses."""
     kelly: float | None
-    """Plain Kelly, p / mean loss − (1 − p) / mean win, to compare with; None without wins or losses."""
+    """Plain Kelly, p / mean loss − (1 − p) / mean win, for comparison; None without wins or losses."""
     levels: tuple[SizeLevel, ...]
-    """The strategy, then each category asked for."""
+    """The strategy, then each category of the query."""
     mean: float
     """The expected outcome in R: the sum of the levels' effects."""
     deviation: float
-    """The standard deviation of what the mean may be."""
+    """The standard deviation of the expected outcome."""
     cautious_mean: float
-    """μ: the mean is above this with 85 %."""
+    """μ: the true mean is above this with a probability of 85 %."""
     mean_square: float
-    """E[R²], one loss not seen yet included."""
+    """E[R²], including one loss that has not happened yet."""
     risk_appetite: float
     cap: float

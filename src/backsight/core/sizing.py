@@ -1,29 +1,29 @@
-"""How much to risk: a quarter of Kelly on what the mean outcome in R is, with 85 % certainty.
+"""Position sizing: a quarter of Kelly on a mean outcome in R that the true mean exceeds with 85 % probability.
 
-The mean is the strategy's, under ten sceptical trades at 0R, plus one effect for each category that is asked for.
-Effects are estimated on all the strategy's trades, together, so that two categories that tell the same are not counted
-twice; errors are those of whole days; an effect is shrunk by how much the values of its category differ at all
-(crossed random effects: Henderson 1975; their variance by moments: Searle, Casella & McCulloch 1992).
+The expected outcome is the strategy's mean, shrunk by ten sceptical trades at 0R, plus one effect for each category of
+the query. The effects are estimated together on all trades of the strategy, so that two categories with the same
+information are not counted twice. Standard errors are clustered by day. An effect is shrunk by how much the values of
+its category differ at all (crossed random effects: Henderson 1975; their variance by moments: Searle, Casella &
+McCulloch 1992).
 
-A trade varies as one does who doubts the mean and knows that the worst loss is still to come: by E[R²] about 0R, with
-one loss not seen yet. The same E[R²] divides μ.
+The variance of a trade is E[R²] about 0R, which includes one loss that has not happened yet. The same E[R²] is the
+denominator of the Kelly fraction.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backsight.core.errors import Invalid
+from backsight.core.instants import Horizon
 from backsight.core.numbers import signed
-from backsight.core.portfolio import Mode
-from backsight.core.recall.arrays.columns import Columns, micros
+from backsight.core.recall.arrays.columns import DAY_MICROS, SETTING_LABELS, Columns, Floats, Integers
+from backsight.core.recall.arrays.selection import TradeFilter, select_trades
 from backsight.core.recommended_size import (
     ANY_TRADE,
     CATEGORIES,
@@ -33,150 +33,124 @@ from backsight.core.recommended_size import (
     SizeLevel,
     SizingQuery,
 )
-from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import t_quantile
 
 FEWEST_TRADES = 10
 SCEPTICAL_TRADES = 10.0
 DOUBT = 0.15
-"""The quantile of the mean's posterior that is bet on."""
+"""The quantile of the mean's posterior that the size is computed from."""
 SHARE_OF_KELLY = 0.25
 CAP = 0.05
 LEAST_UNSEEN_LOSS_R = 3.0
 UNSEEN_LOSS = 1.5
-"""The loss not seen yet, in worst losses seen."""
-DAY_MICROS = 86_400_000_000
+"""The loss that has not happened yet, as a multiple of the worst loss so far."""
 LARGEST_R = 1e100
 ROUNDING = 1e-12
-"""A variance that is a smaller share of E[R²] is none."""
+"""A variance that is a smaller share of E[R²] counts as 0."""
 WIDEST_SPAN = 100_000
-"""Days between the first and the last trade up to which days are told apart by counting, not by sorting."""
+"""Days between the first and the last trade up to which days are numbered by counting instead of sorting."""
 NORMAL_QUANTILE = NormalDist().inv_cdf(DOUBT)
-
-Numbers = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coded:
-    """One category of all trades: where each one's value stands in `values`."""
+class CategoryColumn:
+    """One category of all trades: for each trade the index of its value in `values`."""
 
-    codes: Codes
+    codes: Integers
     values: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TradeColumns:
-    """The closed trades of one strategy, a column a field."""
+    """The closed trades of one strategy as columns."""
 
-    outcome_r: Numbers
-    day: Codes
-    """Any number that is the same for trades of one UTC day, such as its ordinal."""
-    categories: Mapping[Category, Coded] = field(default_factory=dict)
+    outcome_r: Floats
+    day: Integers
+    """A number for the UTC day on which a trade closed."""
+    categories: Mapping[Category, CategoryColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not np.all(np.abs(self.outcome_r) <= LARGEST_R):
-            raise Invalid("an outcome is not a finite number; leave such trades out", field="outcome_r")
+            raise Invalid("an outcome is not a finite number; leave out that trade", field="outcome_r")
         lengths = {len(self.day), *(len(coded.codes) for coded in self.categories.values())}
         if lengths != {len(self.outcome_r)}:
-            raise Invalid("columns differ in length; give one entry for each trade", field="outcome_r")
+            raise Invalid("columns differ in length; give one entry a trade", field="outcome_r")
 
 
-def columns_of(trades: Iterable[SizedTrade]) -> TradeColumns:
-    """The trades as columns, to be kept where one strategy is asked about often.
+def trade_columns(trades: Iterable[SizedTrade]) -> TradeColumns:
+    """Transpose trades into columns; reuse them to size several trades of one strategy.
 
     >>> from datetime import date
-    >>> columns = columns_of([SizedTrade(outcome_r=1.0, day=date(2026, 1, 5), symbol="BTC")])
+    >>> columns = trade_columns([SizedTrade(outcome_r=1.0, day=date(2026, 1, 5), symbol="BTC")])
     >>> columns.outcome_r.tolist(), columns.categories["symbol"].values, columns.categories["regime"].values
     ([1.0], ('BTC',), (None,))
     """
-    held = list(trades)
+    rows = list(trades)
     return TradeColumns(
-        outcome_r=np.array([trade.outcome_r for trade in held], dtype=np.float64),
-        day=np.array([trade.day.toordinal() for trade in held], dtype=np.int64),
-        categories={name: _coded([getattr(trade, name) for trade in held]) for name in CATEGORIES},
+        outcome_r=np.array([trade.outcome_r for trade in rows], dtype=np.float64),
+        day=np.array([trade.day.toordinal() for trade in rows], dtype=np.int64),
+        categories={name: _encoded([getattr(trade, name) for trade in rows]) for name in CATEGORIES},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClosedTrades:
-    """The closed trades of a strategy in one mode, those with an outcome in R as columns."""
+    """The closed trades of a strategy in one mode."""
 
     in_r: TradeColumns
+    """The trades with an outcome in R."""
     n: int
-    """How many there are, with or without R."""
+    """The number of trades, with or without an outcome in R."""
     left_out: int
-    """How many more there are from before a fall."""
+    """The number of trades left out because they ended before a decline of results."""
 
 
-def trades_in(
-    columns: Columns,
-    *,
-    strategy_name: str,
-    mode: Mode,
-    as_of: datetime,
-    seen_at: datetime | None = None,
-    fallen: tuple[str, datetime] | None = None,
-) -> ClosedTrades:
-    """The closed trades among episodes, as far as they were known; archived ones count.
+def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon) -> ClosedTrades:
+    """The closed trades known at the horizon, archived or not.
 
-    `fallen` is a symbol and the instant since which its results are falling: its trades that ended before are left out.
-
-    >>> from backsight.core.recall.arrays import columns as episodes
+    >>> from backsight.core.recall.arrays.columns import columns_of
     >>> from backsight.testing import T0, an_episode
-    >>> held = episodes.columns_of([an_episode(1, symbol="BTC"), an_episode(2, pnl_r=-1.0)])
-    >>> closed = trades_in(held, strategy_name="VolBreakout", mode="live", as_of=T0)
+    >>> columns = columns_of([an_episode(1, symbol="BTC"), an_episode(2, pnl_r=-1.0)])
+    >>> closed = closed_trades(columns, TradeFilter(strategy_name="VolBreakout", mode="live"), Horizon(as_of=T0))
     >>> closed.in_r.outcome_r.tolist(), closed.in_r.categories["symbol"].values, closed.n
     ([1.0, -1.0], ('BTC', 'XAUUSD'), 2)
     """
-    groups = columns.vocabulary.groups.values
-    wanted = ("trade", strategy_name, mode)
-    own = np.array([(g.kind, g.strategy_name, g.mode) == wanted and g.won is not None for g in groups])
-    stop = int(np.searchsorted(columns.known_at, micros(as_of), "right"))
-    rows = np.flatnonzero(own[columns.group[:stop]])
-    if seen_at is not None:
-        rows = rows[columns.recorded_at[rows] <= micros(seen_at)]
-    there = len(rows)
-    if fallen is not None:
-        symbol, since = fallen
-        falling = np.array([group.symbol == symbol for group in groups])
-        rows = rows[~falling[columns.group[rows]] | (columns.ended_at[rows] >= micros(since))]
-    n = len(rows)
-    rows = rows[np.array([group.unit == "R" for group in groups])[columns.group[rows]]]
-    settings = columns.setting[rows].astype(np.int64)
-    by_row = columns.group[rows].astype(np.int64)
+    selection, left_out = select_trades(columns, trade_filter, horizon)
+    table, rows = selection.table, selection.all_rows()
+    rows = rows[table.unit[columns.group[rows]] == 0]
+    groups, settings = columns.group[rows].astype(np.int64), columns.setting[rows].astype(np.int64)
     in_r = TradeColumns(
         outcome_r=columns.outcome[rows],
         day=columns.ended_at[rows] // DAY_MICROS,
         categories={
-            "direction": _coded_by(by_row, [group.direction for group in groups]),
-            "symbol": _coded_by(by_row, [group.symbol for group in groups]),
-            "regime": _coded_by(settings // 25, (None, *REGIMES)),
-            "volatility_regime": _coded_by(settings // 5 % 5, (None, *VOLATILITY_REGIMES)),
-            "session": _coded_by(settings % 5, (None, *SESSIONS)),
+            "direction": _reencoded(groups, table.fields["direction"].tolist()),
+            "symbol": _reencoded(groups, table.fields["symbol"].tolist()),
+            "regime": _reencoded(settings, SETTING_LABELS["regime"].tolist()),
+            "volatility_regime": _reencoded(settings, SETTING_LABELS["volatility_regime"].tolist()),
+            "session": _reencoded(settings, SETTING_LABELS["session"].tolist()),
         },
     )
-    return ClosedTrades(in_r=in_r, n=n, left_out=there - n)
+    return ClosedTrades(in_r=in_r, n=selection.count, left_out=left_out)
 
 
-def _coded_by(codes: Codes, values: Sequence[str | None]) -> Coded:
-    """Codes into values, of which many are the same and some occur in no row."""
-    present = sorted({values[code] for code in np.unique(codes)}, key=lambda value: value or "")
-    place = {value: number for number, value in enumerate(present)}
-    renamed = np.array([place.get(value, 0) for value in values], np.int64)
-    return Coded(codes=renamed[codes], values=tuple(present))
+def _reencoded(codes: Integers, labels: Sequence[str]) -> CategoryColumn:
+    """Number the labels that occur in alphabetical order; codes may share a label, and "" is None."""
+    present = sorted({labels[code] for code in np.unique(codes)})
+    index = {label: number for number, label in enumerate(present)}
+    renumbered = np.array([index.get(label, 0) for label in labels], np.int64)
+    return CategoryColumn(codes=renumbered[codes], values=tuple(label or None for label in present))
 
 
 def position_size(
     trades: TradeColumns | Sequence[SizedTrade],
-    asked: SizingQuery = ANY_TRADE,
+    query: SizingQuery = ANY_TRADE,
     *,
     risk_appetite: float = 1.0,
     cap: float = CAP,
 ) -> PositionSize:
     """The fraction of equity to risk on a trade: ¼ · μ / E[R²] · risk appetite, from 0 to the cap.
 
-    150 trades, one a day, three of five won; longs won all of theirs but ten:
+    150 trades, one a day, of which three in five won; all but ten of the longs won:
 
     >>> from datetime import date, timedelta
     >>> days = [date(2026, 1, 1) + timedelta(days=number) for number in range(150)]
@@ -196,16 +170,17 @@ def position_size(
     'Only 7 trades with a result in R; 10 are needed.'
     """
     _check(risk_appetite, cap)
-    columns = trades if isinstance(trades, TradeColumns) else columns_of(trades)
-    strategy = _strategy(columns)
-    values = [_values(strategy, columns, name, value) for name, value in _named(asked)]
-    effects, doubt = _effects(strategy, values)
-    levels = (_strategy_level(strategy), *(_level(each, effect) for each, effect in zip(values, effects, strict=True)))
+    columns = trades if isinstance(trades, TradeColumns) else trade_columns(trades)
+    strategy = _strategy_evidence(columns)
+    categories = [_category_evidence(strategy, columns, name, value) for name, value in _given_categories(query)]
+    effects, variance = _effects(strategy, categories)
+    category_levels = (_level(category, effect) for category, effect in zip(categories, effects, strict=True))
+    levels = (_strategy_level(strategy), *category_levels)
     mean = math.fsum(level.effect for level in levels)
-    deviation = math.sqrt(strategy.square / (strategy.effective_n + SCEPTICAL_TRADES) + doubt)
+    deviation = math.sqrt(strategy.mean_square / (strategy.effective_n + SCEPTICAL_TRADES) + variance)
     cautious_mean = mean + NORMAL_QUANTILE * deviation
     enough = strategy.n >= FEWEST_TRADES
-    uncapped = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.square * risk_appetite) if enough else 0.0
+    uncapped = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.mean_square * risk_appetite) if enough else 0.0
     win_rate, mean_win, mean_loss = _wins_and_losses(strategy.outcome_r)
     size = PositionSize(
         recommended=min(cap, uncapped),
@@ -221,7 +196,7 @@ def position_size(
         mean=mean,
         deviation=deviation,
         cautious_mean=cautious_mean,
-        mean_square=strategy.square,
+        mean_square=strategy.mean_square,
         risk_appetite=risk_appetite,
         cap=cap,
     )
@@ -229,22 +204,22 @@ def position_size(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Strategy:
-    """All trades, and what they say without any category."""
+class _StrategyEvidence:
+    """All trades of the strategy, without regard to categories."""
 
-    outcome_r: Numbers
-    off: Numbers
+    outcome_r: Floats
+    deviations: Floats
     """Outcomes less their mean."""
     squares: float
-    """The sum of their squares."""
-    day: Codes
-    """From 0 to the number of days − 1."""
+    """The sum of the squared deviations."""
+    day: Integers
+    """Days are numbered from 0."""
     days: int
     mean: float
-    square: float
-    """E[R²], one loss not seen yet included."""
+    mean_square: float
+    """E[R²], including one loss that has not happened yet."""
     few_days: float
-    """By how much errors from so few days are to be widened, squared."""
+    """The factor by which variances from so few days are inflated."""
     effective_n: float
 
     @property
@@ -253,89 +228,93 @@ class _Strategy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Values:
-    """The values of one category that occurred, and which of them is asked for."""
+class _CategoryEvidence:
+    """The values of one category among the trades, as arrays by value, and the value of the query."""
 
     category: Category
     value: str
-    asked: int | None
-    """Where the value asked for stands; None where it never occurred."""
-    codes: Codes
-    n: Numbers
-    difference: Numbers
-    """Mean outcomes less the strategy's."""
-    variance: Numbers
-    """Of the differences, by days."""
-    inflation: Numbers
-    """How many times larger that is than if all trades were independent."""
+    """The value of the query."""
+    index: int | None
+    """The index of the query's value; None if no trade has it."""
+    codes: Integers
+    n: Floats
+    difference: Floats
+    """The mean outcome less the strategy's."""
+    variance: Floats
+    """The variance of the difference, clustered by day."""
+    inflation: Floats
+    """How many times larger the variance is than that of independent trades."""
     spread: float
-    """The variance between values, net of errors."""
+    """The variance between values, less the variance of the errors."""
 
     @property
-    def asked_n(self) -> int:
-        return 0 if self.asked is None else int(self.n[self.asked])
+    def query_n(self) -> int:
+        """The number of trades with the query's value."""
+        return 0 if self.index is None else int(self.n[self.index])
 
 
 def _check(risk_appetite: float, cap: float) -> None:
     if not 0.0 <= risk_appetite < math.inf:
-        raise Invalid(f"{risk_appetite} is no appetite; give 0 or more, 1 for neutral", field="risk_appetite")
+        raise Invalid(f"{risk_appetite} is not a risk appetite; give 0 or more, 1 is neutral", field="risk_appetite")
     if not 0.0 < cap <= 1.0:
-        raise Invalid(f"{cap} is no share of equity; give more than 0 and at most 1", field="cap")
+        raise Invalid(f"{cap} is not a share of equity; give more than 0 and at most 1", field="cap")
 
 
-def _named(asked: SizingQuery) -> list[tuple[Category, str]]:
-    return [(name, value) for name in CATEGORIES if (value := getattr(asked, name)) is not None]
+def _given_categories(query: SizingQuery) -> list[tuple[Category, str]]:
+    return [(name, value) for name in CATEGORIES if (value := getattr(query, name)) is not None]
 
 
-def _coded(values: Sequence[str | None]) -> Coded:
-    places: dict[str | None, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in values]
-    return Coded(codes=np.array(codes, dtype=np.int64), values=tuple(places))
+def _encoded(values: Sequence[str | None]) -> CategoryColumn:
+    index: dict[str | None, int] = {}
+    codes = [index.setdefault(value, len(index)) for value in values]
+    return CategoryColumn(codes=np.array(codes, dtype=np.int64), values=tuple(index))
 
 
-def _strategy(columns: TradeColumns) -> _Strategy:
+def _strategy_evidence(columns: TradeColumns) -> _StrategyEvidence:
     outcome_r, n = columns.outcome_r, len(columns.outcome_r)
     mean = float(np.sum(outcome_r)) / max(1, n)
-    off = outcome_r - mean
-    day, days = _days(columns.day)
+    deviations = outcome_r - mean
+    day, days = _numbered_days(columns.day)
     few_days = _few_days(days) if days > 1 else float(n)
-    by_day = _squares(np.asarray(np.bincount(day, weights=off), dtype=np.float64)) * _small(days)
-    squares, square = _squares(off), _mean_square(outcome_r)
-    inflation = max(1.0, by_day / (squares * _small(n))) if squares > ROUNDING * n * square else 1.0
-    return _Strategy(
+    # Inflation: the variance of the mean by days over the variance of independent trades.
+    by_day = _sum_of_squares(np.asarray(np.bincount(day, weights=deviations), dtype=np.float64)) * _bessel(days)
+    squares, mean_square = _sum_of_squares(deviations), _mean_square(outcome_r)
+    has_spread = squares > ROUNDING * n * mean_square
+    inflation = max(1.0, by_day / (squares * _bessel(n))) if has_spread else 1.0
+    return _StrategyEvidence(
         outcome_r=outcome_r,
-        off=off,
+        deviations=deviations,
         squares=squares,
         day=day,
         days=days,
         mean=mean,
-        square=square,
+        mean_square=mean_square,
         few_days=few_days,
         effective_n=n / max(1.0, inflation * few_days),
     )
 
 
-def _mean_square(outcome_r: Numbers) -> float:
-    """E[R²] over the trades and one loss not seen yet: 3R, or half as much again as the worst.
+def _mean_square(outcome_r: Floats) -> float:
+    """E[R²] over the trades and one loss that has not happened yet: 3R, or 1.5 times the worst loss if that is more.
 
     >>> _mean_square(np.array([1.0, 1.0, -4.0])), _mean_square(np.array([]))
     (13.5, 9.0)
     """
     worst = -float(np.min(outcome_r, initial=0.0))
     unseen = max(LEAST_UNSEEN_LOSS_R, UNSEEN_LOSS * worst)
-    return (_squares(outcome_r) + unseen * unseen) / (len(outcome_r) + 1)
+    return (_sum_of_squares(outcome_r) + unseen * unseen) / (len(outcome_r) + 1)
 
 
-def _squares(numbers: Numbers) -> float:
-    """The sum of squares; a dot product would wake all cores for it, and wait for them."""
+def _sum_of_squares(numbers: Floats) -> float:
+    """The sum of squares; unlike a dot product, `einsum` does not start threads, which would take longer."""
     return float(np.einsum("i,i->", numbers, numbers))
 
 
-def _days(day: Codes) -> tuple[Codes, int]:
-    """The days numbered from 0, and how many there are."""
+def _numbered_days(day: Integers) -> tuple[Integers, int]:
+    """The days numbered from 0 without gaps, and their number."""
     if not len(day) or int(day.max()) - int(day.min()) > WIDEST_SPAN:
-        held, codes = np.unique(day, return_inverse=True)
-        return codes.astype(np.int64), len(held)
+        distinct, codes = np.unique(day, return_inverse=True)
+        return codes.astype(np.int64), len(distinct)
     since = day - day.min()
     traded = np.bincount(since) > 0
     return (np.cumsum(traded) - 1)[since], int(np.count_nonzero(traded))
@@ -343,7 +322,7 @@ def _days(day: Codes) -> tuple[Codes, int]:
 
 @lru_cache(maxsize=4096)
 def _few_days(days: int) -> float:
-    """By how much Student's t is wider than the normal, squared.
+    """The square of how much wider Student's t is than the normal.
 
     >>> round(_few_days(2), 2), round(_few_days(30), 2)
     (3.59, 1.04)
@@ -351,27 +330,30 @@ def _few_days(days: int) -> float:
     return (t_quantile(DOUBT, freedom=days - 1) / NORMAL_QUANTILE) ** 2
 
 
-def _small(count: int) -> float:
-    """The correction of a variance for its estimated mean: n / (n − 1)."""
+def _bessel(count: int) -> float:
+    """Bessel's correction of a variance: n / (n − 1)."""
     return count / max(1, count - 1)
 
 
-def _values(strategy: _Strategy, columns: TradeColumns, category: Category, value: str) -> _Values:
-    """How the trades differ by one category; trades without it are a value of their own."""
-    coded = columns.categories.get(category) or Coded(codes=np.zeros(strategy.n, dtype=np.int64), values=(None,))
-    codes, kept = _occurring(coded)
-    k, days = len(kept), strategy.days
+def _category_evidence(
+    strategy: _StrategyEvidence, columns: TradeColumns, category: Category, value: str
+) -> _CategoryEvidence:
+    """How outcomes differ between the values of a category; trades without a value count as a value of their own."""
+    no_values = CategoryColumn(codes=np.zeros(strategy.n, dtype=np.int64), values=(None,))
+    codes, values = _without_gaps(columns.categories.get(category) or no_values)
+    k, days = len(values), strategy.days
+    # Count and sum by day and value.
     cell = strategy.day * k + codes
     counts = np.bincount(cell, minlength=days * k).reshape(days, k)
-    sums = np.bincount(cell, weights=strategy.off, minlength=days * k).reshape(days, k)
+    sums = np.bincount(cell, weights=strategy.deviations, minlength=days * k).reshape(days, k)
     n = counts.sum(axis=0).astype(np.float64)
     difference = sums.sum(axis=0) / n
     inflation = _inflation(strategy, n, difference, sums - counts * difference)
-    variance = strategy.square * inflation * (1.0 / n - 1.0 / max(1, strategy.n))
-    return _Values(
+    variance = strategy.mean_square * inflation * (1.0 / n - 1.0 / max(1, strategy.n))
+    return _CategoryEvidence(
         category=category,
         value=value,
-        asked=kept.index(value) if value in kept else None,
+        index=values.index(value) if value in values else None,
         codes=codes,
         n=n,
         difference=difference,
@@ -381,115 +363,122 @@ def _values(strategy: _Strategy, columns: TradeColumns, category: Category, valu
     )
 
 
-def _occurring(coded: Coded) -> tuple[Codes, list[str | None]]:
-    """The codes without gaps, and the values that they stand for."""
-    occurs = np.bincount(coded.codes, minlength=len(coded.values)) > 0
+def _without_gaps(column: CategoryColumn) -> tuple[Integers, list[str | None]]:
+    """The codes renumbered without gaps, and the values that occur."""
+    occurs = np.bincount(column.codes, minlength=len(column.values)) > 0
     if occurs.all():
-        return coded.codes, list(coded.values)
-    kept = [value for value, has in zip(coded.values, occurs, strict=True) if has]
-    return (np.cumsum(occurs) - 1)[coded.codes], kept
+        return column.codes, list(column.values)
+    values = [value for value, has in zip(column.values, occurs, strict=True) if has]
+    return (np.cumsum(occurs) - 1)[column.codes], values
 
 
-def _inflation(strategy: _Strategy, n: Numbers, difference: Numbers, cells: Numbers) -> Numbers:
-    """How many times larger the variances of differences are by days than of independent trades, never less.
+def _inflation(strategy: _StrategyEvidence, n: Floats, difference: Floats, residuals: Floats) -> Floats:
+    """How many times larger the variances of differences are by days than for independent trades; at least 1.
 
-    Cells hold, for each day and value, the sum of outcomes less the value's mean. A value has its own inflation where
-    that is larger, else that of all values together, which is less noisy.
+    `residuals` has, for each day and value, the sum of outcomes less the value's mean. A value has its own inflation if
+    that is larger than the inflation of all values together, which is less noisy.
     """
     squares = strategy.squares - float(np.sum(n * difference * difference))
-    if len(n) < 2 or squares <= ROUNDING * strategy.n * strategy.square:
+    if len(n) < 2 or squares <= ROUNDING * strategy.n * strategy.mean_square:
         return np.full(len(n), strategy.few_days)
     independent = squares / (strategy.n - 1) * (1.0 / n - 1.0 / strategy.n)
-    by_day = _variances_by_day(strategy, n, cells)
+    by_day = _variances_by_day(strategy, n, residuals)
     together = max(1.0, float(np.sum(n * by_day) / np.sum(n * independent)))
     return np.maximum(together, by_day / independent) * strategy.few_days
 
 
-def _variances_by_day(strategy: _Strategy, n: Numbers, cells: Numbers) -> Numbers:
-    """Σ over days of what a day adds to (the value's mean − the mean of all), squared (Liang & Zeger 1986)."""
-    whole = cells.sum(axis=1) / strategy.n
-    own = np.einsum("dv,dv->v", cells, cells) / (n * n)
-    shared = np.einsum("d,dv->v", whole, cells) / n
-    return np.asarray((own - 2.0 * shared + _squares(whole)) * _small(strategy.days), dtype=np.float64)
+def _variances_by_day(strategy: _StrategyEvidence, n: Floats, residuals: Floats) -> Floats:
+    """The variance of each value's mean less the mean of all, clustered by day (Liang & Zeger 1986)."""
+    # The sum over days of (own − whole)², expanded: a day's part in the value's mean, and in the mean of all.
+    whole = residuals.sum(axis=1) / strategy.n
+    own = np.einsum("dv,dv->v", residuals, residuals) / (n * n)
+    shared = np.einsum("d,dv->v", whole, residuals) / n
+    return np.asarray((own - 2.0 * shared + _sum_of_squares(whole)) * _bessel(strategy.days), dtype=np.float64)
 
 
-def _spread(n: Numbers, difference: Numbers, variance: Numbers) -> float:
-    """The variance between values by moments, net of errors, never negative.
+def _spread(n: Floats, difference: Floats, variance: Floats) -> float:
+    """The variance between values by the method of moments, less the variance of the errors; never negative.
 
-    >>> each, apart = np.array([50.0, 50.0]), np.array([0.3, -0.3])
-    >>> round(_spread(each, apart, np.array([0.01, 0.01])), 6), _spread(each, apart, np.array([0.1, 0.1]))
+    >>> n, difference = np.array([50.0, 50.0]), np.array([0.3, -0.3])
+    >>> round(_spread(n, difference, np.array([0.01, 0.01])), 6), _spread(n, difference, np.array([0.1, 0.1]))
     (0.16, 0.0)
     """
     total = float(np.sum(n))
-    room = total - _squares(n) / max(1.0, total)
+    scale = total - _sum_of_squares(n) / max(1.0, total)
     between = float(np.sum(n * (difference * difference - variance)))
-    return max(0.0, between / room) if len(n) > 1 else 0.0
+    return max(0.0, between / scale) if len(n) > 1 else 0.0
 
 
-def _effects(strategy: _Strategy, values: Sequence[_Values]) -> tuple[list[float], float]:
-    """What each category asked for adds to the mean, and the variance of their sum."""
-    differ = [each for each in values if each.spread > 0.0]
-    doubt = math.fsum(_unfamiliar(strategy, each) for each in values)
-    found, variance = _fit(strategy, differ) if differ else ({}, 0.0)
-    return [found.get(each.category, 0.0) for each in values], doubt + variance
+def _effects(strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence]) -> tuple[list[float], float]:
+    """The effect of each category on the mean, and the variance of their sum."""
+    differing = [category for category in categories if category.spread > 0.0]
+    unfamiliar = math.fsum(_unfamiliar_variance(strategy, category) for category in categories)
+    effects, variance = _fit(strategy, differing) if differing else ({}, 0.0)
+    return [effects.get(category.category, 0.0) for category in categories], unfamiliar + variance
 
 
-def _fit(strategy: _Strategy, values: Sequence[_Values]) -> tuple[dict[Category, float], float]:
-    """The effects of categories whose values differ, fitted together, and the variance of their sum.
+def _fit(strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence]) -> tuple[dict[Category, float], float]:
+    """Fit the effects of categories whose values differ together; return them and the variance of their sum.
 
-    Alone, and with values of equal size, a category keeps the share 1 − error² / difference² (James & Stein 1961).
+    A single category with values of equal size keeps the share 1 − error² / difference² (James & Stein 1961).
     """
-    n, inflation = (np.concatenate([getattr(each, name) for each in values]) for name in ("n", "inflation"))
-    spread = np.concatenate([np.full(len(each.n), each.spread) for each in values])
-    difference = np.concatenate([each.difference for each in values])
-    asked = [_asked_for(strategy, each) for each in values]
-    weights = np.concatenate(asked) * np.sqrt(inflation)
-    system = _together(strategy, values) + np.diag(strategy.square * inflation / spread)
+    # Stack the values of all categories into one vector.
+    n, inflation = (np.concatenate([getattr(each, name) for each in categories]) for name in ("n", "inflation"))
+    spread = np.concatenate([np.full(len(each.n), each.spread) for each in categories])
+    difference = np.concatenate([each.difference for each in categories])
+    contrasts = [_contrast(strategy, each) for each in categories]
+    weights = np.concatenate(contrasts) * np.sqrt(inflation)
+    # Solve Henderson's mixed model equations for the effects and for the variance of the query's effect.
+    system = _design(strategy, categories) + np.diag(strategy.mean_square * inflation / spread)
     solved = np.linalg.solve(system, np.column_stack([n * difference, weights]))
-    parts = np.split(solved[:, 0], np.cumsum([len(each.n) for each in values])[:-1])
-    found = {each.category: float(share @ part) for each, share, part in zip(values, asked, parts, strict=True)}
-    return found, strategy.square * float(weights @ solved[:, 1])
+    parts = np.split(solved[:, 0], np.cumsum([len(each.n) for each in categories])[:-1])
+    effects = {
+        each.category: float(contrast @ part) for each, contrast, part in zip(categories, contrasts, parts, strict=True)
+    }
+    return effects, strategy.mean_square * float(weights @ solved[:, 1])
 
 
-def _unfamiliar(strategy: _Strategy, each: _Values) -> float:
-    """The variance for a value that was never traded, fading with the square of its trades.
+def _unfamiliar_variance(strategy: _StrategyEvidence, category: _CategoryEvidence) -> float:
+    """The extra variance for a value that was rarely traded; it fades with the square of the value's trades.
 
-    As much as the values seen differ, and one more as ten trades do: without it a strategy that was only ever long
-    would be as sure of shorts.
+    It is the mean of the spread between the values and the variance of ten trades. Without it, a strategy that was only
+    ever long would be as sure of shorts.
     """
-    unseen = ((len(each.n) - 1) * each.spread + strategy.square / SCEPTICAL_TRADES) / max(1, len(each.n))
-    return unseen * (SCEPTICAL_TRADES / (SCEPTICAL_TRADES + each.asked_n)) ** 2
+    values = len(category.n)
+    unseen = ((values - 1) * category.spread + strategy.mean_square / SCEPTICAL_TRADES) / max(1, values)
+    return unseen * (SCEPTICAL_TRADES / (SCEPTICAL_TRADES + category.query_n)) ** 2
 
 
-def _asked_for(strategy: _Strategy, each: _Values) -> Numbers:
-    """The value asked for against the mean of all trades; nothing where it never occurred."""
-    weights = np.zeros(len(each.n))
-    if each.asked is not None:
-        weights -= each.n / strategy.n
-        weights[each.asked] += 1.0
+def _contrast(strategy: _StrategyEvidence, category: _CategoryEvidence) -> Floats:
+    """The weights that give the query's value less the mean of all trades; zeros if no trade has the value."""
+    weights = np.zeros(len(category.n))
+    if category.index is not None:
+        weights -= category.n / strategy.n
+        weights[category.index] += 1.0
     return weights
 
 
-def _together(strategy: _Strategy, values: Sequence[_Values]) -> Numbers:
-    """How many trades each two values share, beyond what chance gives."""
-    n = np.concatenate([each.n for each in values])
+def _design(strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence]) -> Floats:
+    """The number of trades that each two values share, less what chance would give."""
+    n = np.concatenate([each.n for each in categories])
     system = np.diag(n) - np.outer(n, n) / strategy.n
-    ends = np.cumsum([len(each.n) for each in values])
-    parts = [slice(end - len(each.n), end) for each, end in zip(values, ends, strict=True)]
-    for (rows, one), (columns, other) in combinations(zip(parts, values, strict=True), 2):
-        shared = _shared(one, other)
+    ends = np.cumsum([len(each.n) for each in categories])
+    slices = [slice(end - len(each.n), end) for each, end in zip(categories, ends, strict=True)]
+    for (rows, first), (columns, second) in combinations(zip(slices, categories, strict=True), 2):
+        shared = _shared_trades(first, second)
         system[rows, columns] += shared
         system[columns, rows] += shared.T
     return system
 
 
-def _shared(one: _Values, other: _Values) -> Numbers:
-    shape = len(one.n), len(other.n)
-    pairs = np.bincount(one.codes * shape[1] + other.codes, minlength=shape[0] * shape[1])
+def _shared_trades(first: _CategoryEvidence, second: _CategoryEvidence) -> Floats:
+    """The number of trades by value of the first and value of the second category."""
+    shape = len(first.n), len(second.n)
+    pairs = np.bincount(first.codes * shape[1] + second.codes, minlength=shape[0] * shape[1])
     return pairs.reshape(shape).astype(np.float64)
 
 
-def _strategy_level(strategy: _Strategy) -> SizeLevel:
+def _strategy_level(strategy: _StrategyEvidence) -> SizeLevel:
     effective_n = strategy.effective_n
     shrinkage = effective_n / (effective_n + SCEPTICAL_TRADES)
     return SizeLevel(
@@ -497,28 +486,29 @@ def _strategy_level(strategy: _Strategy) -> SizeLevel:
         value=None,
         n=strategy.n,
         difference=strategy.mean,
-        error=math.sqrt(strategy.square / effective_n) if strategy.n else None,
-        spread=math.sqrt(strategy.square / SCEPTICAL_TRADES),
+        error=math.sqrt(strategy.mean_square / effective_n) if strategy.n else None,
+        spread=math.sqrt(strategy.mean_square / SCEPTICAL_TRADES),
         shrinkage=shrinkage,
         effect=strategy.mean * shrinkage,
     )
 
 
-def _level(each: _Values, effect: float) -> SizeLevel:
-    difference = 0.0 if each.asked is None else float(each.difference[each.asked])
+def _level(category: _CategoryEvidence, effect: float) -> SizeLevel:
+    index = category.index
+    difference = 0.0 if index is None else float(category.difference[index])
     return SizeLevel(
-        name=each.category,
-        value=each.value,
-        n=each.asked_n,
+        name=category.category,
+        value=category.value,
+        n=category.query_n,
         difference=difference,
-        error=None if each.asked is None else math.sqrt(each.variance[each.asked]),
-        spread=math.sqrt(each.spread),
+        error=None if index is None else math.sqrt(category.variance[index]),
+        spread=math.sqrt(category.spread),
         shrinkage=effect / difference if difference else 0.0,
         effect=effect,
     )
 
 
-def _wins_and_losses(outcome_r: Numbers) -> tuple[float | None, float | None, float | None]:
+def _wins_and_losses(outcome_r: Floats) -> tuple[float | None, float | None, float | None]:
     """The win rate, the mean win and the mean loss."""
     if not len(outcome_r):
         return None, None, None
@@ -540,17 +530,14 @@ def _kelly(win_rate: float | None, mean_win: float | None, mean_loss: float | No
 
 
 def _reason(size: PositionSize) -> str:
-    """Why it is this much, in a sentence or two."""
+    """The reason for the size, in a sentence or two."""
     if size.n < FEWEST_TRADES:
         counted = f"Only {size.n} trade{'' if size.n == 1 else 's'}" if size.n else "No trades"
         return f"{counted} with a result in R; {FEWEST_TRADES} are needed."
     if size.risk_appetite == 0.0:
         return "Risk appetite is 0: nothing is to be risked."
-    return _edge(size) + "".join(f" {level.value} was never traded before: more doubt." for level in _unseen(size))
-
-
-def _unseen(size: PositionSize) -> list[SizeLevel]:
-    return [level for level in size.levels if level.n == 0]
+    untraded = [level for level in size.levels if level.n == 0]
+    return _edge(size) + "".join(f" {level.value} was never traded before: more doubt." for level in untraded)
 
 
 def _edge(size: PositionSize) -> str:

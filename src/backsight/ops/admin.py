@@ -91,7 +91,7 @@ def doctor(
 
 def _stale_columns(ctx: Context, connection: Connection) -> list[Finding]:
     """Episodes whose in-memory columns differ from the stored rows; their columns are dropped and rebuilt on use."""
-    episode_ids = ctx.database.images.spoilt(connection, ctx.owner)
+    episode_ids = ctx.database.images.drop_if_spoilt(connection, ctx.owner)
     detail = "the columns differ from the episode; they are rebuilt"
     return [Finding(kind="changed", table="columns", key=episode_id, detail=detail) for episode_id in episode_ids]
 

@@ -220,10 +220,9 @@ def explain_recall(
             memory_id,
             session.situation,
             session.filters,
-            as_of=recall_query.as_of,
-            seen_at=recall_query.seen_at,
+            horizon=recall_query.horizon,
             limit=recall_query.limit,
-            temper=session.recall_mood,
+            mood=session.recall_mood,
             period_weight=recall_query.period_weight,
         )
         if explanation is None:
@@ -338,8 +337,9 @@ def position_size(
     The evidence is all closed trades of the strategy with a result in R. The share is multiplied by the risk appetite.
     Risk is the loss at the stop: divide it by the distance to the stop to get the size.
     """
+    from backsight.core.recall.arrays.selection import TradeFilter
+    from backsight.core.sizing import closed_trades
     from backsight.core.sizing import position_size as sized
-    from backsight.core.sizing import trades_in
 
     current = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
@@ -349,14 +349,9 @@ def position_size(
         columns = ctx.database.images.at(view)
         since = falling_outcomes_since(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
-    closed = trades_in(
-        columns,
-        strategy_name=strategy_name,
-        mode=evidence_mode,
-        as_of=view.as_of,
-        seen_at=seen_at,
-        fallen=None if since is None else (symbol, since),
-    )
+    declines = {} if since is None else {(strategy_name, symbol): since}
+    trade_filter = TradeFilter(strategy_name=strategy_name, mode=evidence_mode, falling_since=declines)
+    closed = closed_trades(columns, trade_filter, view.horizon)
     if closed.n and not len(closed.in_r.day):
         raise Invalid(
             f"none of the {closed.n} closed trades of {strategy_name!r} has a result in R; "

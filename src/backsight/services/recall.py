@@ -93,10 +93,9 @@ class RecallSession:
             self.columns,
             self.situation,
             self.filters,
-            as_of=self.query.as_of,
-            seen_at=self.query.seen_at,
+            horizon=self.query.horizon,
             limit=self.query.limit,
-            temper=self.recall_mood,
+            mood=self.recall_mood,
             period_weight=self.query.period_weight,
             after=after,
         )
@@ -165,19 +164,19 @@ def _recalled(hit: "Hit", episode: Episode, times: int, *, now: datetime) -> Rec
 
 
 def _base_rate(session: RecallSession) -> BaseRate:
-    from backsight.core.recall.arrays.base_rate import Among, base_rate
+    from backsight.core.recall.arrays.base_rate import base_rate
+    from backsight.core.recall.arrays.selection import TradeFilter
 
     query, view, strategy, mode = session.query, session.view, session.strategy_name, session.query.mode_filter
-    fallen = {}
+    declines = {}
     if strategy is not None and mode is not None:
         since = falling_outcomes_since(view, mode, strategy_name=strategy, symbol=query.symbol)
-        fallen = {} if since is None else {(strategy, query.symbol): since}
+        declines = {} if since is None else {(strategy, query.symbol): since}
     return base_rate(
         session.columns,
         session.situation,
-        among=Among(strategy_name=strategy, mode=mode, fallen=fallen),
-        as_of=query.as_of,
-        seen_at=query.seen_at,
+        trade_filter=TradeFilter(strategy_name=strategy, mode=mode, falling_since=declines),
+        horizon=view.horizon,
         open_trades=_open_trades(view, strategy_name=strategy, mode=mode),
     )
 

@@ -1,8 +1,8 @@
-"""The columnar image of an owner's episodes: built once, then brought up to date by what the audit chain says.
+"""The columnar image of an owner's episodes: built once, then updated from the entries of the audit chain.
 
-Every command is a link of its owner's chain, so the chain's head names the state of the store: an image is of one head,
-whichever process wrote. A file beside the store spares a fresh process the building of a large one; it is of a head
-too, and of no use once the chain no longer holds that head.
+Every command appends a link to its owner's audit chain, so the head of the chain identifies the state of the store,
+whichever process wrote it. An image belongs to one head. A large image is also written to a file beside the store, so
+that a new process need not build it; the file is ignored if the chain does not contain its head.
 """
 
 import json
@@ -20,57 +20,65 @@ from sqlalchemy import ColumnElement, Connection, or_, select
 from backsight.core.audit import EMPTY, ChainHead, parse_head
 from backsight.core.errors import Invalid
 from backsight.core.ids import digest
-from backsight.core.recall.arrays.columns import NO_ROWS, Columns, Rows, changed, differing, no_columns
+from backsight.core.recall.arrays.columns import (
+    NO_ROWS,
+    Columns,
+    EpisodeRows,
+    differing_ids,
+    empty_columns,
+    update_columns,
+)
 from backsight.store import audit
-from backsight.store.columns_file import LABELLED, label_of, packed, unpacked
+from backsight.store.columns_file import LABEL_END, pack_columns, read_label, unpack_columns
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
 from backsight.store.reading import AS_OF, OWNED, SEEN_AT, parameters, prepared_within
 from backsight.store.reading import Columns as TableColumns
 from backsight.store.view import View
 
-MOST_BYTES = 512 * 1024 * 1024
-"""What the images of all owners together may take; the one in use is kept whatever its size."""
-WORTH_A_FILE = 20_000
-"""From so many episodes on, building takes longer than one likes to wait."""
-LINKS_A_FILE = 2_000
-"""After so many links a file is written anew, and when one in so many rows has come or gone."""
-GROWN = 10
-MANY = 500
-"""Ids asked for at a time."""
+MAX_BYTES = 512 * 1024 * 1024
+"""The limit for the images of all owners together; the image in use is cached whatever its size."""
+MIN_FILE_ROWS = 20_000
+"""Images with fewer episodes are not written to a file, since they are built quickly."""
+MAX_FILE_LINKS = 2_000
+"""The file is rewritten when the image is this many links ahead of it."""
+MAX_FILE_GROWTH = 10
+"""The file is rewritten when one row in this many was added or removed."""
+IDS_PER_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The episodes of an owner as they stand at one head of the chain."""
+    """The episodes of an owner at one head of the audit chain."""
 
     head: ChainHead
     columns: Columns
-    filed: "Filed | None" = None
-    """What the file holds, as far as it is known; None where none was read or written."""
+    file: "FileState | None" = None
+    """The content of the file; None if no file was read or written."""
 
     @property
     def is_far_from_file(self) -> bool:
-        """Whether to catch up with the file takes long: it is done at every start."""
-        if self.filed is None:
+        """Whether it takes long to update an image from the file, which every new process has to do."""
+        if self.file is None:
             return True
-        links, rows = self.head.sequence - self.filed.sequence, len(self.columns) - self.filed.rows
-        return links >= LINKS_A_FILE or abs(rows) * GROWN >= self.filed.rows
+        links, rows = self.head.sequence - self.file.sequence, len(self.columns) - self.file.rows
+        return links >= MAX_FILE_LINKS or abs(rows) * MAX_FILE_GROWTH >= self.file.rows
 
 
-class Filed(NamedTuple):
-    """What a file is of."""
+class FileState(NamedTuple):
+    """The state of the store that a file was written for."""
 
     sequence: int
     rows: int
 
 
 @dataclass(slots=True)
-class Held:
-    """The latest images of an owner: one who began to read a little earlier may still need the one before."""
+class OwnerImages:
+    """The latest images of an owner; a reader whose snapshot is a little older may need an older image."""
 
     images: deque[Image] = field(default_factory=lambda: deque(maxlen=3))
     lock: Lock = field(default_factory=Lock)
+    """Held while columns are updated: the images of an owner share arrays and a vocabulary."""
 
     @property
     def nbytes(self) -> int:
@@ -78,13 +86,13 @@ class Held:
 
 
 class Images:
-    """The images of all owners of a store, as many as fit."""
+    """A cache of the images of all owners of a store."""
 
-    def __init__(self, folder: Path | None = None, *, prefix: str = "", most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path | None = None, *, prefix: str = "", max_bytes: int = MAX_BYTES) -> None:
         self._folder = folder
         self._prefix = prefix
-        self._most_bytes = most_bytes
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._max_bytes = max_bytes
+        self._owners: OrderedDict[str, OwnerImages] = OrderedDict()
         self._lock = Lock()
 
     def at(self, view: View) -> Columns:
@@ -92,172 +100,184 @@ class Images:
 
         The connection must not have uncommitted writes, since they may be rolled back.
         """
-        columns = self._current(view.connection, view.owner)
-        return changed(columns, _rows(view.connection, _STANDING, parameters(view.owner, view.horizon)))
+        cache = self._cache(view.owner)
+        columns = self._current(view.connection, view.owner, cache)
+        rows = _rows(view.connection, _FORMER, parameters(view.owner, view.horizon))
+        if not rows.id:
+            return columns
+        with cache.lock:
+            return update_columns(columns, rows)
 
     def forget(self, owner: str) -> None:
-        """Drop what is held of an owner, and its file."""
+        """Drop the images of an owner, and the file."""
         with self._lock:
-            self._held.pop(owner, None)
-        file = self._file(owner)
-        if file is not None:
+            self._owners.pop(owner, None)
+        path = self._path(owner)
+        if path is not None:
             with suppress(OSError):
-                file.unlink()
+                path.unlink()
 
-    def spoilt(self, connection: Connection, owner: str) -> list[str]:
-        """The ids of the episodes of which the image does not say what the store does; it is forgotten then."""
-        found = differing(self._current(connection, owner), _built(connection, owner))
-        if found:
+    def drop_if_spoilt(self, connection: Connection, owner: str) -> list[str]:
+        """Compare the image with the store, and return the ids of episodes that differ; if any, forget the image."""
+        ids = differing_ids(self._current(connection, owner, self._cache(owner)), _built(connection, owner))
+        if ids:
             self.forget(owner)
-        return found
+        return ids
 
     @property
     def nbytes(self) -> int:
-        """What the images take."""
+        """The size of the images in bytes."""
         with self._lock:
-            return sum(held.nbytes for held in self._held.values())
+            return sum(cache.nbytes for cache in self._owners.values())
 
-    def _current(self, connection: Connection, owner: str) -> Columns:
+    def _cache(self, owner: str) -> OwnerImages:
         with self._lock:
-            held = self._held.setdefault(owner, Held())
-            self._held.move_to_end(owner)
+            cache = self._owners.setdefault(owner, OwnerImages())
+            self._owners.move_to_end(owner)
+            return cache
+
+    def _current(self, connection: Connection, owner: str, cache: OwnerImages) -> Columns:
+        """The columns at the head of the chain that the connection sees."""
         head = audit.head(connection, owner)
-        with held.lock:
-            image = self._brought_to(connection, owner, head, held.images)
-            if not held.images or held.images[-1].head.sequence < head.sequence:
-                held.images.append(image)
-        self._make_room()
+        with cache.lock:
+            image = self._image_at(connection, owner, head, cache.images)
+            if not cache.images or cache.images[-1].head.sequence < head.sequence:
+                cache.images.append(image)
+        self._evict()
         return image.columns
 
-    def _brought_to(self, connection: Connection, owner: str, head: ChainHead, images: deque[Image]) -> Image:
+    def _image_at(self, connection: Connection, owner: str, head: ChainHead, images: deque[Image]) -> Image:
+        """The image at a head: updated from a cached image or from the file, or else built from the store."""
         for image in reversed(images):
-            if image.head.sequence <= head.sequence and _is_of(connection, owner, image.head, head):
-                return self._filed(owner, _followed(connection, owner, image, head))
+            if image.head.sequence <= head.sequence and _is_in_chain(connection, owner, image.head, head):
+                return self._written(owner, _updated(connection, owner, image, head))
         images.clear()
-        image = self._from_file(connection, owner, head) or Image(EMPTY, no_columns())
-        if image.head == EMPTY:
-            return self._filed(owner, Image(head, _built(connection, owner)))
-        return self._filed(owner, _followed(connection, owner, image, head))
+        image_in_file = self._read_file(connection, owner, head)
+        if image_in_file is None or image_in_file.head == EMPTY:
+            return self._written(owner, Image(head, _built(connection, owner)))
+        return self._written(owner, _updated(connection, owner, image_in_file, head))
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
+        """Drop the least recently used images until the others fit."""
         with self._lock:
-            total = sum(held.nbytes for held in self._held.values())
-            while total > self._most_bytes and len(self._held) > 1:
-                _, dropped = self._held.popitem(last=False)
-                total -= dropped.nbytes
+            total = sum(cache.nbytes for cache in self._owners.values())
+            while total > self._max_bytes and len(self._owners) > 1:
+                _, evicted = self._owners.popitem(last=False)
+                total -= evicted.nbytes
 
     # The file
 
-    def _file(self, owner: str) -> Path | None:
+    def _path(self, owner: str) -> Path | None:
         return None if self._folder is None else self._folder / f"{self._prefix}{digest(owner)[:16]}.columns"
 
-    def _from_file(self, connection: Connection, owner: str, head: ChainHead) -> Image | None:
-        file = self._file(owner)
+    def _read_file(self, connection: Connection, owner: str, head: ChainHead) -> Image | None:
+        """The image in the file; None if there is none, or if it is damaged or not of this owner's chain."""
+        path = self._path(owner)
         try:
-            if file is None or not file.exists():
+            if path is None or not path.exists():
                 return None
-            with file.open("rb") as opened:
-                of, _, told = label_of(opened.read(LABELLED)).rpartition(" ")
-                filed = parse_head(told)
-                if of != owner or not _is_of(connection, owner, filed, head):
+            with path.open("rb") as file:
+                file_owner, _, head_text = read_label(file.read(LABEL_END)).rpartition(" ")
+                file_head = parse_head(head_text)
+                if file_owner != owner or not _is_in_chain(connection, owner, file_head, head):
                     return None
-                opened.seek(0)
-                columns = unpacked(opened.read())
-                return Image(filed, columns, Filed(filed.sequence, len(columns)))
+                file.seek(0)
+                columns = unpack_columns(file.read())
+                return Image(file_head, columns, FileState(file_head.sequence, len(columns)))
         except (OSError, Invalid):
             return None
 
-    def _filed(self, owner: str, image: Image) -> Image:
-        """The image, written to its file if it is large and the file is far behind."""
-        file = self._file(owner)
-        if file is None or len(image.columns) < WORTH_A_FILE or not image.is_far_from_file:
+    def _written(self, owner: str, image: Image) -> Image:
+        """The image, written to its file if it is large and far ahead of the file."""
+        path = self._path(owner)
+        if path is None or len(image.columns) < MIN_FILE_ROWS or not image.is_far_from_file:
             return image
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             draft.touch(mode=0o600)
-            with draft.open("wb") as opened:
-                opened.writelines(packed(image.columns, label=f"{owner} {image.head}"))
-            draft.replace(file)
-        except OSError:  # it only spares time: a full disk is for those to tell who must write
+            with draft.open("wb") as file:
+                file.writelines(pack_columns(image.columns, label=f"{owner} {image.head}"))
+            draft.replace(path)
+        except OSError:  # the file only saves time, so a full disk is not an error here
             with suppress(OSError):
                 draft.unlink()
-        return replace(image, filed=Filed(image.head.sequence, len(image.columns)))
+        return replace(image, file=FileState(image.head.sequence, len(image.columns)))
 
 
-def _is_of(connection: Connection, owner: str, head: ChainHead, last: ChainHead) -> bool:
-    """Whether a chain that ends with `last` holds `head`."""
+def _is_in_chain(connection: Connection, owner: str, head: ChainHead, last: ChainHead) -> bool:
+    """Whether the chain that ends with `last` contains `head`."""
     return head == last or (head.sequence < last.sequence and audit.contains(connection, owner, head))
 
 
 def _built(connection: Connection, owner: str) -> Columns:
-    """The image from every row of the store."""
+    """The columns built from every row of the store."""
     c = EPISODES.table.c
-    return changed(no_columns(), _rows(connection, select(*_wanted(c)).where(*_of(c, owner))))
+    return update_columns(empty_columns(), _rows(connection, select(*_fields(c)).where(*_own(c, owner))))
 
 
-def _followed(connection: Connection, owner: str, image: Image, head: ChainHead) -> Image:
+def _updated(connection: Connection, owner: str, image: Image, head: ChainHead) -> Image:
     """The image at a later head of the same chain."""
     if image.head == head:
         return image
-    named, written = _changes(connection, owner, image.head, head)
-    if not named and not written:
+    changed_ids, bulk_instants = _changes(connection, owner, image.head, head)
+    if not changed_ids and not bulk_instants:
         return replace(image, head=head)
     c = EPISODES.table.c
-    ids = sorted(named)
-    wanted = [c.id.in_(ids[first : first + MANY]) for first in range(0, len(ids), MANY)]
-    if written:
-        wanted.append(c.recorded_at.in_(sorted(written)))
-    rows = _joined(_rows(connection, select(*_wanted(c)).where(*_of(c, owner), where)) for where in wanted)
-    return replace(image, head=head, columns=changed(image.columns, rows, without=named - set(rows.id)))
+    ids = sorted(changed_ids)
+    conditions = [c.id.in_(ids[first : first + IDS_PER_QUERY]) for first in range(0, len(ids), IDS_PER_QUERY)]
+    if bulk_instants:
+        conditions.append(c.recorded_at.in_(sorted(bulk_instants)))
+    rows = _joined(_rows(connection, select(*_fields(c)).where(*_own(c, owner), condition)) for condition in conditions)
+    removed = changed_ids - set(rows.id)
+    return replace(image, head=head, columns=update_columns(image.columns, rows, without=removed))
 
 
 def _changes(connection: Connection, owner: str, after: ChainHead, until: ChainHead) -> tuple[set[str], set[Any]]:
-    """The ids of the episodes that links name, and the instants at which links wrote many that they do not name."""
-    named: set[str] = set()
-    written: set[Any] = set()
+    """The ids of the episodes that links name, and the instants of links that wrote episodes without naming them."""
+    ids: set[str] = set()
+    instants: set[Any] = set()
     for at, changes in audit.changes_of(connection, owner, EPISODES.table.name, after=after, until=until):
         for change in json.loads(changes):
             if change["table"] == EPISODES.table.name:
                 if "key" in change:
-                    named.add(change["key"][0])
+                    ids.add(change["key"][0])
                 else:
-                    written.add(at)
-    return named, written
+                    instants.add(at)
+    return ids, instants
 
 
-def _wanted(c: TableColumns) -> Iterator[ColumnElement[Any]]:
-    """What an image is made of."""
-    return (c[name] for name in Rows._fields)
+def _fields(c: TableColumns) -> Iterator[ColumnElement[Any]]:
+    return (c[name] for name in EpisodeRows._fields)
 
 
-def _of(c: TableColumns, owner: str) -> list[ColumnElement[bool]]:
-    return [c[OWNER] == owner, _ended(c)]
+def _own(c: TableColumns, owner: str) -> list[ColumnElement[bool]]:
+    return [c[OWNER] == owner, _has_result(c)]
 
 
-def _ended(c: TableColumns) -> ColumnElement[bool]:
-    """What has no result is no memory to act on."""
+def _has_result(c: TableColumns) -> ColumnElement[bool]:
+    """An episode without a result is not recalled."""
     return or_(c.pnl.is_not(None), c.outcome_value.is_not(None))
 
 
-def _standing() -> Any:
-    """The versions that a correction has replaced since, and that stood at a horizon."""
+def _former_versions() -> Any:
+    """The versions that were current at a horizon and have been replaced since."""
     former = EPISODES.former
     if former is None:
-        raise TypeError("episodes are revised")
+        raise TypeError("the table of episodes has no former versions")
     c = former.table.c
-    standing = or_(c[REPLACED_KNOWN] > AS_OF, c[REPLACED_RECORDED] > SEEN_AT)
-    return select(*_wanted(c)).where(c[OWNER] == OWNED, _ended(c), *prepared_within(former), standing)
+    current_then = or_(c[REPLACED_KNOWN] > AS_OF, c[REPLACED_RECORDED] > SEEN_AT)
+    return select(*_fields(c)).where(c[OWNER] == OWNED, _has_result(c), *prepared_within(former), current_then)
 
 
-_STANDING = _standing()
+_FORMER = _former_versions()
 
 
-def _rows(connection: Connection, statement: Any, values: dict[str, object] | None = None) -> Rows:
-    found = [tuple(row) for row in connection.execute(statement, values)]
-    return Rows(*zip(*found, strict=True)) if found else NO_ROWS
+def _rows(connection: Connection, statement: Any, values: dict[str, object] | None = None) -> EpisodeRows:
+    rows = [tuple(row) for row in connection.execute(statement, values)]
+    return EpisodeRows(*zip(*rows, strict=True)) if rows else NO_ROWS
 
 
-def _joined(parts: Iterable[Rows]) -> Rows:
-    held = [part for part in parts if part.id]
-    return Rows(*(sum(map(tuple, columns), ()) for columns in zip(*held, strict=True))) if held else NO_ROWS
+def _joined(parts: Iterable[EpisodeRows]) -> EpisodeRows:
+    filled = [part for part in parts if part.id]
+    return EpisodeRows(*(sum(map(tuple, columns), ()) for columns in zip(*filled, strict=True))) if filled else NO_ROWS

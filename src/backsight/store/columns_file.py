@@ -1,6 +1,7 @@
-"""Columns as bytes and back, so that a process need not build them from every row of the store.
+"""The file format of columns, so that a process need not build them from every row of the store.
 
-What is packed says what it is of, and a checksum covers all of it. Nothing in it is ever run.
+A file has a label that says what the columns belong to, and a checksum over all of its content. It contains data only:
+nothing in it is executed.
 """
 
 import hashlib
@@ -11,92 +12,104 @@ import numpy as np
 
 from backsight.core.errors import Invalid
 from backsight.core.ids import canonical_json
-from backsight.core.recall.arrays.columns import FIELDS, Array, Columns, Group, Room, Vocabulary, image_of
+from backsight.core.recall.arrays.columns import (
+    COLUMN_TYPES,
+    Array,
+    ColumnBuffers,
+    Columns,
+    EpisodeGroup,
+    Vocabulary,
+    columns_from,
+)
 
 FORMAT = b"backsight columns 1\n".ljust(32)
-"""Counted up with whatever changes what a column says: fields, codes, the stems of words."""
-SUMMED = 32
-LABEL = 512
-LABELLED = len(FORMAT) + SUMMED + LABEL
-"""So many bytes tell what a packed image is of."""
-LENGTH = 8
-ALIGNED = 64
-"""Arrays start at multiples of this, as the processor likes it."""
+"""Increase the number when the meaning of a column changes: fields, codes, the stems of words."""
+CHECKSUM_BYTES = 32
+LABEL_BYTES = 512
+LABEL_END = len(FORMAT) + CHECKSUM_BYTES + LABEL_BYTES
+"""The bytes of a file up to the end of its label."""
+LENGTH_BYTES = 8
+ALIGNMENT = 64
+"""Arrays start at multiples of this many bytes, which the processor reads faster."""
 
 
-def packed(columns: Columns, *, label: str) -> Iterator[bytes]:
-    """The parts of the packed image, in their order."""
-    arrays = {**{name: getattr(columns, name) for name in FIELDS}, "words": columns.words}
+def pack_columns(columns: Columns, *, label: str) -> Iterator[bytes]:
+    """The content of the file, part by part; no other thread may update the columns meanwhile."""
+    arrays = {**{name: getattr(columns, name) for name in COLUMN_TYPES}, "words": columns.words}
     vocabulary = columns.vocabulary
-    with vocabulary.lock:
-        head = {
-            "arrays": [[name, held.dtype.str, len(held)] for name, held in arrays.items()],
+    head = canonical_json(
+        {
+            "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()],
             "groups": [list(group) for group in vocabulary.groups.values],
             "tags": vocabulary.tags.values,
             "words": vocabulary.words.values,
-            "gone": columns.gone,
+            "gone": columns.replaced,
             "block": columns.blocks.size,
         }
-        told = canonical_json(head).encode()
-    told += b" " * (-(len(told) + LENGTH) % ALIGNED)
-    named = label.encode().ljust(LABEL)
-    if len(named) > LABEL:
-        raise Invalid("too long to be packed", field="label")
-    parts = [named, len(told).to_bytes(LENGTH) + told, *(_padded(held.tobytes()) for held in arrays.values())]
-    summed = hashlib.sha256()
+    ).encode()
+    head += b" " * (-(len(head) + LENGTH_BYTES) % ALIGNMENT)
+    padded_label = label.encode().ljust(LABEL_BYTES)
+    if len(padded_label) > LABEL_BYTES:
+        raise Invalid(f"longer than {LABEL_BYTES} bytes; give a shorter label", field="label")
+    parts = [padded_label, len(head).to_bytes(LENGTH_BYTES) + head]
+    parts += [_padded(array.tobytes()) for array in arrays.values()]
+    checksum = hashlib.sha256()
     for part in parts:
-        summed.update(part)
+        checksum.update(part)
     yield FORMAT
-    yield summed.digest()
+    yield checksum.digest()
     yield from parts
 
 
-def label_of(start: bytes) -> str:
-    """What a packed image says it is of, from its first bytes; empty where it is none of ours.
+def read_label(start: bytes) -> str:
+    """The label, from the first bytes of a file; empty if the file has another format.
 
-    Whether the rest is sound only `unpacked` knows.
+    Only `unpack_columns` verifies the rest of the file.
     """
-    return start[LABELLED - LABEL : LABELLED].decode(errors="replace").rstrip() if start.startswith(FORMAT) else ""
+    if not start.startswith(FORMAT):
+        return ""
+    return start[LABEL_END - LABEL_BYTES : LABEL_END].decode(errors="replace").rstrip()
 
 
-def unpacked(content: bytes) -> Columns:
-    """The image that was packed.
+def unpack_columns(content: bytes) -> Columns:
+    """The columns in a file.
 
     >>> from backsight.core.recall.arrays.columns import columns_of
     >>> from backsight.testing import an_episode
-    >>> content = b"".join(packed(columns_of([an_episode(1)]), label="mine"))
-    >>> label_of(content), unpacked(content).id(0)
+    >>> content = b"".join(pack_columns(columns_of([an_episode(1)]), label="mine"))
+    >>> read_label(content), unpack_columns(content).id(0)
     ('mine', 'episode-000001')
-    >>> unpacked(content[:-1])
+    >>> unpack_columns(content[:-1])
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Invalid: columns: spoilt, or of another version
+    backsight.core.errors.Invalid: columns: damaged, or of another version
     """
-    body = memoryview(content)[len(FORMAT) + SUMMED :]
-    if not content.startswith(FORMAT) or hashlib.sha256(body).digest() != content[len(FORMAT) : len(FORMAT) + SUMMED]:
-        raise Invalid("spoilt, or of another version", field="columns")
-    start = LABEL + LENGTH + int.from_bytes(body[LABEL : LABEL + LENGTH])
-    head = json.loads(bytes(body[LABEL + LENGTH : start]))
+    body = memoryview(content)[len(FORMAT) + CHECKSUM_BYTES :]
+    checksum = content[len(FORMAT) : len(FORMAT) + CHECKSUM_BYTES]
+    if not content.startswith(FORMAT) or hashlib.sha256(body).digest() != checksum:
+        raise Invalid("damaged, or of another version", field="columns")
+    start = LABEL_BYTES + LENGTH_BYTES + int.from_bytes(body[LABEL_BYTES : LABEL_BYTES + LENGTH_BYTES])
+    head = json.loads(bytes(body[LABEL_BYTES + LENGTH_BYTES : start]))
     arrays: dict[str, Array] = {}
     for name, kind, count in head["arrays"]:
         arrays[name] = np.frombuffer(body, kind, count, start)
-        start += arrays[name].nbytes + -arrays[name].nbytes % ALIGNED
+        start += arrays[name].nbytes + -arrays[name].nbytes % ALIGNMENT
     words = arrays.pop("words")
-    room = Room(arrays, words, rows=len(arrays["ids"]), word_count=len(words))
+    buffers = ColumnBuffers(arrays, words, rows=len(arrays["ids"]), word_count=len(words))
     vocabulary = _vocabulary(head["groups"], head["tags"], head["words"])
-    return image_of(room, vocabulary, block=head["block"], gone=head["gone"])
+    return columns_from(buffers, vocabulary, block=head["block"], replaced=head["gone"])
 
 
 def _padded(part: bytes) -> bytes:
-    return part + bytes(-len(part) % ALIGNED)
+    return part + bytes(-len(part) % ALIGNMENT)
 
 
 def _vocabulary(groups: Sequence[Sequence[object]], tags: Sequence[Sequence[str]], words: Sequence[str]) -> Vocabulary:
-    made = Vocabulary()
+    vocabulary = Vocabulary()
     for group in groups:
-        made.groups.code(Group._make(group))
+        vocabulary.groups.code(EpisodeGroup._make(group))
     for labels in tags:
-        made.tags.code(tuple(labels))
+        vocabulary.tags.code(tuple(labels))
     for word in words:
-        made.words.code(word)
-    return made
+        vocabulary.words.code(word)
+    return vocabulary

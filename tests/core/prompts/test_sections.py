@@ -23,7 +23,6 @@ from backsight.core.prompts.sections import CEILINGS, Section
 from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, symbol_memory_of, what_usually_happens
 from backsight.core.prompts.trades import ClosedLine, OpenLine, closed_line, open_line, open_positions, recent_trades
 from backsight.core.recall.base_rate import BaseRate, BaseRateLevel, LevelOutcome, sentence
-from backsight.core.recall.rank import remind
 from backsight.core.recall.score import Situation
 from backsight.core.risk_state import RiskState, RuleCount, render_risk_state
 from backsight.core.text.tokens import estimate
@@ -31,6 +30,7 @@ from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, Reach
 from backsight.core.trades.trade import Entry, Trade
 from backsight.testing import a_position, an_episode
+from backsight.testing.recall import rank_plainly
 
 NOW = datetime(2026, 6, 4, 13, tzinfo=UTC)
 TEN = datetime(2026, 6, 4, 10, tzinfo=UTC)
@@ -185,7 +185,7 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
         an_episode(1, pnl_r=3.0, symbol="BTC", known_at=NOW - timedelta(days=12), reflection="the retest held"),
         an_episode(2, pnl_r=-1.2, symbol="BTC", known_at=NOW - timedelta(days=300), reason="chased the candle"),
     ]
-    ranked = remind(episodes, Situation(symbol="BTC"), now=NOW, limit=1)
+    ranked = rank_plainly(episodes, Situation(symbol="BTC"), now=NOW, limit=1)
     section = what_usually_happens(
         [symbol_memory_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), symbol_memory_of("ETH", None)]
     )

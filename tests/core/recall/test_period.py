@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
-from backsight.core.recall.arrays.candidates import Filters, candidates_of, with_periods
+from backsight.core.recall.arrays.candidates import Filters, candidates_of
 from backsight.core.recall.arrays.columns import columns_of
 from backsight.core.recall.arrays.scan import scan
-from backsight.core.recall.period import period_weights, sharpe_weight
-from backsight.core.recall.rank import remind
+from backsight.core.recall.period import sharpe_weight
 from backsight.core.recall.score import Situation
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
+from backsight.testing.recall import period_weights, rank_plainly
 
 EXTREMES = st.floats(-1e300, 1e300) | st.floats(-1e-200, 1e-200)
 OUTCOMES = st.sampled_from([0.1, -1.0, 3.0]) | st.floats(-20, 20) | EXTREMES
@@ -70,7 +71,7 @@ def test_the_weight_follows_the_sharpe_ratio(outcomes: list[float]) -> None:
 def test_equal_outcomes_have_no_spread_whatever_rounding_does(r: float, count: int) -> None:
     episodes = a_month((r,) * count, known_at=T0)
     assert sharpe_weight([r] * count) == 1.0
-    found = scan(columns_of(episodes), Situation(), as_of=T0, limit=count, period_weight=True)
+    found = scan(columns_of(episodes), Situation(), horizon=Horizon(as_of=T0), limit=count, period_weight=True)
     assert {hit.factors.Period for hit in found.memories} == {1.0}
 
 
@@ -104,7 +105,13 @@ def test_only_outcomes_in_r_of_the_same_strategy_and_mode_tell(changes: dict[str
     others = a_month(GOOD, **changes)
     assert weight_of(last, [last, *others]) == 1.0
     columns = columns_of([last, *others])
-    found = scan(columns, Situation(), Filters(strategy_name="VolBreakout", mode="live"), as_of=T0, period_weight=True)
+    found = scan(
+        columns,
+        Situation(),
+        Filters(strategy_name="VolBreakout", mode="live"),
+        horizon=Horizon(as_of=T0),
+        period_weight=True,
+    )
     assert {hit.factors.Period for hit in found.memories} == {1.0}
 
 
@@ -112,7 +119,9 @@ def test_what_is_filtered_out_or_put_away_tells_all_the_same() -> None:
     last = an_episode(99, symbol="BTC")
     others = a_month(GOOD, archived_at=T0, kind="call", symbol="ETH")
     assert weight_of(last, [last, *others]) == 2.0
-    found = scan(columns_of([last, *others]), Situation(), Filters(symbol="BTC"), as_of=T0, period_weight=True)
+    found = scan(
+        columns_of([last, *others]), Situation(), Filters(symbol="BTC"), horizon=Horizon(as_of=T0), period_weight=True
+    )
     assert [(hit.id, hit.factors.Period) for hit in found.memories] == [(last.id, 2.0)]
 
 
@@ -120,8 +129,8 @@ def test_what_is_filtered_out_or_put_away_tells_all_the_same() -> None:
 def test_what_was_not_known_yet_tells_nothing(late: str) -> None:
     last, tomorrow = an_episode(99), T0 + timedelta(days=1)
     columns = columns_of([last, *a_month(GOOD, **{late: tomorrow})])
-    then = scan(columns, Situation(), as_of=T0, seen_at=T0, period_weight=True)
-    later = scan(columns, Situation(), as_of=tomorrow, seen_at=tomorrow, period_weight=True)
+    then = scan(columns, Situation(), horizon=Horizon(as_of=T0, seen_at=T0), period_weight=True)
+    later = scan(columns, Situation(), horizon=Horizon(as_of=tomorrow, seen_at=tomorrow), period_weight=True)
     assert {hit.factors.Period for hit in then.memories} == {1.0}
     assert 2.0 in {hit.factors.Period for hit in later.memories}
 
@@ -129,15 +138,15 @@ def test_what_was_not_known_yet_tells_nothing(late: str) -> None:
 def test_an_episode_in_another_unit_is_weighted_by_those_in_r() -> None:
     last = an_episode(99, outcome=Outcome(value=0.01, unit="pct"))
     assert weight_of(last, a_month()) == 2.0
-    found = scan(columns_of([last, *a_month()]), Situation(), as_of=T0, period_weight=True)
+    found = scan(columns_of([last, *a_month()]), Situation(), horizon=Horizon(as_of=T0), period_weight=True)
     assert {hit.id: hit.factors.Period for hit in found.memories}[last.id] == 2.0
 
 
 def test_only_the_score_is_weighted() -> None:
     episodes = a_month((1.0, -2.0, 3.0, -1.0, 2.0, -0.5, 1.5))
     now = T0 + timedelta(days=1)
-    weighted = remind(episodes, Situation(), now=now, limit=9, period_weight=True)
-    blunt = remind(episodes, Situation(), now=now, limit=9)
+    weighted = rank_plainly(episodes, Situation(), now=now, limit=9, period_weight=True)
+    blunt = rank_plainly(episodes, Situation(), now=now, limit=9)
     assert [(m.id, m.score) for m in weighted.nearest] == [(m.id, m.score) for m in blunt.nearest]
     assert [(m.id, m.score) for m in weighted.warnings] == [(m.id, m.score) for m in blunt.warnings]
     assert any(m.factors.Period != 1.0 for m in weighted.memories)
@@ -161,9 +170,8 @@ def test_arrays_weigh_to_a_hair(made: list[tuple[float, int, str]], block: int) 
     ]
     columns, expected = columns_of(episodes, block=block), period_weights(episodes, episodes)
     with np.errstate(all="ignore"):
-        among = candidates_of(columns, Filters(), as_of=T0, seen_at=None)
-        periods = with_periods(among, as_of=T0, seen_at=None).periods
+        periods = candidates_of(columns, Filters(), Horizon(as_of=T0), period_weight=True).periods
     assert periods is not None
     wanted = [expected[columns.id(row)] for row in range(len(columns))]
     assert periods.weights.tolist() == pytest.approx(wanted, rel=1e-12)
-    assert [periods.exactly(columns, row) for row in range(len(columns))] == wanted
+    assert [periods.exact_weight(columns, row) for row in range(len(columns))] == wanted

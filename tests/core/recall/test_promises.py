@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from backsight.core.context import ContextVector
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.columns import Columns, columns_of
 from backsight.core.recall.arrays.scan import scan
@@ -46,15 +47,15 @@ def many() -> Columns:
 
 
 def test_a_perfect_match_of_400_days_ago_is_first_behind_a_hundred_thousand_newer_ones(many: Columns) -> None:
-    found = scan(many, ASKED, as_of=T0)
+    found = scan(many, ASKED, horizon=Horizon(as_of=T0))
     assert found.candidates == MANY + 2
     assert found.memories[0].id == "match"
     assert {hit.id for hit in found.nearest[:2]} == {"match", "lost"}
-    alone = scan(many, ASKED, as_of=T0 - timedelta(days=350, microseconds=1))
+    alone = scan(many, ASKED, horizon=Horizon(as_of=T0 - timedelta(days=350, microseconds=1)))
     assert [hit.id for hit in alone.nearest] == ["match"]
 
 
 def test_a_loss_of_3_r_in_the_same_context_is_a_warning_whatever_the_winners(many: Columns) -> None:
-    found = scan(many, ASKED, as_of=T0)
+    found = scan(many, ASKED, horizon=Horizon(as_of=T0))
     assert [hit.id for hit in found.warnings] == ["lost"]
     assert found.warnings[0].factors.Sim == 1.0

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.recall.rank import remind, sentence
-from backsight.core.recall.score import RecallMood, Situation, factors, quality, recency, sigmas, similarity
+from backsight.core.recall.rank import sentence
+from backsight.core.recall.score import RecallMood, Situation, quality, recency, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
+from backsight.testing.recall import rank_plainly, score_factors, sigmas
 
 NUMBERS = st.none() | st.floats(0, 1e6) | st.just(0.0)
 CONTEXTS = st.builds(
@@ -105,18 +106,18 @@ def test_ranking_scores_every_candidate_not_the_newest() -> None:
     here = ContextVector(regime="ranging", atr_d1=50.0)
     old = an_episode(0, pnl_r=2.0, context=here, known_at=T0 - timedelta(days=400))
     newer = [an_episode(n, pnl_r=2.0, context=ContextVector(regime="volatile")) for n in range(1, 500)]
-    best = remind([*newer, old], Situation(symbol="XAUUSD", context=here), now=T0, limit=1).memories
+    best = rank_plainly([*newer, old], Situation(symbol="XAUUSD", context=here), now=T0, limit=1).memories
     assert best[0].id == old.id
 
 
 def test_ties_break_by_id() -> None:
     same = [an_episode(n) for n in (5, 3, 9, 1)]
-    ranked = remind(same, Situation(symbol="XAUUSD"), now=T0, limit=3).memories
+    ranked = rank_plainly(same, Situation(symbol="XAUUSD"), now=T0, limit=3).memories
     assert [memory.id for memory in ranked] == ["episode-000001", "episode-000003", "episode-000005"]
 
 
 def test_the_score_is_the_product_of_the_factors_shown() -> None:
-    (memory,) = remind([an_episode()], Situation(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
+    (memory,) = rank_plainly([an_episode()], Situation(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
     f = memory.factors
     assert memory.score == f.Q * f.Sim * f.Rec * f.Conf * f.Aff * f.Period
     assert (f.Sim, f.Rec, f.Conf, f.Aff, f.Period) == (0.5, 0.5, 0.75, 1.0, 1.0)
@@ -124,8 +125,8 @@ def test_the_score_is_the_product_of_the_factors_shown() -> None:
 
 def test_the_mood_colours_recall() -> None:
     loss = an_episode(pnl_r=-2.0)
-    calm = factors(loss, Situation(), now=T0, sigma={"R": 1.5}, temper=RecallMood())
-    down = factors(loss, Situation(), now=T0, sigma={"R": 1.5}, temper=RecallMood(drawdown_state=0.6))
+    calm = score_factors(loss, Situation(), now=T0, sigma={"R": 1.5}, mood=RecallMood())
+    down = score_factors(loss, Situation(), now=T0, sigma={"R": 1.5}, mood=RecallMood(drawdown_state=0.6))
     assert down.score == calm.score * 1.15
 
 

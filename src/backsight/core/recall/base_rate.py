@@ -1,4 +1,4 @@
-"""What a base rate says: levels from broad to narrow, each with its sample and its doubt, in figures and in words."""
+"""A base rate: levels from broad to narrow, each with its sample size and its intervals, in figures and in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 LevelName = Literal["strategy", "direction", "symbol", "regime", "volatility_regime", "session"]
 
 ENOUGH = 20.0
-"""The effective n from which a level tells enough to be the headline."""
+"""The effective n from which a level can be the headline."""
 TOO_LITTLE = 5.0
+"""The effective n below which a level makes no statement."""
 ROUNDING = 1e-9
 IN_REGIME: Mapping[str, str] = {
     "trending_up": "in markets trending up",
@@ -31,43 +32,43 @@ IN_SESSION: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTrade:
-    """A trade that is still open, at its last mark known by the instant asked."""
+    """An open trade, with its outcome at the last known mark."""
 
     id: str
     symbol: str
     direction: Direction | None
     context: ContextVector
     outcome: Outcome | None
-    """None where no mark is known: it is named and counts in no mean."""
+    """None if no mark is known: the trade is then listed, but counts in no mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelOutcome:
-    """How much the trades of a level brought, in one unit: closed ones, and open ones at their last mark."""
+    """The mean outcome of the trades of a level in one unit; open trades count at their last mark."""
 
     unit: OutcomeUnit
     n: int
     open: int
     mean: float
     interval: tuple[float, float] | None
-    """Holds the true mean with 90 %; None where all of it is of one day."""
+    """The 90 % confidence interval of the mean; None if all trades ended on one day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseRateLevel:
-    """The trades that match all categories up to one, and what became of them."""
+    """The trades that match all categories up to this one, and their results."""
 
     name: LevelName
     value: str | None
-    """What was asked for in the category; None for the strategy."""
+    """The value of the category; None for the strategy."""
     n: int
     days: int
-    """UTC days on which trades of any weight were closed."""
+    """The number of UTC days on which trades with a weight above 0 closed."""
     effective_n: float
-    """How many independent trades would say as much."""
+    """The number of independent trades that would give the same precision."""
     win_rate: float | None
     win_rate_interval: tuple[float, float] | None
-    """Holds the true win rate with 90 %."""
+    """The 90 % interval of the win rate."""
     outcomes: tuple[LevelOutcome, ...]
     open: int
     open_ids: tuple[str, ...]
@@ -76,64 +77,66 @@ class BaseRateLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseRate:
-    """What usually happens here, from broad to narrow, and the level that says it best."""
+    """The levels from broad to narrow, and the level to read first."""
 
     levels: tuple[BaseRateLevel, ...]
     headline: BaseRateLevel
     """The narrowest level with an effective n of 20, else the broadest."""
     too_little: bool
-    """Whether even the headline has an effective n under 5."""
+    """Whether the headline has an effective n under 5."""
     sentence: str
     left_out: int = 0
-    """Trades that ended before their results began to fall: they are no part of any level."""
+    """The number of trades that no level includes because they ended before a decline of results."""
 
 
 def reaches(effective_n: float, threshold: float) -> bool:
-    """Whether it is at least that, rounding aside."""
+    """Whether an effective n is at least a threshold, rounding aside."""
     return effective_n >= threshold * (1.0 - ROUNDING)
 
 
-def sentence(level: BaseRateLevel, asked: Mapping[LevelName, str | None]) -> str:
-    """What a level says, in one line."""
+def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -> str:
+    """The win rate and the outcomes of a level in one line."""
     if level.win_rate is None or level.win_rate_interval is None or not reaches(level.effective_n, TOO_LITTLE):
-        few = "" if level.n < TOO_LITTLE else f", effective {level.effective_n:.0f}"
-        return f"too little to say (n={level.n}{few})"
+        effective = "" if level.n < TOO_LITTLE else f", effective {level.effective_n:.0f}"
+        return f"too little to say (n={level.n}{effective})"
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
-    rate = f"{100.0 * level.win_rate:.0f} % of {level.n} {_which(asked)} were won (90 %: {low} to {high} %)"
-    brought = ", ".join(_brought(mean) for mean in level.outcomes)
-    still = f"{level.open} open at the last mark" if level.open else ""
-    return f"{rate}, effective {level.effective_n:.0f}" + "".join(f"; {part}" for part in (brought, still) if part)
+    trades = f"{level.n} {_trades_in_words(categories)}"
+    rate = f"{100.0 * level.win_rate:.0f} % of {trades} were won (90 %: {low} to {high} %)"
+    outcomes = ", ".join(_mean_in_words(mean) for mean in level.outcomes)
+    open_trades = f"{level.open} open at the last mark" if level.open else ""
+    rest = "".join(f"; {part}" for part in (outcomes, open_trades) if part)
+    return f"{rate}, effective {level.effective_n:.0f}{rest}"
 
 
-def _which(asked: Mapping[LevelName, str | None]) -> str:
+def _trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
     """The trades of a level in a trader's words.
 
-    >>> _which({"direction": "long", "symbol": "BTC", "regime": "trending_up", "volatility_regime": "low"})
+    >>> _trades_in_words({"direction": "long", "symbol": "BTC", "regime": "trending_up", "volatility_regime": "low"})
     'long BTC trades in markets trending up at low volatility'
-    >>> _which({"session": "overlap"})
+    >>> _trades_in_words({"session": "overlap"})
     'trades in the London and New York overlap'
     """
-    words = [asked.get("direction"), asked.get("symbol"), "trades"]
-    if (regime := asked.get("regime")) is not None:
+    words = [categories.get("direction"), categories.get("symbol"), "trades"]
+    if (regime := categories.get("regime")) is not None:
         words.append(IN_REGIME[regime])
-    if (volatility := asked.get("volatility_regime")) is not None:
+    if (volatility := categories.get("volatility_regime")) is not None:
         words.append(f"at {volatility} volatility")
-    if (session := asked.get("session")) is not None:
+    if (session := categories.get("session")) is not None:
         words.append(IN_SESSION[session])
     return " ".join(word for word in words if word)
 
 
-def _brought(mean: LevelOutcome) -> str:
-    """A mean outcome with how far it may be off.
+def _mean_in_words(mean: LevelOutcome) -> str:
+    """A mean outcome, with half the width of its interval.
 
-    >>> _brought(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)))
+    >>> _mean_in_words(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)))
     '+0.21 ± 0.18R'
-    >>> _brought(LevelOutcome(unit="pct", n=3, open=0, mean=-0.0123, interval=None))
+    >>> _mean_in_words(LevelOutcome(unit="pct", n=3, open=0, mean=-0.0123, interval=None))
     '-1.23%'
     """
-    share = 100.0 if mean.unit == "pct" else 1.0
-    off = "" if mean.interval is None else f" ± {share * (mean.interval[1] - mean.interval[0]) / 2.0:.2f}"
-    return f"{signed(share * mean.mean, 2)}{off}{_unit(mean.unit)}"
+    scale = 100.0 if mean.unit == "pct" else 1.0
+    margin = "" if mean.interval is None else f" ± {scale * (mean.interval[1] - mean.interval[0]) / 2.0:.2f}"
+    return f"{signed(scale * mean.mean, 2)}{margin}{_unit(mean.unit)}"
 
 
 def _unit(unit: OutcomeUnit) -> str:

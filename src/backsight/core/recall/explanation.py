@@ -1,4 +1,4 @@
-"""Why a memory ranked where it did: what an explanation says."""
+"""The explanation of a memory's rank in a recall."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,16 +17,17 @@ class ComparedField:
     name: str
     weight: float
     asked: Value
+    """The value in the query."""
     held: Value
-    """None is not known; of a text, those of the words asked with that it has."""
+    """The value in the memory; None if unknown. For the text, the words of the query that the memory has."""
     closeness: float
     contribution: float
-    """What it adds to Sim; all of them together are Sim."""
+    """The part of Sim that comes from this field; the contributions of all fields add up to Sim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A memory at its rank by score."""
+class RankedMemory:
+    """A memory and its rank by score."""
 
     rank: int
     id: str
@@ -35,42 +36,42 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Higher:
-    """Where a memory would rank if one factor, or one field of Sim, were at its best and all else as it is."""
+class Improvement:
+    """The rank of a memory if one factor, or one field of Sim, had its best value and nothing else changed."""
 
     factor: FactorName
     field: str | None = None
     value: float
-    """The factor's best."""
+    """The value of the factor then."""
     score: float
     rank: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Where a memory ranks for a query, and why."""
+    """The rank of a memory in a recall, and the reasons for it."""
 
     id: str
     sentence: str
     candidates: int
     excluded: str | None = None
-    """Why it is no candidate; then nothing below is known."""
+    """Why the memory is not a candidate; the fields below are then empty."""
     factors: ScoreFactors | None = None
     score: float | None = None
     rank: int | None = None
-    """By score; 1 is the best, ties by id."""
+    """The rank by score; 1 is the best, ties are ranked by id."""
     nearest_rank: int | None = None
     warning_rank: int | None = None
-    """Among the losses; None if it is none."""
+    """The rank among the losses; None for a win."""
     fields: tuple[ComparedField, ...] = ()
-    """Sim field by field; none where the query gives no context, and Sim is .5."""
-    ahead: tuple[Placed, ...] = ()
-    """The last one shown, if this is not shown, and the one just above it."""
-    higher: tuple[Higher, ...] = ()
-    """What would lift it, the most first: factors below their best, and fields of Sim that do not match entirely."""
+    """The fields of Sim; empty if the query gives no context, and Sim is .5."""
+    ahead: tuple[RankedMemory, ...] = ()
+    """The memory just above, and the last memory of the answer if this one is not in it."""
+    higher: tuple[Improvement, ...] = ()
+    """What would rank the memory higher: factors below their best and fields of Sim below 1, the largest gain first."""
 
 
 def not_a_candidate(memory_id: str, reasons: Iterable[str], candidates: int) -> Explanation:
-    """The explanation of a memory that was excluded for these reasons."""
+    """The explanation for a memory that was excluded for these reasons."""
     excluded = "; ".join(reasons)
     return Explanation(id=memory_id, sentence=f"Not a candidate: {excluded}", candidates=candidates, excluded=excluded)

@@ -1,6 +1,6 @@
-"""The recall score, one factor a function: Score = Q · Sim · Rec · Conf · Aff, × Period where it is asked for.
+"""The recall score, one function a factor: Score = Q · Sim · Rec · Conf · Aff, and · Period on request.
 
-This is the plain definition. Whatever scans faster must agree with it.
+This is the plain definition, one episode at a time. `arrays` computes the same score for many episodes at once.
 """
 
 import math
@@ -10,42 +10,53 @@ from datetime import datetime
 
 from backsight.core.context import ContextVector
 from backsight.core.instants import days_between
-from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import sigmoid
 from backsight.core.portfolio import Direction
-from backsight.core.text.stems import TEXT_WEIGHT, stems, text_likeness
+from backsight.core.text.stems import TEXT_WEIGHT
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 CATEGORIES = {"regime": 0.25, "volatility_regime": 0.15, "session": 0.10}
 NUMBERS = {"atr_d1": (0.15, 0.3), "atr_h1": (0.10, 0.3), "spread_as_atr_pct": (0.05, 0.5), "price": (0.10, 0.2)}
-"""Field: its weight, and its bandwidth as a share of the mean size of the two values."""
+"""Field: its weight, and its bandwidth as a share of the mean absolute value of the two numbers."""
 DRAWDOWN_WEIGHT, DRAWDOWN_WIDTH = 0.10, 0.05
 DIRECTION_WEIGHT = 0.10
 NO_CONTEXT = 0.5
+"""Sim if there is no field to compare."""
 FARTHEST = 30.0
-"""Widths beyond which a value is not close at all: e^−450, long before doubles run out of small numbers."""
+"""Distance in widths from which closeness counts as 0: e^−450 is still well above the smallest double."""
 PRICED = ("atr_d1", "atr_h1")
-"""Fields in price units, compared as a share of price where both prices are known."""
+"""Fields in price units: they are compared as a share of price if both prices are known."""
 
 SIGMA_WITHOUT_OUTCOMES = 1.5
 SIGMA_FLOOR_R = 0.5
 OUTCOME_CLIP_R = 5.0
+"""σ is the root mean square of the candidates' outcomes in one unit; for R, outcomes are clipped and σ has a floor."""
+
+TAU_DAYS, DECAY = 30.0, 0.5
+
+DRAWDOWN_MOOD = 0.5
+"""Drawdown state above which large losses and large wins are favoured."""
+LARGE_LOSS_R, LARGE_LOSS_AFFECT = -1.5, 1.15
+LARGE_WIN_R, LARGE_WIN_AFFECT = 2.0, 1.09
+LOSING_STREAK = 3
+"""Consecutive losses from which wins are favoured."""
+STREAK_WIN_AFFECT, STREAK_LOSS_AFFECT = 1.09, 0.94
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a recall asks with; a field left None is not asked about."""
+    """The situation that memories are compared with; a field that is None is not compared."""
 
     symbol: str | None = None
     direction: Direction | None = None
     context: ContextVector = field(default_factory=ContextVector)
     words: frozenset[str] = frozenset()
-    """The stems of the market in words."""
+    """The stems of a description of the market."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallMood:
-    """The part of the agent's mood that colours recall."""
+    """The part of the agent's mood that the factor Aff depends on."""
 
     drawdown_state: float = 0.0
     consecutive_losses: int = 0
@@ -53,7 +64,7 @@ class RecallMood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreFactors:
-    """Why a memory scored what it did."""
+    """The factors of one memory's score."""
 
     Q: float
     Sim: float
@@ -73,7 +84,7 @@ class ScoreFactors:
 
     @property
     def nearness(self) -> float:
-        """How alike and how fresh, blind to the outcome.
+        """Similarity and recency, whatever the outcome.
 
         >>> ScoreFactors(Q=0.1, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.0, Period=2.0).nearness
         0.4
@@ -82,7 +93,7 @@ class ScoreFactors:
 
     @property
     def dread(self) -> float:
-        """What a loss ranks by as a warning: sigmoid(−2x/σ), which is 1 − Q, in place of Q; no Aff and no Period.
+        """The rank value of a loss as a warning: 1 − Q, which is sigmoid(−2x/σ), in place of Q; no Aff and no Period.
 
         >>> ScoreFactors(Q=0.0, Sim=0.8, Rec=0.5, Conf=0.75, Aff=1.15).dread
         0.30000000000000004
@@ -90,33 +101,8 @@ class ScoreFactors:
         return (1.0 - self.Q) * self.Sim * self.Rec * self.Conf
 
 
-def sigmas(outcomes: Iterable[Outcome]) -> dict[OutcomeUnit, float]:
-    """The root mean square of the outcomes of each unit; R is clipped at ±5 and at least .5.
-
-    >>> sigmas([Outcome(value=3.0, unit="R"), Outcome(value=-3.0, unit="R"), Outcome(value=0.02, unit="pct")])
-    {'R': 3.0, 'pct': 0.02}
-    >>> sigmas([Outcome(value=90.0, unit="R")]), sigmas([Outcome(value=0.1, unit="R")])
-    ({'R': 5.0}, {'R': 0.5})
-    """
-    held: dict[OutcomeUnit, list[float]] = {}
-    for outcome in outcomes:
-        x = outcome.value
-        if outcome.unit == "R":
-            x = max(-OUTCOME_CLIP_R, min(OUTCOME_CLIP_R, x))
-        held.setdefault(outcome.unit, []).append(x)
-    found = {unit: _root_mean_square(values) for unit, values in held.items()}
-    if "R" in found:
-        found["R"] = max(SIGMA_FLOOR_R, found["R"])
-    return found
-
-
-def _root_mean_square(values: list[float]) -> float:
-    largest = max(map(abs, values))  # scaled by it, so that no square overflows
-    return largest * math.sqrt(math.fsum((x / largest) ** 2 for x in values) / len(values)) if largest else 0.0
-
-
 def quality(outcome: Outcome | None, *, sigma: Mapping[OutcomeUnit, float]) -> float:
-    """Q: sigmoid(2·x/σ); .5 without an outcome.
+    """Q: sigmoid(2·x/σ) with the σ of the outcome's unit; .5 without an outcome.
 
     >>> [round(quality(Outcome(value=r, unit="R"), sigma={"R": 1.5}), 3) for r in (3, 0.5, -1, -3)]
     [0.982, 0.661, 0.209, 0.018]
@@ -129,7 +115,7 @@ def quality(outcome: Outcome | None, *, sigma: Mapping[OutcomeUnit, float]) -> f
 
 
 def closeness(x: float, y: float, *, width: float) -> float:
-    """exp(−½((x−y)/h)²); equal values score 1, zeros too.
+    """exp(−½((x−y)/h)²); 1 for equal values, zeros included.
 
     >>> closeness(2.0, 2.0, width=0.6), closeness(0.0, 0.0, width=0.0), round(closeness(2.0, 2.6, width=0.6), 3)
     (1.0, 1.0, 0.607)
@@ -143,18 +129,18 @@ def closeness(x: float, y: float, *, width: float) -> float:
 
 
 def similarity(
-    query: Situation,
+    situation: Situation,
     *,
     symbol: str,
     direction: Direction | None,
     context: ContextVector,
     text: float | None = None,
 ) -> float:
-    """Sim: weighted mean closeness over the fields the query gives; a field the memory lacks scores 0.
+    """Sim: weighted mean closeness over the fields that the situation gives; a field that the memory lacks scores 0.
 
-    `text` is the share of the query's words that the memory has, one more field; None where no words were asked.
+    `text` is the share of the situation's words that the memory has, as one more field; None without words.
 
-    A context is like itself, drawdown or not, and likeness is mutual where both give the same fields:
+    A context has similarity 1 to itself, and similarity is symmetric if both contexts give the same fields:
 
     >>> calm = ContextVector(regime="ranging", atr_d1=50.0, drawdown_pct=0.0)
     >>> similarity(Situation(context=calm), symbol="XAUUSD", direction="long", context=calm)
@@ -165,38 +151,38 @@ def similarity(
     >>> round(there, 6) == round(back, 6), round(there, 3)
     (True, 0.871)
 
-    Asked with no context at all, nothing can be said:
+    Without a context there is nothing to compare:
 
     >>> similarity(Situation(symbol="XAUUSD"), symbol="XAUUSD", direction="long", context=calm)
     0.5
     """
-    return mean_closeness(compared(query, symbol=symbol, direction=direction, context=context, text=text))
+    return mean_closeness(compare_fields(situation, symbol=symbol, direction=direction, context=context, text=text))
 
 
-def compared(
-    query: Situation, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None
+def compare_fields(
+    situation: Situation, *, symbol: str, direction: Direction | None, context: ContextVector, text: float | None
 ) -> Iterator[tuple[str, float, float]]:
-    """Each field the query gives: its name, its weight, and how close the memory comes to it, 0 to 1."""
-    asked = query.context
+    """Each field that the situation gives: its name, its weight, and how close the memory is, from 0 to 1."""
+    current = situation.context
     for name, weight in CATEGORIES.items():
-        wanted = getattr(asked, name)
-        if wanted is not None:
-            yield name, weight, float(getattr(context, name) == wanted)
+        label = getattr(current, name)
+        if label is not None:
+            yield name, weight, float(getattr(context, name) == label)
     for name, (weight, bandwidth) in NUMBERS.items():
-        if getattr(asked, name) is not None and (name != "price" or query.symbol == symbol):
-            yield name, weight, _closeness_of(name, asked, context, bandwidth)
-    if asked.drawdown_pct is not None:
-        held = context.drawdown_pct
-        near = 0.0 if held is None else closeness(asked.drawdown_pct, held, width=DRAWDOWN_WIDTH)
+        if getattr(current, name) is not None and (name != "price" or situation.symbol == symbol):
+            yield name, weight, _number_closeness(name, current, context, bandwidth)
+    if current.drawdown_pct is not None:
+        drawdown = context.drawdown_pct
+        near = 0.0 if drawdown is None else closeness(current.drawdown_pct, drawdown, width=DRAWDOWN_WIDTH)
         yield "drawdown_pct", DRAWDOWN_WEIGHT, near
-    if query.direction is not None:
-        yield "direction", DIRECTION_WEIGHT, float(direction == query.direction)
+    if situation.direction is not None:
+        yield "direction", DIRECTION_WEIGHT, float(direction == situation.direction)
     if text is not None:
         yield "text", TEXT_WEIGHT, text
 
 
 def mean_closeness(fields: Iterable[tuple[str, float, float]]) -> float:
-    """The weighted mean of how close fields are, each with its name and weight; .5 of none.
+    """The weighted mean closeness of fields, each a (name, weight, closeness); .5 without fields.
 
     >>> mean_closeness([("regime", 0.25, 1.0), ("other", 0.75, 0.0)]), mean_closeness([])
     (0.25, 0.5)
@@ -208,16 +194,30 @@ def mean_closeness(fields: Iterable[tuple[str, float, float]]) -> float:
     return min(1.0, score / total) if total else NO_CONTEXT
 
 
-def _closeness_of(name: str, asked: ContextVector, held: ContextVector, bandwidth: float) -> float:
-    x, y = getattr(asked, name), getattr(held, name)
+def _number_closeness(name: str, current: ContextVector, memory: ContextVector, bandwidth: float) -> float:
+    x, y = getattr(current, name), getattr(memory, name)
     if y is None:
         return 0.0
-    if name in PRICED and asked.price and held.price:
-        x, y = x / abs(asked.price), y / abs(held.price)
+    if name in PRICED and current.price and memory.price:
+        x, y = x / abs(current.price), y / abs(memory.price)
     return closeness(x, y, width=bandwidth * (abs(x) + abs(y)) / 2)
 
 
-def recency(at: datetime, *, now: datetime, tau_days: float = 30.0, decay: float = 0.5) -> float:
+def number_similarity(situation: Situation, *, symbol: str, context: ContextVector) -> float:
+    """K: Sim over the numeric fields alone; 1 if there is none to compare.
+
+    >>> now, then = ContextVector(price=5000.0, atr_d1=50.0), ContextVector(price=2000.0, atr_d1=20.0)
+    >>> [number_similarity(Situation(context=each), symbol="XAUUSD", context=then) for each in (now, ContextVector())]
+    [1.0, 1.0]
+    """
+    numbers = {name: getattr(situation.context, name) for name in (*NUMBERS, "drawdown_pct")}
+    if all(x is None or (name == "price" and symbol != situation.symbol) for name, x in numbers.items()):
+        return 1.0
+    numeric = Situation(symbol=situation.symbol, context=ContextVector(**numbers))
+    return similarity(numeric, symbol=symbol, direction=None, context=context)
+
+
+def recency(at: datetime, *, now: datetime, tau_days: float = TAU_DAYS, decay: float = DECAY) -> float:
     """Rec: power-law forgetting, (1 + age/τ)^−d (Wixted & Ebbesen 1991); never more than 1.
 
     >>> from datetime import UTC, timedelta
@@ -229,7 +229,7 @@ def recency(at: datetime, *, now: datetime, tau_days: float = 30.0, decay: float
 
 
 def conviction(confidence: float | None) -> float:
-    """Conf: .5 + .5·confidence; half confident where it is not known.
+    """Conf: .5 + .5·confidence; an unknown confidence counts as .5.
 
     >>> conviction(0.0), conviction(0.8), conviction(None)
     (0.5, 0.9, 0.75)
@@ -237,8 +237,8 @@ def conviction(confidence: float | None) -> float:
     return 0.5 + 0.5 * (0.5 if confidence is None else confidence)
 
 
-def affect(outcome: Outcome | None, temper: RecallMood) -> float:
-    """Aff: in drawdown large losses and large wins come to mind; in a losing streak, wins.
+def affect(outcome: Outcome | None, mood: RecallMood) -> float:
+    """Aff: a drawdown favours large losses and large wins; a losing streak favours wins.
 
     >>> down, streak = RecallMood(drawdown_state=0.6), RecallMood(consecutive_losses=3)
     >>> [affect(Outcome(value=r, unit="R"), down) for r in (-1.6, 2.1, 1.0)]
@@ -250,31 +250,12 @@ def affect(outcome: Outcome | None, temper: RecallMood) -> float:
     """
     if outcome is None:
         return 1.0
-    if temper.drawdown_state > 0.5:
+    if mood.drawdown_state > DRAWDOWN_MOOD:
         if outcome.unit != "R":
             return 1.0
-        return 1.15 if outcome.value < -1.5 else 1.09 if outcome.value > 2.0 else 1.0
-    if temper.consecutive_losses >= 3:
-        return 1.09 if outcome.value > 0 else 0.94
+        if outcome.value < LARGE_LOSS_R:
+            return LARGE_LOSS_AFFECT
+        return LARGE_WIN_AFFECT if outcome.value > LARGE_WIN_R else 1.0
+    if mood.consecutive_losses >= LOSING_STREAK:
+        return STREAK_WIN_AFFECT if outcome.value > 0 else STREAK_LOSS_AFFECT
     return 1.0
-
-
-def factors(
-    episode: Episode,
-    query: Situation,
-    *,
-    now: datetime,
-    sigma: Mapping[OutcomeUnit, float],
-    temper: RecallMood,
-    period: float = 1.0,
-) -> ScoreFactors:
-    """All factors of one episode for one query at one instant."""
-    told = text_likeness(query.words, stems(episode.market_context)) if query.words else None
-    return ScoreFactors(
-        Q=quality(episode.outcome, sigma=sigma),
-        Sim=similarity(query, symbol=episode.symbol, direction=episode.direction, context=episode.context, text=told),
-        Rec=recency(episode.ended_at, now=now),
-        Conf=conviction(episode.confidence),
-        Aff=affect(episode.outcome, temper),
-        Period=period,
-    )

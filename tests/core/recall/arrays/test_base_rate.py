@@ -14,22 +14,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsight.core.context import ContextVector
-from backsight.core.instants import EPOCH
+from backsight.core.instants import EPOCH, Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.quantiles import jeffreys
-from backsight.core.recall.arrays import weighted_sums as tally
-from backsight.core.recall.arrays.base_rate import Among, base_rate
+from backsight.core.recall.arrays import weighted_sums
+from backsight.core.recall.arrays.base_rate import base_rate
 from backsight.core.recall.arrays.columns import (
-    FIELDS,
+    COLUMN_TYPES,
+    ColumnBuffers,
     Columns,
-    Room,
     Vocabulary,
-    appended,
+    append_episodes,
+    columns_from,
     columns_of,
-    image_of,
     micros,
     setting_of,
 )
+from backsight.core.recall.arrays.selection import TradeFilter
 from backsight.core.recall.base_rate import ROUNDING, BaseRate, BaseRateLevel, LevelOutcome, OpenTrade
 from backsight.core.recall.score import Situation, recency, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
@@ -42,7 +43,7 @@ MICROSECOND = timedelta(microseconds=1)
 NOON = datetime(2026, 6, 4, 12, tzinfo=T0.tzinfo)
 UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
 NUMBERS = ("price", "atr_d1", "atr_h1", "spread_as_atr_pct", "drawdown_pct")
-EVERYBODY = Among()
+EVERYBODY = TradeFilter()
 EVERYTHING = Situation(
     direction="long",
     symbol="XAUUSD",
@@ -65,7 +66,8 @@ def an_open_trade(number: int = 1, *, r: float | None = -2.0, **changes: Any) ->
 
 
 def asked(trades: Iterable[Episode], query: Situation = Situation(), **how: Any) -> BaseRate:  # noqa: B008
-    made: dict[str, Any] = {"among": EVERYBODY, "as_of": NOON}
+    horizon = Horizon(as_of=how.pop("as_of", NOON), seen_at=how.pop("seen_at", None))
+    made: dict[str, Any] = {"trade_filter": EVERYBODY, "horizon": horizon}
     return base_rate(columns_of(trades), query, **(made | how))
 
 
@@ -306,7 +308,12 @@ def test_only_trades_of_the_strategy_and_mode_asked_for_count() -> None:
         for n, (name, mode) in enumerate([("IM", "live"), ("IM", "paper"), ("IM", "live"), ("VB", "live")])
     ]
     counts = {
-        among: asked(trades, among=Among(strategy_name=among[0], mode=among[1])).levels[0].n  # type: ignore[arg-type]
+        among: asked(
+            trades,
+            trade_filter=TradeFilter(strategy_name=among[0], mode=among[1]),  # type: ignore[arg-type]
+        )
+        .levels[0]
+        .n
         for among in [(None, None), ("IM", None), ("IM", "live"), (None, "live"), ("VB", "paper")]
     }
     assert counts == {(None, None): 4, ("IM", None): 3, ("IM", "live"): 2, (None, "live"): 3, ("VB", "paper"): 0}
@@ -330,9 +337,9 @@ def test_what_the_owner_put_away_still_counts() -> None:
 
 def test_a_correction_takes_the_place_of_what_it_corrects() -> None:
     before = columns_of([a_trade(1, r=1.0), *(a_trade(n, r=-1.0) for n in range(2, 20))])
-    after = appended(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
+    after = append_episodes(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
     rates = [
-        base_rate(columns, Situation(), among=EVERYBODY, as_of=NOON + k * DAY).headline
+        base_rate(columns, Situation(), trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON + k * DAY)).headline
         for columns, k in ((before, 0), (after, 0), (after, 1))
     ]
     assert [(rate.n, rate.win_rate) for rate in rates] == [(19, pytest.approx(1 / 19)), (18, 0.0), (19, 0.0)]
@@ -345,11 +352,11 @@ def test_trades_from_before_results_began_to_fall_are_left_out_and_counted() -> 
         *(a_trade(20 + n, days_ago=n, strategy_name="another") for n in range(10)),
     ]
     since = {("VolBreakout", "XAUUSD"): NOON - 4 * DAY, ("VolBreakout", "never traded"): NOON}
-    mine = asked(trades, EVERYTHING, among=Among(strategy_name="VolBreakout", fallen=since))
+    mine = asked(trades, EVERYTHING, trade_filter=TradeFilter(strategy_name="VolBreakout", falling_since=since))
     assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (15, 5, 5)
-    everybody = asked(trades, among=Among(fallen=since))
+    everybody = asked(trades, trade_filter=TradeFilter(falling_since=since))
     assert (everybody.levels[0].n, everybody.left_out) == (25, 5)
-    assert asked(trades, among=Among(strategy_name="another", fallen=since)).left_out == 0
+    assert asked(trades, trade_filter=TradeFilter(strategy_name="another", falling_since=since)).left_out == 0
 
 
 def test_days_may_be_thousands_of_years_apart() -> None:
@@ -458,7 +465,7 @@ def _won(each: Episode) -> bool | None:
 
 
 def counted(
-    episodes: Iterable[Episode], among: Among, *, as_of: datetime, seen_at: datetime | None
+    episodes: Iterable[Episode], among: TradeFilter, *, as_of: datetime, seen_at: datetime | None
 ) -> tuple[list[Episode], int]:
     """The trades that count, and how many are left out for having ended before results began to fall."""
     known = [
@@ -470,7 +477,7 @@ def counted(
         and among.strategy_name in (None, each.strategy_name)
         and among.mode in (None, each.mode)
     ]
-    kept = [e for e in known if e.ended_at >= among.fallen.get((e.strategy_name, e.symbol), e.ended_at)]
+    kept = [e for e in known if e.ended_at >= among.falling_since.get((e.strategy_name, e.symbol), e.ended_at)]
     return kept, len(known) - len(kept)
 
 
@@ -550,10 +557,10 @@ QUERIES = st.builds(
 )
 SINCE = st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4)
 AMONGS = st.builds(
-    Among,
+    TradeFilter,
     strategy_name=st.none() | STRATEGIES,
     mode=st.none() | MODES,
-    fallen=st.just({}) | st.dictionaries(st.tuples(STRATEGIES, SYMBOLS), SINCE, max_size=2),
+    falling_since=st.just({}) | st.dictionaries(st.tuples(STRATEGIES, SYMBOLS), SINCE, max_size=2),
 )
 INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROSECOND, HOURS, st.integers(-1, 1))
 
@@ -564,7 +571,7 @@ def test_the_columns_say_what_the_formulas_say(
     batches: list[list[Episode]],
     marks: list[Any],
     query: Situation,
-    among: Among,
+    among: TradeFilter,
     as_of: datetime,
     seen_at: datetime | None,
     single: bool,
@@ -575,12 +582,14 @@ def test_the_columns_say_what_the_formulas_say(
     ]
     columns = columns_of([], block=4)
     for batch in batches:
-        columns = appended(columns, batch)
+        columns = append_episodes(columns, batch)
     last = {each.id: each for batch in batches for each in batch}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "STEP", 8)
-        patch.setattr(tally, "EXACT", -1 if single else tally.EXACT)
-        found = base_rate(columns, query, among=among, as_of=as_of, seen_at=seen_at, open_trades=waiting)
+        patch.setattr(weighted_sums, "CHUNK_ROWS", 8)
+        patch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1 if single else weighted_sums.MAX_DOUBLE_TRADES)
+        found = base_rate(
+            columns, query, trade_filter=among, horizon=Horizon(as_of=as_of, seen_at=seen_at), open_trades=waiting
+        )
     trades, left_out = counted(last.values(), among, as_of=as_of, seen_at=seen_at)
     assert found.left_out == left_out
     check_all(found, PlainLevel(trades, waiting, query, as_of), rel=3e-5 if single else 1e-9)
@@ -617,7 +626,7 @@ def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_tr
 def test_many_trades_are_summed_as_a_few_are(in_order: bool) -> None:
     trades = a_year(np.random.default_rng(1), here=60_000, elsewhere=60_000, in_order=in_order)
     query = Situation(context=ContextVector(regime="ranging"))
-    found = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    found = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
     weight = 1.0 / np.sqrt(1.0 + (micros(NOON) - trades.ended_at) / 86_400e6 / 30.0)
     assert [level.n for level in found.levels] == [120_000, 60_000]
     assert found.levels[0].win_rate == pytest.approx(weight[trades.outcome > 0].sum() / weight.sum(), rel=1e-6)
@@ -632,9 +641,9 @@ def test_single_precision_says_what_double_says(monkeypatch: pytest.MonkeyPatch)
         getattr(trades, name)[:] = np.where(rng.random(20_000) < 0.1, np.nan, rng.uniform(0.01, 0.2, 20_000))
     numbers: dict[str, Any] = dict.fromkeys(NUMBERS, 0.1)
     query = Situation(context=ContextVector(regime="ranging", **numbers), symbol="XAUUSD")
-    single = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
-    monkeypatch.setattr(tally, "EXACT", 20_000)
-    double = base_rate(trades, query, among=EVERYBODY, as_of=NOON)
+    single = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
+    monkeypatch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", 20_000)
+    double = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
     for one, other in zip(single.levels, double.levels, strict=True):
         assert (one.n, one.days) == (other.n, other.days)
         assert one.win_rate == pytest.approx(other.win_rate, rel=1e-6)
@@ -650,7 +659,7 @@ def test_where_nothing_is_alike_the_nearest_count_however_far(
     trades = [a_trade(n, r=(-1.0) ** n, days_ago=n, drawdown_pct=0.04 if n == 7 else 0.0) for n in range(60)]
     query = Situation(context=ContextVector(drawdown_pct=drawdown))
     double = strategy_of(trades, query=query)
-    monkeypatch.setattr(tally, "EXACT", -1)
+    monkeypatch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1)
     single = strategy_of(trades, query=query)
     assert double.effective_n == pytest.approx(days_alike, rel=0.3)
     assert single.effective_n == pytest.approx(double.effective_n, rel=1e-5)
@@ -689,14 +698,14 @@ def a_year(
 def an_image(days: NDArray[np.float64], won: NDArray[np.bool_], ranging: NDArray[np.bool_]) -> Columns:
     """Trades that ended so many days from the midnight before noon, without an episode for each."""
     count, (vocabulary, lost_or_won) = len(days), both_ends()
-    arrays = {name: np.zeros(count, kind) for name, kind in FIELDS.items()}
+    arrays = {name: np.zeros(count, kind) for name, kind in COLUMN_TYPES.items()}
     arrays |= {name: np.full(count, np.nan) for name in NUMBERS}
     arrays["ended_at"] += micros(NOON.replace(hour=0)) + (days * (DAY / MICROSECOND)).astype(np.int64)
     arrays["outcome"] += np.where(won, 1.0, -1.0)
     arrays["group"] += lost_or_won[won.astype(np.intp)]
     arrays["setting"] += np.where(ranging, setting_of("ranging"), setting_of("volatile")).astype(np.uint8)
-    room = Room(arrays, np.empty(0, np.uint16), rows=count, word_count=0)
-    return image_of(room, vocabulary, block=8_192, gone=0)
+    buffers = ColumnBuffers(arrays, np.empty(0, np.uint16), rows=count, word_count=0)
+    return columns_from(buffers, vocabulary, block=8_192, replaced=0)
 
 
 @cache
@@ -714,7 +723,7 @@ def cells(runs: int, **how: Any) -> list[BaseRateLevel]:
     """The narrow level in so many worlds."""
     query = Situation(context=ContextVector(regime="ranging"))
     worlds = (a_year(np.random.default_rng(seed), **how) for seed in range(runs))
-    return [base_rate(world, query, among=EVERYBODY, as_of=NOON).levels[-1] for world in worlds]
+    return [base_rate(world, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON)).levels[-1] for world in worlds]
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from backsight.core.context import ContextVector
 from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.columns import NUMBERS, columns_of, micros
-from backsight.core.recall.arrays.evidence_weights import BUFFERS, Weights, likeness, places_of
-from backsight.core.recall.score import Situation, recency
+from backsight.core.recall.arrays.evidence_weights import BUFFERS, EvidenceWeights, positions_of
+from backsight.core.recall.score import Situation, number_similarity, recency
 from backsight.testing import T0, an_episode
 
 DAY = timedelta(days=1)
@@ -22,10 +22,10 @@ DAY = timedelta(days=1)
 def weights(trades: Sequence[Episode], query: Situation, *, kind: Any = np.float64) -> list[float]:
     columns = columns_of(trades)
     symbols, values = columns.labels("symbol")
-    same = places_of(np.array(values)[symbols] == query.symbol)
-    made = Weights(columns, query, np.empty((BUFFERS, len(trades)), kind))
+    same = positions_of(np.array(values)[symbols] == query.symbol)
+    kernel = EvidenceWeights(columns, query, np.empty((BUFFERS, len(trades)), kind))
     with np.errstate(all="ignore"):
-        found = made.of(slice(0, len(trades)), micros(T0) - columns.ended_at, ahead=0, same=same)
+        found = kernel.of(slice(0, len(trades)), micros(T0) - columns.ended_at, offset=0, same_symbol=same)
     return [float(weight) for weight in found]
 
 
@@ -55,7 +55,7 @@ def test_weights_are_those_of_the_score(context: ContextVector, held: list[Any],
         for n, (each, symbol, days_ago) in enumerate(held)
     ]
     query = Situation(symbol="BTC", context=context)
-    plain = [likeness(query, symbol=e.symbol, context=e.context) * recency(e.ended_at, now=T0) for e in trades]
+    plain = [number_similarity(query, symbol=e.symbol, context=e.context) * recency(e.ended_at, now=T0) for e in trades]
     if single:
         assert weights(trades, query, kind=np.float32) == pytest.approx(plain, rel=1e-5, abs=1e-7)
     else:

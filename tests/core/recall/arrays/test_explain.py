@@ -12,24 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.candidates import Filters
-from backsight.core.recall.arrays.columns import appended, columns_of
+from backsight.core.recall.arrays.columns import append_episodes, columns_of
 from backsight.core.recall.arrays.explain import explain
 from backsight.core.recall.arrays.scan import by_dread, by_nearness, by_score, scan
-from backsight.core.recall.explanation import Explanation, Placed
-from backsight.core.recall.period import period_weights
-from backsight.core.recall.score import RecallMood, ScoreFactors, Situation, factors, sigmas
+from backsight.core.recall.explanation import Explanation, RankedMemory
+from backsight.core.recall.score import RecallMood, ScoreFactors, Situation
 from backsight.core.text.stems import stems
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
+from backsight.testing.recall import period_weights, score_factors, sigmas
 from core.recall.arrays.test_scan import (
     BLOCKS,
     EPISODES,
     FILTERS,
     INSTANTS,
+    MOODS,
     QUERIES,
-    TEMPERS,
     a_context,
     an_episode_of_chance,
     by_last,
@@ -49,13 +50,13 @@ class Sorted:
         candidates: list[Episode],
         company: list[Episode],
         query: Situation,
-        temper: RecallMood,
+        mood: RecallMood,
         now: datetime,
     ) -> None:
         sigma = sigmas(e.outcome for e in candidates if e.outcome is not None)
         periods = period_weights(candidates, company) if company else {}
         self.factors = {
-            e.id: factors(e, query, now=now, sigma=sigma, temper=temper, period=periods.get(e.id, 1.0))
+            e.id: score_factors(e, query, now=now, sigma=sigma, mood=mood, period=periods.get(e.id, 1.0))
             for e in candidates
         }
         self.losses = {e.id: self.factors[e.id] for e in candidates if e.outcome is not None and e.outcome.value < 0}
@@ -74,7 +75,8 @@ def close(found: ScoreFactors | None, wanted: ScoreFactors) -> bool:
 
 
 def explained(episodes: list[Episode], name: str, query: Situation, **asked: Any) -> Explanation:
-    found = explain(columns_of(episodes), name, query, **({"as_of": T0} | asked))
+    horizon = Horizon(as_of=T0, seen_at=asked.pop("seen_at", None))
+    found = explain(columns_of(episodes), name, query, **({"horizon": horizon} | asked))
     assert found is not None
     return found
 
@@ -87,7 +89,7 @@ def explained(episodes: list[Episode], name: str, query: Situation, **asked: Any
     st.just(T0) | INSTANTS,
     st.none() | INSTANTS,
     st.integers(1, 12),
-    TEMPERS,
+    MOODS,
     st.booleans(),
     BLOCKS,
 )
@@ -99,23 +101,23 @@ def test_it_says_what_sorting_everything_says(
     as_of: datetime,
     seen_at: datetime | None,
     limit: int,
-    temper: RecallMood,
+    mood: RecallMood,
     weighted: bool,
     block: int,
 ) -> None:
     company = [e for e in by_last(episodes) if is_known(e, as_of, seen_at)]
     candidates = [e for e in company if passes(e, filters)]
     one = rng.choice(candidates or by_last(episodes))
-    asked: dict[str, Any] = {"limit": limit, "temper": temper, "period_weight": weighted}
+    asked: dict[str, Any] = {"limit": limit, "mood": mood, "period_weight": weighted}
     columns = columns_of(episodes, block=block)
-    found = explain(columns, one.id, query, filters, as_of=as_of, seen_at=seen_at, **asked)
+    found = explain(columns, one.id, query, filters, horizon=Horizon(as_of=as_of, seen_at=seen_at), **asked)
     assert found is not None
     assert found.candidates == len(candidates)
     if one not in candidates:
         assert found.excluded
         assert found.rank is None
         return
-    plain = Sorted(candidates, company if weighted else [], query, temper, as_of)
+    plain = Sorted(candidates, company if weighted else [], query, mood, as_of)
     assert found.excluded is None
     assert close(found.factors, plain.factors[one.id])
     assert found.rank == ranks(plain.factors, by_score)[one.id]
@@ -125,7 +127,7 @@ def test_it_says_what_sorting_everything_says(
     _higher_agrees(found, plain, one.id, weighted=weighted)
 
 
-def _ahead_agrees(ahead: tuple[Placed, ...], plain: Sorted, rank: int, limit: int) -> None:
+def _ahead_agrees(ahead: tuple[RankedMemory, ...], plain: Sorted, rank: int, limit: int) -> None:
     places = ranks(plain.factors, by_score)
     wanted = sorted({limit, rank - 1} & set(range(1, rank)))
     assert [placed.rank for placed in ahead] == wanted
@@ -201,8 +203,8 @@ def test_a_field_that_would_match_lifts_it() -> None:
         (
             [an_episode(1, confidence=1.0), an_episode(2, confidence=0.2)],
             Situation(),
-            "2nd of 2 by score (0.26): behind because confidence in it was not full (Conf .60); "
-            "had it been it would still be 2nd",
+            "2nd of 2 by score (0.26): behind because the confidence in it was not full (Conf .60); "
+            "with full confidence it would still be 2nd",
         ),
         (
             [an_episode(1, context=RANGING), an_episode(2)],
@@ -227,7 +229,7 @@ def test_equals_are_told_apart_by_id_alone() -> None:
     [
         ({"known_at": T0 + timedelta(hours=1)}, {}, "it became known at 2026-06-04T11:00:00.000000Z, after "),
         ({"recorded_at": T0 + timedelta(hours=1)}, {}, "it was recorded at 2026-06-04T11:00:00.000000Z, after "),
-        ({"archived_at": T0}, {}, "its owner has put it away"),
+        ({"archived_at": T0}, {}, "it is archived"),
         ({"pnl_r": None}, {}, "it has no outcome yet"),
         ({}, {"symbol": "BTC"}, "its symbol is XAUUSD, not BTC"),
         ({}, {"strategy_name": "Carry"}, "its strategy is VolBreakout, not Carry"),
@@ -261,13 +263,13 @@ def test_all_reasons_are_told() -> None:
 
 def test_what_is_not_there_is_not_explained() -> None:
     columns = columns_of([an_episode(1)])
-    assert explain(columns, "episode-000002", Situation(), as_of=T0) is None
-    assert explain(columns_of([]), "episode-000001", Situation(), as_of=T0) is None
+    assert explain(columns, "episode-000002", Situation(), horizon=Horizon(as_of=T0)) is None
+    assert explain(columns_of([]), "episode-000001", Situation(), horizon=Horizon(as_of=T0)) is None
 
 
 def test_a_corrected_episode_is_explained_as_it_stands() -> None:
-    columns = appended(columns_of([an_episode(n) for n in range(20)]), [an_episode(3, pnl_r=-4.0, known_at=T0)])
-    found = explain(columns, "episode-000003", Situation(), as_of=T0)
+    columns = append_episodes(columns_of([an_episode(n) for n in range(20)]), [an_episode(3, pnl_r=-4.0, known_at=T0)])
+    found = explain(columns, "episode-000003", Situation(), horizon=Horizon(as_of=T0))
     assert found is not None
     assert (found.rank, found.warning_rank, found.candidates) == (20, 1, 20)
 
@@ -289,9 +291,9 @@ def test_a_large_store_is_explained_as_it_is_scanned() -> None:
     rng = random.Random(11)
     episodes = [an_episode_of_chance(rng, number) for number in range(3_000)]
     columns, query = columns_of(episodes, block=256), Situation(symbol="BTC", context=a_context(rng))
-    page = scan(columns, query, as_of=T0, limit=200, period_weight=True).memories
+    page = scan(columns, query, horizon=Horizon(as_of=T0), limit=200, period_weight=True).memories
     for rank in (1, 7, 200):
-        found = explain(columns, page[rank - 1].id, query, as_of=T0, limit=5, period_weight=True)
+        found = explain(columns, page[rank - 1].id, query, horizon=Horizon(as_of=T0), limit=5, period_weight=True)
         assert found is not None
         assert (found.rank, found.factors) == (rank, page[rank - 1].factors)
         assert [placed.id for placed in found.ahead] == [page[p - 1].id for p in sorted({5, rank - 1}) if 0 < p < rank]

@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.candidates import Filters
-from backsight.core.recall.arrays.columns import Columns, appended, columns_of, micros
+from backsight.core.recall.arrays.columns import Columns, append_episodes, columns_of, micros
 from backsight.core.recall.arrays.scan import Hit, scan
-from backsight.core.recall.rank import RecalledMemory, remind
-from backsight.core.recall.score import RecallMood, Situation, sigmas
+from backsight.core.recall.rank import RecalledMemory
+from backsight.core.recall.score import RecallMood, Situation
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.text.stems import stems
 from backsight.core.trades.trade import Outcome
 from backsight.testing import T0, an_episode
+from backsight.testing.recall import rank_plainly, sigmas
 
 FEW_NUMBERS = st.sampled_from([None, 0.0, 1.0, 50.0, 51.0])
 NUMBERS = FEW_NUMBERS | st.floats(0, 1e6)
@@ -49,7 +51,7 @@ TEXTS = st.none() | st.lists(
     max_size=6,
 ).map(" ".join)
 TAGS = st.lists(st.sampled_from(["news", "late"]), unique=True, max_size=2).map(tuple)
-TEMPERS = st.sampled_from([RecallMood(), RecallMood(drawdown_state=0.6), RecallMood(consecutive_losses=3)])
+MOODS = st.sampled_from([RecallMood(), RecallMood(drawdown_state=0.6), RecallMood(consecutive_losses=3)])
 BLOCKS = st.sampled_from([2, 5, 8_192])
 DAYS = st.integers(-600, 0) | st.sampled_from([-3, -2, -1, -42, -41, -40])
 """Some of them in one month."""
@@ -155,7 +157,7 @@ def rows(columns: Columns) -> list[tuple[Any, ...]]:
     INSTANTS,
     st.none() | INSTANTS,
     st.integers(0, 40),
-    TEMPERS,
+    MOODS,
     st.booleans(),
     BLOCKS,
 )
@@ -166,16 +168,24 @@ def test_the_scan_says_what_the_plain_scorer_says(
     as_of: datetime,
     seen_at: datetime | None,
     limit: int,
-    temper: RecallMood,
+    mood: RecallMood,
     weighted: bool,
     block: int,
 ) -> None:
     company = [e for e in by_last(episodes) if is_known(e, as_of, seen_at)]
     candidates = [e for e in company if passes(e, filters)]
-    expected = remind(candidates, query, now=as_of, limit=limit, temper=temper, period_weight=weighted, company=company)
+    expected = rank_plainly(
+        candidates, query, now=as_of, limit=limit, mood=mood, period_weight=weighted, company=company
+    )
     columns = columns_of(episodes, block=block)
     found = scan(
-        columns, query, filters, as_of=as_of, seen_at=seen_at, limit=limit, temper=temper, period_weight=weighted
+        columns,
+        query,
+        filters,
+        horizon=Horizon(as_of=as_of, seen_at=seen_at),
+        limit=limit,
+        mood=mood,
+        period_weight=weighted,
     )
     agree(found.memories, expected.memories)
     agree(found.nearest, expected.nearest)
@@ -187,12 +197,12 @@ def test_the_scan_says_what_the_plain_scorer_says(
 @given(
     st.lists(st.tuples(st.floats(-4, 4), st.floats(0, 1), DAYS), max_size=30),
     st.integers(1, 3),
-    TEMPERS,
+    MOODS,
     st.booleans(),
     st.sampled_from([1, 2, 5]),
 )
 def test_no_block_is_passed_over_that_holds_one_of_the_best(
-    made: list[tuple[float, float, int]], limit: int, temper: RecallMood, weighted: bool, block: int
+    made: list[tuple[float, float, int]], limit: int, mood: RecallMood, weighted: bool, block: int
 ) -> None:
     here = ContextVector(regime="ranging", price=100.0, atr_d1=2.0)
     episodes = [
@@ -200,9 +210,9 @@ def test_no_block_is_passed_over_that_holds_one_of_the_best(
         for n, (r, sure, ended) in enumerate((r, sure, T0 + timedelta(days=days)) for r, sure, days in made)
     ]
     query, now = Situation(symbol="XAUUSD", context=here), T0 + timedelta(days=9)
-    expected = remind(episodes, query, now=now, limit=limit, temper=temper, period_weight=weighted)
+    expected = rank_plainly(episodes, query, now=now, limit=limit, mood=mood, period_weight=weighted)
     columns = columns_of(episodes, block=block)
-    found = scan(columns, query, as_of=now, limit=limit, temper=temper, period_weight=weighted)
+    found = scan(columns, query, horizon=Horizon(as_of=now), limit=limit, mood=mood, period_weight=weighted)
     agree(found.memories, expected.memories)
     agree(found.nearest, expected.nearest)
     agree(found.warnings, expected.warnings)
@@ -214,9 +224,9 @@ def test_an_old_block_of_a_good_month_is_not_passed_over() -> None:
     old = [an_episode(n, pnl_r=r, context=here, known_at=long_ago) for n, r in enumerate(won)]
     new = [an_episode(n, pnl_r=r, context=here, strategy_name="Carry") for n, r in enumerate(lately, 5)]
     columns, query = columns_of([*old, *new], block=5), Situation(context=here)
-    (best,) = scan(columns, query, as_of=T0, limit=1, period_weight=True).memories
+    (best,) = scan(columns, query, horizon=Horizon(as_of=T0), limit=1, period_weight=True).memories
     assert (best.id, best.factors.Period) == ("episode-000000", 2.0)
-    (blunt,) = scan(columns, query, as_of=T0, limit=1).memories
+    (blunt,) = scan(columns, query, horizon=Horizon(as_of=T0), limit=1).memories
     assert blunt.id == "episode-000005"
 
 
@@ -225,10 +235,10 @@ def test_since_and_seen_at_let_in_their_instant_and_until_does_not(block: int) -
     columns = columns_of([an_episode(n, known_at=T0 + timedelta(hours=n)) for n in range(5)], block=block)
     first_hour, third_hour, late = (T0 + timedelta(hours=hours) for hours in (1, 3, 9))
     within = Filters(since=first_hour, until=third_hour)
-    assert scan(columns, Situation(), within, as_of=late).candidates == 2
-    assert scan(columns, Situation(), as_of=late, seen_at=T0).candidates == 5
+    assert scan(columns, Situation(), within, horizon=Horizon(as_of=late)).candidates == 2
+    assert scan(columns, Situation(), horizon=Horizon(as_of=late, seen_at=T0)).candidates == 5
     unseen = columns_of([an_episode(1), an_episode(2, recorded_at=T0 + timedelta(microseconds=1))], block=block)
-    assert scan(unseen, Situation(), as_of=T0, seen_at=T0).candidates == 1
+    assert scan(unseen, Situation(), horizon=Horizon(as_of=T0, seen_at=T0)).candidates == 1
 
 
 @st.composite
@@ -259,11 +269,13 @@ def test_pages_put_together_are_the_whole_ranking(
     paged: list[Hit] = []
     while True:
         after = (paged[-1].value, paged[-1].id) if paged else None
-        page = scan(columns, query, as_of=T0, limit=limit, period_weight=weighted, after=after).memories
+        page = scan(
+            columns, query, horizon=Horizon(as_of=T0), limit=limit, period_weight=weighted, after=after
+        ).memories
         paged += page
         if len(page) < limit:
             break
-    whole = remind(candidates, query, now=T0, limit=99, period_weight=weighted, company=company)
+    whole = rank_plainly(candidates, query, now=T0, limit=99, period_weight=weighted, company=company)
     agree(paged, whole.memories)
 
 
@@ -274,14 +286,14 @@ def test_columns_that_grew_hold_what_columns_built_at_once_hold(
     grown, every = columns_of(start, block=block), list(start)
     images = [(grown, list(every))]
     for batch in batches:
-        grown = appended(grown, batch)
+        grown = append_episodes(grown, batch)
         every += batch
         images.append((grown, list(every)))
     for image, held in images:  # older images stay as they were
         at_once = columns_of(held, block=block)
         assert rows(image) == rows(at_once)
         assert len(image) == len(at_once)
-        found, wanted = (scan(columns, query, as_of=T0, limit=limit) for columns in (image, at_once))
+        found, wanted = (scan(columns, query, horizon=Horizon(as_of=T0), limit=limit) for columns in (image, at_once))
         assert [hit.id for hit in found.memories] == [hit.id for hit in wanted.memories]
         assert [hit.id for hit in found.nearest] == [hit.id for hit in wanted.nearest]
         assert [hit.id for hit in found.warnings] == [hit.id for hit in wanted.warnings]
@@ -290,14 +302,14 @@ def test_columns_that_grew_hold_what_columns_built_at_once_hold(
 
 def test_two_images_may_grow_from_one() -> None:
     base = columns_of([an_episode(n) for n in range(40)])
-    base = appended(base, [an_episode(40)])
-    one, other = appended(base, [an_episode(41)]), appended(base, [an_episode(42)])
+    base = append_episodes(base, [an_episode(40)])
+    one, other = append_episodes(base, [an_episode(41)]), append_episodes(base, [an_episode(42)])
     assert (one.id(41), other.id(41), len(base)) == ("episode-000041", "episode-000042", 41)
 
 
 def test_growing_at_the_end_shares_the_arrays() -> None:
-    base = appended(columns_of([an_episode(n) for n in range(100)]), [an_episode(100)])
-    grown = appended(base, [an_episode(101)])
+    base = append_episodes(columns_of([an_episode(n) for n in range(100)]), [an_episode(100)])
+    grown = append_episodes(base, [an_episode(101)])
     assert np.shares_memory(base.outcome, grown.outcome)
     assert np.shares_memory(base.words, grown.words) or not len(base.words)
 
@@ -305,61 +317,61 @@ def test_growing_at_the_end_shares_the_arrays() -> None:
 def test_a_correction_at_the_end_leaves_older_images_as_they_were() -> None:
     base = columns_of([an_episode(n, pnl_r=1.0) for n in range(100)])
     late = an_episode(3, pnl_r=-4.0, known_at=T0 + timedelta(hours=1))
-    grown = appended(base, [late])
+    grown = append_episodes(base, [late])
     now = T0 + timedelta(hours=1)
-    assert np.shares_memory(base.ids, grown.ids) or len(base.room.arrays["ids"]) == 100
-    assert [hit.id for hit in scan(grown, Situation(), as_of=now).warnings] == ["episode-000003"]
-    assert scan(base, Situation(), as_of=now).warnings == ()
+    assert np.shares_memory(base.ids, grown.ids) or len(base.buffers.arrays["ids"]) == 100
+    assert [hit.id for hit in scan(grown, Situation(), horizon=Horizon(as_of=now)).warnings] == ["episode-000003"]
+    assert scan(base, Situation(), horizon=Horizon(as_of=now)).warnings == ()
     assert len(grown) == 100
 
 
 def test_corrections_do_not_pile_up() -> None:
     columns = columns_of([an_episode(n) for n in range(50)])
     for hour in range(1, 200):
-        columns = appended(columns, [an_episode(hour % 50, known_at=T0 + timedelta(hours=hour))])
+        columns = append_episodes(columns, [an_episode(hour % 50, known_at=T0 + timedelta(hours=hour))])
     assert len(columns) == 50
     assert len(columns.known_at) <= 60
 
 
 def test_codes_and_ids_widen() -> None:
     many = [an_episode(n, tags=(f"tag {n}",), symbol=f"S{n}", market_context=f"word{n}") for n in range(70_000)]
-    columns = appended(columns_of(many[:10]), many[10:])
+    columns = append_episodes(columns_of(many[:10]), many[10:])
     long = an_episode(0, id="x" * 90, known_at=T0 + timedelta(hours=1))
-    columns = appended(columns, [long])
+    columns = append_episodes(columns, [long])
     assert {columns.group.dtype, columns.tagged.dtype, columns.words.dtype} == {np.dtype("u4")}
     assert (columns.id(70_000), columns.id(5), columns.tags(69_999)) == (long.id, many[5].id, ("tag 69999",))
     query = Situation(symbol="S69999", words=stems("word69999"))
-    found = scan(columns, query, Filters(symbol="S69999"), as_of=T0)
+    found = scan(columns, query, Filters(symbol="S69999"), horizon=Horizon(as_of=T0))
     assert [(hit.id, hit.factors.Sim) for hit in found.memories] == [("episode-069999", 1.0)]
 
 
 def test_nothing_remembered_is_no_error() -> None:
     query = Situation(context=ContextVector(atr_d1=1.0), words=stems("anything"))
-    found = scan(columns_of([]), query, as_of=T0, period_weight=True)
+    found = scan(columns_of([]), query, horizon=Horizon(as_of=T0), period_weight=True)
     assert (found.memories, found.nearest, found.warnings, found.candidates) == ((), (), (), 0)
 
 
 def test_an_episode_is_known_at_its_close_and_not_before() -> None:
     columns = columns_of([an_episode(1, known_at=T0)])
-    assert scan(columns, Situation(), as_of=T0).candidates == 1
-    assert scan(columns, Situation(), as_of=T0 - timedelta(microseconds=1)).candidates == 0
+    assert scan(columns, Situation(), horizon=Horizon(as_of=T0)).candidates == 1
+    assert scan(columns, Situation(), horizon=Horizon(as_of=T0 - timedelta(microseconds=1))).candidates == 0
 
 
 def test_thousands_of_ties_break_by_id() -> None:
     same = [an_episode(n) for n in range(5_000)]
     random.Random(1).shuffle(same)
     columns = columns_of(same, block=1_000)
-    found = scan(columns, Situation(), as_of=T0, limit=3)
+    found = scan(columns, Situation(), horizon=Horizon(as_of=T0), limit=3)
     assert [hit.id for hit in found.memories] == ["episode-000000", "episode-000001", "episode-000002"]
     last = found.memories[-1]
-    after = scan(columns, Situation(), as_of=T0, limit=2, after=(last.value, last.id))
+    after = scan(columns, Situation(), horizon=Horizon(as_of=T0), limit=2, after=(last.value, last.id))
     assert [hit.id for hit in after.memories] == ["episode-000003", "episode-000004"]
 
 
 def test_words_of_a_text_count_as_a_tenth() -> None:
     calm = ContextVector(regime="ranging")
     columns = columns_of([an_episode(1, context=calm, market_context="London broke"), an_episode(2, context=calm)])
-    found = scan(columns, Situation(context=calm, words=stems("the London range")), as_of=T0)
+    found = scan(columns, Situation(context=calm, words=stems("the London range")), horizon=Horizon(as_of=T0))
     assert [round(hit.factors.Sim, 6) for hit in found.nearest] == [round(0.3 / 0.35, 6), round(0.25 / 0.35, 6)]
 
 
@@ -371,11 +383,11 @@ def test_thousands_like_nothing_asked_with_are_not_scored_one_by_one() -> None:
         columns_of(episodes, block=500),
         Situation(context=ContextVector(regime="ranging", atr_d1=2.0)),
     )
-    found = scan(columns, query, as_of=T0, limit=3)
+    found = scan(columns, query, horizon=Horizon(as_of=T0), limit=3)
     assert [(hit.id, hit.value) for hit in found.memories] == [(f"episode-{n:06d}", 0.0) for n in range(3)]
     losses = sorted(e.id for e in episodes if e.outcome is not None and e.outcome.value < 0)
     assert [hit.id for hit in found.warnings] == losses[:3]
-    after = scan(columns, query, as_of=T0, limit=2, after=(0.0, "episode-000002"))
+    after = scan(columns, query, horizon=Horizon(as_of=T0), limit=2, after=(0.0, "episode-000002"))
     assert [hit.id for hit in after.memories] == ["episode-000003", "episode-000004"]
 
 
@@ -387,8 +399,8 @@ def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime, wei
     episodes = [an_episode_of_chance(rng, number) for number in range(4_000)]
     columns, query = columns_of(episodes, block=256), Situation(symbol="BTC", context=a_context(rng))
     candidates = [e for e in episodes if symbol in (None, e.symbol)]
-    expected = remind(candidates, query, now=now, limit=10, period_weight=weighted, company=episodes)
-    found = scan(columns, query, Filters(symbol=symbol), as_of=now, limit=10, period_weight=weighted)
+    expected = rank_plainly(candidates, query, now=now, limit=10, period_weight=weighted, company=episodes)
+    found = scan(columns, query, Filters(symbol=symbol), horizon=Horizon(as_of=now), limit=10, period_weight=weighted)
     agree(found.memories, expected.memories)
     agree(found.nearest, expected.nearest)
     agree(found.warnings, expected.warnings)
@@ -396,7 +408,7 @@ def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime, wei
 
 def test_instants_are_kept_to_the_microsecond() -> None:
     at = datetime(2026, 6, 4, 10, 0, 0, 1, tzinfo=UTC)
-    assert columns_of([an_episode(1, known_at=at, ended_at=at)]).ended(0) == at
+    assert columns_of([an_episode(1, known_at=at, ended_at=at)]).end_of(0) == at
     assert micros(at) % 10 == 1
 
 

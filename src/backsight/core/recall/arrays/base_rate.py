@@ -1,24 +1,22 @@
-"""The base rate: what usually happens here, whatever comes to mind.
+"""The base rate in arrays: how often trades like this one won and how much they brought, whatever recall selects.
 
-Memories are selected by their outcome; this is not. All closed trades of a strategy are weighed by how alike their
-numbers are and how fresh they are, `K · Rec`, and counted from broad to narrow, one category at a time. A level says
-how often its trades were won and how much they brought, and how sure one may be of either: trades of one UTC day share
-a market, so errors are those of whole days.
+Memories are selected by their outcome, but the trades of a base rate are not. Every closed trade of a strategy is
+weighted by K · Rec and counted at each level, from broad to narrow, one category at a time. Trades of one UTC day share
+a market, so standard errors are clustered by day.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
 
+from backsight.core.instants import Horizon
 from backsight.core.quantiles import NORMAL_95, jeffreys, t_95
 from backsight.core.recall.arrays.columns import UNITS, Columns, Floats
-from backsight.core.recall.arrays.evidence_weights import likeness
-from backsight.core.recall.arrays.weighted_sums import Among as Among
-from backsight.core.recall.arrays.weighted_sums import Amount, Asked, Tallies, tallies
+from backsight.core.recall.arrays.selection import TradeFilter
+from backsight.core.recall.arrays.weighted_sums import LevelKey, LevelSums, UnitSums, sum_levels
 from backsight.core.recall.base_rate import (
     ENOUGH,
     TOO_LITTLE,
@@ -29,28 +27,25 @@ from backsight.core.recall.base_rate import (
     reaches,
     sentence,
 )
-from backsight.core.recall.score import Situation
+from backsight.core.recall.score import Situation, number_similarity
 from backsight.core.trades.trade import OutcomeUnit
 
 NO_WEIGHT = 1e-150
-"""Where all weights together are less than this, nothing alike is remembered, and their squares vanish."""
+"""Below this total weight a level has no similar trades; the squares of such weights underflow."""
 SAFE_SQUARES = (1e-250, 1e250)
-"""Sums of squares beyond these may have lost or overflown something."""
+"""Outside of these limits a sum of squares may have lost digits or overflowed."""
 SMALLEST = 1e-300
 
 
 def base_rate(
     columns: Columns,
-    query: Situation,
+    situation: Situation,
     *,
-    among: Among,
-    as_of: datetime,
-    seen_at: datetime | None = None,
+    trade_filter: TradeFilter,
+    horizon: Horizon,
     open_trades: Sequence[OpenTrade] = (),
 ) -> BaseRate:
-    """How often such trades were won and what they brought, without regard to what one would rather remember.
-
-    Trades that the owner has put away count too.
+    """The win rate and the mean outcome of similar trades at each level; archived trades count, too.
 
     >>> from datetime import timedelta
     >>> from backsight.core.context import ContextVector
@@ -60,69 +55,75 @@ def base_rate(
     ...     way, at = "long" if n % 4 else "short", T0 - timedelta(days=120 - n)
     ...     return an_episode(n, pnl_r=r, known_at=at, direction=way, context=ContextVector(regime="ranging"))
     >>> columns = columns_of(closed(n, 2.0 if n % 5 < 2 else -1.0) for n in range(120))
-    >>> asked = Situation(symbol="XAUUSD", direction="long", context=ContextVector(regime="ranging", session="asia"))
-    >>> found = base_rate(columns, asked, among=Among(strategy_name="VolBreakout"), as_of=T0)
-    >>> [(level.name, level.n, round(level.effective_n, 1)) for level in found.levels]
+    >>> now = Horizon(as_of=T0)
+    >>> here = Situation(symbol="XAUUSD", direction="long", context=ContextVector(regime="ranging", session="asia"))
+    >>> rate = base_rate(columns, here, trade_filter=TradeFilter(strategy_name="VolBreakout"), horizon=now)
+    >>> [(level.name, level.n, round(level.effective_n, 1)) for level in rate.levels]
     [('strategy', 120, 111.8), ('direction', 90, 83.3), ('symbol', 90, 83.3), ('regime', 90, 83.3), ('session', 0, 0.0)]
-    >>> found.headline.name
+    >>> rate.headline.name
     'regime'
-    >>> found.sentence
+    >>> rate.sentence
     '39 % of 90 long XAUUSD trades in ranging markets were won (90 %: 31 to 48 %), effective 83; +0.18 ± 0.26R'
-    >>> base_rate(columns, asked, among=Among(strategy_name="another"), as_of=T0).sentence
+    >>> base_rate(columns, here, trade_filter=TradeFilter(strategy_name="another"), horizon=now).sentence
     'too little to say (n=0)'
     """
-    asked = _asked(query)
-    found = tallies(columns, query, asked, among=among, as_of=as_of, seen_at=seen_at)
-    waiting = [_Waiting(each, likeness(query, symbol=each.symbol, context=each.context)) for each in open_trades]
-    levels = tuple(_levels(found, asked, list(_narrowing(waiting, asked))))
+    keys = _level_keys(situation)
+    closed = sum_levels(columns, situation, keys, trade_filter=trade_filter, horizon=horizon)
+    weighted = [
+        _WeightedTrade(trade, number_similarity(situation, symbol=trade.symbol, context=trade.context))
+        for trade in open_trades
+    ]
+    levels = tuple(_levels(closed, keys, list(_open_by_level(weighted, keys))))
     headline = next((level for level in reversed(levels) if reaches(level.effective_n, ENOUGH)), levels[0])
     return BaseRate(
         levels=levels,
         headline=headline,
         too_little=not reaches(headline.effective_n, TOO_LITTLE),
         sentence=headline.sentence,
-        left_out=found.left_out,
+        left_out=closed.left_out,
     )
 
 
-def _asked(query: Situation) -> list[Asked]:
-    """The levels of a query from broad to narrow; a category that it does not give is skipped."""
-    context = query.context
-    given: list[Asked] = [
-        ("direction", query.direction),
-        ("symbol", query.symbol),
+def _level_keys(situation: Situation) -> list[LevelKey]:
+    """The levels from broad to narrow; a category that the situation does not give is skipped."""
+    context = situation.context
+    categories: list[LevelKey] = [
+        ("direction", situation.direction),
+        ("symbol", situation.symbol),
         ("regime", context.regime),
         ("volatility_regime", context.volatility_regime),
         ("session", context.session),
     ]
-    return [("strategy", None), *(each for each in given if each[1] is not None)]
+    return [("strategy", None), *(key for key in categories if key[1] is not None)]
 
 
-class _Waiting(NamedTuple):
-    """An open trade, which weighs as if it closed now."""
+class _WeightedTrade(NamedTuple):
+    """An open trade and its weight, as if it closed now."""
 
     trade: OpenTrade
     weight: float
 
-    def lies_in(self, asked: Asked) -> bool:
-        name, value = asked
+    def matches(self, key: LevelKey) -> bool:
+        name, value = key
         if name == "strategy":
             return True
-        side = self.trade if name in ("direction", "symbol") else self.trade.context
-        return bool(getattr(side, name) == value)
+        labels = self.trade if name in ("direction", "symbol") else self.trade.context
+        return bool(getattr(labels, name) == value)
 
 
-def _narrowing(waiting: Sequence[_Waiting], asked: Sequence[Asked]) -> Iterator[Sequence[_Waiting]]:
+def _open_by_level(trades: Sequence[_WeightedTrade], keys: Sequence[LevelKey]) -> Iterator[Sequence[_WeightedTrade]]:
     """The open trades of each level."""
-    for each in asked:
-        waiting = [one for one in waiting if one.lies_in(each)]
-        yield waiting
+    for key in keys:
+        trades = [trade for trade in trades if trade.matches(key)]
+        yield trades
 
 
-def _levels(closed: Tallies, asked: Sequence[Asked], waiting: Sequence[Sequence[_Waiting]]) -> Iterator[BaseRateLevel]:
-    amounts = {unit: amount for unit in UNITS if (amount := _amount(unit, closed, waiting)) is not None}
-    rates, *means = _means([(closed.weight, closed.won), *((each.weight, each.product) for each in amounts.values())])
-    for depth, (name, value) in enumerate(asked):
+def _levels(
+    closed: LevelSums, keys: Sequence[LevelKey], open_trades: Sequence[Sequence[_WeightedTrade]]
+) -> Iterator[BaseRateLevel]:
+    units = {unit: sums for unit in UNITS if (sums := _with_open(unit, closed, open_trades)) is not None}
+    rates, *means = _means([(closed.weight, closed.won), *((sums.weight, sums.product) for sums in units.values())])
+    for depth, (name, value) in enumerate(keys):
         rate = rates[depth]
         effective = 0.0 if rate is None else _effective_n(rate, closed, depth)
         level = BaseRateLevel(
@@ -136,61 +137,64 @@ def _levels(closed: Tallies, asked: Sequence[Asked], waiting: Sequence[Sequence[
             outcomes=tuple(
                 LevelOutcome(
                     unit=unit,
-                    n=int(amount.n[depth]),
-                    open=len(_marks(unit, waiting[depth])),
+                    n=int(sums.n[depth]),
+                    open=len(_marks(unit, open_trades[depth])),
                     mean=mean.value,
                     interval=_interval(mean),
                 )
-                for (unit, amount), by_level in zip(amounts.items(), means, strict=True)
+                for (unit, sums), by_level in zip(units.items(), means, strict=True)
                 if (mean := by_level[depth]) is not None
             ),
-            open=len(waiting[depth]),
-            open_ids=tuple(each.trade.id for each in waiting[depth]),
+            open=len(open_trades[depth]),
+            open_ids=tuple(each.trade.id for each in open_trades[depth]),
             sentence="",
         )
-        yield replace(level, sentence=sentence(level, dict(asked[: depth + 1])))
+        yield replace(level, sentence=sentence(level, dict(keys[: depth + 1])))
 
 
-class _Mean(NamedTuple):
-    """A weighted mean and its error by days."""
+class _ClusteredMean(NamedTuple):
+    """A weighted mean and its standard error, clustered by day."""
 
     value: float
     error: float | None
-    """None where there is one day only."""
+    """None if there is only one day."""
     days: int
 
 
-def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_Mean | None]]:
-    """Of weights and products by level and day: the means of levels, with days as clusters; None without weight.
+def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_ClusteredMean | None]]:
+    """The mean of each pair of weights and products, by level, with days as clusters; None without weight.
 
     m = Σ w·x / Σ w,   u_g = Σ_{i on g} w_i (x_i − m) / Σ w,   V = G/(G − 1) · Σ_g u_g²,   error = √V
     (Liang & Zeger 1986)
     """
-    weight, product = (np.stack(each) for each in zip(*sums, strict=True))
+    weight, product = (np.stack(arrays) for arrays in zip(*sums, strict=True))
     with np.errstate(all="ignore"):
         total, days = weight.sum(axis=2), (weight > 0.0).sum(axis=2)
         value = product.sum(axis=2) / total
-        off = np.subtract(product, np.multiply(value[:, :, None], weight, out=weight), out=product)
+        # The residual of each day; weight and product are overwritten.
+        residual = np.subtract(product, np.multiply(value[:, :, None], weight, out=weight), out=product)
         largest = np.ones_like(total)
-        squares = np.einsum("ijk,ijk->ij", off, off)
+        squares = np.einsum("ijk,ijk->ij", residual, residual)
         if not np.all((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])):
-            largest = np.maximum(np.abs(off).max(axis=2), SMALLEST)
-            squares = np.square(off / largest[:, :, None]).sum(axis=2)
+            # Scale by the largest residual, so that no square overflows or underflows.
+            largest = np.maximum(np.abs(residual).max(axis=2), SMALLEST)
+            squares = np.square(residual / largest[:, :, None]).sum(axis=2)
         error = largest / total * np.sqrt(squares * days / (days - 1))
     figures = np.stack((total, value, error, days), axis=2).tolist()
     return [
-        [None if w < NO_WEIGHT else _Mean(m, e if g > 1 else None, int(g)) for w, m, e, g in each] for each in figures
+        [None if w < NO_WEIGHT else _ClusteredMean(m, e if g > 1 else None, int(g)) for w, m, e, g in levels]
+        for levels in figures
     ]
 
 
-def _effective_n(rate: _Mean, closed: Tallies, depth: int) -> float:
-    """How many independent trades of equal weight would tell the win rate as well.
+def _effective_n(rate: _ClusteredMean, closed: LevelSums, depth: int) -> float:
+    """The effective sample size: how many independent trades of equal weight would give the same precision.
 
-    min((Σw)²/Σw², p(1 − p) / (V · (t/z)²)): Kish 1965, and the day-clustered variance V widened for having been
-    estimated from few days, t and z the 95 % quantiles of Student's t at days − 1 and of the normal.
+    min((Σw)²/Σw², p(1 − p) / (V · (t/z)²)): Kish 1965, and the day-clustered variance V, widened because it is
+    estimated from few days; t and z are the 95 % quantiles of Student's t at days − 1 and of the normal.
 
-    Where all were won, or none, V says nothing about how days hang together: each day counts as one draw, Kish of the
-    weights of days. One day is one draw.
+    If all trades won, or none, V says nothing about the correlation within days: each day counts as one draw, by Kish
+    on the weights of days. One day is one draw.
     """
     if rate.error is None:
         return 1.0
@@ -203,26 +207,28 @@ def _effective_n(rate: _Mean, closed: Tallies, depth: int) -> float:
     return min(kish, spread / clustered) if clustered else kish
 
 
-def _amount(unit: OutcomeUnit, closed: Tallies, waiting: Sequence[Sequence[_Waiting]]) -> Amount | None:
-    """The outcomes in a unit; open trades all count on the day that they are marked for, which is today."""
-    marks = [_marks(unit, level) for level in waiting]
-    amount = closed.amounts.get(unit)
+def _with_open(
+    unit: OutcomeUnit, closed: LevelSums, open_trades: Sequence[Sequence[_WeightedTrade]]
+) -> UnitSums | None:
+    """The sums of a unit with the open trades added, which all count on the day of the horizon."""
+    marks = [_marks(unit, level) for level in open_trades]
+    sums = closed.by_unit.get(unit)
     if not marks[0]:
-        return amount
-    n, weight, product = amount or Amount(np.zeros_like(closed.n), *np.zeros((2, *closed.weight.shape)))
+        return sums
+    n, weight, product = sums or UnitSums(np.zeros_like(closed.n), *np.zeros((2, *closed.weight.shape)))
     weight, product = weight.copy(), product.copy()
     weight[:, closed.today] += [math.fsum(w for w, _ in level) for level in marks]
     product[:, closed.today] += [math.fsum(w * x for w, x in level) for level in marks]
-    return Amount(n, weight, product)
+    return UnitSums(n, weight, product)
 
 
-def _marks(unit: OutcomeUnit, waiting: Sequence[_Waiting]) -> list[tuple[float, float]]:
-    """The weights of open trades that are marked in a unit, and what they would have brought."""
-    return [(each.weight, x.value) for each in waiting if (x := each.trade.outcome) is not None and x.unit == unit]
+def _marks(unit: OutcomeUnit, trades: Sequence[_WeightedTrade]) -> list[tuple[float, float]]:
+    """The weight and the outcome at the last mark of the open trades with an outcome in a unit."""
+    return [(each.weight, x.value) for each in trades if (x := each.trade.outcome) is not None and x.unit == unit]
 
 
-def _interval(mean: _Mean) -> tuple[float, float] | None:
-    """mean ± t · error, t the 95 % quantile at days − 1; None on one day."""
+def _interval(mean: _ClusteredMean) -> tuple[float, float] | None:
+    """mean ± t · error, with the 95 % quantile of Student's t at days − 1; None on one day."""
     if mean.error is None:
         return None
     reach = t_95(mean.days - 1) * mean.error

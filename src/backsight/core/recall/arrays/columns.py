@@ -1,16 +1,18 @@
-"""Columns: the episodes of an owner as arrays, in the order in which they became known, so that "as of" is a prefix.
+"""The episodes of an owner as arrays, one a column, sorted by the instant they became known.
 
-Labels that repeat are held once: what filters ask for is a row's *group*, the three market labels its *setting*. Rows
-stand in blocks with figures that say what a block can hold at best. An image never changes: `appended` gives a new one
-that shares what it can. It holds the last version of each episode; former versions are the store's.
+Because of that order, the episodes known as of an instant are the first rows. Repeated labels are stored once: a row
+has the code of its *group* (the labels that filters use) and of its *setting* (the three market labels). Rows are
+summarised in blocks, so that a scan can skip a block whose best row is not good enough. `Columns` is immutable: an
+update returns a new one that shares arrays with the old one. It has the last version of each episode only.
 """
 
+import math
 import zlib
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from threading import Lock
+from itertools import product
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,22 +29,26 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-Truths = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 Array = NDArray[Any]
+RowSelection = slice | Integers
+"""EpisodeRows of the columns: a run of neighbours, or row numbers in ascending order."""
 
-BLOCK = 8_192
-"""Rows looked at together: a column of them fits the nearest cache."""
+BLOCK_ROWS = 8_192
+"""EpisodeRows of a block: one column of a block fits the processor's first-level cache."""
 UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
 NUMBERS = ("atr_d1", "atr_h1", "spread_as_atr_pct", "drawdown_pct", "price")
-GONE = 0
-"""The group of a row that a correction has replaced."""
-SPARE = 16
-"""Room for one more row is kept for every so many."""
-MOST_GONE = 8
-"""Replaced rows are cleared away once they are one in so many."""
-FEW = 32
-FIELDS: dict[str, str] = {
+REPLACED = 0
+"""The group code of a row that a newer version has replaced."""
+GROWTH = 16
+"""Arrays that grow get spare space for one row in this many."""
+REPLACED_SHARE = 8
+"""Replaced rows are removed once they are more than one row in this many."""
+FEW_IDS = 32
+"""Up to this many ids are searched one by one."""
+DAY_MICROS = 86_400_000_000
+COLUMN_TYPES: dict[str, str] = {
     "known_at": "i8",
     "recorded_at": "i8",
     "ended_at": "i8",
@@ -56,11 +62,19 @@ FIELDS: dict[str, str] = {
     "marks": "u4",
     "word_ends": "u4",
 }
-"""What a row has, and the least that holds it: codes and ids widen as they need to."""
+"""The columns and their narrowest types: codes and ids widen when a value needs more bytes."""
+SETTING_LABELS: dict[str, Array] = dict(
+    zip(
+        ("regime", "volatility_regime", "session"),
+        np.array(list(product(("", *REGIMES), ("", *VOLATILITY_REGIMES), ("", *SESSIONS)))).T,
+        strict=True,
+    )
+)
+"""The three labels of each setting code; "" is unknown."""
 
 
-class Group(NamedTuple):
-    """What a row has in common with many others."""
+class EpisodeGroup(NamedTuple):
+    """The labels that a row shares with many others."""
 
     symbol: str
     strategy_name: str
@@ -70,58 +84,58 @@ class Group(NamedTuple):
     direction: Direction | None
     unit: OutcomeUnit | None
     won: bool | None
-    remembered: bool
-    """It ended, and the owner has not put it away."""
+    recallable: bool
+    """Whether the episode ended and is not archived."""
 
 
 class Interned(Generic[T]):
-    """Values with small numbers; a number once given never changes."""
+    """Values numbered from 0 in the order they were added; the code of a value never changes."""
 
     def __init__(self, *values: T) -> None:
         self.values = list(values)
         self.codes = {value: code for code, value in enumerate(values)}
 
     def code(self, value: T) -> int:
-        found = self.codes.get(value)
-        if found is None:
-            found = self.codes[value] = len(self.values)
+        code = self.codes.get(value)
+        if code is None:
+            code = self.codes[value] = len(self.values)
             self.values.append(value)
-        return found
+        return code
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
-    """The groups as arrays, one entry a group."""
+    """The groups as arrays, indexed by group code."""
 
     fields: Mapping[str, Array]
     unit: NDArray[np.int8]
-    """Place in `UNITS`; −1 without an outcome."""
-    remembered: Truths
-    closed: Truths
-    """Trades with a result, put away or not."""
-    won: Truths
+    """Index in `UNITS`; −1 without an outcome."""
+    recallable: Booleans
+    closed: Booleans
+    """Trades with a result, archived or not."""
+    won: Booleans
 
     def __len__(self) -> int:
         return len(self.unit)
 
-    def having(self, **wanted: str | None) -> Truths:
-        """Which groups are remembered and have these values; None asks for nothing."""
-        return self._having(self.remembered, wanted)
+    def recallable_with(self, **labels: str | None) -> Booleans:
+        """Which groups are recallable and have these labels; a label of None matches every group."""
+        return self._matching(self.recallable, labels)
 
-    def trades(self, **wanted: str | None) -> Truths:
-        """Which groups are closed trades and have these values; None asks for nothing."""
-        return self._having(self.closed, wanted)
+    def trades_with(self, **labels: str | None) -> Booleans:
+        """Which groups are closed trades and have these labels; a label of None matches every group."""
+        return self._matching(self.closed, labels)
 
-    def _having(self, among: Truths, wanted: Mapping[str, str | None]) -> Truths:
-        found = among.copy()
-        for name, value in wanted.items():
-            if value is not None:
-                found &= self.fields[name] == value
-        return found
+    def _matching(self, groups: Booleans, labels: Mapping[str, str | None]) -> Booleans:
+        matches = groups.copy()
+        for name, label in labels.items():
+            if label is not None:
+                matches &= self.fields[name] == label
+        return matches
 
 
-class Rows(NamedTuple):
-    """Episodes column by column, by the names that the store has for them."""
+class EpisodeRows(NamedTuple):
+    """Episodes column by column; the fields have the names of the table's columns."""
 
     id: Sequence[str]
     known_at: Sequence[datetime]
@@ -150,17 +164,17 @@ class Rows(NamedTuple):
     context_price: Sequence[float | None]
 
 
-NO_ROWS = Rows(*[()] * len(Rows._fields))
+NO_ROWS = EpisodeRows(*[()] * len(EpisodeRows._fields))
 
 
-def rows_of(episodes: Iterable[Episode]) -> Rows:
-    """These episodes column by column.
+def episode_rows(episodes: Iterable[Episode]) -> EpisodeRows:
+    """Transpose episodes into columns.
 
     >>> from backsight.testing import an_episode
-    >>> rows_of([an_episode(1), an_episode(2)]).symbol
+    >>> episode_rows([an_episode(1), an_episode(2)]).symbol
     ('XAUUSD', 'XAUUSD')
     """
-    told = [
+    rows = [
         (
             e.id,
             e.known_at,
@@ -190,30 +204,34 @@ def rows_of(episodes: Iterable[Episode]) -> Rows:
         )
         for e in episodes
     ]
-    return Rows(*zip(*told, strict=True)) if told else NO_ROWS
+    return EpisodeRows(*zip(*rows, strict=True)) if rows else NO_ROWS
 
 
-NOWHERE = Group("", "", "", "live", "trade", None, None, None, remembered=False)
+REPLACED_GROUP = EpisodeGroup("", "", "", "live", "trade", None, None, None, recallable=False)
 
 
 class Vocabulary:
-    """The values behind the codes, shared by all images that grew from one another."""
+    """The values of the codes, shared by all columns that grew from one another.
+
+    It only grows, and is not locked: whoever updates columns from several threads must let one at a time do so.
+    Readers need no lock.
+    """
 
     def __init__(self) -> None:
-        self.groups = Interned(NOWHERE)
+        self.groups = Interned(REPLACED_GROUP)
         self.tags: Interned[tuple[str, ...]] = Interned(())
         self.words: Interned[str] = Interned()
-        self.lock = Lock()
-        self._table = _table([NOWHERE])
+        self._table = _table([REPLACED_GROUP])
 
     def table(self) -> GroupTable:
-        """The groups met so far."""
-        if len(self._table) != len(self.groups.values):
-            self._table = _table(self.groups.values)
-        return self._table
+        """The groups added so far."""
+        table = self._table
+        if len(table) != len(self.groups.values):
+            table = self._table = _table(tuple(self.groups.values))  # a copy: another thread may add groups meanwhile
+        return table
 
 
-def _table(groups: Sequence[Group]) -> GroupTable:
+def _table(groups: Sequence[EpisodeGroup]) -> GroupTable:
     fields = {
         name: np.array([getattr(group, name) or "" for group in groups])
         for name in ("symbol", "strategy_name", "deployment_id", "mode", "kind", "direction")
@@ -222,77 +240,92 @@ def _table(groups: Sequence[Group]) -> GroupTable:
     return GroupTable(
         fields,
         unit,
-        remembered=np.array([group.remembered for group in groups]),
+        recallable=np.array([group.recallable for group in groups]),
         closed=np.array([group.kind == "trade" and group.won is not None for group in groups]),
         won=np.array([bool(group.won) for group in groups]),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """What some neighbouring rows hold at best, and the outcomes of each of their groups."""
+class BlockSummary:
+    """The extremes of a block of neighbouring rows, and the counts and sums of each group in the block."""
 
-    ended: tuple[int, int]
-    recorded: tuple[int, int]
+    ended_range: tuple[int, int]
+    recorded_range: tuple[int, int]
     conviction: float
+    """The highest."""
     lowest: tuple[float, ...]
-    """By unit; inf and −inf where no row has the unit."""
+    """The lowest outcome by unit; inf if no row has the unit."""
     highest: tuple[float, ...]
-    groups: Whole
-    counts: Whole
+    """The highest outcome by unit; −inf if no row has the unit."""
+    groups: Integers
+    counts: Integers
     squares: Floats
-    """Sums of the squared outcomes, R clipped."""
+    """The sum of the squared outcomes by group, R clipped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
-    """All blocks side by side."""
+class BlockSummaries:
+    """The summaries of all blocks as arrays. A *part* is the rows of one group in one block."""
 
     size: int
-    """How many rows a block has; the last may have fewer."""
-    each: tuple[Block, ...] = ()
-    ended: Whole = field(init=False)
-    recorded: Whole = field(init=False)
+    """The rows of a block; the last block may have fewer."""
+    summaries: tuple[BlockSummary, ...] = ()
+    ended_range: Integers = field(init=False)
+    recorded_range: Integers = field(init=False)
     conviction: Floats = field(init=False)
     lowest: Floats = field(init=False)
     highest: Floats = field(init=False)
-    block: Whole = field(init=False)
-    """The block of each part; a part is the rows of one group in one block."""
-    groups: Whole = field(init=False)
-    counts: Whole = field(init=False)
-    squares: Floats = field(init=False)
+    part_block: Integers = field(init=False)
+    part_group: Integers = field(init=False)
+    part_count: Integers = field(init=False)
+    part_squares: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, shape, kind in (("ended", 2, "i8"), ("recorded", 2, "i8"), ("lowest", 3, "f8"), ("highest", 3, "f8")):
-            values = [getattr(block, name) for block in self.each]
-            object.__setattr__(self, name, np.array(values, kind).reshape(-1, shape))
-        object.__setattr__(self, "conviction", np.array([block.conviction for block in self.each]))
-        object.__setattr__(self, "block", np.repeat(np.arange(len(self.each)), [len(b.groups) for b in self.each]))
-        for name, kind in (("groups", "i8"), ("counts", "i8"), ("squares", "f8")):
-            parts = [np.empty(0, kind), *(getattr(block, name) for block in self.each)]
-            object.__setattr__(self, name, np.concatenate(parts))
+        blocks = self.summaries
+        for name, width, kind in (
+            ("ended_range", 2, "i8"),
+            ("recorded_range", 2, "i8"),
+            ("lowest", 3, "f8"),
+            ("highest", 3, "f8"),
+        ):
+            values = [getattr(block, name) for block in blocks]
+            object.__setattr__(self, name, np.array(values, kind).reshape(-1, width))
+        object.__setattr__(self, "conviction", np.array([block.conviction for block in blocks]))
+        object.__setattr__(self, "part_block", np.repeat(np.arange(len(blocks)), [len(b.groups) for b in blocks]))
+        for name, of_block, kind in (
+            ("part_group", "groups", "i8"),
+            ("part_count", "counts", "i8"),
+            ("part_squares", "squares", "f8"),
+        ):
+            arrays = [np.empty(0, kind), *(getattr(block, of_block) for block in blocks)]
+            object.__setattr__(self, name, np.concatenate(arrays))
+
+    def __len__(self) -> int:
+        return len(self.summaries)
 
 
-class Room:
-    """Arrays with room at their end, of which one image, the newest, may take some."""
+class ColumnBuffers:
+    """The arrays behind columns, with spare space at their end, into which only the newest columns may grow."""
 
     def __init__(self, arrays: dict[str, Array], words: Array, *, rows: int, word_count: int) -> None:
         self.arrays = arrays
         self.words = words
         self.rows = rows
+        """The rows in use; −1 once newer columns have taken the spare space."""
         self.word_count = word_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
-    """The last version of each episode of an owner; rows by (known_at, id), instants in microseconds, NaN not known."""
+    """The last version of each episode, sorted by (known_at, id); instants are microseconds, NaN is unknown."""
 
-    known_at: Whole
-    recorded_at: Whole
-    ended_at: Whole
+    known_at: Integers
+    recorded_at: Integers
+    ended_at: Integers
     outcome: Floats
     conviction: Floats
-    """Conf, which depends on nothing asked."""
+    """The factor Conf, which does not depend on the query."""
     atr_d1: Floats
     atr_h1: Floats
     spread_as_atr_pct: Floats
@@ -303,32 +336,32 @@ class Columns:
     tagged: Array
     ids: Array
     marks: Array
-    """Checksums of the ids, to find one."""
+    """Checksums of the ids, to search them quickly."""
     word_ends: Array
-    """Where a row's words end in `words`, and the next row's begin."""
+    """The index in `words` at which a row's words end and the next row's words begin."""
     words: Array
     vocabulary: Vocabulary
-    blocks: Blocks
-    room: Room
-    gone: int = 0
-    """How many rows a correction has replaced."""
+    blocks: BlockSummaries
+    buffers: ColumnBuffers
+    replaced: int = 0
+    """The number of rows that newer versions have replaced."""
 
     def __len__(self) -> int:
-        """How many episodes there are."""
-        return len(self.known_at) - self.gone
+        """The number of episodes."""
+        return len(self.known_at) - self.replaced
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the arrays, with the room at their end."""
-        return sum(held.nbytes for held in self.room.arrays.values()) + self.room.words.nbytes
+        """The bytes of the arrays, spare space included."""
+        return sum(each.nbytes for each in self.buffers.arrays.values()) + self.buffers.words.nbytes
 
     def id(self, row: int) -> str:
         return bytes(self.ids[row]).decode()
 
-    def group_of(self, row: int) -> Group:
+    def group_of(self, row: int) -> EpisodeGroup:
         return self.vocabulary.groups.values[int(self.group[row])]
 
-    def ended(self, row: int) -> datetime:
+    def end_of(self, row: int) -> datetime:
         return EPOCH + timedelta(microseconds=int(self.ended_at[row]))
 
     def outcome_of(self, row: int) -> Outcome | None:
@@ -336,11 +369,11 @@ class Columns:
         return None if unit is None else Outcome(value=float(self.outcome[row]), unit=unit)
 
     def context(self, row: int) -> ContextVector:
-        """The fields of the context that likeness looks at."""
+        """The fields of the context that similarity compares."""
         rest, session = divmod(int(self.setting[row]), len(SESSIONS) + 1)
         regime, volatility = divmod(rest, len(VOLATILITY_REGIMES) + 1)
-        held = {name: float(getattr(self, name)[row]) for name in NUMBERS}
-        numbers: dict[str, Any] = {name: value for name, value in held.items() if value == value}
+        values = {name: float(getattr(self, name)[row]) for name in NUMBERS}
+        numbers: dict[str, Any] = {name: value for name, value in values.items() if not math.isnan(value)}
         return ContextVector(
             regime=REGIMES[regime - 1] if regime else None,
             volatility_regime=VOLATILITY_REGIMES[volatility - 1] if volatility else None,
@@ -357,7 +390,7 @@ class Columns:
         return [self.vocabulary.words.values[code] for code in self.words[start : self.word_ends[row]]]
 
     def labels(self, name: str) -> tuple[Array, tuple[str, ...]]:
-        """A field of the rows' groups as codes, and the values behind them; "" is not known.
+        """A label of each row as a code, and the values of the codes; "" is unknown.
 
         >>> from backsight.testing import an_episode
         >>> codes, values = columns_of([an_episode(1), an_episode(2, symbol="BTC")]).labels("symbol")
@@ -381,7 +414,7 @@ def micros(at: datetime) -> int:
 def setting_of(
     regime: Regime | None = None, volatility_regime: VolatilityRegime | None = None, session: Session | None = None
 ) -> int:
-    """One number for regime, volatility regime and session, each known or not.
+    """One code for regime, volatility regime and session, each known or unknown.
 
     >>> setting_of(), setting_of(regime="volatile", session="asia")
     (0, 101)
@@ -396,91 +429,91 @@ _VOLATILITY: dict[VolatilityRegime | None, int] = {
 _SESSION: dict[Session | None, int] = {value: code for code, value in enumerate((None, *SESSIONS))}
 
 
-def columns_of(episodes: Iterable[Episode], *, block: int = BLOCK) -> Columns:
-    """The image of these episodes, whatever their order; of several with one id the last counts.
+def columns_of(episodes: Iterable[Episode], *, block: int = BLOCK_ROWS) -> Columns:
+    """Build columns from episodes in any order; of several with the same id the last counts.
 
     >>> from backsight.testing import an_episode
     >>> columns = columns_of(an_episode(n, pnl_r=float(n)) for n in (3, 1, 2))
     >>> len(columns), columns.id(0), columns.outcome.tolist()
     (3, 'episode-000001', [1.0, 2.0, 3.0])
     """
-    return changed(no_columns(block=block), rows_of(episodes))
+    return update_columns(empty_columns(block=block), episode_rows(episodes))
 
 
-def no_columns(*, block: int = BLOCK) -> Columns:
-    """The image of nothing."""
-    room = Room({name: np.empty(0, kind) for name, kind in FIELDS.items()}, np.empty(0, "u2"), rows=0, word_count=0)
-    return _image(room, Vocabulary(), Blocks(block), gone=0)
+def empty_columns(*, block: int = BLOCK_ROWS) -> Columns:
+    arrays = {name: np.empty(0, kind) for name, kind in COLUMN_TYPES.items()}
+    buffers = ColumnBuffers(arrays, np.empty(0, "u2"), rows=0, word_count=0)
+    return _columns(buffers, Vocabulary(), BlockSummaries(block), replaced=0)
 
 
-def appended(columns: Columns, episodes: Iterable[Episode]) -> Columns:
-    """The image with these episodes too; one whose id is there takes that one's place.
+def append_episodes(columns: Columns, episodes: Iterable[Episode]) -> Columns:
+    """The columns with these episodes added; an episode replaces the one with the same id.
 
     >>> from backsight.testing import an_episode
     >>> first = columns_of([an_episode(1), an_episode(2)])
-    >>> second = appended(first, [an_episode(2, pnl_r=-1.0), an_episode(3)])
+    >>> second = append_episodes(first, [an_episode(2, pnl_r=-1.0), an_episode(3)])
     >>> len(first), len(second), first.outcome_of(1), second.outcome_of(1)
     (2, 3, Outcome(value=1.0, unit='R'), Outcome(value=-1.0, unit='R'))
     """
-    return changed(columns, rows_of(episodes))
+    return update_columns(columns, episode_rows(episodes))
 
 
-def changed(columns: Columns, rows: Rows = NO_ROWS, *, without: Collection[str] = ()) -> Columns:
-    """The image with these rows too, in place of those with their ids, and without some that no longer stand.
+def update_columns(columns: Columns, rows: EpisodeRows = NO_ROWS, *, without: Collection[str] = ()) -> Columns:
+    """The columns with these rows added, replacing rows with the same ids, and without the ids `without`.
 
-    The newest are written into the room at the end of the arrays; late ones cost a copy of all rows.
+    Rows that became known last are written into the spare space of the arrays; older rows cost a copy of all rows.
 
     >>> from backsight.testing import an_episode
     >>> columns = columns_of(an_episode(n) for n in range(3))
-    >>> left = changed(columns, without=["episode-000001", "another"])
+    >>> left = update_columns(columns, without=["episode-000001", "another"])
     >>> len(columns), len(left), [left.id(row) for row in range(2)]
     (3, 2, ['episode-000000', 'episode-000002'])
     """
     if not rows.id and not without:
         return columns
-    with columns.vocabulary.lock:
-        batch, words = _encoded(rows, columns.vocabulary)
-        replaced = _rows_of(columns, {*batch["ids"].tolist(), *(name.encode() for name in without)})
-        gone = columns.gone + len(replaced)
-        if _are_newest(columns, batch) and gone * MOST_GONE <= len(columns.known_at) + len(rows.id):
-            return _extended(columns, batch, words, replaced)
-        return _merged(columns, batch, words, replaced)
+    batch, words = _encoded(rows, columns.vocabulary)
+    replaced = _rows_with(columns, {*batch["ids"].tolist(), *(name.encode() for name in without)})
+    total_replaced = columns.replaced + len(replaced)
+    if _are_newest(columns, batch) and total_replaced * REPLACED_SHARE <= len(columns.known_at) + len(rows.id):
+        return _extended(columns, batch, words, replaced)
+    return _merged(columns, batch, words, replaced)
 
 
-def image_of(room: Room, vocabulary: Vocabulary, *, block: int, gone: int) -> Columns:
-    """The image that these arrays are, with the figures of its blocks."""
-    return _summarised(_image(room, vocabulary, Blocks(block), gone=gone), set(), first=0)
+def columns_from(buffers: ColumnBuffers, vocabulary: Vocabulary, *, block: int, replaced: int) -> Columns:
+    """The columns over these arrays, with newly computed block summaries."""
+    return _summarised(_columns(buffers, vocabulary, BlockSummaries(block), replaced=replaced), set(), first=0)
 
 
-def _image(room: Room, vocabulary: Vocabulary, blocks: Blocks, *, gone: int) -> Columns:
-    arrays = {name: held[: room.rows] for name, held in room.arrays.items()}
-    words = room.words[: room.word_count]
-    return Columns(**arrays, words=words, vocabulary=vocabulary, blocks=blocks, room=room, gone=gone)
+def _columns(buffers: ColumnBuffers, vocabulary: Vocabulary, blocks: BlockSummaries, *, replaced: int) -> Columns:
+    arrays = {name: values[: buffers.rows] for name, values in buffers.arrays.items()}
+    words = buffers.words[: buffers.word_count]
+    return Columns(**arrays, words=words, vocabulary=vocabulary, blocks=blocks, buffers=buffers, replaced=replaced)
 
 
 # Comparing
 
 
-def differing(one: Columns, other: Columns) -> list[str]:
-    """The ids of which two images do not say the same.
+def differing_ids(first: Columns, second: Columns) -> list[str]:
+    """The ids of the episodes that differ between two columns.
 
     >>> from backsight.testing import an_episode
     >>> first = columns_of(an_episode(n, market_context="London broke") for n in range(4))
-    >>> alike = [an_episode(n, market_context="London broke") for n in (2, 1)]
-    >>> other = columns_of([*alike, an_episode(3), an_episode(9)])
-    >>> differing(first, first), differing(first, other)
+    >>> same = [an_episode(n, market_context="London broke") for n in (2, 1)]
+    >>> second = columns_of([*same, an_episode(3), an_episode(9)])
+    >>> differing_ids(first, first), differing_ids(first, second)
     ([], ['episode-000000', 'episode-000003', 'episode-000009'])
     """
-    said, told = _said(one), _said(other)
-    return sorted(each.decode() for each in said.keys() | told.keys() if said.get(each) != told.get(each))
+    contents = [_contents(columns) for columns in (first, second)]
+    ids = contents[0].keys() | contents[1].keys()
+    return sorted(key.decode() for key in ids if contents[0].get(key) != contents[1].get(key))
 
 
-def _said(columns: Columns) -> dict[bytes, bytes]:
-    """What an image says of each episode, whatever the codes."""
-    standing = np.flatnonzero(columns.group != GONE)
-    fixed = [name for name in FIELDS if name not in ("group", "tagged", "ids", "marks", "word_ends")]
-    packed = np.rec.fromarrays([getattr(columns, name)[standing] for name in fixed]).tolist()
-    rows: Iterable[tuple[int, tuple[Any, ...]]] = zip(standing.tolist(), packed, strict=True)
+def _contents(columns: Columns) -> dict[bytes, bytes]:
+    """The values of each episode by id, independent of codes."""
+    current = np.flatnonzero(columns.group != REPLACED)
+    plain = [name for name in COLUMN_TYPES if name not in ("group", "tagged", "ids", "marks", "word_ends")]
+    packed = np.rec.fromarrays([getattr(columns, name)[current] for name in plain]).tolist()
+    rows: Iterable[tuple[int, tuple[Any, ...]]] = zip(current.tolist(), packed, strict=True)
     return {
         bytes(columns.ids[row]): repr(
             (values, columns.group_of(row), columns.tags(row), columns.words_of(row))
@@ -492,38 +525,39 @@ def _said(columns: Columns) -> dict[bytes, bytes]:
 # Encoding
 
 
-def _encoded(rows: Rows, vocabulary: Vocabulary) -> tuple[dict[str, Array], Array]:
-    """The rows in their order, of those with one id the last; `word_ends` counts from the first of their words."""
+def _encoded(rows: EpisodeRows, vocabulary: Vocabulary) -> tuple[dict[str, Array], Array]:
+    """Encode rows as sorted arrays, and their words; `word_ends` counts from the first of these words."""
+    # Keep the last of several rows with the same id.
     last = {name: row for row, name in enumerate(rows.id)}
     order = sorted(last.values(), key=lambda row: (rows.known_at[row], rows.id[row]))
     if order != list(range(len(rows.id))):
-        held: Iterable[Sequence[Any]] = rows
-        rows = Rows(*([column[row] for row in order] for column in held))
+        unsorted: Iterable[Sequence[Any]] = rows
+        rows = EpisodeRows(*([column[row] for row in order] for column in unsorted))
     names = [name.encode() for name in rows.id]
     words, ends = _words(rows.market_context, vocabulary)
     settings = zip(rows.context_regime, rows.context_volatility_regime, rows.context_session, strict=True)
     batch: dict[str, Array] = {
-        "known_at": _gathered(map(micros, rows.known_at), "i8", len(order)),
-        "recorded_at": _gathered(map(micros, rows.recorded_at), "i8", len(order)),
-        "ended_at": _gathered(map(micros, rows.ended_at), "i8", len(order)),
+        "known_at": _array_of(map(micros, rows.known_at), "i8", len(order)),
+        "recorded_at": _array_of(map(micros, rows.recorded_at), "i8", len(order)),
+        "ended_at": _array_of(map(micros, rows.ended_at), "i8", len(order)),
         "outcome": np.array(rows.outcome_value, "f8"),
-        "conviction": _gathered(map(conviction, rows.confidence), "f8", len(order)),
-        "group": _gathered(map(vocabulary.groups.code, _groups(rows)), "u4", len(order)),
-        "setting": _gathered((setting_of(*labels) for labels in settings), "u1", len(order)),
-        "tagged": _gathered(map(vocabulary.tags.code, rows.tags), "u4", len(order)),
+        "conviction": _array_of(map(conviction, rows.confidence), "f8", len(order)),
+        "group": _array_of(map(vocabulary.groups.code, _groups(rows)), "u4", len(order)),
+        "setting": _array_of((setting_of(*labels) for labels in settings), "u1", len(order)),
+        "tagged": _array_of(map(vocabulary.tags.code, rows.tags), "u4", len(order)),
         "ids": np.array(names, "S" if names else "S1"),
-        "marks": _gathered(map(zlib.crc32, names), "u4", len(order)),
+        "marks": _array_of(map(zlib.crc32, names), "u4", len(order)),
         "word_ends": ends,
     }
     return batch | {name: np.array(getattr(rows, f"context_{name}"), "f8") for name in NUMBERS}, words
 
 
-def _gathered(values: Iterable[float], kind: str, count: int) -> Array:
+def _array_of(values: Iterable[float], kind: str, count: int) -> Array:
     return np.fromiter(values, kind, count)
 
 
 def _words(texts: Iterable[str | None], vocabulary: Vocabulary) -> tuple[Array, Array]:
-    """The words of all texts one after the other, and where those of each text end."""
+    """The word codes of all texts one after the other, and the index at which each text ends."""
     codes, ends = array("I"), array("q")
     for text in texts:
         codes.extend(vocabulary.words.code(stem) for stem in sorted(stems(text)))
@@ -531,156 +565,157 @@ def _words(texts: Iterable[str | None], vocabulary: Vocabulary) -> tuple[Array, 
     return np.array(codes, "u4"), np.array(ends, "i8")
 
 
-def _groups(rows: Rows) -> Iterator[Group]:
+def _groups(rows: EpisodeRows) -> Iterator[EpisodeGroup]:
     labels = zip(rows.symbol, rows.strategy_name, rows.deployment_id, rows.mode, rows.kind, rows.direction, strict=True)
     results = zip(rows.outcome_unit, rows.pnl, rows.outcome_value, rows.archived_at, strict=True)
     for (symbol, strategy, deployment, mode, kind, direction), (unit, pnl, value, archived_at) in zip(
         labels, results, strict=True
     ):
         x = pnl if pnl is not None else value
-        won, remembered = (None, False) if x is None else (x > 0, archived_at is None)
-        yield Group(symbol, strategy, deployment, mode, kind, direction, unit, won, remembered)
+        won, recallable = (None, False) if x is None else (x > 0, archived_at is None)
+        yield EpisodeGroup(symbol, strategy, deployment, mode, kind, direction, unit, won, recallable)
 
 
 # Growing
 
 
-def _rows_of(columns: Columns, names: Collection[bytes]) -> Whole:
-    """The rows that hold one of these ids."""
-    marks = np.fromiter(map(zlib.crc32, names), "u4", len(names))
-    if len(marks) <= FEW:
+def _rows_with(columns: Columns, ids: Collection[bytes]) -> Integers:
+    """The current rows that have one of these ids."""
+    marks = np.fromiter(map(zlib.crc32, ids), "u4", len(ids))
+    if len(marks) <= FEW_IDS:
         rows = np.concatenate([np.flatnonzero(columns.marks == mark) for mark in marks])
     else:
         rows = np.flatnonzero(np.isin(columns.marks, marks))
-    held = {row for row in rows.tolist() if columns.group[row] != GONE and bytes(columns.ids[row]) in names}
-    return np.array(sorted(held), np.int64)
+    # Different ids may have the same checksum.
+    matches = {row for row in rows.tolist() if columns.group[row] != REPLACED and bytes(columns.ids[row]) in ids}
+    return np.array(sorted(matches), np.int64)
 
 
 def _are_newest(columns: Columns, batch: Mapping[str, Array]) -> bool:
+    """Whether every row of the batch belongs after the last row of the columns."""
     if not len(columns.known_at) or not len(batch["known_at"]):
         return True
     last = (int(columns.known_at[-1]), bytes(columns.ids[-1]))
     return last <= (int(batch["known_at"][0]), bytes(batch["ids"][0]))
 
 
-def _extended(columns: Columns, batch: dict[str, Array], words: Array, replaced: Whole) -> Columns:
-    """The batch at the end, in the room there is or in new room; replaced rows are left without a group."""
-    old, start = columns.room, columns.room.rows
+def _extended(columns: Columns, batch: dict[str, Array], words: Array, replaced: Integers) -> Columns:
+    """The columns with the batch at the end; replaced rows stay in place with the group code `REPLACED`."""
+    old = columns.buffers
     rows, word_count = len(columns.known_at), len(columns.words)
     batch = batch | {"word_ends": batch["word_ends"] + word_count}
-    mine = start == rows
-    arrays = {name: _roomy(columns, name, batch[name], mine=mine) for name in FIELDS}
-    flat = _with_room(columns.words, words, old.words if mine else None)
+    # Only the newest columns may write into the spare space; an older one has to copy the arrays.
+    is_newest = old.rows == rows
+    arrays = {
+        name: _with_space(getattr(columns, name), batch[name], old.arrays[name] if is_newest else None)
+        for name in COLUMN_TYPES
+    }
+    all_words = _with_space(columns.words, words, old.words if is_newest else None)
     if len(replaced):
-        arrays["group"] = arrays["group"].copy()
-        arrays["group"][replaced] = GONE
-    for name, held in arrays.items():
-        held[rows : rows + len(batch[name])] = batch[name]
-    flat[word_count : word_count + len(words)] = words
-    if mine:
-        old.rows = -1  # its room is taken: what grows from an older image copies
-    room = Room(arrays, flat, rows=rows + len(batch["ids"]), word_count=word_count + len(words))
+        arrays["group"] = arrays["group"].copy()  # the old columns still show these rows
+        arrays["group"][replaced] = REPLACED
+    for name in COLUMN_TYPES:
+        arrays[name][rows : rows + len(batch[name])] = batch[name]
+    all_words[word_count : word_count + len(words)] = words
+    if is_newest:
+        old.rows = -1
+    buffers = ColumnBuffers(arrays, all_words, rows=rows + len(batch["ids"]), word_count=word_count + len(words))
     size = columns.blocks.size
-    touched = {int(row) // size for row in replaced}
-    image = _image(room, columns.vocabulary, columns.blocks, gone=columns.gone + len(replaced))
-    return _summarised(image, touched, first=rows // size)
+    grown = _columns(buffers, columns.vocabulary, columns.blocks, replaced=columns.replaced + len(replaced))
+    return _summarised(grown, {int(row) // size for row in replaced}, first=rows // size)
 
 
-def _roomy(columns: Columns, name: str, coming: Array, *, mine: bool) -> Array:
-    return _with_room(getattr(columns, name), coming, columns.room.arrays[name] if mine else None)
-
-
-def _with_room(held: Array, coming: Array, room: Array | None) -> Array:
-    """The array that begins with what is held and has room for what is coming, of a type that takes both."""
-    kind = _wide_enough(held, coming)
-    need = len(held) + len(coming)
-    if room is not None and len(room) >= need and room.dtype == kind:
-        return room
-    spare = need // SPARE if len(held) else 0
+def _with_space(current: Array, added: Array, buffer: Array | None) -> Array:
+    """An array that begins with the current values and has space for the added ones: the buffer if it fits."""
+    kind, need = _wide_enough(current, added), len(current) + len(added)
+    if buffer is not None and len(buffer) >= need and buffer.dtype == kind:
+        return buffer
+    spare = need // GROWTH if len(current) else 0
     grown = np.empty(need + spare, kind)
-    grown[: len(held)] = held
+    grown[: len(current)] = current
     return grown
 
 
-def _wide_enough(held: Array, coming: Array) -> np.dtype[Any]:
-    if held.dtype.kind == "u" and coming.size:
-        return np.promote_types(held.dtype, np.min_scalar_type(int(coming.max())))
-    return np.promote_types(held.dtype, coming.dtype) if held.dtype.kind == "S" else held.dtype
+def _wide_enough(current: Array, added: Array) -> np.dtype[Any]:
+    """The narrowest type for both arrays."""
+    if current.dtype.kind == "u" and added.size:
+        return np.promote_types(current.dtype, np.min_scalar_type(int(added.max())))
+    return np.promote_types(current.dtype, added.dtype) if current.dtype.kind == "S" else current.dtype
 
 
-def _merged(columns: Columns, batch: dict[str, Array], words: Array, replaced: Whole) -> Columns:
-    """All rows anew: those still standing, and the batch where it belongs."""
-    standing = columns.group != GONE
-    standing[replaced] = False
+def _merged(columns: Columns, batch: dict[str, Array], words: Array, replaced: Integers) -> Columns:
+    """New arrays: the rows that are not replaced, with the batch inserted in its order."""
+    is_current = columns.group != REPLACED
+    is_current[replaced] = False
     lengths = _lengths(columns.word_ends)
-    said = columns.words[np.repeat(standing, lengths)]
-    kept = {name: getattr(columns, name)[standing] for name in FIELDS}
-    lengths = lengths[standing]
-    places = _places(kept, batch)
-    starts = np.append(np.cumsum(lengths) - lengths, len(said))[places]
-    counts = _lengths(batch["word_ends"])
+    old_words = columns.words[np.repeat(is_current, lengths)]
+    old = {name: getattr(columns, name)[is_current] for name in COLUMN_TYPES}
+    lengths = lengths[is_current]
+    # Insert each row of the batch, and its words, before the old row that follows it.
+    positions = _insert_positions(old, batch)
+    word_positions = np.append(np.cumsum(lengths) - lengths, len(old_words))[positions]
+    batch_lengths = _lengths(batch["word_ends"])
     arrays = {}
-    for name in FIELDS:
-        kind = _wide_enough(kept[name], batch[name])
-        arrays[name] = np.insert(kept[name].astype(kind, copy=False), places, batch[name].astype(kind))
-    arrays["word_ends"] = np.cumsum(np.insert(lengths, places, counts)).astype(np.uint32)
-    kind = _wide_enough(said, words)
-    flat = np.insert(said.astype(kind, copy=False), np.repeat(starts, counts), words.astype(kind))
-    room = Room(arrays, flat, rows=len(arrays["ids"]), word_count=len(flat))
-    return _summarised(_image(room, columns.vocabulary, Blocks(columns.blocks.size), gone=0), set(), first=0)
+    for name in COLUMN_TYPES:
+        kind = _wide_enough(old[name], batch[name])
+        arrays[name] = np.insert(old[name].astype(kind, copy=False), positions, batch[name].astype(kind))
+    arrays["word_ends"] = np.cumsum(np.insert(lengths, positions, batch_lengths)).astype(np.uint32)
+    kind = _wide_enough(old_words, words)
+    repeated = np.repeat(word_positions, batch_lengths)
+    all_words = np.insert(old_words.astype(kind, copy=False), repeated, words.astype(kind))
+    buffers = ColumnBuffers(arrays, all_words, rows=len(arrays["ids"]), word_count=len(all_words))
+    return columns_from(buffers, columns.vocabulary, block=columns.blocks.size, replaced=0)
 
 
-def _lengths(ends: Array) -> Whole:
+def _lengths(ends: Array) -> Integers:
     lengths = ends.astype(np.int64)
     lengths[1:] -= ends[:-1].astype(np.int64)
     return lengths
 
 
-def _places(kept: Mapping[str, Array], batch: Mapping[str, Array]) -> Whole:
-    """The rows before which the rows of the batch belong, by (known_at, id)."""
-    known = kept["known_at"]
-    first, last = (np.searchsorted(known, batch["known_at"], side) for side in ("left", "right"))
+def _insert_positions(old: Mapping[str, Array], batch: Mapping[str, Array]) -> Integers:
+    """The old rows before which the rows of the batch belong, by (known_at, id)."""
+    first, last = (np.searchsorted(old["known_at"], batch["known_at"], side) for side in ("left", "right"))
     pairs = zip(first.tolist(), last.tolist(), batch["ids"], strict=True)
-    return np.array([a + np.searchsorted(kept["ids"][a:b], name) for a, b, name in pairs], np.int64)
+    return np.array([a + np.searchsorted(old["ids"][a:b], key) for a, b, key in pairs], np.int64)
 
 
 # Blocks
 
 
 def _summarised(columns: Columns, touched: set[int], *, first: int) -> Columns:
-    """The image with the figures of its touched blocks, and of all from the first on."""
+    """The columns with new summaries of the touched blocks, and of all blocks from `first` on."""
     size = columns.blocks.size
     count = -(-len(columns.known_at) // size)
     table = columns.vocabulary.table()
-    each = list(columns.blocks.each[:first])
+    summaries = list(columns.blocks.summaries[:first])
     for number in touched:
         if number < first:
-            each[number] = _block(columns, table, number)
-    each += [_block(columns, table, number) for number in range(first, count)]
-    made = {name: getattr(columns, name) for name in Columns.__dataclass_fields__}
-    return Columns(**(made | {"blocks": Blocks(size, tuple(each))}))
+            summaries[number] = _summary(columns, table, number)
+    summaries += [_summary(columns, table, number) for number in range(first, count)]
+    return replace(columns, blocks=BlockSummaries(size, tuple(summaries)))
 
 
-def _block(columns: Columns, table: GroupTable, number: int) -> Block:
+def _summary(columns: Columns, table: GroupTable, number: int) -> BlockSummary:
     rows = slice(number * columns.blocks.size, (number + 1) * columns.blocks.size)
     ended, recorded = columns.ended_at[rows], columns.recorded_at[rows]
-    groups = columns.group[rows]
-    by_unit = [columns.outcome[rows][table.unit.take(groups) == unit] for unit in range(len(UNITS))]
-    present, counts, squares = parts(columns, table, rows)
-    return Block(
-        ended=(int(ended.min()), int(ended.max())),
-        recorded=(int(recorded.min()), int(recorded.max())),
+    units = table.unit.take(columns.group[rows])
+    by_unit = [columns.outcome[rows][units == unit] for unit in range(len(UNITS))]
+    groups, counts, squares = group_sums(columns, table, rows)
+    return BlockSummary(
+        ended_range=(int(ended.min()), int(ended.max())),
+        recorded_range=(int(recorded.min()), int(recorded.max())),
         conviction=float(columns.conviction[rows].max()),
         lowest=tuple(float(x.min(initial=np.inf)) for x in by_unit),
         highest=tuple(float(x.max(initial=-np.inf)) for x in by_unit),
-        groups=present,
+        groups=groups,
         counts=counts,
         squares=squares,
     )
 
 
-def parts(columns: Columns, table: GroupTable, rows: slice | Whole) -> tuple[Whole, Whole, Floats]:
-    """Of each group among some rows: its code, how many rows, and the sum of their squared outcomes, R clipped."""
+def group_sums(columns: Columns, table: GroupTable, rows: RowSelection) -> tuple[Integers, Integers, Floats]:
+    """The groups among some rows, their numbers of rows, and the sums of their squared outcomes, R clipped."""
     groups, x = columns.group[rows], columns.outcome[rows]
     clipped = np.where(table.unit.take(groups) == 0, np.clip(x, -OUTCOME_CLIP_R, OUTCOME_CLIP_R), x)
     with np.errstate(all="ignore"):
@@ -688,3 +723,8 @@ def parts(columns: Columns, table: GroupTable, rows: slice | Whole) -> tuple[Who
     counts = np.bincount(groups)
     present = np.flatnonzero(counts).astype(np.int64)
     return present, counts[present].astype(np.int64), squares[present].astype(np.float64)
+
+
+def values_at(column: Array, rows: RowSelection) -> Array:
+    """A column's values in some rows; `take` is faster than indexing by row numbers."""
+    return column[rows] if isinstance(rows, slice) else column.take(rows)

@@ -1,109 +1,106 @@
-"""The scan: every candidate scored at once, in arrays; the same ids, order and factors as `score` gives one by one.
+"""The scan: score every candidate in arrays, with the ids, order and factors that the plain definition gives.
 
-Blocks are looked at newest first, and one is passed over only if the best it can hold would not be among the best
-found so far. Arrays select, a hair too many; the few that are left are scored by `score` itself, which has the last
-word on factors and order. What is like nothing asked with is no matter of a hair: its score is 0 in both.
+Array arithmetic selects rows, with a margin of `TOLERANCE`; the plain definition then scores the few selected rows and
+decides their order. Blocks are scanned newest first, and a block is skipped if its best possible row would not be among
+the best rows so far. Rows with a similarity of exactly 0 need no margin: their score is 0 in both computations.
 """
 
 import heapq
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-from backsight.core.recall.arrays.candidates import Candidates, Filters, Rows, candidates_of, with_periods
-from backsight.core.recall.arrays.columns import NUMBERS as HELD_NUMBERS
+from backsight.core.instants import Horizon
+from backsight.core.recall import score as plain
+from backsight.core.recall.arrays.candidates import Candidates, Filters, candidates_of
 from backsight.core.recall.arrays.columns import (
+    DAY_MICROS,
+    NUMBERS,
     UNITS,
     Array,
+    Booleans,
     Columns,
     Floats,
-    Truths,
-    Whole,
+    Integers,
+    RowSelection,
     micros,
 )
-from backsight.core.recall.arrays.similarity import LEAST, Likeness, ScoringContext, likeness_of
+from backsight.core.recall.arrays.similarity import LEAST, TOLERANCE, ScoringContext, Similarity, similarity_to
 from backsight.core.recall.period import UNWEIGHTED
-from backsight.core.recall.score import RecallMood, ScoreFactors, Situation, affect, quality, recency, similarity
+from backsight.core.recall.rank import WARNINGS
+from backsight.core.recall.score import RecallMood, ScoreFactors, Situation
 from backsight.core.text.stems import text_likeness
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
-WARNINGS = 3
-HAIR = 1e-9
-"""Share by which array arithmetic may differ from the plain one, with much to spare."""
-DAY = timedelta(days=1) / timedelta(microseconds=1)
-FEW = 128
-"""Up to so many rows are judged one by one, without a look for equal ones."""
+FEW_ROWS = 128
+"""Up to this many rows are scored one by one, without a search for equal rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One episode that came to mind."""
+    """One recalled episode."""
 
     id: str
     row: int
     value: float
-    """What it was ranked by."""
+    """The value that the ranking is sorted by."""
     factors: ScoreFactors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What came to mind, of how many candidates."""
+    """The three rankings of a recall, and the number of candidates."""
 
     memories: tuple[Hit, ...]
-    """By Score."""
+    """By score."""
     nearest: tuple[Hit, ...]
-    """By Sim · Rec, blind to the outcome."""
+    """By Sim · Rec, whatever the outcome."""
     warnings: tuple[Hit, ...]
-    """Losing episodes by sigmoid(−2x/σ) · Sim · Rec · Conf."""
+    """Losses by sigmoid(−2x/σ) · Sim · Rec · Conf."""
     candidates: int
     sigma: Mapping[OutcomeUnit, float]
 
 
 def scan(
     columns: Columns,
-    query: Situation,
+    situation: Situation,
     filters: Filters | None = None,
     *,
-    as_of: datetime,
-    seen_at: datetime | None = None,
+    horizon: Horizon,
     limit: int = 10,
-    temper: RecallMood | None = None,
+    mood: RecallMood | None = None,
     period_weight: bool = False,
     after: tuple[float, str] | None = None,
 ) -> Scan:
-    """The best memories, the nearest and the warnings among all that was known; ties by id.
+    """Rank the candidates known at the horizon three ways; ties are ranked by id.
 
-    `after` is score and id of the last memory of the page before. Episodes without an end, or put away, are no
-    candidates. With `period_weight` scores are weighted by how the strategy fared at the time.
+    `after` is the score and id of the last memory of the previous page. Episodes without an end and archived episodes
+    are not candidates. With `period_weight` the score has the factor Period.
 
     >>> from backsight.core.recall.arrays.columns import columns_of
     >>> from backsight.testing import T0, an_episode
     >>> columns = columns_of(an_episode(n, pnl_r=r) for n, r in enumerate((3.0, -1.0, 0.5)))
-    >>> found = scan(columns, Situation(symbol="XAUUSD"), as_of=T0, limit=2)
-    >>> [(hit.id, round(hit.value, 3)) for hit in found.memories]
+    >>> answer = scan(columns, Situation(symbol="XAUUSD"), horizon=Horizon(as_of=T0), limit=2)
+    >>> [(hit.id, round(hit.value, 3)) for hit in answer.memories]
     [('episode-000000', 0.361), ('episode-000002', 0.237)]
-    >>> [hit.id for hit in found.nearest], [hit.id for hit in found.warnings], found.candidates
+    >>> [hit.id for hit in answer.nearest], [hit.id for hit in answer.warnings], answer.candidates
     (['episode-000000', 'episode-000001'], ['episode-000001'], 3)
     """
-    asked = ScoringContext(query=query, temper=temper or RecallMood(), now=as_of)
+    context = ScoringContext(situation=situation, mood=mood or RecallMood(), now=horizon.as_of)
     with np.errstate(all="ignore"):
-        among = candidates_of(columns, filters or Filters(), as_of=as_of, seen_at=seen_at)
-        if period_weight:
-            among = with_periods(among, as_of=as_of, seen_at=seen_at)
-        lists = Lists.empty(among, asked, limit=limit, after=after)
-        _sweep(among, asked, lists)
-    judge = Judge(among, asked)
+        candidates = candidates_of(columns, filters or Filters(), horizon, period_weight=period_weight)
+        lists = TopLists.empty(candidates, context, limit=limit, after=after)
+        _scan_blocks(candidates, context, lists)
+    scorer = PlainScorer(candidates, context)
     return Scan(
-        memories=judge.ranked(lists.memories, by_score),
-        nearest=judge.ranked(lists.nearest, by_nearness),
-        warnings=judge.ranked(lists.warnings, by_dread),
-        candidates=int(among.counts.sum()),
-        sigma=among.sigma,
+        memories=scorer.rank(lists.memories, by_score),
+        nearest=scorer.rank(lists.nearest, by_nearness),
+        warnings=scorer.rank(lists.warnings, by_dread),
+        candidates=candidates.count,
+        sigma=candidates.sigma,
     )
 
 
@@ -119,160 +116,175 @@ def by_dread(factors: ScoreFactors) -> float:
     return factors.dread
 
 
-# Sweeping
+# Scanning
 
 
-class Best:
-    """Rows that may be among the k with the highest values: those, and what is within a hair of the last."""
+class TopRows:
+    """The rows that may be among the k with the highest values: those, and rows within the tolerance of the last."""
 
     def __init__(self, k: int, *, ids: Array, after: tuple[float, str] | None = None) -> None:
         self.k = k
         self.ids = ids
         self.after = after
         self.floor = 0.0 if k else math.inf
-        """What a value must have; nothing is below 0 but what does not count."""
+        """The value below which a row is not among the top k; values are never negative."""
         self.values: Floats = np.empty(0)
-        self.rows: Whole = np.empty(0, np.int64)
-        self.unlike: Whole = np.empty(0, np.int64)
-        """Of the rows that are like nothing asked with, whose value is 0, those with the first ids."""
+        self.rows: Integers = np.empty(0, np.int64)
+        self.zero_rows: Integers = np.empty(0, np.int64)
+        """The k rows with the first ids among the rows of similarity 0."""
 
     def may_take(self, bound: float) -> bool:
-        """Whether rows with values up to a bound can matter."""
-        return bound * (1.0 + HAIR) >= self.floor
+        """Whether rows with values up to a bound can be among the top k."""
+        return bound * (1.0 + TOLERANCE) >= self.floor
 
-    def offer(self, values: Floats, rows: Rows, *, unlike: Truths | None, only: Truths | None = None) -> None:
-        """Take of these rows what may matter; of those that are like nothing asked with, few do."""
-        kept = values >= self.floor
+    def offer(
+        self, values: Floats, rows: RowSelection, *, is_zero: Booleans | None, only: Booleans | None = None
+    ) -> None:
+        """Take the rows that may be among the top k; `is_zero` marks the rows of similarity 0."""
+        taken = values >= self.floor
         if only is not None:
-            kept &= only
-        if unlike is not None:
-            self._take_unlike(_at(rows, np.flatnonzero(kept & unlike)))
-            kept &= ~unlike
+            taken &= only
+        if is_zero is not None:
+            self._take_zero_rows(_rows_at(rows, np.flatnonzero(taken & is_zero)))
+            taken &= ~is_zero
         if self.after is not None:
-            kept &= values <= self.after[0] * (1.0 + HAIR) + LEAST
-        places = np.flatnonzero(kept)
-        if len(places):
-            self.values = np.concatenate([self.values, values[places]])
-            self.rows = np.concatenate([self.rows, _at(rows, places)])
+            taken &= values <= self.after[0] * (1.0 + TOLERANCE) + LEAST
+        positions = np.flatnonzero(taken)
+        if len(positions):
+            self.values = np.concatenate([self.values, values[positions]])
+            self.rows = np.concatenate([self.rows, _rows_at(rows, positions)])
             self._raise_floor()
 
-    def _take_unlike(self, rows: Whole) -> None:
-        """Keep the first ids: of equals they are the best."""
+    def _take_zero_rows(self, rows: Integers) -> None:
+        """Keep the rows with the first ids, which rank first among equal values."""
         if self.after is not None and self.after[0] == 0:
             rows = rows[self.ids[rows] > self.after[1].encode()]
-        if len(rows) and len(self.unlike) == self.k:
-            rows = rows[self.ids[rows] < self.ids[self.unlike[-1]]]
+        if len(rows) and len(self.zero_rows) == self.k:
+            rows = rows[self.ids[rows] < self.ids[self.zero_rows[-1]]]
         if len(rows):
-            rows = np.concatenate([self.unlike, rows])
-            self.unlike = rows[np.argsort(self.ids[rows], kind="stable")[: self.k]]
+            rows = np.concatenate([self.zero_rows, rows])
+            self.zero_rows = rows[np.argsort(self.ids[rows], kind="stable")[: self.k]]
 
     def _raise_floor(self) -> None:
-        sure = self.values
-        if self.after is not None:  # about the score of the page's start only the id decides, later
-            sure = sure[sure < self.after[0] * (1.0 - HAIR) - LEAST]
-        if len(sure) < self.k:
+        """Raise the floor to the k-th highest value, less the tolerance, and drop the rows below it."""
+        counted = self.values
+        if self.after is not None:  # rows about as high as the start of the page may belong to the previous page
+            counted = counted[counted < self.after[0] * (1.0 - TOLERANCE) - LEAST]
+        if len(counted) < self.k:
             return
-        last = float(np.partition(sure, len(sure) - self.k)[len(sure) - self.k])
-        self.floor = max(0.0, last * (1.0 - HAIR) - LEAST)
-        kept = self.values >= self.floor
-        self.values, self.rows = self.values[kept], self.rows[kept]
+        last = float(np.partition(counted, len(counted) - self.k)[len(counted) - self.k])
+        self.floor = max(0.0, last * (1.0 - TOLERANCE) - LEAST)
+        high = self.values >= self.floor
+        self.values, self.rows = self.values[high], self.rows[high]
 
 
-def _at(rows: Rows, places: Whole) -> Whole:
-    return places + rows.start if isinstance(rows, slice) else rows[places]
+def _rows_at(rows: RowSelection, positions: Integers) -> Integers:
+    return positions + rows.start if isinstance(rows, slice) else rows[positions]
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
-    """The three parts of an answer."""
+class TopLists:
+    """The top rows of the three rankings."""
 
-    memories: Best
-    nearest: Best
-    warnings: Best
-    most: float
-    """The most that Aff and Period can be together."""
+    memories: TopRows
+    nearest: TopRows
+    warnings: TopRows
+    highest_boost: float
+    """The highest that Aff · Period can be."""
 
     @classmethod
-    def empty(cls, among: Candidates, asked: ScoringContext, *, limit: int, after: tuple[float, str] | None) -> "Lists":
-        ids, most = among.columns.ids, most_affect(asked.temper)
-        if among.periods is not None:
-            most *= float(among.periods.best.max(initial=UNWEIGHTED))
-        return cls(Best(limit, ids=ids, after=after), Best(limit, ids=ids), Best(WARNINGS, ids=ids), most)
+    def empty(
+        cls, candidates: Candidates, context: ScoringContext, *, limit: int, after: tuple[float, str] | None
+    ) -> "TopLists":
+        ids, boost = candidates.columns.ids, highest_affect(context.mood)
+        if candidates.periods is not None:
+            boost *= float(candidates.periods.best.max(initial=UNWEIGHTED))
+        return cls(TopRows(limit, ids=ids, after=after), TopRows(limit, ids=ids), TopRows(WARNINGS, ids=ids), boost)
 
     @property
     def floor(self) -> float:
-        """What Sim · Rec must have for a row to matter to any of them; 0 as long as everything does."""
-        return (1.0 - HAIR) * min(self.memories.floor / self.most, self.nearest.floor, self.warnings.floor)
+        """The Sim · Rec below which a row matters to no ranking; 0 as long as every row matters."""
+        scored = self.memories.floor / self.highest_boost
+        return (1.0 - TOLERANCE) * min(scored, self.nearest.floor, self.warnings.floor)
 
 
-def _sweep(among: Candidates, asked: ScoringContext, lists: Lists) -> None:
-    """Offer what every block has, newest first, but for what cannot be good enough."""
-    likeness, now = likeness_of(among, asked), micros(asked.now)
-    best, near, worst = (bound.tolist() for bound in _bounds(among, asked))
-    for block in np.flatnonzero(among.counts)[::-1].tolist():
-        remembers, warns = lists.memories.may_take(best[block]), lists.warnings.may_take(worst[block])
-        if not (remembers or warns or lists.nearest.may_take(near[block])):
+def _scan_blocks(candidates: Candidates, context: ScoringContext, lists: TopLists) -> None:
+    """Offer the rows of every block to the rankings, newest block first, except rows that cannot be good enough."""
+    similarity, now = similarity_to(context.situation, candidates), micros(context.now)
+    score_bound, near_bound, dread_bound = (bound.tolist() for bound in _block_bounds(candidates, context))
+    for block in np.flatnonzero(candidates.counts)[::-1].tolist():
+        scores_matter = lists.memories.may_take(score_bound[block])
+        warnings_matter = lists.warnings.may_take(dread_bound[block])
+        if not (scores_matter or warnings_matter or lists.nearest.may_take(near_bound[block])):
             continue
-        rows = among.rows(block)
+        rows = candidates.rows(block)
         if lists.floor > 0:
-            rows = _hopeful(among, likeness, lists, rows, now)
+            rows = _promising_rows(candidates, similarity, lists, rows, now)
             if not len(rows):
                 continue
-        values = likeness.of(rows)
-        fade(values, among.columns.ended_at[rows], now)
-        unlike = None if lists.floor > 0 or values.all() else values == 0
-        lists.nearest.offer(values, rows, unlike=unlike)
-        if remembers or warns:
-            scores, dread, lost = products(among, asked, rows, values)
-            lists.warnings.offer(dread, rows, unlike=unlike, only=lost)
-            lists.memories.offer(scores, rows, unlike=unlike)
+        near = similarity.of(rows)
+        multiply_recency(near, candidates.columns.ended_at[rows], now)
+        is_zero = None if lists.floor > 0 or near.all() else near == 0
+        lists.nearest.offer(near, rows, is_zero=is_zero)
+        if scores_matter or warnings_matter:
+            scores, dread, lost = score_rows(candidates, context.mood, rows, near)
+            lists.warnings.offer(dread, rows, is_zero=is_zero, only=lost)
+            lists.memories.offer(scores, rows, is_zero=is_zero)
 
 
-def _hopeful(among: Candidates, likeness: Likeness, lists: Lists, rows: Rows, now: int) -> Whole:
-    """The rows that some list would take if their numbers were as alike as can be."""
-    columns = among.columns
-    bound = likeness.at_most(rows)
-    fade(bound, columns.ended_at[rows], now)
-    places = np.flatnonzero(bound >= lists.floor)
-    rows = _at(rows, places)
-    bound = bound[places] * (1.0 + HAIR)
+def _promising_rows(
+    candidates: Candidates, similarity: Similarity, lists: TopLists, rows: RowSelection, now: int
+) -> Integers:
+    """The rows that some ranking would take if their numbers and text matched fully: the others need no Sim."""
+    columns = candidates.columns
+    bound = similarity.upper_bound(rows)
+    multiply_recency(bound, columns.ended_at[rows], now)
+    positions = np.flatnonzero(bound >= lists.floor)
+    rows = _rows_at(rows, positions)
+    # Bound each ranking's value with the row's own outcome and conviction.
+    bound = bound[positions] * (1.0 + TOLERANCE)
     x = columns.outcome[rows]
-    good = _quality(x, among.table.unit.take(columns.group[rows]), among.sigma)
-    sure = bound * columns.conviction[rows]
-    kept = bound >= lists.nearest.floor
-    kept |= sure * good * lists.most >= lists.memories.floor
-    kept |= (sure * (1.0 - good) >= lists.warnings.floor) & (x < 0)
-    return rows[kept]
+    q = _quality(x, candidates.table.unit.take(columns.group[rows]), candidates.sigma)
+    with_conviction = bound * columns.conviction[rows]
+    promising = bound >= lists.nearest.floor
+    promising |= with_conviction * q * lists.highest_boost >= lists.memories.floor
+    promising |= (with_conviction * (1.0 - q) >= lists.warnings.floor) & (x < 0)
+    return rows[promising]
 
 
-def products(among: Candidates, asked: ScoringContext, rows: Rows, values: Floats) -> tuple[Floats, Floats, Truths]:
-    """Of rows with their Sim · Rec, which is used up: scores, what they rank by as warnings, and which of them lost."""
-    columns = among.columns
-    x, units = columns.outcome[rows], among.table.unit.take(columns.group[rows])
-    good = _quality(x, units, among.sigma)
-    values *= columns.conviction[rows]
-    dread = (1.0 - good) * values
-    good *= values
-    if asked.temper.drawdown_state > 0.5:
+def score_rows(
+    candidates: Candidates, mood: RecallMood, rows: RowSelection, near: Floats
+) -> tuple[Floats, Floats, Booleans]:
+    """The scores of rows, their rank values as warnings, and which of them lost; overwrites their Sim · Rec `near`."""
+    columns = candidates.columns
+    x, units = columns.outcome[rows], candidates.table.unit.take(columns.group[rows])
+    score = _quality(x, units, candidates.sigma)
+    near *= columns.conviction[rows]
+    dread = (1.0 - score) * near
+    score *= near
+    # The factor Aff, as `score.affect` defines it.
+    if mood.drawdown_state > plain.DRAWDOWN_MOOD:
         in_r = units == 0
-        good *= np.where(in_r & (x < -1.5), 1.15, np.where(in_r & (x > 2.0), 1.09, 1.0))
-    elif asked.temper.consecutive_losses >= 3:
-        good *= np.where(units < 0, 1.0, np.where(x > 0, 1.09, 0.94))
-    if among.periods is not None:
-        good *= among.periods.weights[rows]
-    return good, dread, x < 0
+        large_win = np.where(in_r & (x > plain.LARGE_WIN_R), plain.LARGE_WIN_AFFECT, 1.0)
+        score *= np.where(in_r & (x < plain.LARGE_LOSS_R), plain.LARGE_LOSS_AFFECT, large_win)
+    elif mood.consecutive_losses >= plain.LOSING_STREAK:
+        by_sign = np.where(x > 0, plain.STREAK_WIN_AFFECT, plain.STREAK_LOSS_AFFECT)
+        score *= np.where(units < 0, 1.0, by_sign)
+    if candidates.periods is not None:
+        score *= candidates.periods.weights[rows]
+    return score, dread, x < 0
 
 
-def fade(values: Floats, ended: Whole, now: int) -> None:
-    """Multiply values by Rec, 1 / √(1 + age/τ)."""
-    age = (now - ended) * (1.0 / (DAY * 30.0))
+def multiply_recency(values: Floats, ended_at: Integers, now: int) -> None:
+    """Multiply values by Rec, 1 / √(1 + age/τ), in place; the square root is the `DECAY` of ½."""
+    age = (now - ended_at) * (1.0 / (DAY_MICROS * plain.TAU_DAYS))
     np.maximum(age, 0.0, out=age)
     age += 1.0
     values /= np.sqrt(age, out=age)
 
 
 def _quality(x: Floats, units: NDArray[np.int8], sigma: Mapping[OutcomeUnit, float]) -> Floats:
-    """Q of many outcomes; NaN is none."""
+    """Q of many outcomes; NaN is no outcome."""
     by_unit = np.array([*(sigma.get(unit, np.nan) for unit in UNITS), np.nan])
     q: Floats = -2.0 * x
     q /= by_unit.take(units, mode="wrap") if len(sigma) != 1 else next(iter(sigma.values()))
@@ -285,91 +297,98 @@ def _quality(x: Floats, units: NDArray[np.int8], sigma: Mapping[OutcomeUnit, flo
     return q
 
 
-def _bounds(among: Candidates, asked: ScoringContext) -> tuple[Floats, Floats, Floats]:
-    """What Score, Sim · Rec and the rank of a warning can be at most in each block, were all as alike as can be."""
-    blocks = among.columns.blocks
-    rec = np.ones(len(blocks.each))
-    fade(rec, blocks.ended[:, 1], micros(asked.now))
-    good = np.full(len(rec), 0.5)
+def _block_bounds(candidates: Candidates, context: ScoringContext) -> tuple[Floats, Floats, Floats]:
+    """For each block, the highest that score, Sim · Rec and the rank value of a warning can be: as if Sim were 1."""
+    blocks = candidates.columns.blocks
+    rec = np.ones(len(blocks))
+    multiply_recency(rec, blocks.ended_range[:, 1], micros(context.now))
+    # The best Q, and the best 1 − Q of a loss, over all units; −1 for blocks without a loss.
+    q = np.full(len(rec), 0.5)
     dread = np.full(len(rec), -1.0)
     for number, unit in enumerate(UNITS):
-        if unit in among.sigma:
+        if unit in candidates.sigma:
             highest, lowest = blocks.highest[:, number], blocks.lowest[:, number]
-            good = np.fmax(good, 1.0 / (1.0 + np.exp(-2.0 * highest / among.sigma[unit])))
-            losing = 1.0 / (1.0 + np.exp(2.0 * lowest / among.sigma[unit]))
-            dread = np.where(lowest < 0, np.fmax(dread, losing), dread)
-    good *= most_affect(asked.temper)
-    if among.periods is not None:
-        good *= among.periods.best
-    alone = rec * blocks.conviction
-    return good * alone, rec, dread * alone
+            q = np.fmax(q, 1.0 / (1.0 + np.exp(-2.0 * highest / candidates.sigma[unit])))
+            loss = 1.0 / (1.0 + np.exp(2.0 * lowest / candidates.sigma[unit]))
+            dread = np.where(lowest < 0, np.fmax(dread, loss), dread)
+    q *= highest_affect(context.mood)
+    if candidates.periods is not None:
+        q *= candidates.periods.best
+    with_conviction = rec * blocks.conviction
+    return q * with_conviction, rec, dread * with_conviction
 
 
-def most_affect(temper: RecallMood) -> float:
-    """The most that Aff can be in a mood.
+def highest_affect(mood: RecallMood) -> float:
+    """The highest that Aff can be in a mood.
 
-    >>> [most_affect(RecallMood(drawdown_state=d, consecutive_losses=3 * n)) for d, n in ((0, 0), (0, 1), (1, 0))]
+    >>> [highest_affect(RecallMood(drawdown_state=d, consecutive_losses=3 * n)) for d, n in ((0, 0), (0, 1), (1, 0))]
     [1.0, 1.09, 1.15]
     """
-    return max(affect(Outcome(value=x, unit="R"), temper) for x in (-2.0, 0.5, 3.0))
+    return max(plain.affect(Outcome(value=x, unit="R"), mood) for x in (-2.0, 0.5, 3.0))
 
 
-# Judging
+# Scoring by the plain definition
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """The plain score of the few rows that are left."""
+class PlainScorer:
+    """Scores single rows by the plain definition."""
 
-    among: Candidates
-    asked: ScoringContext
-    known: dict[int, ScoreFactors] = field(default_factory=dict)
+    candidates: Candidates
+    context: ScoringContext
+    cache: dict[int, ScoreFactors] = field(default_factory=dict)
 
-    def ranked(self, best: Best, by: Callable[[ScoreFactors], float]) -> tuple[Hit, ...]:
-        """The k best in order, ties by id."""
-        rows = np.concatenate([best.rows, best.unlike])
-        alike = self.alike(rows)
-        values = {row: by(self.factors(row)) for row in set(alike)}
-        names = map(self.among.columns.id, rows.tolist())
-        ranked = [(-values[like], name, row, like) for name, row, like in zip(names, rows.tolist(), alike, strict=True)]
-        if best.after is not None:
-            start = (-best.after[0], best.after[1])
+    def rank(self, top: TopRows, by: Callable[[ScoreFactors], float]) -> tuple[Hit, ...]:
+        """The k best rows in order; ties are ranked by id."""
+        rows = np.concatenate([top.rows, top.zero_rows])
+        equal_rows = self.equal_rows(rows)
+        values = {row: by(self.factors(row)) for row in set(equal_rows)}
+        ids = map(self.candidates.columns.id, rows.tolist())
+        ranked = [
+            (-values[equal], name, row, equal) for name, row, equal in zip(ids, rows.tolist(), equal_rows, strict=True)
+        ]
+        if top.after is not None:
+            start = (-top.after[0], top.after[1])
             ranked = [each for each in ranked if each[:2] > start]
         return tuple(
-            Hit(id=name, row=row, value=-value, factors=self.factors(like))
-            for value, name, row, like in heapq.nsmallest(best.k, ranked)
+            Hit(id=name, row=row, value=-value, factors=self.factors(equal))
+            for value, name, row, equal in heapq.nsmallest(top.k, ranked)
         )
 
     def factors(self, row: int) -> ScoreFactors:
         """The factors of a row."""
-        if row not in self.known:
-            self.known[row] = self._judged(row)
-        return self.known[row]
+        if row not in self.cache:
+            self.cache[row] = self._score(row)
+        return self.cache[row]
 
-    def _judged(self, row: int) -> ScoreFactors:
-        columns, asked, periods = self.among.columns, self.asked, self.among.periods
+    def _score(self, row: int) -> ScoreFactors:
+        columns, context, periods = self.candidates.columns, self.context, self.candidates.periods
         outcome = columns.outcome_of(row)
         return ScoreFactors(
-            Q=quality(outcome, sigma=self.among.sigma),
-            Sim=self._sim(row),
-            Rec=recency(columns.ended(row), now=asked.now),
+            Q=plain.quality(outcome, sigma=self.candidates.sigma),
+            Sim=plain.mean_closeness(self.compare_fields(row)),
+            Rec=plain.recency(columns.end_of(row), now=context.now),
             Conf=float(columns.conviction[row]),
-            Aff=affect(outcome, asked.temper),
-            Period=UNWEIGHTED if periods is None else periods.exactly(columns, row),
+            Aff=plain.affect(outcome, context.mood),
+            Period=UNWEIGHTED if periods is None else periods.exact_weight(columns, row),
         )
 
-    def _sim(self, row: int) -> float:
-        columns, query = self.among.columns, self.asked.query
+    def compare_fields(self, row: int) -> list[tuple[str, float, float]]:
+        """The fields of Sim of a row, each with its name, weight and closeness."""
+        columns, situation = self.candidates.columns, self.context.situation
         group, context = columns.group_of(row), columns.context(row)
-        share = text_likeness(query.words, columns.words_of(row)) if query.words else None
-        return similarity(query, symbol=group.symbol, direction=group.direction, context=context, text=share)
+        text = text_likeness(situation.words, columns.words_of(row)) if situation.words else None
+        return list(
+            plain.compare_fields(situation, symbol=group.symbol, direction=group.direction, context=context, text=text)
+        )
 
-    def alike(self, rows: Whole) -> list[int]:
-        """For each row one that scores the same, so that of a thousand equal ones a single one is scored."""
-        if len(rows) <= FEW:
+    def equal_rows(self, rows: Integers) -> list[int]:
+        """For each row a row with the same score, so that of a thousand equal rows only one is scored."""
+        if len(rows) <= FEW_ROWS:
             return [int(row) for row in rows]
-        columns, words = self.among.columns, self.asked.query.words
-        names = ("ended_at", "outcome", "conviction", *HELD_NUMBERS)
+        columns, words = self.candidates.columns, self.context.situation.words
+        # Join everything that a score depends on into one byte string a row, and find the distinct strings.
+        names = ("ended_at", "outcome", "conviction", *NUMBERS)
         profile = [getattr(columns, name)[rows].view(np.int64) for name in names]
         profile += [getattr(columns, name)[rows].astype(np.int64) for name in ("group", "setting")]
         if words:

@@ -1,290 +1,226 @@
-"""Tallies: the closed trades that a base rate rests on, weighed, and summed by day at every level, out of columns.
+"""The weighted sums that a base rate is computed from: closed trades, summed by level and day.
 
-A row is looked at once, among some thousand neighbours that stay in the processor's cache. Its *cell* says how deep
-into the levels it reaches, its unit, and whether it was won. What is summed by cell and day gives every level, since a
-level holds all that reaches as deep or deeper.
+Every selected row is read once, in chunks that stay in the processor's cache. The *depth* of a row is the number of
+levels that it reaches, from the broadest on; its *cell* says its depth, its unit and whether it won. Rows are summed by
+cell and day. A level is then the sum of all cells that reach its depth or deeper.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import product
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from backsight.core.portfolio import Mode
+from backsight.core.instants import Horizon
 from backsight.core.recall.arrays.columns import (
+    DAY_MICROS,
     NUMBERS,
+    SETTING_LABELS,
     UNITS,
     Array,
+    Booleans,
     Columns,
     Floats,
-    GroupTable,
-    Truths,
-    Whole,
+    Integers,
+    RowSelection,
     micros,
+    values_at,
 )
-from backsight.core.recall.arrays.evidence_weights import BUFFERS, Rows, Weights, held, places_of
+from backsight.core.recall.arrays.evidence_weights import BUFFERS, EvidenceWeights, positions_of
+from backsight.core.recall.arrays.selection import Selection, TradeFilter, select_trades
 from backsight.core.recall.base_rate import LevelName
 from backsight.core.recall.score import Situation
-from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import OutcomeUnit
 
-STEP = 32_768
-"""Rows looked at together: few enough for the cache, and so many that calls cost little."""
-EXACT = 8_192
-"""Up to so many trades K is in double precision; of more, the roundings of single precision cancel each other out."""
+CHUNK_ROWS = 32_768
+"""Rows summed at a time: few enough for the processor's cache, and enough to make the cost of a call small."""
+MAX_DOUBLE_TRADES = 8_192
+"""Up to this many trades K is in double precision; of more trades, the rounding errors of single precision cancel."""
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-LEAST, MOST = 1e-30, 1e30
-"""Sizes of numbers asked for that single precision takes: what it cannot hold is then as far from them as can be."""
-HARDLY = 1e-4
-"""A level whose mean weight is less is made of what is hardly alike, of which single precision is not sure."""
-WIDEST = 100_000
-"""Days from the first trade to the last up to which each has a place, traded on or not."""
-DAY = timedelta(days=1) // timedelta(microseconds=1)
-LONG_AGO, FAR_AHEAD = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-LABELS: Mapping[LevelName, Array] = dict(
-    zip(
-        ("regime", "volatility_regime", "session"),
-        np.array(list(product(("", *REGIMES), ("", *VOLATILITY_REGIMES), ("", *SESSIONS)))).T,
-        strict=True,
-    )
-)
-"""The labels of each setting."""
-SETTINGS = len(LABELS["regime"])
+SINGLE_RANGE = (1e-30, 1e30)
+"""Sizes of numbers for which single precision is used; outside of it values overflow or underflow."""
+FAINT_WEIGHT = 1e-4
+"""A level with a lower mean weight consists of dissimilar trades, for which single precision is too coarse."""
+MAX_DAY_SPAN = 100_000
+"""Days between the first and the last trade up to which every day has a column, with trades or not."""
+SETTINGS = len(SETTING_LABELS["regime"])
 
-Asked = tuple[LevelName, str | None]
-Places = NDArray[np.intp]
+LevelKey = tuple[LevelName, str | None]
+"""A level and the value of its category; None for the strategy."""
+Indices = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Among:
-    """Whose closed trades tell what usually happens; None asks for nothing."""
+class UnitSums(NamedTuple):
+    """The outcomes in one unit: their number by level, and by level and day their weight and weight × outcome."""
 
-    strategy_name: str | None = None
-    mode: Mode | None = None
-    fallen: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
-    """Since when the results of a strategy in a symbol are falling: what ended before is left out."""
-
-
-class Amount(NamedTuple):
-    """The outcomes of one unit by level: how many, and by day their weight and weight × outcome."""
-
-    n: Whole
+    n: Integers
     weight: Floats
     product: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tallies:
-    """What levels are computed from, a row for each from broad to narrow, in some of them a column for each day."""
+class LevelSums:
+    """The sums of all levels: a row a level, from broad to narrow, and in two-dimensional arrays a column a day."""
 
-    n: Whole
+    n: Integers
     weight: Floats
     won: Floats
-    """The weight of those won."""
+    """The weight of the trades that won."""
     squares: Floats
     """The sum of the squared weights."""
-    amounts: Mapping[OutcomeUnit, Amount]
+    by_unit: Mapping[OutcomeUnit, UnitSums]
     today: int
-    """The column of the day of the instant asked."""
+    """The column of the day of the horizon."""
     left_out: int
 
     @property
-    def hardly_alike(self) -> bool:
-        """Whether a level is made of what is hardly alike, of which single precision is not sure."""
+    def has_faint_level(self) -> bool:
         total = self.weight.sum(axis=1)
-        return bool(np.any((total > 0.0) & (total < HARDLY * self.n)))
+        return bool(np.any((total > 0.0) & (total < FAINT_WEIGHT * self.n)))
 
 
-def tallies(
-    columns: Columns,
-    query: Situation,
-    asked: Sequence[Asked],
-    *,
-    among: Among,
-    as_of: datetime,
-    seen_at: datetime | None,
-) -> Tallies:
-    """The sums of each level asked for."""
-    trades = _trades(columns, among, as_of=as_of, seen_at=seen_at)
-    cells, days, instant = _Cells(trades, asked), _Days(trades), micros(as_of)
+def sum_levels(
+    columns: Columns, situation: Situation, levels: Sequence[LevelKey], *, trade_filter: TradeFilter, horizon: Horizon
+) -> LevelSums:
+    """Sum the weighted trades of each level."""
+    selection, left_out = select_trades(columns, trade_filter, horizon)
+    chunks, group_counts, now = _chunks(selection), selection.group_counts(), micros(horizon.as_of)
+    cells, days = _Cells(selection, group_counts, levels), _DayColumns(columns, chunks)
 
-    def summed(kind: "np.dtype[np.floating]") -> Tallies:
-        sums = _Sums(trades, cells, days, kind=kind, instant=instant)
-        weights = Weights(columns, query, sums.for_weights)
-        for rows, span in zip(trades.parts, days.spans, strict=True):
+    def summed(kind: "np.dtype[np.floating]") -> LevelSums:
+        sums = _CellSums(columns, cells, days, room=max(map(_length, chunks), default=0), kind=kind, now=now)
+        weights = EvidenceWeights(columns, situation, sums.weight_buffers)
+        for rows, span in zip(chunks, days.spans, strict=True):
             sums.add(rows, span, weights)
-        return sums.tallies()
+        return sums.level_sums(left_out)
 
     with np.errstate(all="ignore"):
-        if not _is_single(trades, query):
+        if not _fits_single(int(group_counts.sum()), situation):
             return summed(DOUBLE)
-        found = summed(SINGLE)
-        return summed(DOUBLE) if found.hardly_alike else found
+        single = summed(SINGLE)
+        return summed(DOUBLE) if single.has_faint_level else single
 
 
-def _is_single(trades: "_Trades", query: Situation) -> bool:
-    """Whether K can be in single precision."""
-    sizes = [abs(x) for name in NUMBERS if (x := getattr(query.context, name))]
-    return bool(trades.by_group.sum() > EXACT and all(LEAST <= size <= MOST for size in sizes))
+def _fits_single(trades: int, situation: Situation) -> bool:
+    """Whether K can be computed in single precision."""
+    sizes = [abs(x) for name in NUMBERS if (x := getattr(situation.context, name))]
+    return trades > MAX_DOUBLE_TRADES and all(SINGLE_RANGE[0] <= size <= SINGLE_RANGE[1] for size in sizes)
 
 
-# Which trades
+# Chunks of rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trades:
-    """The trades that count."""
-
-    columns: Columns
-    table: GroupTable
-    parts: Sequence[Rows]
-    by_group: Whole
-    """How many there are of each group."""
-    left_out: int
-
-    @property
-    def room(self) -> int:
-        """How many rows the longest part has."""
-        return max((rows.stop - rows.start if isinstance(rows, slice) else len(rows) for rows in self.parts), default=0)
+def _chunks(selection: Selection) -> list[RowSelection]:
+    """The selected rows in chunks: runs of blocks that are selected entirely, then row numbers."""
+    blocks = [selection.rows(block) for block in np.flatnonzero(selection.counts).tolist()]
+    entire = [rows for rows in blocks if isinstance(rows, slice)]
+    numbers = np.concatenate([np.empty(0, np.int64), *(rows for rows in blocks if not isinstance(rows, slice))])
+    single = [numbers[start : start + CHUNK_ROWS] for start in range(0, len(numbers), CHUNK_ROWS)]
+    return [*_joined(entire), *single]
 
 
-def _trades(columns: Columns, among: Among, *, as_of: datetime, seen_at: datetime | None) -> _Trades:
-    table, blocks = columns.vocabulary.table(), columns.blocks
-    groups = table.trades(strategy_name=among.strategy_name, mode=among.mode)
-    since = _since(table, among.fallen)
-    stop = int(np.searchsorted(columns.known_at, micros(as_of), "right"))
-    seen = FAR_AHEAD if seen_at is None else micros(seen_at)
-    first = np.arange(len(blocks.each)) * blocks.size
-    last = np.minimum(first + blocks.size, len(columns.known_at))
-    present = groups[blocks.groups]
-    counts = np.bincount(blocks.block[present], blocks.counts[present], minlength=len(first))
-    timely = (last <= stop) & (blocks.recorded[:, 1] <= seen) & (blocks.ended[:, 0] >= since.max())
-    whole = timely & (counts == last - first)
-    known = present & timely[blocks.block]
-    by_group = np.bincount(blocks.groups[known], blocks.counts[known], minlength=len(table)).astype(np.int64)
-    some, left_out = [], 0
-    for block in np.flatnonzero((counts > 0) & (first < stop) & ~whole).tolist():
-        rows = slice(first[block], min(last[block], stop))
-        kept = groups.take(columns.group[rows])
-        if not timely[block]:
-            kept &= columns.recorded_at[rows] <= seen
-            fallen = kept & (columns.ended_at[rows] < since.take(columns.group[rows]))
-            kept &= ~fallen
-            left_out += int(np.count_nonzero(fallen))
-            by_group += np.bincount(columns.group[rows][kept], minlength=len(table))
-        some.append(np.flatnonzero(kept) + rows.start)
-    parts: list[Rows] = [*_runs(first[whole], last[whole]), *_gathered(some)]
-    return _Trades(columns=columns, table=table, parts=parts, by_group=by_group, left_out=left_out)
+def _joined(blocks: Iterable[slice]) -> Iterator[slice]:
+    """Join neighbouring blocks into runs of at most `CHUNK_ROWS` rows.
 
-
-def _since(table: GroupTable, fallen: Mapping[tuple[str, str], datetime]) -> Whole:
-    """From when on the trades of each group count."""
-    since = np.full(len(table), LONG_AGO)
-    for (strategy_name, symbol), at in fallen.items():
-        since[table.trades(strategy_name=strategy_name, symbol=symbol)] = micros(at)
-    return since
-
-
-def _runs(first: Whole, last: Whole) -> Iterator[slice]:
-    """Whole blocks, neighbours together as far as they are looked at together.
-
-    >>> list(_runs(np.array([0, 16384, 32768, 65536]), np.array([16384, 32768, 49152, 70000])))
+    >>> list(_joined([slice(0, 16384), slice(16384, 32768), slice(32768, 49152), slice(65536, 70000)]))
     [slice(0, 32768, None), slice(32768, 49152, None), slice(65536, 70000, None)]
     """
     run: slice | None = None
-    for start, stop in zip(first.tolist(), last.tolist(), strict=True):
-        if run is not None and run.stop == start and stop - run.start <= STEP:
-            run = slice(run.start, stop)
+    for block in blocks:
+        if run is not None and run.stop == block.start and block.stop - run.start <= CHUNK_ROWS:
+            run = slice(run.start, block.stop)
             continue
         if run is not None:
             yield run
-        run = slice(start, stop)
+        run = block
     if run is not None:
         yield run
 
 
-def _gathered(some: Sequence[Whole]) -> list[Whole]:
-    """Single rows, as many together as are looked at together."""
-    rows = np.concatenate([np.empty(0, np.int64), *some])
-    return [rows[start : start + STEP] for start in range(0, len(rows), STEP)]
+def _length(rows: RowSelection) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-class _Days:
-    """The days on which trades ended, from the last one back, each with its place."""
+class _DayColumns:
+    """The days on which trades ended, counted back from the last one, and their columns in the sums."""
 
-    def __init__(self, trades: _Trades) -> None:
-        columns = trades.columns
-        ended = [_ended(columns, rows) for rows in trades.parts]
-        self.last = max((last for _, last in ended), default=0) // DAY
-        self.end = (self.last + 1) * DAY - 1
-        """The last microsecond, from which time is counted back."""
-        self.count = self.last - min((first for first, _ in ended), default=0) // DAY + 1
-        self.spans = [slice((self.end - last) // DAY, (self.end - first) // DAY + 1) for first, last in ended]
-        """Between which places the days of each part are."""
-        self.traded: Whole | None = None
-        """The days back that there are, where they are too far apart for each between them to have a place."""
-        if self.count > WIDEST:
-            each = [np.unique((self.end - held(columns.ended_at, rows)) // DAY) for rows in trades.parts]
-            self.traded = np.unique(np.concatenate(each))
+    def __init__(self, columns: Columns, chunks: Sequence[RowSelection]) -> None:
+        ranges = [_end_range(columns, rows) for rows in chunks]
+        self.last = max((last for _, last in ranges), default=0) // DAY_MICROS
+        self.end = (self.last + 1) * DAY_MICROS - 1
+        """The last microsecond of the last day, from which time is counted back."""
+        self.count = self.last - min((first for first, _ in ranges), default=0) // DAY_MICROS + 1
+        self.spans = [
+            slice((self.end - last) // DAY_MICROS, (self.end - first) // DAY_MICROS + 1) for first, last in ranges
+        ]
+        """The columns of the days of each chunk."""
+        self.traded: Integers | None = None
+        """The days with trades, counted back; None if every day has a column."""
+        if self.count > MAX_DAY_SPAN:
+            by_chunk = [np.unique((self.end - values_at(columns.ended_at, rows)) // DAY_MICROS) for rows in chunks]
+            self.traded = np.unique(np.concatenate(by_chunk))
             self.count = len(self.traded)
-            self.spans = [slice(0, self.count)] * len(each)
+            self.spans = [slice(0, self.count)] * len(chunks)
 
-    def place(self, day: int) -> int:
-        """Where a day is; after them all if it is not one of them."""
+    def column(self, day: int) -> int:
+        """The column of a day; a day without one has the extra column after the last."""
         back = self.last - day
         if self.traded is None:
             return back if 0 <= back < self.count else self.count
-        places = np.flatnonzero(self.traded == back)
-        return int(places[0]) if len(places) else self.count
+        columns = np.flatnonzero(self.traded == back)
+        return int(columns[0]) if len(columns) else self.count
 
-    def places(self, back: Whole) -> Whole:
-        """The places of what ended so many microseconds back; written over that."""
-        np.floor_divide(back, DAY, out=back)
+    def columns(self, back: Integers) -> Integers:
+        """The columns of rows that ended this many microseconds back; may overwrite the argument."""
+        np.floor_divide(back, DAY_MICROS, out=back)
         return back if self.traded is None else np.searchsorted(self.traded, back)
 
 
-def _ended(columns: Columns, rows: Rows) -> tuple[int, int]:
-    """From when to when some rows ended."""
+def _end_range(columns: Columns, rows: RowSelection) -> tuple[int, int]:
+    """The first and the last end of some rows; of whole blocks from their summaries."""
     if isinstance(rows, slice):
         size = columns.blocks.size
-        ended = columns.blocks.ended[rows.start // size : -(-rows.stop // size)]
-        return int(ended[:, 0].min()), int(ended[:, 1].max())
-    single = columns.ended_at.take(rows)
-    return int(single.min()), int(single.max())
+        ranges = columns.blocks.ended_range[rows.start // size : -(-rows.stop // size)]
+        return int(ranges[:, 0].min()), int(ranges[:, 1].max())
+    ends = columns.ended_at.take(rows)
+    return int(ends.min()), int(ends.max())
 
 
 # Summing
 
 
 class _Cells:
-    """Cells by depth, unit, and whether won."""
+    """The cells, numbered by depth, then by unit, then by whether a trade won."""
 
-    def __init__(self, trades: _Trades, asked: Sequence[Asked]) -> None:
-        table, symbol = trades.table, dict(asked).get("symbol")
-        by_group = [table.fields[name] == value for name, value in asked if name in table.fields]
-        by_setting = [LABELS[name] == value for name, value in asked if name in LABELS]
-        codes = np.flatnonzero(np.bincount(table.unit + 1, trades.by_group)) - 1
-        wide = 2 * len(codes)
-        self.units = [UNITS[code] if code >= 0 else None for code in codes.tolist()]
-        self.shape = (len(asked), len(codes), 2)
-        self.count = len(asked) * wide
-        self.of_group = _depth(by_group, len(table)) * wide + np.searchsorted(codes, table.unit) * 2 + table.won
-        """The cell of a row, its setting aside."""
-        self.inner = len(by_group) * wide
-        """From this cell on, a row's group is all that is asked for."""
-        self.deeper = _depth(by_setting, SETTINGS) * wide
-        """How many cells further an inner row belongs, by its setting."""
-        same = table.fields["symbol"] == symbol if symbol is not None else np.ones(len(table), np.bool_)
-        self.marked = self.of_group + self.count * same
-        """The cell of a row, and past them all if its symbol is the one asked for, or none is asked for."""
+    def __init__(self, selection: Selection, group_counts: Integers, levels: Sequence[LevelKey]) -> None:
+        table, symbol = selection.table, dict(levels).get("symbol")
+        group_levels = [table.fields[name] == value for name, value in levels if name in table.fields]
+        setting_levels = [SETTING_LABELS[name] == value for name, value in levels if name in SETTING_LABELS]
+        # Only units that occur get cells; −1 is no unit.
+        units = np.flatnonzero(np.bincount(table.unit + 1, group_counts)) - 1
+        width = 2 * len(units)
+        self.units = [UNITS[unit] if unit >= 0 else None for unit in units.tolist()]
+        self.shape = (len(levels), len(units), 2)
+        self.count = len(levels) * width
+        self.by_group = _depth(group_levels, len(table)) * width + np.searchsorted(units, table.unit) * 2 + table.won
+        """The cell of a row by its group, as if no level depended on the setting."""
+        self.inner = len(group_levels) * width
+        """The first cell of the rows whose group matches all levels; the setting decides how much deeper they go."""
+        self.outer_counts = np.bincount(self.by_group, group_counts, minlength=self.count)[: self.count].astype(
+            np.float64
+        )
+        """The number of rows by cell; inner cells have 0, since `_CellSums` counts their rows."""
+        self.outer_counts[self.inner :] = 0.0
+        self.deeper = _depth(setting_levels, SETTINGS) * width
+        """By setting code: the number of cells that an inner row goes deeper."""
+        same_symbol = table.fields["symbol"] == symbol if symbol is not None else np.ones(len(table), np.bool_)
+        self.marked = self.by_group + self.count * same_symbol
+        """The cell by group, plus `count` for groups of the same symbol: one lookup gives both."""
 
 
-def _depth(conditions: Iterable[Truths], count: int) -> Places:
-    """How many of these conditions hold one after the other."""
+def _depth(conditions: Iterable[Booleans], count: int) -> Indices:
+    """How many of the conditions hold before the first one that does not."""
     depth, holds = np.zeros(count, np.intp), np.ones(count, np.bool_)
     for condition in conditions:
         holds &= condition
@@ -292,65 +228,79 @@ def _depth(conditions: Iterable[Truths], count: int) -> Places:
     return depth
 
 
-class _Sums:
-    """What is summed, by cell and day."""
+class _CellSums:
+    """The sums by cell and day. All scratch memory is allocated once."""
 
     def __init__(
-        self, trades: _Trades, cells: _Cells, days: _Days, *, kind: "np.dtype[np.floating]", instant: int
+        self,
+        columns: Columns,
+        cells: _Cells,
+        days: _DayColumns,
+        *,
+        room: int,
+        kind: "np.dtype[np.floating]",
+        now: int,
     ) -> None:
-        self.trades, self.cells, self.days, self.instant = trades, cells, days, instant
+        """`room` is the length of the longest chunk, `kind` the precision of K."""
+        self.columns, self.cells, self.days, self.now = columns, cells, days, now
         self.weight, self.product = np.zeros((2, cells.count, days.count + 1))
         self.squares = np.zeros(cells.count)
-        self.n = np.bincount(cells.of_group, trades.by_group, minlength=cells.count)[: cells.count].astype(np.float64)
-        self.n[cells.inner :] = 0.0  # these are counted with their settings
-        scratch = np.empty((5 + BUFFERS, trades.room))  # all at once, which keeps it from being given back every time
+        self.n = cells.outer_counts.copy()
+        scratch = np.empty((5 + BUFFERS, room))
         self.buffers = scratch[:5]
-        self.for_weights = scratch[5:].view(kind)[:, : trades.room]
+        self.weight_buffers = scratch[5:].view(kind)[:, :room]
 
-    def add(self, rows: Rows, span: slice, weights: Weights) -> None:
-        """Add some rows, which ended on days within a span."""
-        columns, cells, groups = self.trades.columns, self.cells, held(self.trades.columns.group, rows)
-        weight, value = self.buffers[:2, : len(groups)]
-        place, cell, back = self.buffers[2:, : len(groups)].view(np.intp)
-        np.copyto(place, groups)
-        cells.marked.take(place, out=cell, mode="clip")
-        same = places_of(cell >= cells.count)
-        cell[same] = self._settled(held(cell, same) - cells.count, held(held(columns.setting, rows), same))
-        end = self.days.end - span.start * DAY
-        np.subtract(end, held(columns.ended_at, rows), out=back)
-        np.copyto(weight, weights.of(rows, back, ahead=self.instant - end, same=same))
-        self.squares += np.bincount(cell, np.square(weight, out=value), minlength=cells.count)
-        days = span.stop - span.start
-        np.multiply(cell, days, out=place)
-        place += self.days.places(back)
-        np.multiply(weight, held(columns.outcome, rows), out=value)
-        for sums, values in ((self.weight, weight), (self.product, value)):
-            sums[:, span] += np.bincount(place, values, minlength=cells.count * days).reshape(-1, days)
+    def add(self, rows: RowSelection, span: slice, weights: EvidenceWeights) -> None:
+        """Add a chunk of rows whose days are the columns of a span."""
+        columns, cells, groups = self.columns, self.cells, values_at(self.columns.group, rows)
+        weight, product = self.buffers[:2, : len(groups)]
+        index, cell, back = self.buffers[2:, : len(groups)].view(np.intp)
+        # Find the cell of each row: by its group, and for rows of the same symbol by its setting, too.
+        np.copyto(index, groups)
+        cells.marked.take(index, out=cell, mode="clip")
+        same_symbol = positions_of(cell >= cells.count)
+        settings = values_at(values_at(columns.setting, rows), same_symbol)
+        cell[same_symbol] = self._deepen(values_at(cell, same_symbol) - cells.count, settings)
+        # Weigh the rows by K · Rec. Ages are counted back from the end of the chunk's last day.
+        end = self.days.end - span.start * DAY_MICROS
+        np.subtract(end, values_at(columns.ended_at, rows), out=back)
+        np.copyto(weight, weights.of(rows, back, offset=self.now - end, same_symbol=same_symbol))
+        self.squares += np.bincount(cell, np.square(weight, out=product), minlength=cells.count)
+        # Sum weight and weight × outcome by cell and day with one index for both.
+        width = span.stop - span.start
+        np.multiply(cell, width, out=index)
+        index += self.days.columns(back)
+        np.multiply(weight, values_at(columns.outcome, rows), out=product)
+        for sums, values in ((self.weight, weight), (self.product, product)):
+            sums[:, span] += np.bincount(index, values, minlength=cells.count * width).reshape(-1, width)
 
-    def _settled(self, cell: Places, setting: Array) -> Places:
-        """The cells of rows that may be inner ones, with regard to their settings; those that are get counted."""
-        cell += self.cells.deeper.take(setting) * (cell >= self.cells.inner)
+    def _deepen(self, cell: Indices, settings: Array) -> Indices:
+        """Move inner rows deeper by their settings, and count them."""
+        cell += self.cells.deeper.take(settings) * (cell >= self.cells.inner)
         self.n[self.cells.inner :] += np.bincount(cell, minlength=self.cells.count)[self.cells.inner :]
         return cell
 
-    def tallies(self) -> Tallies:
-        weight, product, squares, n = map(self._reaching, (self.weight, self.product, self.squares, self.n))
+    def level_sums(self, left_out: int) -> LevelSums:
+        weight, product, squares, n = map(self._by_level, (self.weight, self.product, self.squares, self.n))
         counts = n.sum(axis=2).astype(np.int64)
-        by_unit, brought = weight.sum(axis=2), product.sum(axis=2)
-        amounts = (Amount(counts[:, u], by_unit[:, u], brought[:, u]) for u in range(len(self.cells.units)))
-        return Tallies(
+        weights, products = weight.sum(axis=2), product.sum(axis=2)
+        return LevelSums(
             n=counts.sum(axis=1),
-            weight=by_unit.sum(axis=1),
+            weight=weights.sum(axis=1),
             won=weight[:, :, 1].sum(axis=1),
             squares=squares.sum(axis=(1, 2)),
-            amounts={unit: amount for unit, amount in zip(self.cells.units, amounts, strict=True) if unit is not None},
-            today=self.days.place(self.instant // DAY),
-            left_out=self.trades.left_out,
+            by_unit={
+                unit: UnitSums(counts[:, number], weights[:, number], products[:, number])
+                for number, unit in enumerate(self.cells.units)
+                if unit is not None
+            },
+            today=self.days.column(self.now // DAY_MICROS),
+            left_out=left_out,
         )
 
-    def _reaching(self, sums: Floats) -> Floats:
-        """Sums by depth, unit, and whether won, of all that reaches a depth; written over those of what ends there."""
-        found = sums.reshape(*self.cells.shape, *sums.shape[1:])
-        for depth in reversed(range(len(found) - 1)):
-            found[depth] += found[depth + 1]
-        return found
+    def _by_level(self, sums: Floats) -> Floats:
+        """Turn sums by cell, in place, into sums by level, unit and result: a level includes all deeper cells."""
+        levels = sums.reshape(*self.cells.shape, *sums.shape[1:])
+        for depth in reversed(range(len(levels) - 1)):
+            levels[depth] += levels[depth + 1]
+        return levels
