@@ -1,4 +1,4 @@
-"""Names of models and addresses of servers: what is taken, and what is refused before anything is asked."""
+"""Names of models and addresses of servers: which are accepted, and which are refused."""
 
 from typing import get_args
 
@@ -22,12 +22,12 @@ def test_a_name_with_its_provider_is_taken(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("gpt-5", "say 'openai:gpt-5'"),
-        ("claude-opus-4", "say 'anthropic:claude-opus-4'"),
-        ("smollm2", "say 'provider:smollm2', such as 'openai:smollm2'"),
-        ("qwen3:8b", "say 'openai:qwen3:8b' and give its base URL"),
+        ("gpt-5", "give 'openai:gpt-5'"),
+        ("claude-opus-4", "give 'anthropic:claude-opus-4'"),
+        ("smollm2", "give 'provider:smollm2', such as 'openai:smollm2'"),
+        ("qwen3:8b", "for your own server give 'openai:qwen3:8b' and its base URL"),
         ("OpenAI:gpt-5", "did you mean 'openai'"),
-        ("openai:", "say 'openai:…'"),
+        ("openai:", "give 'openai:…'"),
         ("", "give 'provider:model'"),
         ("openai:gpt 5", "without spaces"),
         ("openai:gpt\x005", "without spaces"),
@@ -35,7 +35,7 @@ def test_a_name_with_its_provider_is_taken(name: str) -> None:
         (":gpt-5", "unknown provider"),
     ],
 )
-def test_a_name_that_names_no_provider_is_refused_with_the_remedy(name: str, remedy: str) -> None:
+def test_a_name_without_a_provider_is_refused_with_the_remedy(name: str, remedy: str) -> None:
     with pytest.raises(Invalid) as refused:
         checked_model_name(name)
     assert refused.value.field == "model"
@@ -50,17 +50,17 @@ def test_an_address_is_taken(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("", "is no address"),
-        ("ftp://example.com", "is no address"),
-        ("http://", "is no address"),
-        ("http://example.com:http", "is no address"),
-        ("http://[::1", "is no address"),
-        ("http://example.com?key=1", "is no address"),
-        ("http://exa mple.com", "is no address"),
-        ("https://ana:secret@example.com", "give the key apart from it"),
+        ("", "is not an HTTP address"),
+        ("ftp://example.com", "is not an HTTP address"),
+        ("http://", "is not an HTTP address"),
+        ("http://example.com:http", "is not an HTTP address"),
+        ("http://[::1", "is not an HTTP address"),
+        ("http://example.com?key=1", "is not an HTTP address"),
+        ("http://exa mple.com", "is not an HTTP address"),
+        ("https://ana:secret@example.com", "give the key separately"),
     ],
 )
-def test_what_is_no_address_is_refused(url: str, reason: str) -> None:
+def test_an_invalid_address_is_refused(url: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason) as refused:
         checked_base_url(url)
     assert "secret" not in refused.value.message
@@ -76,5 +76,5 @@ def test_the_providers_are_those_that_the_library_knows() -> None:
             infer_provider_class(provider)
         except ImportError:
             continue  # known, and a library more is needed
-    told = {name.partition(":")[0].removeprefix("gateway/") for name in get_args(KnownModelName.__value__)}
-    assert told - ELSEWHERE <= set(PROVIDERS)
+    known = {name.partition(":")[0].removeprefix("gateway/") for name in get_args(KnownModelName.__value__)}
+    assert known - ELSEWHERE <= set(PROVIDERS)

@@ -52,8 +52,8 @@ def test_a_language_model_has_an_address_a_key_and_a_time() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("MODEL_URL", "localhost", "model_url: 'localhost' is no address; give one such as"),
-        ("MODEL_URL", "http://me:secret@host/v1", "model_url: a name or a password is in the address"),
+        ("MODEL_URL", "localhost", "model_url: 'localhost' is not an HTTP address; give one such as"),
+        ("MODEL_URL", "http://me:secret@host/v1", "model_url: the address contains a user name or a password"),
         ("MODEL_TIMEOUT", "soon", "model_timeout: 'soon' is no number; give seconds, like 60"),
         ("MODEL_TIMEOUT", "nan", "model_timeout: nan is no time to wait; give seconds, up to 3600"),
         ("MODEL_TIMEOUT", "0", "model_timeout: 0 is no time to wait"),

@@ -1,4 +1,4 @@
-"""What the outside world must offer: each a protocol, handed in and never looked up."""
+"""Protocols of the outside world: clock, broker, agent, feed, reflector and embedder are passed in, never looked up."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from backsight.core.decision import AgentDecision, AgentInput
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, OrderResult
 
-if TYPE_CHECKING:  # 40 ms of every start otherwise
+if TYPE_CHECKING:  # saves 40 ms at every start
     import numpy as np
     from numpy.typing import NDArray
 
@@ -24,30 +24,30 @@ class Clock(Protocol):
 
 
 class Broker(Protocol):
-    """Holds an account: says what is in it, and takes orders."""
+    """Holds an account, reports its state and takes orders."""
 
     def snapshot(self) -> BrokerSnapshot:
-        """The account now, and what happened in it since the snapshot before."""
+        """The account now, and its fills since the previous snapshot."""
         ...
 
     def submit(self, order: Order) -> OrderResult:
-        """What became of an order; a rejection is an answer and not an error."""
+        """Submit an order and return its result; a rejection is a result, not an error."""
         ...
 
 
 class Agent(Protocol):
-    """Decides: a strategy in code, or a language model behind it."""
+    """Makes trading decisions: a strategy in code, or a language model."""
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
-        """What to do at this tick; doing nothing is a decision too."""
+        """Decide what to do at this tick; doing nothing is a decision too."""
         ...
 
 
 class Feed(Protocol):
-    """Tells what the market did."""
+    """Supplies market data."""
 
     def closed_bars(self, symbol: str, *, until: datetime) -> Sequence[Bar]:
-        """The latest bars of a symbol that were closed by an instant, oldest first."""
+        """The latest bars of a symbol that closed by an instant, oldest first."""
         ...
 
 
@@ -56,22 +56,22 @@ class Reflector(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is chosen by."""
+        """The name by which it is selected."""
         ...
 
     def reflect(self, request: "ReflectorRequest") -> "ReflectorAnswer":
-        """The bullets it proposes; `Unavailable` where whoever writes them is away, slow, or talks nonsense."""
+        """Propose bullets for the evidence; `Unavailable` if the writer does not answer, or answers nonsense."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose cosine says how near their meanings are."""
+    """Turns texts into vectors whose cosine similarity measures similarity of meaning."""
 
     @property
     def model(self) -> str:
-        """What names its vectors: those of two models are never compared."""
+        """The name of the model; vectors of two models are never compared."""
         ...
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One row a text, each of length 1."""
+        """One row of length 1 for each text."""
         ...

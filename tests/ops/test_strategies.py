@@ -142,7 +142,7 @@ def test_a_deployment_uses_memory_as_its_strategy_does_unless_it_is_set_otherwis
         ({"memory": {"every_n_trades": 0}}, "memory.every_n_trades: 0 is out of range; give 1 or more"),
         ({"memory": {"holdout": 1.5}}, "memory.holdout: 1.5 is out of range; give 1 or less"),
         ({"memory": {"suppressed": ["luck"]}}, "memory.suppressed.0: 'luck' is not known"),
-        ({"memory": {"model": "gpt-5"}}, "memory.model: 'gpt-5' names no provider; say 'openai:gpt-5'"),
+        ({"memory": {"model": "gpt-5"}}, "memory.model: 'gpt-5' has no provider; give 'openai:gpt-5'"),
         ({"memory": {"reflector": "model"}}, "memory.model: missing; name the model that is to write lessons"),
         ({"memory": {"hold_out": 0.1}}, "memory.hold_out: unknown argument; did you mean 'holdout'?"),
         ({"avoid": ["x" * 10_000]}, "avoid.0: is longer than 500 characters; shorten it"),

@@ -334,18 +334,18 @@ def test_a_model_words_the_evidence(memory: Memory, clock: FakeClock) -> None:
     assert (done.note.author, done.note.model_used) == ("model", "fake")
     assert (done.input_tokens, done.note.input_tokens, done.note.output_tokens) == (100, 100, 20)
     assert len(done.bullets[0].trade_ids) == 8
-    (asked,) = reflector.asked
-    assert (asked.strategy, asked.avoid, asked.note) == ("What fell comes back.\nout at 2R", ("news",), None)
-    assert [pattern.key for pattern in asked.evidence.patterns] == [RANGES]
+    (request,) = reflector.requests
+    assert (request.strategy, request.avoid, request.note) == ("What fell comes back.\nout at 2R", ("news",), None)
+    assert [pattern.key for pattern in request.evidence.patterns] == [RANGES]
 
 
 def test_a_model_is_told_the_lessons_in_force(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     reflector = with_model(memory, a_bullet())
     first, _ = reflected(memory, clock), reflected(memory, clock)
-    told = reflector.asked[1].note
-    assert told is not None
-    assert told.bullets == first.bullets
+    note = reflector.requests[1].note
+    assert note is not None
+    assert note.bullets == first.bullets
 
 
 def test_bullets_that_the_evidence_does_not_bear_are_dropped_and_named(memory: Memory, clock: FakeClock) -> None:
@@ -441,14 +441,14 @@ def test_what_was_found_when_a_model_failed_is_not_tested_for_again(memory: Memo
 def test_without_a_pattern_no_model_is_asked(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=9, **MODEL)
     reflector = with_model(memory, a_bullet())
-    assert (reflected(memory, clock).came, reflector.asked) == ("unchanged", [])
+    assert (reflected(memory, clock).came, reflector.requests) == ("unchanged", [])
 
 
 def test_a_dry_run_asks_no_model(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     reflector = with_model(memory, a_bullet())
     dry = reflected(memory, clock, dry_run=True)
-    assert (reflector.asked, [bullet.text for bullet in dry.bullets]) == ([], [SAID])
+    assert (reflector.requests, [bullet.text for bullet in dry.bullets]) == ([], [SAID])
     assert dry.reason == "openai:gpt-5 would write lessons from this evidence; a dry run does not call it"
 
 
@@ -522,7 +522,7 @@ def test_a_provider_that_is_away_is_not_asked_at_every_tick(memory: Memory, cloc
     for _ in range(3):
         clock.advance(hours=1)
         assert due(memory, home, clock.now()) is None
-    assert len(reflector.asked) == 1
+    assert len(reflector.requests) == 1
 
 
 def test_a_tick_before_the_lessons_in_force_changes_nothing(memory: Memory, clock: FakeClock) -> None:

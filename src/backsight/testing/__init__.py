@@ -1,4 +1,4 @@
-"""Fakes and builders for tests of what is built on Backsight.
+"""Fakes and builders for tests of code that builds on Backsight.
 
 >>> clock = FakeClock(T0)
 >>> with open_memory("sqlite://", clock=clock) as memory:
@@ -36,7 +36,7 @@ T0 = datetime(2026, 6, 4, 10, tzinfo=UTC)
 
 
 def a_trade_call(**changes: Any) -> dict[str, Any]:
-    """The arguments of a `remember_trade` that an agent might make after a win."""
+    """The arguments of a call of `remember_trade` after a win."""
     return {
         "symbol": "XAUUSD",
         "direction": "long",
@@ -53,9 +53,9 @@ def a_trade_call(**changes: Any) -> dict[str, Any]:
 
 
 def a_fill(number: int = 0, *, quantity: float = 1.0, price: float | None = 100.0, **changes: Any) -> Fill:
-    """An execution as a broker reports it; `number` orders fills, a minute apart from T0 on."""
+    """A fill as a broker reports it. Fills are a minute apart, in the order of `number`, from T0 on."""
     at = T0 + timedelta(minutes=number)
-    made: dict[str, Any] = {
+    values: dict[str, Any] = {
         "owner_id": "ana",
         "account_id": "account",
         "id": f"fill-{number:06d}",
@@ -79,12 +79,12 @@ def a_fill(number: int = 0, *, quantity: float = 1.0, price: float | None = 100.
         "known_at": at,
         "recorded_at": at,
     }
-    return Fill(**(made | changes))
+    return Fill(**(values | changes))
 
 
 def a_position(size: float = 1.0, **changes: Any) -> Position:
     """A long position in BTC at 100; a negative size is a short one."""
-    made: dict[str, Any] = {
+    values: dict[str, Any] = {
         "position_key": changes.get("symbol", "BTC"),
         "symbol": "BTC",
         "direction": "long" if size > 0 else "short",
@@ -92,7 +92,7 @@ def a_position(size: float = 1.0, **changes: Any) -> Position:
         "mark": 100.0,
         "average_price": 100.0,
     }
-    return Position(**(made | changes))
+    return Position(**(values | changes))
 
 
 def a_snapshot(
@@ -102,15 +102,15 @@ def a_snapshot(
     marks: Mapping[str, float] | None = None,
     equity: float = 10_000.0,
 ) -> BrokerSnapshot:
-    """What a broker says that holds these positions; BTC stands at 100 where no mark is given."""
-    told = {"BTC": 100.0, **{position.symbol: position.mark for position in positions}, **(marks or {})}
+    """A broker's snapshot with these positions; the default mark of BTC is 100."""
+    prices = {"BTC": 100.0, **{position.symbol: position.mark for position in positions}, **(marks or {})}
     portfolio = Portfolio(at=at, equity=equity, cash=equity, positions=positions)
-    return BrokerSnapshot(portfolio=portfolio, fills=tuple(fills), marks=told)
+    return BrokerSnapshot(portfolio=portfolio, fills=tuple(fills), marks=prices)
 
 
 def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) -> Episode:
-    """An episode as a closed trade leaves it; `number` tells episodes apart."""
-    made: dict[str, Any] = {
+    """The episode of a closed trade; `number` distinguishes episodes."""
+    values: dict[str, Any] = {
         "owner_id": "ana",
         "id": f"episode-{number:06d}",
         "kind": "trade",
@@ -133,4 +133,4 @@ def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) ->
         "known_at": T0,
         "recorded_at": T0,
     }
-    return Episode(**(made | changes))
+    return Episode(**(values | changes))

@@ -1,4 +1,4 @@
-"""A stand-in for a language model: a server on this machine that speaks OpenAI's protocol.
+"""A fake language model: a local server that speaks OpenAI's protocol.
 
 >>> with ModelServer(chat_reply("hello")) as server:
 ...     server.base_url.startswith("http://127.0.0.1:"), server.requests
@@ -22,49 +22,49 @@ __all__ = ["SILENCE", "ModelServer", "Reply", "bullets_reply", "chat_reply", "er
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a server says to one request."""
+    """The reply of the server to one request."""
 
     status: int = 200
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     silent: bool = False
-    """Whether nothing comes at all, for as long as the server runs."""
+    """Whether the server sends nothing for as long as it runs."""
     pause: float = 0.0
-    """Seconds between one byte of the body and the next."""
+    """Seconds between the bytes of the body."""
 
 
 SILENCE = Reply(silent=True)
 
 
 def chat_reply(content: str | None, *, tokens: tuple[int, int] | None = (700, 50), **message: Any) -> Reply:
-    """A chat completion with a text; `tokens` are those of the question and of the answer."""
+    """A chat completion with a text; `tokens` are the counts of the question and of the answer."""
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content, **message}}
-    made = {"id": "1", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
+    completion = {"id": "1", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
     usage = {} if tokens is None else {"usage": _usage(*tokens)}
-    return Reply(body=json.dumps({**made, **usage}))
+    return Reply(body=json.dumps({**completion, **usage}))
 
 
 def bullets_reply(*bullets: ProposedBullet) -> Reply:
-    """A chat completion with these bullets, in the shape that the model reflector asks for."""
-    told = [{"slot": each.slot, "text": each.text, "cites": list(each.cites)} for each in bullets]
-    return chat_reply(json.dumps({"bullets": told}))
+    """A chat completion with bullets, in the JSON shape that the model reflector asks for."""
+    rows = [{"slot": each.slot, "text": each.text, "cites": list(each.cites)} for each in bullets]
+    return chat_reply(json.dumps({"bullets": rows}))
 
 
 def error_reply(status: int, message: str = "no", **headers: str) -> Reply:
-    """An error as OpenAI words it."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(status=status, body=json.dumps({"error": {"message": message}}), headers=named)
+    """An error in OpenAI's format."""
+    http_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status=status, body=json.dumps({"error": {"message": message}}), headers=http_headers)
 
 
 class ModelServer:
-    """Listens on the loopback address while it is entered; gives its replies in turn, the last one again and again."""
+    """A context manager that serves replies on the loopback address, in turn; the last reply is repeated."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = replies
         self.requests: list[dict[str, Any]] = []
-        """The bodies it was sent."""
+        """The bodies of the requests received."""
         self.headers: list[Mapping[str, str]] = []
-        self._over = Event()
+        self._stopped = Event()
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -79,23 +79,23 @@ class ModelServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._over.set()
+        self._stopped.set()
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        stand_in = self
+        fake = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("content-length", 0))
-                stand_in.headers.append(dict(self.headers))
-                stand_in.requests.append(json.loads(self.rfile.read(length)))
-                reply = stand_in.replies[min(len(stand_in.requests), len(stand_in.replies)) - 1]
+                fake.headers.append(dict(self.headers))
+                fake.requests.append(json.loads(self.rfile.read(length)))
+                reply = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
                 if reply.silent:
-                    stand_in._over.wait()
+                    fake._stopped.wait()
                 else:
                     self._begin(reply)
                     self._send(reply)
@@ -112,19 +112,19 @@ class ModelServer:
                 self.end_headers()
 
             def _send(self, reply: Reply) -> None:
-                """The body, or as much of it as somebody waits for."""
+                """Send the body until the client hangs up or the server stops."""
                 body, step = reply.body.encode(), 1 if reply.pause else 1 << 20
                 with suppress(ConnectionError):
                     for start in range(0, len(body), step):
-                        if reply.pause and stand_in._over.wait(reply.pause):
+                        if reply.pause and fake._stopped.wait(reply.pause):
                             return
                         self.wfile.write(body[start : start + step])
 
             def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
 
-def _usage(asked: int, answered: int) -> dict[str, int]:
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+def _usage(prompt: int, completion: int) -> dict[str, int]:
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

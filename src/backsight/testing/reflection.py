@@ -1,4 +1,4 @@
-"""Evidence and a reflector for tests of what is built on reflection.
+"""Builders of evidence and a fake reflector, for tests of code that builds on reflection.
 
 >>> FakeReflector(error=Unavailable("away; try later")).reflect(a_request(a_pattern()))
 Traceback (most recent call last):
@@ -21,16 +21,15 @@ __all__ = ["FakeReflector", "a_pattern", "a_request", "an_evidence"]
 
 @dataclass(slots=True, kw_only=True)
 class FakeReflector:
-    """A reflector that proposes what it is told to, and keeps what it was asked."""
+    """A reflector that returns fixed bullets, or raises a fixed error, and records its requests."""
 
     bullets: tuple[ProposedBullet, ...] = ()
     error: Unavailable | None = None
     name: str = "fake"
-    asked: list[ReflectorRequest] = field(default_factory=list)
+    requests: list[ReflectorRequest] = field(default_factory=list)
 
-    def reflect(self, asked: ReflectorRequest) -> ReflectorAnswer:
-        """The bullets it was made with, or its error."""
-        self.asked.append(asked)
+    def reflect(self, request: ReflectorRequest) -> ReflectorAnswer:
+        self.requests.append(request)
         if self.error is not None:
             raise self.error
         return ReflectorAnswer(
@@ -39,8 +38,8 @@ class FakeReflector:
 
 
 def a_pattern(**changes: Any) -> Pattern:
-    """A regime in which a strategy lost, shown by 67 trades."""
-    told: dict[str, Any] = {
+    """A pattern: a regime in which a strategy lost, in 67 trades."""
+    values: dict[str, Any] = {
         "slot": "regime_fit",
         "measure": "outcome",
         "dimension": "regime_tag",
@@ -64,11 +63,11 @@ def a_pattern(**changes: Any) -> Pattern:
         "rest_hold_seconds": 9000.0,
         "trade_ids": ("t1", "t2"),
     }
-    return Pattern(**told | changes)
+    return Pattern(**values | changes)
 
 
 def an_evidence(*patterns: Pattern) -> TradeEvidence:
-    """What 200 trades show, of which these patterns stand out."""
+    """The evidence of 200 trades with these significant patterns."""
     return TradeEvidence(
         as_of=datetime(2026, 6, 4, 12, tzinfo=UTC),
         closed=200,
@@ -84,11 +83,11 @@ def an_evidence(*patterns: Pattern) -> TradeEvidence:
 
 
 def a_request(*patterns: Pattern, **changes: Any) -> ReflectorRequest:
-    """What a reflector is asked of VolBreakout when these patterns stand out."""
-    told: dict[str, Any] = {
+    """A request for lessons of the strategy VolBreakout with these patterns."""
+    values: dict[str, Any] = {
         "strategy_name": "VolBreakout",
         "strategy": "Ranges that hold for days\nbreak in the direction of the trend.",
         "avoid": ("trading the first five minutes", "adding to a loser"),
         "note": note_from_bullets([Bullet(slot="sizing", text='small "test" sizes do better')]),
     }
-    return ReflectorRequest(evidence=an_evidence(*patterns), **told | changes)
+    return ReflectorRequest(evidence=an_evidence(*patterns), **values | changes)

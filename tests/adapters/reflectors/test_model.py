@@ -61,7 +61,7 @@ def test_a_good_answer_is_taken_with_what_it_took() -> None:
 
 def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
     with ModelServer(bullets_reply(GOOD)) as server:
-        asking: Reflector = reflector(server, most_tokens=900)
+        asking: Reflector = reflector(server, max_tokens=900)
         asking.reflect(ASKED)
     (sent,) = server.requests
     system, user = (message["content"] for message in sent["messages"])
@@ -260,13 +260,13 @@ def test_a_key_does_not_make_a_provider(model: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "http://[::1", "http://127.0.0.1:99999/v1", "http://h\x00/"])
-def test_an_address_that_is_none_is_unavailable(url: str) -> None:
-    with pytest.raises(Unavailable, match="is no address"):
+def test_an_invalid_address_is_unavailable(url: str) -> None:
+    with pytest.raises(Unavailable, match="is not an HTTP address"):
         ModelReflector(model="openai:x", base_url=url).reflect(ASKED)
 
 
 def test_a_password_in_an_address_is_not_told() -> None:
-    with pytest.raises(Unavailable, match="give the key apart from it") as error:
+    with pytest.raises(Unavailable, match="give the key separately") as error:
         ModelReflector(model="openai:x", base_url=f"https://ana:{KEY}@example.com").reflect(ASKED)
     assert KEY not in error.value.message
 
@@ -323,7 +323,7 @@ def outcome(asking: ModelReflector) -> ReflectorAnswer | ReflectorUnavailable:
 
 @pytest.mark.slow
 def test_a_real_model_is_asked_and_its_nonsense_goes_nowhere(local_model: str) -> None:
-    asking = ModelReflector(model="openai:smollm2", base_url=local_model, timeout=900.0, most_tokens=150)
+    asking = ModelReflector(model="openai:smollm2", base_url=local_model, timeout=900.0, max_tokens=150)
     chat_reply = outcome(asking)
     assert (chat_reply.input_tokens or 0) > 300
     assert (chat_reply.output_tokens or 0) > 0

@@ -1,1 +1,1 @@
-"""Who writes lessons, one party a file."""
+"""Reflectors: adapters that write lessons."""

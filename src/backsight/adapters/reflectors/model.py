@@ -1,7 +1,6 @@
-"""The model reflector: a language model writes the lessons, from evidence that it is given.
+"""The model reflector: a language model writes lessons from the evidence.
 
-Nothing is imported and nothing sent before it is asked: the libraries of the providers are an extra, and take a second
-to load.
+The provider libraries are an optional extra and take a second to import, so they are imported on the first call.
 """
 
 from dataclasses import dataclass, field
@@ -10,31 +9,31 @@ from backsight.core.errors import Unavailable
 from backsight.core.reflection.reflector_request import INSTRUCTIONS, ReflectorAnswer, ReflectorRequest, write_question
 
 TIMEOUT = 60.0
-MOST_TOKENS = 8_192
-"""Of an answer, thoughts included."""
+MAX_TOKENS = 8_192
+"""Of an answer, including reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReflector:
-    """A model by its name, of a provider or behind an address."""
+    """A language model of a provider, or of an OpenAI-compatible server."""
 
     model: str
-    """`provider:model`; where there is a base URL, what stands before the colon says nothing."""
+    """`provider:model`; with a base URL the provider is only a label."""
     base_url: str | None = None
-    """Of an OpenAI-compatible server; None: the provider's own."""
+    """The address of an OpenAI-compatible server; None for the provider's own."""
     api_key: str | None = field(default=None, repr=False)
-    """None: the provider's own environment variable, or no key where there is a base URL."""
+    """None for the key in the provider's environment variable, or for no key if there is a base URL."""
     timeout: float = TIMEOUT
-    """Seconds until there must be an answer, a second attempt at it included."""
-    most_tokens: int = MOST_TOKENS
+    """Seconds for the whole call, including a second attempt."""
+    max_tokens: int = MAX_TOKENS
 
     @property
     def name(self) -> str:
         return "model"
 
-    def reflect(self, asked: ReflectorRequest) -> ReflectorAnswer:
-        """The bullets that the model wrote; where there is no pattern to write about, none, and nothing is sent."""
-        if not asked.evidence.patterns:
+    def reflect(self, request: ReflectorRequest) -> ReflectorAnswer:
+        """Ask the model for bullets. Without patterns nothing is sent and the answer is empty."""
+        if not request.evidence.patterns:
             return ReflectorAnswer(
                 bullets=(), model=self.model, input_tokens=0, output_tokens=0, cost_usd=0.0, seconds=0.0
             )
@@ -44,9 +43,9 @@ class ModelReflector:
             raise Unavailable("a language model needs an extra; pip install 'backsight[models]'") from missing
         endpoint = Endpoint(model=self.model, base_url=self.base_url, api_key=self.api_key)
         return ask(
-            write_question(asked),
+            write_question(request),
             instructions=INSTRUCTIONS,
             endpoint=endpoint,
             timeout=self.timeout,
-            most_tokens=self.most_tokens,
+            max_tokens=self.max_tokens,
         )

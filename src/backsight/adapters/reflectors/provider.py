@@ -1,6 +1,6 @@
-"""One question to a language model of any provider: its answer in bullets, or why there is none.
+"""Sends one question to a language model of any provider, and returns its bullets.
 
-The only file that knows pydantic-ai; whoever imports it needs the extra `models`.
+The only module that imports pydantic-ai; it needs the extra `models`.
 """
 
 import asyncio
@@ -47,13 +47,13 @@ from backsight.core.text.untrusted_text import flat, shorten
 from backsight.language_models import GATEWAY, checked_base_url
 
 ATTEMPTS = 2
-"""An answer in another shape than the one asked for is asked for once more; nothing else is."""
+"""An answer that does not fit the schema is requested once more. No other error is retried."""
 SHAPE = (
     'Answer with one JSON object and nothing else: {"bullets": [{"slot": "…", "text": "…", "cites": ["…"]}]}. A slot is'
     f" one of {', '.join(SLOTS)}."
 )
-"""For servers that leave a schema out of account."""
-OTHERWISE = ("gave no answer", "try later")
+"""Added to the instructions for servers that ignore a JSON schema."""
+DEFAULT_REASON = ("gave no answer", "try later")
 REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (RunTimedOut, "did not answer in time", "try later, allow more time, or use a faster model"),
     (ModelTimeoutError, "did not answer in time", "try later, allow more time, or use a faster model"),
@@ -72,17 +72,17 @@ REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (UserError, "cannot be used as it is set up", "check its name, its key and what it can do"),
     (ImportError, "needs a library that is not installed", "install it"),
 )
-"""What is said of an error and what to do, by the first of its kinds."""
-TELLS = (ModelAPIError, UserError, ImportError)
-"""Errors whose own words help."""
-MOST_WORDS = 200
+"""The reason and the remedy of an error, by the first class in this list that it is an instance of."""
+ERRORS_WITH_DETAILS = (ModelAPIError, UserError, ImportError)
+"""Errors whose own message is added to the reason."""
+MAX_DETAILS = 200
 SHORTEST_SECRET = 8
-"""Characters of a key; a shorter one is a placeholder."""
+"""Characters of an API key; a shorter key is taken for a placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a model is."""
+    """The address and the name of a model."""
 
     model: str
     base_url: str | None = None
@@ -96,31 +96,31 @@ class WrittenLessons:
     bullets: tuple[ProposedBullet, ...]
 
 
-def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float, most_tokens: int) -> ReflectorAnswer:
-    """The bullets of a model, and what they took; `Unanswered` where there are none to be had."""
-    told = instructions if endpoint.base_url is None else f"{instructions}\n\n{SHAPE}"
+def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float, max_tokens: int) -> ReflectorAnswer:
+    """The bullets of a model with tokens and cost; `ReflectorUnavailable` if it gives none."""
+    system = instructions if endpoint.base_url is None else f"{instructions}\n\n{SHAPE}"
     usage, began = RunUsage(), time.perf_counter()
-    settings = ModelSettings(max_tokens=most_tokens, timeout=timeout, max_retries=0)
+    settings = ModelSettings(max_tokens=max_tokens, timeout=timeout, max_retries=0)
 
-    async def run() -> WrittenLessons:
+    async def call_model() -> WrittenLessons:
         model = _model(endpoint)
-        agent = Agent(model, output_type=_shape(endpoint), instructions=told, retries=ATTEMPTS - 1)
+        agent = Agent(model, output_type=_shape(endpoint), instructions=system, retries=ATTEMPTS - 1)
         limits = UsageLimits(request_limit=ATTEMPTS)
         async with model:
-            ran = await agent.run(question, model_settings=settings, usage=usage, usage_limits=limits, timeout=timeout)
-        return ran.output
+            run = await agent.run(question, model_settings=settings, usage=usage, usage_limits=limits, timeout=timeout)
+        return run.output
 
     try:
-        written = _finished(run)
+        written = _run(call_model)
     except (AgentRunError, UserError, ImportError) as error:
-        took = _usage(usage, endpoint, seconds=time.perf_counter() - began)
-        raise ReflectorUnavailable(_reason(error, endpoint), **took) from error
-    took = _usage(usage, endpoint, seconds=time.perf_counter() - began)
-    return ReflectorAnswer(bullets=written.bullets, model=endpoint.model, **took)
+        figures = _usage_figures(usage, endpoint, seconds=time.perf_counter() - began)
+        raise ReflectorUnavailable(_reason(error, endpoint), **figures) from error
+    figures = _usage_figures(usage, endpoint, seconds=time.perf_counter() - began)
+    return ReflectorAnswer(bullets=written.bullets, model=endpoint.model, **figures)
 
 
-class _Usage(TypedDict):
-    """What a question took; None of what is not known."""
+class _UsageFigures(TypedDict):
+    """Tokens, cost and duration of a call; None if unknown."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -128,18 +128,18 @@ class _Usage(TypedDict):
     seconds: float
 
 
-def _finished(run: Callable[[], Coroutine[Any, Any, WrittenLessons]]) -> WrittenLessons:
-    """What a coroutine returns, also where this thread is in the middle of another: then in a thread of its own."""
+def _run(run: Callable[[], Coroutine[Any, Any, WrittenLessons]]) -> WrittenLessons:
+    """The result of a coroutine; run in another thread if this one has a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(run())
-    with ThreadPoolExecutor(max_workers=1) as other:
-        return other.submit(lambda: asyncio.run(run())).result()
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        return executor.submit(lambda: asyncio.run(run())).result()
 
 
 def _model(endpoint: Endpoint) -> Model[Any]:
-    """The model behind an address, or of a provider by its name."""
+    """The model of an OpenAI-compatible server, or of a provider."""
     provider, _, name = endpoint.model.partition(":")
     if endpoint.base_url is not None:
         return OpenAIChatModel(name, provider=_server(provider, endpoint.base_url, endpoint.api_key))
@@ -155,7 +155,7 @@ def _server(provider: str, base_url: str, api_key: str | None) -> OpenAICompatib
 
 
 def _with_key(provider: str, api_key: str) -> Provider[Any]:
-    """A provider with a key that is handed in instead of the one in its environment variable."""
+    """A provider with the given key instead of the one in its environment variable."""
     if provider.startswith(GATEWAY):
         return gateway_provider(provider.removeprefix(GATEWAY), api_key=api_key)
     try:
@@ -167,44 +167,46 @@ def _with_key(provider: str, api_key: str) -> Provider[Any]:
 
 
 def _shape(endpoint: Endpoint) -> OutputSpec[WrittenLessons]:
-    """How the answer's shape is asked for: as the provider does it best; of a server, by its JSON schema."""
+    """The output type, in the provider's preferred mode; as a JSON schema for an OpenAI-compatible server."""
     return WrittenLessons if endpoint.base_url is None else NativeOutput(WrittenLessons, template=False)
 
 
-def _usage(usage: RunUsage, endpoint: Endpoint, *, seconds: float) -> _Usage:
-    """Tokens as counted by the provider; the price is its list price, so a server of one's own has none."""
-    told = usage.input_tokens + usage.output_tokens > 0 and not usage.unmeasured_requests
-    priced = told and endpoint.base_url is None and usage.cost is not None
+def _usage_figures(usage: RunUsage, endpoint: Endpoint, *, seconds: float) -> _UsageFigures:
+    """Tokens as counted by the provider, and cost by its list price; None for a server without a price."""
+    is_counted = usage.input_tokens + usage.output_tokens > 0 and not usage.unmeasured_requests
+    priced = is_counted and endpoint.base_url is None and usage.cost is not None
     return {
-        "input_tokens": usage.input_tokens if told else None,
-        "output_tokens": usage.output_tokens if told else None,
+        "input_tokens": usage.input_tokens if is_counted else None,
+        "output_tokens": usage.output_tokens if is_counted else None,
         "cost_usd": float(usage.cost) if priced and usage.cost is not None else None,
         "seconds": seconds,
     }
 
 
 def _reason(error: Exception, endpoint: Endpoint) -> str:
-    """Why there is no answer, and what to do; never with the key in it."""
-    why, remedy = next(((why, remedy) for kind, why, remedy in REASONS if isinstance(error, kind)), OTHERWISE)
+    """Why there is no answer and what to do, without the API key."""
+    why, remedy = next(((why, remedy) for kind, why, remedy in REASONS if isinstance(error, kind)), DEFAULT_REASON)
     at = f" at {endpoint.base_url}" if endpoint.base_url and "@" not in endpoint.base_url else ""
     status = str(error.status_code) if isinstance(error, ModelHTTPError) else ""
-    told = ": ".join(filter(None, [status, _words(error, endpoint)]))
+    details = ": ".join(filter(None, [status, _details(error, endpoint)]))
     wait = error.retry_after if isinstance(error, ModelAPIError) else None
     when = "" if wait is None else f"; it may be asked again in {wait:.0f} s"
-    return flat(f"{endpoint.model}{at} {why}{f' ({told})' if told else ''}; {remedy}{when}")
+    return flat(f"{endpoint.model}{at} {why}{f' ({details})' if details else ''}; {remedy}{when}")
 
 
-def _words(error: Exception, endpoint: Endpoint) -> str:
-    """What the provider or the library says of an error, where that helps."""
-    if not isinstance(error, TELLS):
+def _details(error: Exception, endpoint: Endpoint) -> str:
+    """The message of the provider or the library, without the API key; empty if it would not help."""
+    if not isinstance(error, ERRORS_WITH_DETAILS):
         return ""
-    said = _message(error.body) if isinstance(error, ModelAPIError) else None
-    text, key = str(said or error), endpoint.api_key or ""
-    return shorten(text.replace(key, "…") if len(key) >= SHORTEST_SECRET else text, most=MOST_WORDS, tokens=MOST_WORDS)
+    message = _message(error.body) if isinstance(error, ModelAPIError) else None
+    text, key = str(message or error), endpoint.api_key or ""
+    if len(key) >= SHORTEST_SECRET:
+        text = text.replace(key, "…")
+    return shorten(text, most=MAX_DETAILS, tokens=MAX_DETAILS)
 
 
 def _message(body: object) -> object:
-    """The message within an error's body, however deep it is wrapped; the body where it has none."""
+    """The message in the body of an error, however deeply nested; the body itself if it has none."""
     while isinstance(body, dict) and "message" not in body and "error" in body:
         body = body["error"]
     return body.get("message", body) if isinstance(body, dict) else body
