@@ -54,9 +54,9 @@ def test_a_language_model_has_an_address_a_key_and_a_time() -> None:
     [
         ("MODEL_URL", "localhost", "model_url: 'localhost' is not an HTTP address; give one such as"),
         ("MODEL_URL", "http://me:secret@host/v1", "model_url: the address contains a user name or a password"),
-        ("MODEL_TIMEOUT", "soon", "model_timeout: 'soon' is no number; give seconds, like 60"),
-        ("MODEL_TIMEOUT", "nan", "model_timeout: nan is no time to wait; give seconds, up to 3600"),
-        ("MODEL_TIMEOUT", "0", "model_timeout: 0 is no time to wait"),
+        ("MODEL_TIMEOUT", "soon", "model_timeout: 'soon' is not a number; give seconds, like 60"),
+        ("MODEL_TIMEOUT", "nan", "model_timeout: nan is out of range; give seconds above 0, up to 3600"),
+        ("MODEL_TIMEOUT", "0", "model_timeout: 0 is out of range"),
     ],
 )
 def test_what_no_model_could_be_asked_with_is_refused(name: str, value: str, message: str) -> None:

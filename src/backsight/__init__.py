@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs the database only when it is asked for, so that `backsight --help` is quick."""
+    """Import the modules that need a database on first use, so that `backsight --help` starts quickly."""
     if name in ("Memory", "open_memory"):
         from backsight import memory
 

