@@ -17,28 +17,33 @@ from backsight.runtime.backtest import record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.load import load_agent
 from backsight.testing import T0, FakeClock, a_trade_call, open_memory
+from parity.arguments import THEN
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs/guides/add-an-operation.md"
 
 
 def test_one_function_and_one_line_make_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    function, line = (part.partition("```")[0] for part in GUIDE.read_text().split("```python\n")[1:])
+    function, line, call, _ = (part.partition("```")[0] for part in GUIDE.read_text().split("```python\n")[1:])
     trades: Any = types.ModuleType("guide.trades")
     monkeypatch.setitem(sys.modules, "guide.trades", trades)
     exec(function, vars(trades))
     listed: dict[str, Any] = {}
     exec(line, {"trades": trades}, listed)
     longer: Any = checked(type("Longer", (Memory,), listed))
-    operation = operation_of(longer.count_trades)
+    operation = operation_of(longer.last_trade)
     assert operation is not None
     assert (operation.noun, operation.input_schema()["required"]) == ("trades", ["symbol"])
+    (step,) = eval(f"[{call}]", {"THEN": THEN})
+    assert (step[0], set(step[2])) == ("last_trade", set(operation.arguments.model_fields))
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
-        memory.remember_trade(**a_trade_call())
+        remembered = memory.remember_trade(**a_trade_call()).trade
         extended = longer(database=memory.database, clock=memory.clock, owner="me", actor="test")
-        assert operation.as_json(extended.count_trades(symbol="XAUUSD")) == {"symbol": "XAUUSD", "trades": 1}
+        answer = operation.as_json(extended.last_trade(symbol="XAUUSD"))
+        assert (answer["symbol"], answer["trade"]["id"]) == ("XAUUSD", remembered.id)
+        assert extended.last_trade(symbol="EURUSD").trade is None
         with pytest.raises(Invalid, match="symbol: is empty"):
-            extended.count_trades(symbol="")
+            extended.last_trade(symbol="")
 
 
 def test_the_strategy_of_the_guide_runs(tmp_path: Path) -> None:
