@@ -22,15 +22,14 @@ from backsight.arguments import (
 )
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.memory.conditions import TriggerType, condition_values
+from backsight.core.memory.plan_check import Contradiction
+from backsight.core.memory.plan_settlement import Settlement, compute_settlement
 from backsight.core.memory.prospective import (
-    Contradiction,
     PlanEvent,
     PlanMode,
     PlanRecord,
     PlanStatus,
-    Settlement,
     apply_events,
-    compute_settlement,
     is_in_scope,
     make_cancelled_event,
     make_settled_event,

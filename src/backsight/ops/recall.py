@@ -28,7 +28,8 @@ from backsight.core.instants import Horizon, format_instant, parse_instant
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
-from backsight.core.memory.prospective import PlanRecord, check_plans, plan_record
+from backsight.core.memory.plan_check import check_plans
+from backsight.core.memory.prospective import PlanRecord, plan_record
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.base_rate import BaseRate
 from backsight.core.recall.explanation import Explanation, not_a_candidate

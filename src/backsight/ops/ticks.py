@@ -57,7 +57,7 @@ from backsight.core.holdout import memory_arm as arm_of
 from backsight.core.ids import digest
 from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import EPOCH
-from backsight.core.memory.prospective import Contradiction
+from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Account, Portfolio
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state

@@ -20,8 +20,8 @@ from datetime import datetime, timedelta
 from backsight.core.memory.affective import EquityFact, Mood, TransferFact, account_row
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import BeliefRecord, HabitRecords
+from backsight.core.memory.plan_origins import MOOD_BEGINS
 from backsight.core.memory.procedural import DriftAlarm
-from backsight.core.memory.prospective import MOOD_BEGINS
 from backsight.core.memory.semantic import Belief, BeliefEvidence
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment

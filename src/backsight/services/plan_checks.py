@@ -8,15 +8,8 @@ from functools import partial
 from backsight.core.decision import Decision, LastTick
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.conditions import Scalar, condition_values
-from backsight.core.memory.prospective import (
-    MARKET_FIELDS,
-    PlanCheck,
-    apply_events,
-    check_plans,
-    join_checks,
-    number_event,
-    plans_holding,
-)
+from backsight.core.memory.plan_check import PlanCheck, check_plans, join_checks, plans_holding
+from backsight.core.memory.prospective import MARKET_FIELDS, apply_events, number_event
 from backsight.core.orders import entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment

@@ -7,19 +7,21 @@ from backsight.core.instants import Horizon
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import BeliefRecord
-from backsight.core.memory.prospective import (
+from backsight.core.memory.plan_origins import (
     BELIEF_CREDIBILITY,
     MOOD_BEGINS,
     MOOD_ENDS,
+    comes_from_mood,
+    plan_from_belief,
+    plan_from_mood,
+)
+from backsight.core.memory.prospective import (
     Plan,
     PlanSource,
     apply_events,
-    comes_from_mood,
     make_cancelled_event,
     make_event,
     number_event,
-    plan_from_belief,
-    plan_from_mood,
     plan_from_record,
     plan_record,
     plans_after_events,

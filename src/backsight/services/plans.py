@@ -8,6 +8,7 @@ from typing import Any
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.instants import Horizon
 from backsight.core.memory.conditions import TriggerType
+from backsight.core.memory.plan_check import plans_holding
 from backsight.core.memory.prospective import (
     Plan,
     PlanDraft,
@@ -21,7 +22,6 @@ from backsight.core.memory.prospective import (
     plan_from_record,
     plan_record,
     plans_after_events,
-    plans_holding,
 )
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context

@@ -11,7 +11,7 @@ from backsight.core.decision import MEMORY, SYSTEM, Prompt, Segment, SegmentToke
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
 from backsight.core.memory.conditions import condition_values
-from backsight.core.memory.prospective import check_plans
+from backsight.core.memory.plan_check import check_plans
 from backsight.core.portfolio import Account, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.amounts import instant

@@ -12,28 +12,23 @@ from hypothesis import strategies as st
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_json, parse_condition
+from backsight.core.memory.plan_check import check_plans
+from backsight.core.memory.plan_origins import plan_from_belief, plan_from_mood
+from backsight.core.memory.plan_settlement import compute_settlement, settle
+from backsight.core.memory.planned_action import PlannedAction, action_json, contradiction_of, parse_action
 from backsight.core.memory.prospective import (
     Plan,
     PlanDraft,
     PlanEvent,
     PlanEventKind,
-    PlannedAction,
     PlanSource,
-    action_json,
     apply_event,
     apply_events,
-    check_plans,
-    compute_settlement,
-    contradiction_of,
     is_in_scope,
     make_cancelled_event,
     make_event,
     make_plan,
     make_settled_event,
-    parse_action,
-    plan_from_belief,
-    plan_from_mood,
-    settle,
 )
 from backsight.core.memory.semantic import Belief, Domain
 from backsight.core.trades.trade import Outcome
@@ -211,7 +206,7 @@ def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() ->
     assert a_plan(trigger_type="state").trigger_type == "state"
     assert a_plan(condition={"regime": "ranging", "type": "event"}).trigger_type == "event"
     assert a_plan(condition={"field": "hours_to_event", "op": "<", "value": 2}).trigger_type == "event"
-    assert "market_condition in the condition" in refused(
+    assert "the condition states market_condition" in refused(
         condition={"regime": "ranging", "type": "market_condition"}, trigger_type="time"
     )
 
@@ -224,20 +219,26 @@ def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() ->
         ({"expires_when": {}}, "expires_when: is empty"),
         ({"expires_at": T0}, "expires_at: 2026-06-04T10:00:00.000000Z is not after now"),
         ({"expires_at": datetime(2027, 1, 1)}, "expires_at: 2027-01-01T00:00:00 has no time zone"),  # noqa: DTZ001
-        ({"priority": 2}, "priority: 2.0 is out of range; give 0 to 1"),
+        ({"priority": 2}, "priority: 2.0 is not a priority; give a number from 0 to 1"),
         ({"priority": 10**400}, "priority: 1000"),
-        ({"reasoning": " "}, "reasoning: give why"),
+        ({"reasoning": " "}, "reasoning: the reasoning has no text or is too long"),
         ({"mode": "twice"}, "mode: 'twice' is not a mode; known: while_true, once"),
         ({"trigger_type": "tme"}, "trigger_type: 'tme' is not a trigger type; did you mean 'time'?"),
-        ({"action": "skip"}, "planned_action: is not an object"),
+        ({"action": "skip"}, "planned_action: an action is an object"),
         ({"action": {}}, "planned_action.type: None is not an action; known: adjust_param"),
-        ({"action": SKIP | {"size": 1}}, "planned_action: 'size' is not known; give type, parameter, magnitude"),
+        ({"action": SKIP | {"size": 1}}, "planned_action: unknown key 'size'; give type, parameter and magnitude"),
         ({"action": SKIP | {"magnitude": 1}}, "planned_action.magnitude: skip_trade has no magnitude; leave it out"),
         ({"action": SKIP | {"parameter": "size"}}, "planned_action.parameter: skip_trade changes no parameter"),
-        ({"action": {"type": "adjust_param", "magnitude": 2}}, "planned_action.parameter: None names no parameter"),
-        ({"action": {"type": "adjust_param", "parameter": "size"}}, "planned_action.magnitude: give what the"),
-        ({"action": adjust("size", 1)}, "planned_action.magnitude: give what the parameter is multiplied by"),
-        ({"action": adjust("size", -2)}, "planned_action.magnitude: give what the parameter is multiplied by"),
+        (
+            {"action": {"type": "adjust_param", "magnitude": 2}},
+            "planned_action.parameter: None is not the name of a parameter",
+        ),
+        (
+            {"action": {"type": "adjust_param", "parameter": "size"}},
+            "planned_action.magnitude: adjust_param needs a factor",
+        ),
+        ({"action": adjust("size", 1)}, "planned_action.magnitude: adjust_param needs a factor above 0 and not 1"),
+        ({"action": adjust("size", -2)}, "planned_action.magnitude: adjust_param needs a factor above 0 and not 1"),
         ({"action": adjust("size", float("nan"))}, "planned_action.magnitude: nan is not a finite number"),
         ({"action": EXIT | {"magnitude": 1.5}}, "planned_action.magnitude: 1.5 is no share of a position"),
     ],

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY, LastTick, Verdict
 from backsight.core.errors import Invalid
-from backsight.core.memory.prospective import PlanDraft, PlannedAction, check_plans, make_plan
+from backsight.core.memory.plan_check import check_plans
+from backsight.core.memory.planned_action import PlannedAction
+from backsight.core.memory.prospective import PlanDraft, make_plan
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.lessons import Lesson, lessons_section, read_lessons

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from backsight.core.memory.prospective import PlanCheck, PlannedAction
+from backsight.core.memory.plan_check import PlanCheck
+from backsight.core.memory.planned_action import PlannedAction
 from backsight.core.prompts.amounts import instant, price
 from backsight.core.prompts.sections import Section, section_of
 from backsight.core.text.untrusted_text import name, quote
