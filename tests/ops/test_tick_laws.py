@@ -18,7 +18,7 @@ from backsight.core.decision import Verdict
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
 from backsight.core.portfolio import Position
-from backsight.core.trades.excursion import Seen, excursions, risk_of
+from backsight.core.trades.excursion import ObservedPrice, excursions, risk_of
 from backsight.core.trades.fold import RoundTrip, fold
 from backsight.core.trades.materialise import trade_id_of
 from backsight.core.trades.trade import Trade
@@ -287,8 +287,10 @@ def check_reach(desk: Desk24, row: Trade, trip: RoundTrip) -> None:
         fact.bar for fact in desk.rows(BARS) if fact.bar.symbol == trip.symbol and fact.bar.closes_at <= row.known_at
     ]
     looks = list(looks_at(desk, trip))
-    marks = [Seen(at=at, price=position.mark) for at, position in looks]
-    stops = [Seen(at=at, price=position.stop_price) for at, position in looks if position.stop_price is not None]
+    marks = [ObservedPrice(at=at, price=position.mark) for at, position in looks]
+    stops = [
+        ObservedPrice(at=at, price=position.stop_price) for at, position in looks if position.stop_price is not None
+    ]
     gone = excursions(trip, bars=sorted(bars, key=lambda bar: bar.opened_at), marks=marks)
     assert row.risk == pytest.approx(risk_of(trip, stops).largest)
     source = (None, None) if gone is None else (gone.source, gone.interval_seconds)

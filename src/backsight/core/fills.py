@@ -55,7 +55,7 @@ class Fill:
         return self.at, self.sequence, self.id
 
     @property
-    def told(self) -> tuple[object, ...]:
+    def content(self) -> tuple[object, ...]:
         """What the broker says of it, which never changes."""
         where = self.kind, self.at, self.position_key, self.symbol
         return *where, self.quantity, self.price, self.fee, self.amount, self.realized_pnl

@@ -1,4 +1,4 @@
-"""The ledger after a tick: reads what it holds of the positions concerned, settles, and writes what changed."""
+"""Posting a tick to the ledger: read the positions concerned, infer missing fills, write fills, trades and marks."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,21 +15,21 @@ from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_tr
 from backsight.core.orders import ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
-from backsight.core.trades.excursion import Seen
+from backsight.core.trades.excursion import ObservedPrice
 from backsight.core.trades.fold import RoundTrip
-from backsight.core.trades.infer import Stamp
-from backsight.core.trades.mark import NOTHING, Look, PositionMark, Reach, reached
+from backsight.core.trades.infer import FillStamp
+from backsight.core.trades.mark import NO_PROGRESS, PositionMark, SnapshotSide, TradeProgress, progress_after
 from backsight.core.trades.materialise import (
     USD,
-    Stamped,
+    EntryRecord,
     check_finite,
     exit_reason_of,
-    materialised,
     opened_trade,
-    reach_of,
+    progress_of,
     trade_id_of,
+    updated_trade,
 )
-from backsight.core.trades.settle import Phase, Settled, from_first, settle
+from backsight.core.trades.settle import LedgerChange, Phase, from_first, settle
 from backsight.core.trades.trade import Entry, Trade
 from backsight.services.learning import LearningReport, learn_equity, learn_trades
 from backsight.services.market import context_at, recent_bars, regime_at
@@ -45,7 +45,7 @@ from backsight.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """What a tick brings to the ledger."""
+    """A tick to be posted to the ledger."""
 
     deployment: Deployment
     account: Account
@@ -69,7 +69,7 @@ class Tick:
 
     @property
     def usd_rate(self) -> float | None:
-        """What the account's currency is worth in dollars, where that is known."""
+        """Dollars for one unit of the account's currency; None if that is not known."""
         return 1.0 if self.account.currency == USD else self.decision.usd_rate
 
 
@@ -84,38 +84,42 @@ class PostedTick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """What the ledger holds of the positions that a tick concerns."""
+class _LedgerState:
+    """The part of the ledger that a tick may change, as it was before the tick."""
 
     fills: tuple[Fill, ...]
     trades: Mapping[str, Trade]
     marks: Mapping[str, PositionMark]
-    """As the last tick left them, by position."""
-    beside: tuple[Fill, ...]
-    """Of this instant, in positions that an earlier tick of it closed."""
-    late: frozenset[str]
-    """Positions of which something is told that happened before the last tick."""
+    """The marks of the last tick, by position."""
+    same_instant: tuple[Fill, ...]
+    """Fills at this tick's instant of positions that an earlier tick of the same instant closed."""
+    corrected: frozenset[str]
+    """Positions with a newly reported execution from before the last tick: their past changes."""
 
 
 def post(transaction: Transaction, tick: Tick) -> PostedTick:
-    """Bring the ledger to where the broker is, and say what that opened and closed."""
+    """Bring the ledger to the broker's state, and return the trades that were opened and closed."""
     connection = transaction.connection
+    # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     since, now = _phases(connection, tick)
-    held = _held(connection, tick, (*since.reported, *now.reported))
-    last_seen = {key: mark.position for key, mark in held.marks.items()}
+    state = _ledger_state(connection, tick, (*since.reported, *now.reported))
+    last_seen = {key: mark.position for key, mark in state.marks.items()}
     market = _Market(connection, tick)
-    bars = _touching(market, tick, held)
-    settled = settle(held.fills, since, now, last_seen=last_seen, bars=bars, beside=held.beside)
-    rows = _trades(market, tick, held, settled)
-    _write_fills(transaction, tick, settled)
-    learned = _write_trades(transaction, tick, held, settled, [row for row, _ in rows])
-    _write_marks(transaction, tick, held, rows)
-    _write_equity(transaction, tick, settled)
-    return _posted(tick, held, [row for row, _ in rows], learned)
+    bars = _bars_since_last(market, tick, state)
+    # Compute: infer the fills that were not reported, and the trades that follow from all fills.
+    change = settle(state.fills, since, now, last_seen=last_seen, bars=bars, same_instant=state.same_instant)
+    trades = _trades(market, tick, state, change)
+    rows = [trade for trade, _ in trades]
+    # Write: facts first, then what is derived from them.
+    _write_fills(transaction, tick, change)
+    learned = _write_trades(transaction, tick, state, change, rows)
+    _write_marks(transaction, tick, state, trades)
+    _write_equity(transaction, tick, change)
+    return _posted(tick, state, rows, learned)
 
 
 class _Market:
-    """The bars that a tick looks at, each stretch read once."""
+    """The bars that a tick needs; each query runs once."""
 
     def __init__(self, connection: Connection, tick: Tick) -> None:
         self.connection = connection
@@ -124,11 +128,11 @@ class _Market:
         self._read: dict[tuple[str, datetime, int | None], list[Bar]] = {}
 
     def since(self, symbol: str, after: datetime, seconds: int | None = None) -> list[Bar]:
-        """The bars that closed after an instant, of one length or the shortest there is."""
-        asked = symbol, after, seconds
-        if asked not in self._read:
-            self._read[asked] = self._closed(symbol, after, seconds)
-        return self._read[asked]
+        """The bars that closed after an instant, of the given length or of the shortest that is stored."""
+        key = symbol, after, seconds
+        if key not in self._read:
+            self._read[key] = self._closed(symbol, after, seconds)
+        return self._read[key]
 
     def _closed(self, symbol: str, after: datetime, seconds: int | None) -> list[Bar]:
         length = seconds or stored_bars.finest_interval(self.connection, self.owner, symbol)
@@ -140,8 +144,9 @@ class _Market:
 
 
 def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
+    """The two phases of a tick: from the last tick to `before`, and from `before` to `after`."""
     decision = tick.decision
-    since = Stamp(
+    since = FillStamp(
         owner_id=decision.owner_id,
         account_id=decision.account_id,
         tick_id=decision.id,
@@ -173,12 +178,15 @@ def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
 def _reported(
     tick: Tick, fills: Iterable[ReportedFill], *, known: Mapping[str, Fill], decided: bool = False
 ) -> dict[str, Fill]:
-    """The facts that a snapshot reports, by id; one id twice must say the same."""
-    found: dict[str, Fill] = {}
-    for fill in fills:
-        proposed = decided and fill.symbol == tick.decision.symbol and tick.decision.verdict.kind == "executed"
-        fact = as_fill(
-            fill,
+    """The reported fills of a snapshot by id; an id that occurs twice must have the same content.
+
+    `decided` fills came with the snapshot after the decision: those of its symbol are attributed to it.
+    """
+    by_id: dict[str, Fill] = {}
+    for reported in fills:
+        proposed = decided and reported.symbol == tick.decision.symbol and tick.decision.verdict.kind == "executed"
+        fill = as_fill(
+            reported,
             owner_id=tick.decision.owner_id,
             account_id=tick.decision.account_id,
             decision_id=tick.decision.id if proposed or (decided and tick.decision.flatten) else None,
@@ -186,68 +194,71 @@ def _reported(
             recorded_at=tick.decision.recorded_at,
             reason=tick.decision.reason if proposed else None,
         )
-        if fact.at > tick.decision.broker_at:
-            told = f"fill {fill.id!r} is of {format_instant(fact.at)}, after the snapshot that reports it"
-            raise Invalid(f"{told}; give the instant of the snapshot as portfolio.at", field="fills")
-        _check_same(fact, {**known, **found}.get(fact.id))
-        found.setdefault(fact.id, fact)
-    return found
+        if fill.at > tick.decision.broker_at:
+            message = f"fill {fill.id!r} is of {format_instant(fill.at)}, after the snapshot that reports it"
+            raise Invalid(f"{message}; give the instant of the snapshot as portfolio.at", field="fills")
+        _check_same(fill, {**known, **by_id}.get(fill.id))
+        by_id.setdefault(fill.id, fill)
+    return by_id
 
 
 def _new(reported: Mapping[str, Fill], known: Mapping[str, Fill]) -> tuple[Fill, ...]:
+    """The reported fills that are not known yet; a known one must have the same content."""
     for fill_id, fill in reported.items():
         _check_same(fill, known.get(fill_id))
     return tuple(fill for fill_id, fill in reported.items() if fill_id not in known)
 
 
 def _check_same(fill: Fill, known: Fill | None) -> None:
-    if known is not None and fill.told != known.told:
-        told = f"fill {fill.id!r} is known with other content ({known.quantity} {known.symbol} at {known.price})"
-        raise Conflict(f"{told}; a fill does not change: report a correction under its own id", field="fills")
+    if known is not None and fill.content != known.content:
+        message = f"fill {fill.id!r} is known with other content ({known.quantity} {known.symbol} at {known.price})"
+        raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
 
-def _held(connection: Connection, tick: Tick, reported: Sequence[Fill]) -> _Held:
-    """Of every position concerned, the trades and fills from the first one on that the tick may change."""
+def _ledger_state(connection: Connection, tick: Tick, reported: Sequence[Fill]) -> _LedgerState:
+    """The trades and fills of every position concerned, from the first one that the tick may change."""
     owner, account = tick.decision.owner_id, tick.decision.account_id
     open_trades = stored.open_trades(connection, owner, account)
-    told: dict[str, list[Fill]] = {}
+    reports: dict[str, list[Fill]] = {}
     for fill in reported:
         if fill.kind != "transfer":
-            told.setdefault(fill.position_key, []).append(fill)
+            reports.setdefault(fill.position_key, []).append(fill)
     trades: list[Trade] = []
     fills: list[Fill] = []
+    # A position without new reports changes from its open trade on.
     for trade in open_trades:
-        if trade.position_key not in told:
+        if trade.position_key not in reports:
             trades.append(trade)
             fills += _fills_from(connection, trade)
-    for key, news in told.items():
-        first = min(fill.at for fill in news)
-        guesses = stored.inferred_by(connection, owner, account, key, first)
-        start = min([first, *(guess.at for guess in guesses)])
-        found = stored.trades_of_position(connection, owner, account, key, before=start)
-        trades += found
-        if found:
-            fills += _fills_from(connection, *found)
-        elif guesses:
+    # A position with new reports changes from the earliest of them, or of the inferred fills that they may explain.
+    for key, new_fills in reports.items():
+        first = min(fill.at for fill in new_fills)
+        inferred = stored.inferred_by(connection, owner, account, key, first)
+        start = min([first, *(fill.at for fill in inferred)])
+        position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
+        trades += position_trades
+        if position_trades:
+            fills += _fills_from(connection, *position_trades)
+        elif inferred:
             fills += stored.fills_of_position(connection, owner, account, key, since=None)
     marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
-    late = {
+    corrected = {
         key
-        for key, news in told.items()
-        if tick.last is not None and any(fill.executed and fill.at <= tick.last.broker_at for fill in news)
+        for key, new_fills in reports.items()
+        if tick.last is not None and any(fill.executed and fill.at <= tick.last.broker_at for fill in new_fills)
     }
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
-    return _Held(
+    return _LedgerState(
         fills=tuple(fills),
-        beside=tuple(_of_this_instant(connection, tick, sorted(closed))),
+        same_instant=tuple(_fills_of_this_instant(connection, tick, sorted(closed))),
         trades={trade.id: trade for trade in trades},
         marks={mark.position.position_key: mark for mark in marks},
-        late=frozenset(late),
+        corrected=frozenset(corrected),
     )
 
 
-def _of_this_instant(connection: Connection, tick: Tick, keys: Iterable[str]) -> Iterator[Fill]:
-    """The fills of some positions at the tick's instant, where it is not the first tick of it."""
+def _fills_of_this_instant(connection: Connection, tick: Tick, keys: Iterable[str]) -> Iterator[Fill]:
+    """The fills of some positions at the tick's instant; none if this is the first tick of the instant."""
     if tick.last is None or tick.last.broker_at < tick.at:
         return
     for key in keys:
@@ -256,143 +267,150 @@ def _of_this_instant(connection: Connection, tick: Tick, keys: Iterable[str]) ->
 
 
 def _fills_from(connection: Connection, *trades: Trade) -> list[Fill]:
-    """The fills of a position from the one on that opened the first of its trades, by the order of the fills."""
+    """The fills of a position from the fill that opened the first of its trades, in ledger order."""
     first = trades[0]
-    found = stored.fills_of_position(
+    fills = stored.fills_of_position(
         connection, first.owner_id, first.account_id, first.position_key, since=first.opened_at
     )
     by_opener = {trade.first_fill_id: trade for trade in trades}
-    opener = next(fill.name for fill in found if fill.name in by_opener)
-    return from_first(found, first_fill_id=opener, size=by_opener[opener].entry.size or 0.0)
+    opener = next(fill.name for fill in fills if fill.name in by_opener)
+    return from_first(fills, first_fill_id=opener, size=by_opener[opener].entry.size or 0.0)
 
 
-def _touching(market: _Market, tick: Tick, held: _Held) -> dict[str, list[Bar]]:
-    """The bars closed since the last tick of every symbol that has a stop, a target or a liquidation price."""
+def _bars_since_last(market: _Market, tick: Tick, state: _LedgerState) -> dict[str, list[Bar]]:
+    """The bars since the last tick of every symbol whose position has a stop, a target or a liquidation price."""
     if tick.last is None:
         return {}
-    symbols = {mark.position.symbol for mark in held.marks.values() if _levels(mark.position)}
+    symbols = {mark.position.symbol for mark in state.marks.values() if _has_level(mark.position)}
     return {symbol: market.since(symbol, tick.last.at) for symbol in sorted(symbols)}
 
 
-def _levels(position: Position) -> bool:
+def _has_level(position: Position) -> bool:
     levels = position.stop_price, position.target_price, position.liquidation_price
     return any(level is not None for level in levels)
 
 
-def _write_fills(transaction: Transaction, tick: Tick, settled: Settled) -> None:
+def _write_fills(transaction: Transaction, tick: Tick, change: LedgerChange) -> None:
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    for fill in (*settled.restated, *settled.added):
+    for fill in (*change.restated, *change.added):
         check_finite(fill, symbol=fill.symbol)
-    for fill in settled.withdrawn:
+    for fill in change.withdrawn:
         transaction.withdraw(stored.FILLS, fill, known_at=known_at, recorded_at=recorded_at)
-    for fill in settled.restated:
+    for fill in change.restated:
         transaction.revise(stored.FILLS, replace(fill, known_at=known_at, recorded_at=recorded_at))
-    for fill in settled.added:
+    for fill in change.added:
         transaction.add(stored.FILLS, fill)
 
 
-def _trades(market: _Market, tick: Tick, held: _Held, settled: Settled) -> list[tuple[Trade, Reach]]:
-    """The row and the reach of every trade that is open or that the tick changed."""
-    rows: list[tuple[Trade, Reach]] = []
-    for trip in settled.trips:
+def _trades(
+    market: _Market, tick: Tick, state: _LedgerState, change: LedgerChange
+) -> list[tuple[Trade, TradeProgress]]:
+    """Every trade that is open or that the tick changed, with its progress."""
+    trades: list[tuple[Trade, TradeProgress]] = []
+    for trip in change.trips:
         trade_id = trade_id_of(tick.decision.account_id, trip)
-        former = held.trades.get(trade_id)
-        if former is not None and _says_the_same(former, trip):
+        former = state.trades.get(trade_id)
+        if former is not None and _is_unchanged(former, trip):
             if trip.status == "open":
-                rows.append((former, _reach(market, tick, held, trip, trade_id)))
+                trades.append((former, _progress(market, tick, state, trip, trade_id)))
             continue
         recorded_at = tick.decision.recorded_at
-        if former is not None and former.status == "closed" and trip.position_key not in held.late:
-            reach = reach_of(former)  # a fee or funding that came after the close
+        if former is not None and former.status == "closed" and trip.position_key not in state.corrected:
+            progress = progress_of(former)  # a fee or funding that came after the close
         else:
-            reach = _reach(market, tick, held, trip, trade_id)
-        row = former or opened_trade(trip, _stamped(market.connection, tick, trip), recorded_at=recorded_at)
-        made = materialised(row, trip, reach, usd_rate=_rate(tick, former), known_at=tick.at, recorded_at=recorded_at)
-        rows.append((made, reach))
-    return rows
+            progress = _progress(market, tick, state, trip, trade_id)
+        row = former or opened_trade(trip, _entry_record(market.connection, tick, trip), recorded_at=recorded_at)
+        trade = updated_trade(
+            row, trip, progress, usd_rate=_rate(tick, former), known_at=tick.at, recorded_at=recorded_at
+        )
+        trades.append((trade, progress))
+    return trades
 
 
-def _says_the_same(former: Trade, trip: RoundTrip) -> bool:
-    """Whether the fills of a trade tell nothing that its row does not."""
-    told = (former.status, former.opened_at, former.closed_at, former.realized_pnl, former.fees, former.funding)
-    now = (trip.status, trip.opened_at, trip.closed_at, trip.realized_pnl, trip.fees, trip.funding)
-    said = (former.exit_reason, former.exit_snapshot_id, former.broker_pnl)
-    if said != (exit_reason_of(trip), trip.exit_decision_id, trip.broker_pnl):
-        return False
-    held = (former.open_size, former.average_cost, former.entry_price, former.exit_price, former.inferred)
-    return told == now and held == (trip.size, trip.average_cost, trip.entry_price, trip.exit_price, trip.inferred)
+def _is_unchanged(former: Trade, trip: RoundTrip) -> bool:
+    """Whether a trade already has everything that its fills say."""
+    return (
+        (former.status, former.opened_at, former.closed_at) == (trip.status, trip.opened_at, trip.closed_at)
+        and (former.realized_pnl, former.fees, former.funding) == (trip.realized_pnl, trip.fees, trip.funding)
+        and (former.exit_reason, former.exit_snapshot_id) == (exit_reason_of(trip), trip.exit_decision_id)
+        and (former.open_size, former.average_cost) == (trip.size, trip.average_cost)
+        and (former.entry_price, former.exit_price) == (trip.entry_price, trip.exit_price)
+        and (former.broker_pnl, former.inferred) == (trip.broker_pnl, trip.inferred)
+    )
 
 
 def _rate(tick: Tick, former: Trade | None) -> float | None:
-    """Dollars for a unit of the account's currency; of a trade that was closed before, as it was then."""
+    """Dollars for one unit of the account's currency; a trade that was closed before keeps its rate."""
     return former.usd_rate if former is not None and former.status == "closed" else tick.usd_rate
 
 
-def _reach(market: _Market, tick: Tick, held: _Held, trip: RoundTrip, trade_id: str) -> Reach:
-    """How far a trade has gone: from the last tick on, or all anew where its past was corrected."""
-    mark = held.marks.get(trip.position_key)
-    if trip.position_key in held.late:
-        return _reach_anew(market, tick, trip, held.trades.get(trade_id))
+def _progress(market: _Market, tick: Tick, state: _LedgerState, trip: RoundTrip, trade_id: str) -> TradeProgress:
+    """The progress of a trade: continued from the last tick, or computed anew if its past was corrected."""
+    mark = state.marks.get(trip.position_key)
+    if trip.position_key in state.corrected:
+        return _progress_anew(market, tick, trip, state.trades.get(trade_id))
     if mark is not None and mark.trade_id != trade_id:
         mark = None
-    former = NOTHING if mark is None else mark.reach
-    seen = _seen(tick, trip)
+    former = NO_PROGRESS if mark is None else mark.reach
+    positions = _observed_positions(tick, trip)
     stops = [] if mark is None else _stops([(mark.at, mark.position)])
-    gone = former.excursions
-    bars_known = gone is not None and gone.source == "bars"
-    after = tick.last.at if bars_known and tick.last is not None else trip.opened_at
-    bars = market.since(trip.symbol, after, gone.interval_seconds if gone else None)
-    return reached(
+    # Excursions that rest on bars need only the new bars; excursions that rest on marks need all bars of the trade.
+    excursions = former.excursions
+    from_bars = excursions is not None and excursions.source == "bars"
+    after = tick.last.at if from_bars and tick.last is not None else trip.opened_at
+    bars = market.since(trip.symbol, after, excursions.interval_seconds if excursions else None)
+    return progress_after(
         trip,
         former,
         nth=0 if mark is None else mark.nth + 1,
-        stops=[*stops, *_stops(seen)],
+        stops=[*stops, *_stops(positions)],
         bars=bars,
-        marks=[Seen(at=at, price=position.mark) for at, position in seen],
+        marks=[ObservedPrice(at=at, price=position.mark) for at, position in positions],
     )
 
 
-def _reach_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | None) -> Reach:
-    """The reach from every look that was taken at a trade, and from every bar."""
+def _progress_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | None) -> TradeProgress:
+    """The progress of a trade from all its marks and bars."""
     opened_at = trip.opened_at if former is None else min(trip.opened_at, former.opened_at or trip.opened_at)
     decision = tick.decision
-    found = stored.marks_of_position(
+    marks = stored.marks_of_position(
         market.connection, decision.owner_id, decision.account_id, trip.position_key, since=opened_at
     )
-    own = [mark for mark in found if mark.look == "after" or (former is not None and mark.trade_id == former.id)]
-    marks = [(mark.at, mark.position) for mark in own if _within(trip, mark.at, mark.position)]
-    now = _seen(tick, trip)
-    looks = [*enumerate(marks), *((len(marks), each) for each in now)]
-    first = next((number for number, (_, position) in looks if position.stop_price is not None), 0)
-    seen = [*marks, *now]
-    return reached(
+    own = [mark for mark in marks if mark.look == "after" or (former is not None and mark.trade_id == former.id)]
+    past = [(mark.at, mark.position) for mark in own if _within(trip, mark.at, mark.position)]
+    current = _observed_positions(tick, trip)
+    # The number of the tick that first saw a stop: both snapshots of this tick count as one.
+    numbered = [*enumerate(past), *((len(past), observed) for observed in current)]
+    first = next((number for number, (_, position) in numbered if position.stop_price is not None), 0)
+    positions = [*past, *current]
+    return progress_after(
         trip,
-        NOTHING,
+        NO_PROGRESS,
         nth=first,
-        stops=_stops(seen),
+        stops=_stops(positions),
         bars=market.since(trip.symbol, trip.opened_at),
-        marks=[Seen(at=at, price=position.mark) for at, position in seen],
+        marks=[ObservedPrice(at=at, price=position.mark) for at, position in positions],
     )
 
 
-def _seen(tick: Tick, trip: RoundTrip) -> list[tuple[datetime, Position]]:
-    """What the tick saw of a trade's position, before and after."""
-    looks = [tick.positions_before.get(trip.position_key)] if trip.opened_at < tick.at else []
+def _observed_positions(tick: Tick, trip: RoundTrip) -> list[tuple[datetime, Position]]:
+    """A trade's position in the tick's two snapshots, as far as it is there."""
+    positions = [tick.positions_before.get(trip.position_key)] if trip.opened_at < tick.at else []
     if trip.status == "open":
-        looks.append(tick.positions_after.get(trip.position_key))
-    return [(tick.at, each) for each in looks if each is not None and _within(trip, tick.at, each)]
+        positions.append(tick.positions_after.get(trip.position_key))
+    return [(tick.at, each) for each in positions if each is not None and _within(trip, tick.at, each)]
 
 
 def _within(trip: RoundTrip, at: datetime, position: Position) -> bool:
     return position.direction == trip.direction and (trip.closed_at is None or at <= trip.closed_at)
 
 
-def _stops(seen: Iterable[tuple[datetime, Position]]) -> list[Seen]:
-    return [Seen(at=at, price=position.stop_price) for at, position in seen]
+def _stops(positions: Iterable[tuple[datetime, Position]]) -> list[ObservedPrice]:
+    return [ObservedPrice(at=at, price=position.stop_price) for at, position in positions]
 
 
-def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
-    """What a new trade carries from its entry: the decision that opened it, and the market as it was then."""
+def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryRecord:
+    """What a new trade records of its entry: the decision that opened it, and the market at that time."""
     decision = _entry_decision(connection, tick, trip)
     at = min(trip.opened_at, tick.at) if decision is None else decision.at
     series = recent_bars(connection, tick.decision.owner_id, trip.symbol, Horizon(as_of=at))
@@ -422,8 +440,8 @@ def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
         consecutive_losses=mood.consecutive_losses,
         confidence=confidence,
     )
-    return Stamped(
-        home=tick.deployment,
+    return EntryRecord(
+        deployment=tick.deployment,
         entry=entry,
         context=context,
         memory_arm="off" if decision is None else decision.memory_arm,
@@ -432,12 +450,15 @@ def _stamped(connection: Connection, tick: Tick, trip: RoundTrip) -> Stamped:
 
 
 def _entry_decision(connection: Connection, tick: Tick, trip: RoundTrip) -> Decision | None:
-    if trip.entry_decision_id is None or trip.entry_decision_id == tick.decision.id:
-        return None if trip.entry_decision_id is None else tick.decision
+    if trip.entry_decision_id is None:
+        return None
+    if trip.entry_decision_id == tick.decision.id:
+        return tick.decision
     return stored_decisions.decision(connection, tick.decision.owner_id, trip.entry_decision_id)
 
 
 def _configured_risk(connection: Connection, tick: Tick) -> float | None:
+    """The strategy's risk per trade, in money; None if it has none."""
     strategy = stored_strategies.strategy(
         connection, tick.deployment.owner_id, tick.deployment.strategy_name, tick.deployment.strategy_version
     )
@@ -448,53 +469,60 @@ def _configured_risk(connection: Connection, tick: Tick) -> float | None:
 
 
 def _write_trades(
-    transaction: Transaction, tick: Tick, held: _Held, settled: Settled, rows: Sequence[Trade]
+    transaction: Transaction, tick: Tick, state: _LedgerState, change: LedgerChange, rows: Sequence[Trade]
 ) -> tuple[LearningReport, ...]:
-    """Closed trades first, since a position has one open trade at a time; what no longer stands is taken back."""
-    taken_back: list[Episode] = []
-    standing = {trade_id_of(tick.decision.account_id, trip) for trip in settled.trips}
+    """Write the trades, and let the memories learn from those that were closed.
+
+    Closed trades are written before open ones, because a position has at most one open trade. Trades that no longer
+    follow from the fills are withdrawn, with their episodes.
+    """
+    withdrawn: list[Episode] = []
+    current = {trade_id_of(tick.decision.account_id, trip) for trip in change.trips}
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    for former in held.trades.values():
+    for former in state.trades.values():
         reopened = any(row.id == former.id and row.status == "open" for row in rows)
-        if former.status == "closed" and (former.id not in standing or reopened):
+        if former.status == "closed" and (former.id not in current or reopened):
             episode = stored_memories.current_episode(transaction.connection, former.owner_id, episode_id_of(former.id))
             if episode is not None:
                 transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
-                taken_back.append(episode)
-        if former.id not in standing:
+                withdrawn.append(episode)
+        if former.id not in current:
             transaction.withdraw(stored.TRADES, former, known_at=known_at, recorded_at=recorded_at)
-    for row in sorted(rows, key=lambda each: (each.status, each.opened_at or each.known_at, each.id)):
-        if held.trades.get(row.id) is row:
-            continue
+    changed = [row for row in rows if state.trades.get(row.id) is not row]
+    for row in sorted(changed, key=lambda each: (each.status, each.opened_at or each.known_at, each.id)):
         transaction.revise(stored.TRADES, row)
-    closed = [episode_of_trade(row) for row in rows if row.status == "closed" and held.trades.get(row.id) is not row]
-    return learn_trades(transaction, closed, withdrawn=taken_back)
+    closed = [episode_of_trade(row) for row in changed if row.status == "closed"]
+    return learn_trades(transaction, closed, withdrawn=withdrawn)
 
 
-def _write_equity(transaction: Transaction, tick: Tick, settled: Settled) -> None:
-    """What the account was seen to be worth, and what was paid in or out since the last tick."""
+def _write_equity(transaction: Transaction, tick: Tick, change: LedgerChange) -> None:
+    """Let the mood learn the account's equity, without what was paid in or out since the last tick."""
     decision = tick.decision
-    moved = math.fsum(fill.amount for fill in settled.added if fill.kind == "transfer")
+    moved = math.fsum(fill.amount for fill in change.added if fill.kind == "transfer")
     fact = equity_fact(decision.id, decision.at, decision.sequence, decision.equity, moved)
     learn_equity(transaction, decision.owner_id, decision.account_id, fact, recorded_at=decision.recorded_at)
 
 
-def _write_marks(transaction: Transaction, tick: Tick, held: _Held, rows: Iterable[tuple[Trade, Reach]]) -> None:
-    """What the tick left open, and what it closed that was open when it began."""
+def _write_marks(
+    transaction: Transaction, tick: Tick, state: _LedgerState, trades: Iterable[tuple[Trade, TradeProgress]]
+) -> None:
+    """Write a mark for each position that the tick left open, and for each that it closed."""
     before, after = tick.positions_before, tick.positions_after
     marks: list[PositionMark] = []
-    for row, reach in rows:
+    for row, progress in trades:
         if row.status == "open":
-            marks.append(_mark(tick, held, row, reach, after[row.position_key], look="after"))
+            marks.append(_mark(tick, state, row, progress, after[row.position_key], look="after"))
         elif row.closed_at is not None and row.closed_at >= tick.at and row.position_key in before:
-            marks.append(_mark(tick, held, row, reach, before[row.position_key], look="before"))
+            marks.append(_mark(tick, state, row, progress, before[row.position_key], look="before"))
     for mark in marks:
         check_finite(mark, symbol=mark.position.symbol)
     transaction.add_all(stored.MARKS, marks)
 
 
-def _mark(tick: Tick, held: _Held, row: Trade, reach: Reach, position: Position, *, look: Look) -> PositionMark:
-    former = held.marks.get(row.position_key)
+def _mark(
+    tick: Tick, state: _LedgerState, row: Trade, progress: TradeProgress, position: Position, *, look: SnapshotSide
+) -> PositionMark:
+    former = state.marks.get(row.position_key)
     return PositionMark(
         owner_id=row.owner_id,
         account_id=row.account_id,
@@ -505,16 +533,16 @@ def _mark(tick: Tick, held: _Held, row: Trade, reach: Reach, position: Position,
         decision_id=tick.decision.id,
         look=look,
         nth=former.nth + 1 if former is not None and former.trade_id == row.id else 0,
-        reach=reach,
+        reach=progress,
         known_at=tick.decision.known_at,
         recorded_at=tick.decision.recorded_at,
     )
 
 
-def _posted(tick: Tick, held: _Held, rows: Sequence[Trade], learned: tuple[LearningReport, ...]) -> PostedTick:
+def _posted(tick: Tick, state: _LedgerState, rows: Sequence[Trade], learned: tuple[LearningReport, ...]) -> PostedTick:
     """The trades that are new, and those that were not closed before; a trade may be both."""
-    closed_before = {trade.id for trade in held.trades.values() if trade.status == "closed"}
-    opened = tuple(row for row in rows if row.id not in held.trades)
+    closed_before = {trade.id for trade in state.trades.values() if trade.status == "closed"}
+    opened = tuple(row for row in rows if row.id not in state.trades)
     closed = tuple(row for row in rows if row.status == "closed" and row.id not in closed_before)
     decision = replace(
         tick.decision, opened=tuple(trade.id for trade in opened), closed=tuple(trade.id for trade in closed)

@@ -13,7 +13,7 @@ from backsight.core.portfolio import Mode, Position
 from backsight.core.reflection.closed_trades import ClosedTradeRow
 from backsight.core.risk_state import Close
 from backsight.core.trades.excursion import Excursions
-from backsight.core.trades.mark import PositionMark, Reach
+from backsight.core.trades.mark import PositionMark, TradeProgress
 from backsight.core.trades.trade import Outcome, Trade, TradeStatus
 from backsight.store.mapping import noun
 from backsight.store.reading import (
@@ -71,7 +71,7 @@ MARKS = noun(
     key=("account_id", "position_key", "at", "sequence", "look"),
     names={
         **{f"position.{field.name}": field.name for field in fields(Position)},
-        **{f"reach.{field.name}": field.name for field in fields(Reach)},
+        **{f"reach.{field.name}": field.name for field in fields(TradeProgress)},
         **{f"reach.excursions.{field.name}": field.name for field in fields(Excursions)},
         "reach.excursions.source": "excursion_source",
         "reach.excursions.interval_seconds": "excursion_interval_seconds",

@@ -19,7 +19,7 @@ from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult, Rejected, ReportedFill, as_fill
 from backsight.core.portfolio import Position
 from backsight.core.trades.fold import RoundTrip, fold, open_trips
-from backsight.core.trades.infer import Stamp, infer_fills
+from backsight.core.trades.infer import FillStamp, infer_fills
 from backsight.ports import Broker
 from backsight.testing import T0
 
@@ -704,7 +704,7 @@ def inferred(
     return infer_fills(
         open_trips(fold(fills)),
         seen.portfolio,
-        stamp=Stamp(owner_id="ana", account_id="paper", tick_id=f"t{number}", phase="since", at=at, recorded_at=at),
+        stamp=FillStamp(owner_id="ana", account_id="paper", tick_id=f"t{number}", phase="since", at=at, recorded_at=at),
         last_seen=before,
         bars={symbol: [bar for bar in bars if bar.symbol == symbol] for symbol in seen.marks},
         marks=seen.marks,

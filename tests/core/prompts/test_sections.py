@@ -29,7 +29,7 @@ from backsight.core.recall.score import Situation
 from backsight.core.risk_state import RiskState, RuleCount, render_risk_state
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.excursion import Excursions
-from backsight.core.trades.mark import PositionMark, Reach
+from backsight.core.trades.mark import PositionMark, TradeProgress
 from backsight.core.trades.trade import Entry, Trade
 from backsight.testing import a_position, an_episode
 from backsight.testing.recall import rank_plainly
@@ -116,7 +116,7 @@ def a_mark(mark: float, *, mfe: float, mae: float) -> PositionMark:
         decision_id="decision",
         look="after",
         nth=1,
-        reach=Reach(excursions=excursions),
+        reach=TradeProgress(excursions=excursions),
         known_at=NOW,
         recorded_at=NOW,
     )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.market import Bar
-from backsight.core.trades.excursion import Seen, excursions, risk_of
+from backsight.core.trades.excursion import ObservedPrice, excursions, risk_of
 from backsight.core.trades.fold import RoundTrip, fold
 from backsight.testing import T0, a_fill
 
@@ -61,7 +61,7 @@ def test_a_bar_that_opens_as_the_trade_closes_is_not_part_of_it() -> None:
 
 
 def test_without_bars_the_marks_tell() -> None:
-    marks = [Seen(at=T0 + minute(m), price=p) for m, p in ((0.6, 101.0), (2.0, 95.0), (9.0, 500.0))]
+    marks = [ObservedPrice(at=T0 + minute(m), price=p) for m, p in ((0.6, 101.0), (2.0, 95.0), (9.0, 500.0))]
     found = excursions(HELD, marks=marks)
     assert found is not None
     assert (found.mfe, found.mae, found.source, found.interval_seconds) == (2.0, -10.0, "marks", None)
@@ -96,21 +96,26 @@ def test_excursions_hold_the_result_between_them(spans: list[tuple[float, float]
 
 
 def test_risk_is_the_distance_to_the_stop_times_the_size() -> None:
-    found = risk_of(HELD, [Seen(at=T0 + minute(1), price=95.0)])
+    found = risk_of(HELD, [ObservedPrice(at=T0 + minute(1), price=95.0)])
     assert (found.initial, found.largest) == (10.0, 10.0)
 
 
 def test_trailing_a_stop_never_lowers_the_risk() -> None:
-    stops = [Seen(at=T0 + minute(m), price=p) for m, p in ((0.5, 95.0), (1, 98.0), (2, 101.0))]
+    stops = [ObservedPrice(at=T0 + minute(m), price=p) for m, p in ((0.5, 95.0), (1, 98.0), (2, 101.0))]
     assert risk_of(HELD, stops).largest == 10.0
 
 
 def test_widening_a_stop_or_adding_raises_it() -> None:
     grown = trip((0, 1, 100.0), (2, 1, 104.0), (3, -2, 100.0))
-    assert risk_of(grown, [Seen(at=T0, price=95.0)]).largest == 14.0
-    assert risk_of(HELD, [Seen(at=T0 + minute(1), price=95.0), Seen(at=T0 + minute(2), price=90.0)]).largest == 20.0
+    assert risk_of(grown, [ObservedPrice(at=T0, price=95.0)]).largest == 14.0
+    assert (
+        risk_of(
+            HELD, [ObservedPrice(at=T0 + minute(1), price=95.0), ObservedPrice(at=T0 + minute(2), price=90.0)]
+        ).largest
+        == 20.0
+    )
 
 
 def test_a_stop_beyond_the_entry_gives_none() -> None:
-    assert risk_of(HELD, [Seen(at=T0 + minute(1), price=100.5)]).largest is None
+    assert risk_of(HELD, [ObservedPrice(at=T0 + minute(1), price=100.5)]).largest is None
     assert risk_of(HELD, []).initial is None

@@ -15,12 +15,12 @@ from backsight.core.fills import Fill
 from backsight.core.market import Bar
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import fold, open_trips
-from backsight.core.trades.infer import Phase, Stamp, infer_fills
+from backsight.core.trades.infer import FillStamp, PhaseName, infer_fills
 from backsight.testing import T0, a_fill
 
 LONG = Position(position_key="BTC", symbol="BTC", direction="long", size=2.0, mark=100.0, average_price=100.0)
 SHORT = replace(LONG, direction="short")
-STAMP = Stamp(owner_id="ana", account_id="a", tick_id="t1", phase="since", at=T0, recorded_at=T0)
+STAMP = FillStamp(owner_id="ana", account_id="a", tick_id="t1", phase="since", at=T0, recorded_at=T0)
 
 
 def a_bar(low: float, high: float, opened: float | None = None) -> Bar:
@@ -177,7 +177,7 @@ def test_a_replayed_tick_names_the_same_fills() -> None:
 def test_what_happened_since_comes_before_what_the_tick_did(tick: int, sequence: int) -> None:
     fills = ledger_of(LONG)
     entered = replace(LONG, size=3.0, average_price=90.0, mark=90.0)
-    phases: list[tuple[Phase, Portfolio, dict[str, Position]]] = [
+    phases: list[tuple[PhaseName, Portfolio, dict[str, Position]]] = [
         ("since", holding(), {"BTC": LONG}),
         ("now", holding(entered), {}),
     ]

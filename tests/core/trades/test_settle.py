@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from backsight.core.fills import Fill
 from backsight.core.portfolio import Position
 from backsight.core.trades.fold import fold, open_trips
-from backsight.core.trades.infer import Stamp
-from backsight.core.trades.settle import Phase, Settled, explained, from_first, settle
+from backsight.core.trades.infer import FillStamp
+from backsight.core.trades.settle import LedgerChange, Phase, explain_inferred, from_first, settle
 from backsight.testing import T0, a_fill, a_position, a_snapshot
 
 MINUTE = timedelta(minutes=1)
@@ -46,10 +46,10 @@ def tick(
     hour: int = 1,
     reported: Sequence[Fill] = (),
     done: Sequence[Fill] = (),
-) -> Settled:
+) -> LedgerChange:
     """The ledger after the tick of an hour."""
     at = T0 + hour * HOUR
-    since = Stamp(
+    since = FillStamp(
         owner_id="ana", account_id="account", tick_id=f"t{hour}", phase="since", at=at, since=at - HOUR, recorded_at=at
     )
     now = replace(since, phase="now", since=at, decision_id="d", proposal_symbol="BTC", proposal_reason="words")
@@ -63,14 +63,14 @@ def tick(
     )
 
 
-def kept(held: Sequence[Fill], settled: Settled) -> list[Fill]:
+def kept(held: Sequence[Fill], settled: LedgerChange) -> list[Fill]:
     """The fills that are stored after a tick."""
     gone = {fill.id for fill in (*settled.withdrawn, *settled.restated)}
     return [*(fill for fill in held if fill.id not in gone), *settled.restated, *settled.added]
 
 
 def test_a_report_takes_the_place_of_the_whole_guess() -> None:
-    told = explained([a_guess()], [a_report(30, 2.0, 99.0)])
+    told = explain_inferred([a_guess()], [a_report(30, 2.0, 99.0)])
     (report,) = told.reported
     assert (report.replaces, report.name, report.reason, report.decision_id) == ("guess", "guess", "in", "d")
     assert ([fill.id for fill in told.withdrawn], told.restated) == (["guess"], ())
@@ -78,12 +78,12 @@ def test_a_report_takes_the_place_of_the_whole_guess() -> None:
 
 @pytest.mark.parametrize("decision", [None, "e"])
 def test_the_brokers_own_reason_stands_before_the_one_that_was_inferred(decision: str | None) -> None:
-    (report,) = explained([a_guess()], [a_report(30, 2.0, reason="liquidated", decision_id=decision)]).reported
+    (report,) = explain_inferred([a_guess()], [a_report(30, 2.0, reason="liquidated", decision_id=decision)]).reported
     assert (report.reason, report.decision_id) == ("liquidated", decision or "d")
 
 
 def test_a_part_leaves_a_rest_at_the_price_that_keeps_the_whole_cost() -> None:
-    told = explained([a_guess(2.0, 100.0)], [a_report(30, 0.5, 94.0)])
+    told = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 0.5, 94.0)])
     (rest,) = told.restated
     assert (rest.quantity, rest.price, told.withdrawn) == (1.5, 102.0, ())
     cost = 0.5 * 94.0 + 1.5 * 102.0
@@ -91,12 +91,12 @@ def test_a_part_leaves_a_rest_at_the_price_that_keeps_the_whole_cost() -> None:
 
 
 def test_a_rest_whose_price_would_be_below_zero_keeps_that_of_the_guess() -> None:
-    (rest,) = explained([a_guess(2.0, 100.0)], [a_report(30, 1.5, 400.0)]).restated
+    (rest,) = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 1.5, 400.0)]).restated
     assert (rest.quantity, rest.price) == (0.5, 100.0)
 
 
 def test_of_several_partial_reports_one_carries_the_name() -> None:
-    told = explained([a_guess()], [a_report(20, 0.5), a_report(10, 0.5), a_report(30, 1.0)])
+    told = explain_inferred([a_guess()], [a_report(20, 0.5), a_report(10, 0.5), a_report(30, 1.0)])
     assert [fill.replaces for fill in told.reported] == ["guess", None, None]
     assert [fill.at for fill in told.reported] == [T0 + n * MINUTE for n in (10, 20, 30)]
     assert {fill.decision_id for fill in told.reported} == {"d"}
@@ -113,17 +113,17 @@ def test_of_several_partial_reports_one_carries_the_name() -> None:
     ],
 )
 def test_another_side_position_time_or_kind_explains_nothing(report: Fill) -> None:
-    told = explained([a_guess()], [report])
+    told = explain_inferred([a_guess()], [report])
     assert (told.reported, told.restated, told.withdrawn) == ((report,), (), ())
 
 
 def test_a_report_at_the_very_instant_of_the_look_explains_what_it_showed() -> None:
     instant = a_guess(earliest_at=T0 + HOUR)
-    assert explained([instant], [a_report(60, 2.0)]).withdrawn == (instant,)
+    assert explain_inferred([instant], [a_report(60, 2.0)]).withdrawn == (instant,)
 
 
 def test_a_report_at_the_very_instant_of_the_look_before_explains_what_nothing_else_does() -> None:
-    assert explained([a_guess()], [a_report(0, 2.0)]).withdrawn == (a_guess(),)
+    assert explain_inferred([a_guess()], [a_report(0, 2.0)]).withdrawn == (a_guess(),)
 
 
 def test_the_second_part_that_comes_a_tick_later_leaves_the_trade_its_name() -> None:

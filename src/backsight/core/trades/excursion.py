@@ -10,7 +10,7 @@ from backsight.core.trades.trade import ExcursionSource, risk_to_stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedPrice:
     """A price or a stop that was seen at an instant."""
 
     at: datetime
@@ -33,7 +33,7 @@ class Excursions:
     """Of the bars they come from."""
 
 
-def excursions(trip: RoundTrip, *, bars: Sequence[Bar] = (), marks: Sequence[Seen] = ()) -> Excursions | None:
+def excursions(trip: RoundTrip, *, bars: Sequence[Bar] = (), marks: Sequence[ObservedPrice] = ()) -> Excursions | None:
     """The excursions of a round trip from bars where there are any, else from marks; None where there is neither.
 
     Bars count whole, from that of the entry to that of the exit; what stands open is measured to the last one given.
@@ -72,7 +72,7 @@ def _of_bars(trip: RoundTrip, bars: Iterable[Bar]) -> Iterator[tuple[datetime, f
                 yield bar.closes_at, _value(trip, step, price)
 
 
-def _of_marks(trip: RoundTrip, marks: Iterable[Seen]) -> Iterator[tuple[datetime, float]]:
+def _of_marks(trip: RoundTrip, marks: Iterable[ObservedPrice]) -> Iterator[tuple[datetime, float]]:
     held = [step for step in trip.steps if step.size > 0]  # a look at the instant of the exit was before it
     for mark in marks:
         if mark.price is not None and mark.at >= trip.opened_at and _until(trip, mark.at):
@@ -101,7 +101,7 @@ class Risk:
     """At the worst moment; trailing a stop never lowers it."""
 
 
-def risk_of(trip: RoundTrip, stops: Sequence[Seen]) -> Risk:
+def risk_of(trip: RoundTrip, stops: Sequence[ObservedPrice]) -> Risk:
     """Size times the distance of average cost to the stop in force, on the losing side; a stop at or beyond entry gives
     none."""
     seen = sorted((stop for stop in stops if _until(trip, stop.at)), key=lambda stop: stop.at)
@@ -113,7 +113,7 @@ def risk_of(trip: RoundTrip, stops: Sequence[Seen]) -> Risk:
     return Risk(initial=_at_stake(trip, trip.steps[0], first), largest=max(stakes, default=None))
 
 
-def _stake(trip: RoundTrip, stops: Sequence[Seen], at: datetime) -> float | None:
+def _stake(trip: RoundTrip, stops: Sequence[ObservedPrice], at: datetime) -> float | None:
     step = [each for each in trip.steps if each.at <= at and each.size > 0][-1:]  # until the exit it was held
     stop = [each for each in stops if each.at <= at][-1:]
     return _at_stake(trip, step[0], stop[0].price) if step and stop else None

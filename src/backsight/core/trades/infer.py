@@ -17,18 +17,18 @@ from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
 SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share are one."""
 
-Phase = Literal["since", "now"]
+PhaseName = Literal["since", "now"]
 """What happened since the last tick, or in this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class FillStamp:
     """What every fill inferred in one phase of one tick has in common."""
 
     owner_id: str
     account_id: str
     tick_id: str
-    phase: Phase
+    phase: PhaseName
     at: datetime
     sequence: int = 0
     """Of the tick, among those of its instant."""
@@ -59,7 +59,7 @@ def infer_fills(
     ledger: Mapping[str, RoundTrip],
     portfolio: Portfolio,
     *,
-    stamp: Stamp,
+    stamp: FillStamp,
     last_seen: Mapping[str, Position],
     bars: Mapping[str, Sequence[Bar]],
     marks: Mapping[str, float],
@@ -211,7 +211,7 @@ def _mark(symbol: str, marks: Mapping[str, float]) -> float:
     return marks[symbol]
 
 
-def _fill(leg: _Leg, stamp: Stamp, *, key: str, before: Sequence[Fill], seen_at: datetime) -> Fill:
+def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen_at: datetime) -> Fill:
     at, sequence = _moment(leg, stamp, before)
     named = (stamp.account_id, stamp.tick_id, stamp.phase, key, leg.step)
     return Fill(
@@ -240,7 +240,7 @@ def _fill(leg: _Leg, stamp: Stamp, *, key: str, before: Sequence[Fill], seen_at:
     )
 
 
-def _moment(leg: _Leg, stamp: Stamp, before: Sequence[Fill]) -> tuple[datetime, int]:
+def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[datetime, int]:
     """When a fill took place, and its order there.
 
     What happened since the last tick comes before what this one did, and after what is known of the position. What
@@ -259,14 +259,14 @@ def _moment(leg: _Leg, stamp: Stamp, before: Sequence[Fill]) -> tuple[datetime, 
     return at, 1 + max((fill.sequence for fill in before if fill.at == at), default=-1)
 
 
-def _decided(leg: _Leg, stamp: Stamp) -> bool:
+def _decided(leg: _Leg, stamp: FillStamp) -> bool:
     """Whether a fill is the decision's doing: what it proposed, or what a flatten command closed."""
     if stamp.phase != "now":
         return False
     return stamp.proposal_symbol == leg.symbol or (stamp.flattened and leg.step in ("close", "reduce"))
 
 
-def _reason(leg: _Leg, stamp: Stamp) -> str | None:
+def _reason(leg: _Leg, stamp: FillStamp) -> str | None:
     """Why, as far as anybody's word goes: the level touched, the flatten command, the agent's proposal."""
     if leg.touch is not None:
         return leg.touch.reason

@@ -1,4 +1,4 @@
-"""An open trade as a tick saw it: the broker's position, and how far the trade has gone by then."""
+"""Position marks: an open position at a tick, with the excursions and the risk of its trade so far."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +7,13 @@ from typing import Literal
 
 from backsight.core.market import Bar
 from backsight.core.portfolio import Position
-from backsight.core.trades.excursion import Excursions, Seen, excursions, risk_of
+from backsight.core.trades.excursion import Excursions, ObservedPrice, excursions, risk_of
 from backsight.core.trades.fold import RoundTrip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How far a trade has gone, and what it has put at stake."""
+class TradeProgress:
+    """The excursions and the risk of a trade so far."""
 
     excursions: Excursions | None = None
     first_stop: float | None = None
@@ -21,13 +21,13 @@ class Reach:
     risk: float | None = None
 
 
-Look = Literal["before", "after"]
-"""Which of a tick's two looks at the broker."""
+SnapshotSide = Literal["before", "after"]
+"""Which of a tick's two broker snapshots: before or after the decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionMark:
-    """A position at the end of a tick, or at its beginning where the tick closed it, and the reach of its trade."""
+    """A position at the end of a tick, or at its beginning if the tick closed it, with the progress of its trade."""
 
     owner_id: str
     account_id: str
@@ -37,72 +37,72 @@ class PositionMark:
     """Of the tick."""
     trade_id: str
     decision_id: str
-    look: Look
-    """`before` only where the tick closed it."""
+    look: SnapshotSide
+    """`before` if the tick closed the position."""
     nth: int
-    """How many ticks saw the trade before."""
-    reach: Reach
+    """The number of earlier ticks that saw the trade."""
+    reach: TradeProgress
     known_at: datetime
     recorded_at: datetime
 
 
-NOTHING = Reach()
+NO_PROGRESS = TradeProgress()
 STOP_SEEN_BY = 1
-"""A first stop is one that was seen by the tick after the entry's at the latest."""
+"""A stop counts as the first stop only if the entry's tick or the next one saw it."""
 
 
-def reached(
+def progress_after(
     trip: RoundTrip,
-    before: Reach,
+    before: TradeProgress,
     *,
     nth: int,
-    stops: Sequence[Seen],
+    stops: Sequence[ObservedPrice],
     bars: Sequence[Bar] = (),
-    marks: Sequence[Seen] = (),
-) -> Reach:
-    """The reach after a tick: what it was, and what the tick adds.
+    marks: Sequence[ObservedPrice] = (),
+) -> TradeProgress:
+    """The progress of a trade after a tick: the progress before it, and what the tick adds.
 
-    `stops` are those in force at the last tick and at this one; `bars` closed since the last tick, or since the entry
-    where the reach so far rests on marks; `marks` were seen at this tick.
+    `stops` are those in force at the last tick and at this one. `bars` closed since the last tick, or since the entry
+    if the excursions so far come from marks. `marks` are those of this tick.
     """
-    stakes = risk_of(trip, stops)
+    risk = risk_of(trip, stops)
     first_stop, initial = before.first_stop, before.initial_risk
-    told = [stop.price for stop in stops if stop.price is not None]
-    if first_stop is None and told and nth <= STOP_SEEN_BY:
-        first_stop, initial = told[0], stakes.initial
-    return Reach(
-        excursions=_to_the_exit(trip, _farther(before.excursions, excursions(trip, bars=bars, marks=marks))),
+    stop_prices = [stop.price for stop in stops if stop.price is not None]
+    if first_stop is None and stop_prices and nth <= STOP_SEEN_BY:
+        first_stop, initial = stop_prices[0], risk.initial
+    return TradeProgress(
+        excursions=_with_exit(trip, _farther(before.excursions, excursions(trip, bars=bars, marks=marks))),
         first_stop=first_stop,
         initial_risk=initial,
-        risk=max((stake for stake in (before.risk, stakes.largest) if stake is not None), default=None),
+        risk=max((amount for amount in (before.risk, risk.largest) if amount is not None), default=None),
     )
 
 
-def _farther(one: Excursions | None, other: Excursions | None) -> Excursions | None:
-    """The extremes of both; bars know more than marks."""
-    if one is None or other is None:
-        return one or other
-    if one.source != other.source:
-        return one if one.source == "bars" else other
+def _farther(former: Excursions | None, new: Excursions | None) -> Excursions | None:
+    """The extremes of both; excursions from bars take precedence over those from marks."""
+    if former is None or new is None:
+        return former or new
+    if former.source != new.source:
+        return former if former.source == "bars" else new
     return Excursions(
-        mfe=max(one.mfe, other.mfe),
-        mae=min(one.mae, other.mae),
-        mfe_at=other.mfe_at if other.mfe > one.mfe else one.mfe_at,
-        mae_at=other.mae_at if other.mae < one.mae else one.mae_at,
-        source=one.source,
-        interval_seconds=one.interval_seconds,
+        mfe=max(former.mfe, new.mfe),
+        mae=min(former.mae, new.mae),
+        mfe_at=new.mfe_at if new.mfe > former.mfe else former.mfe_at,
+        mae_at=new.mae_at if new.mae < former.mae else former.mae_at,
+        source=former.source,
+        interval_seconds=former.interval_seconds,
     )
 
 
-def _to_the_exit(trip: RoundTrip, gone: Excursions | None) -> Excursions | None:
-    """The extremes with what was realised at the end among them, also where no bar and no mark told of it."""
-    if gone is None or trip.closed_at is None:
-        return gone
-    best, worst = trip.realized_pnl > gone.mfe, trip.realized_pnl < gone.mae
+def _with_exit(trip: RoundTrip, extremes: Excursions | None) -> Excursions | None:
+    """The extremes including the realised result of a closed trade, which bars and marks may not show."""
+    if extremes is None or trip.closed_at is None:
+        return extremes
+    best, worst = trip.realized_pnl > extremes.mfe, trip.realized_pnl < extremes.mae
     return replace(
-        gone,
-        mfe=trip.realized_pnl if best else gone.mfe,
-        mae=trip.realized_pnl if worst else gone.mae,
-        mfe_at=trip.closed_at if best else gone.mfe_at,
-        mae_at=trip.closed_at if worst else gone.mae_at,
+        extremes,
+        mfe=trip.realized_pnl if best else extremes.mfe,
+        mae=trip.realized_pnl if worst else extremes.mae,
+        mfe_at=trip.closed_at if best else extremes.mfe_at,
+        mae_at=trip.closed_at if worst else extremes.mae_at,
     )

@@ -1,4 +1,4 @@
-"""The row of a trade: what its fills say, what was stamped on it at entry, and how far it went."""
+"""A trade as it is stored: computed from its round trip, the record of its entry and its progress."""
 
 import math
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -11,17 +11,17 @@ from backsight.core.ids import derive_id
 from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.fold import RoundTrip
-from backsight.core.trades.mark import Reach
+from backsight.core.trades.mark import TradeProgress
 from backsight.core.trades.trade import Entry, Outcome, Trade, minutes_between, outcome_of
 
 USD = "USD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamped:
-    """What a trade carries from its entry on: whose it is, and what was known, shown and meant."""
+class EntryRecord:
+    """What is recorded of a trade at its entry, and never changes."""
 
-    home: Deployment
+    deployment: Deployment
     entry: Entry
     context: ContextVector
     memory_arm: MemoryArm
@@ -29,22 +29,22 @@ class Stamped:
 
 
 def trade_id_of(account_id: str, trip: RoundTrip) -> str:
-    """The id of a round trip's trade: it follows from the account, the position and the first fill."""
+    """The id of a round trip's trade, derived from the account, the position and the first fill."""
     return derive_id("trade", account_id, trip.position_key, trip.first_fill_id)
 
 
-def opened_trade(trip: RoundTrip, stamped: Stamped, *, recorded_at: datetime) -> Trade:
-    """The row of a round trip that is new, before anything is counted."""
-    home = stamped.home
+def opened_trade(trip: RoundTrip, record: EntryRecord, *, recorded_at: datetime) -> Trade:
+    """The trade of a new round trip, before `updated_trade` fills in its numbers."""
+    deployment = record.deployment
     return Trade(
-        owner_id=home.owner_id,
-        id=trade_id_of(home.account_id, trip),
-        deployment_id=home.id,
-        account_id=home.account_id,
-        strategy_id=home.strategy_id,
-        strategy_name=home.strategy_name,
-        strategy_version=home.strategy_version,
-        mode=home.mode,
+        owner_id=deployment.owner_id,
+        id=trade_id_of(deployment.account_id, trip),
+        deployment_id=deployment.id,
+        account_id=deployment.account_id,
+        strategy_id=deployment.strategy_id,
+        strategy_name=deployment.strategy_name,
+        strategy_version=deployment.strategy_version,
+        mode=deployment.mode,
         position_key=trip.position_key,
         symbol=trip.symbol,
         direction=trip.direction,
@@ -62,11 +62,11 @@ def opened_trade(trip: RoundTrip, stamped: Stamped, *, recorded_at: datetime) ->
         funding=0.0,
         outcome=None,
         mae=None,
-        entry=stamped.entry,
-        memory_arm=stamped.memory_arm,
-        context=stamped.context,
+        entry=record.entry,
+        memory_arm=record.memory_arm,
+        context=record.context,
         market_context=None,
-        confidence=stamped.confidence,
+        confidence=record.confidence,
         reflection=None,
         tags=(),
         group_id=trip.group_id,
@@ -78,10 +78,16 @@ def opened_trade(trip: RoundTrip, stamped: Stamped, *, recorded_at: datetime) ->
     )
 
 
-def materialised(
-    row: Trade, trip: RoundTrip, reach: Reach, *, usd_rate: float | None, known_at: datetime, recorded_at: datetime
+def updated_trade(
+    row: Trade,
+    trip: RoundTrip,
+    progress: TradeProgress,
+    *,
+    usd_rate: float | None,
+    known_at: datetime,
+    recorded_at: datetime,
 ) -> Trade:
-    """The row as its round trip now stands. What only an end can tell is told when it is closed."""
+    """A trade with the numbers of its round trip; outcome, risk and excursions are set when the trade is closed."""
     counted = replace(
         row,
         status=trip.status,
@@ -104,13 +110,13 @@ def materialised(
         known_at=max(row.known_at, trip.known_at, known_at),
         recorded_at=recorded_at,
     )
-    made = _still_open(counted) if trip.status == "open" else _ended(counted, trip, reach, usd_rate=usd_rate)
-    check_finite(made, symbol=made.symbol)
-    return made
+    trade = _still_open(counted) if trip.status == "open" else _closed(counted, trip, progress, usd_rate=usd_rate)
+    check_finite(trade, symbol=trade.symbol)
+    return trade
 
 
 def _still_open(row: Trade) -> Trade:
-    """The row without what a trade has only at its end, also where a correction opened it again."""
+    """An open trade, without the values of a closed one; a correction may have opened a closed trade again."""
     if row.pnl is None:
         return row
     return replace(
@@ -137,15 +143,15 @@ def _still_open(row: Trade) -> Trade:
 
 
 def exit_reason_of(trip: RoundTrip) -> str | None:
-    """Why a round trip ended, as far as anybody's word goes; None while it is open."""
+    """Why a round trip was closed; `unexplained` if nobody gave a reason, None while it is open."""
     return None if trip.status == "open" else trip.exit_reason or "unexplained"
 
 
-def reach_of(row: Trade) -> Reach:
-    """How far a closed trade went, as its row has it."""
-    gone = None
+def progress_of(row: Trade) -> TradeProgress:
+    """The progress of a closed trade, from its row."""
+    excursions = None
     if row.excursion_source is not None and row.mfe_at is not None and row.mae_at is not None:
-        gone = Excursions(
+        excursions = Excursions(
             mfe=row.mfe or 0.0,
             mae=row.mae or 0.0,
             mfe_at=row.mfe_at,
@@ -153,32 +159,32 @@ def reach_of(row: Trade) -> Reach:
             source=row.excursion_source,
             interval_seconds=row.excursion_interval_seconds,
         )
-    return Reach(excursions=gone, first_stop=row.stop_price, initial_risk=row.initial_risk, risk=row.risk)
+    return TradeProgress(excursions=excursions, first_stop=row.stop_price, initial_risk=row.initial_risk, risk=row.risk)
 
 
-def _ended(row: Trade, trip: RoundTrip, reach: Reach, *, usd_rate: float | None) -> Trade:
-    gone = reach.excursions
-    risk = reach.risk or row.entry.configured_risk
+def _closed(row: Trade, trip: RoundTrip, progress: TradeProgress, *, usd_rate: float | None) -> Trade:
+    excursions = progress.excursions
+    risk = progress.risk or row.entry.configured_risk
     return replace(
         row,
-        stop_price=reach.first_stop,
-        initial_risk=reach.initial_risk,
+        stop_price=progress.first_stop,
+        initial_risk=progress.initial_risk,
         risk=risk,
         pnl=trip.net,
         usd_rate=usd_rate,
         realized_pnl_usd=_times(trip.realized_pnl, usd_rate),
         fees_usd=_times(trip.fees, usd_rate),
         outcome=_outcome(row, trip, risk),
-        mfe=None if gone is None else gone.mfe,
-        mae=None if gone is None else gone.mae,
-        mfe_at=None if gone is None else gone.mfe_at,
-        mae_at=None if gone is None else gone.mae_at,
-        mfe_r=None if gone is None or not risk else gone.mfe / risk,
-        mae_r=None if gone is None or not risk else gone.mae / risk,
-        mfe_usd=None if gone is None else _times(gone.mfe, usd_rate),
-        mae_usd=None if gone is None else _times(gone.mae, usd_rate),
-        excursion_source=None if gone is None else gone.source,
-        excursion_interval_seconds=None if gone is None else gone.interval_seconds,
+        mfe=None if excursions is None else excursions.mfe,
+        mae=None if excursions is None else excursions.mae,
+        mfe_at=None if excursions is None else excursions.mfe_at,
+        mae_at=None if excursions is None else excursions.mae_at,
+        mfe_r=None if excursions is None or not risk else excursions.mfe / risk,
+        mae_r=None if excursions is None or not risk else excursions.mae / risk,
+        mfe_usd=None if excursions is None else _times(excursions.mfe, usd_rate),
+        mae_usd=None if excursions is None else _times(excursions.mae, usd_rate),
+        excursion_source=None if excursions is None else excursions.source,
+        excursion_interval_seconds=None if excursions is None else excursions.interval_seconds,
     )
 
 
@@ -193,10 +199,10 @@ def _times(amount: float, rate: float | None) -> float | None:
 
 
 def check_finite(value: object, *, symbol: str) -> None:
-    """Nothing, where all numbers in a row can be kept; else it is refused."""
+    """Refuse a row with a number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
-        told = f"{symbol} comes to numbers too large or too small to keep; check sizes, prices and units"
-        raise Invalid(told, field="fills")
+        message = f"{symbol} gives numbers that are too large or too small to store; check sizes, prices and units"
+        raise Invalid(message, field="fills")
     if is_dataclass(value):
         for field in fields(value):
             check_finite(getattr(value, field.name), symbol=symbol)
