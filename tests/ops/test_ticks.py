@@ -885,20 +885,20 @@ def test_an_old_tick_closed_again_is_answered_too(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "more", "told"),
+    ("hours", "more", "message"),
     [
-        (0, {"confidence": 0.5}, "kept with other content"),
-        (0, {"mark": 101.0}, "kept with other content"),
-        (-1, {}, "not after the account's last tick"),
-        (-0.001, {"sequence": 5}, "not after the account's last tick"),
+        (0, {"confidence": 0.5}, "recorded with other content"),
+        (0, {"mark": 101.0}, "recorded with other content"),
+        (-1, {}, "not after the account's last one"),
+        (-0.001, {"sequence": 5}, "not after the account's last one"),
     ],
 )
 def test_a_tick_with_other_content_and_an_older_one_are_conflicts(
-    desk: Desk, hours: float, more: dict[str, Any], told: str
+    desk: Desk, hours: float, more: dict[str, Any], message: str
 ) -> None:
     desk.tick(0, [a_position(2.0)])
     before = dump(desk.memory)
-    with pytest.raises(Conflict, match=told):
+    with pytest.raises(Conflict, match=message):
         desk.tick(hours, [a_position(2.0)], **more)
     assert dump(desk.memory) == before
 

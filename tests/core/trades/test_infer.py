@@ -198,7 +198,7 @@ def test_a_bar_from_before_the_entry_touched_nothing() -> None:
 
 
 def test_a_position_that_vanished_without_a_mark_is_refused_by_name() -> None:
-    with pytest.raises(Invalid, match="marks: no mark of 'BTC', which the ledger still holds"):
+    with pytest.raises(Invalid, match="marks: no mark of 'BTC', which the ledger has open"):
         infer_fills(
             open_trips(fold(ledger_of(LONG))), holding(), stamp=STAMP, last_seen={}, bars={}, marks={"ETH": 1.0}
         )

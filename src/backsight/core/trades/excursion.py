@@ -1,4 +1,4 @@
-"""How far a trade went for and against us, and what it put at risk."""
+"""Excursions (MFE and MAE) and the risk of a trade."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from backsight.core.trades.trade import ExcursionSource, risk_to_stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPrice:
-    """A price or a stop that was seen at an instant."""
+    """A mark or a stop price that a snapshot showed."""
 
     at: datetime
     price: float | None
-    """None: there was no stop."""
+    """None if there was no stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excursions:
-    """Extremes of realised + unrealised over the life of a trade, in money, and where they come from."""
+    """The extremes of realised plus unrealised PnL over the life of a trade, in money."""
 
     mfe: float
     """Most favourable: 0 or more."""
@@ -30,13 +30,13 @@ class Excursions:
     mae_at: datetime
     source: ExcursionSource
     interval_seconds: int | None
-    """Of the bars they come from."""
+    """Length of the bars, if they come from bars."""
 
 
 def excursions(trip: RoundTrip, *, bars: Sequence[Bar] = (), marks: Sequence[ObservedPrice] = ()) -> Excursions | None:
-    """The excursions of a round trip from bars where there are any, else from marks; None where there is neither.
+    """The excursions of a round trip from bars if there are any, else from marks; None if there is neither.
 
-    Bars count whole, from that of the entry to that of the exit; what stands open is measured to the last one given.
+    Bars count as a whole, from the bar of the entry to that of the exit, or to the last one given.
     """
     during = [bar for bar in bars if _overlaps(trip, bar)]
     values = list(_of_bars(trip, during)) if during else list(_of_marks(trip, marks))
@@ -55,7 +55,7 @@ def excursions(trip: RoundTrip, *, bars: Sequence[Bar] = (), marks: Sequence[Obs
 
 
 def _overlaps(trip: RoundTrip, bar: Bar) -> bool:
-    """Whether a bar holds part of the trade; an exit at the instant a bar opens belongs to the bar before."""
+    """Whether a bar overlaps the trade; an exit at the instant a bar opens belongs to the bar before."""
     if trip.closed_at is None or trip.closed_at == trip.opened_at:
         return bar.closes_at > trip.opened_at and _until(trip, bar.opened_at)
     return bar.closes_at > trip.opened_at and bar.opened_at < trip.closed_at
@@ -73,15 +73,15 @@ def _of_bars(trip: RoundTrip, bars: Iterable[Bar]) -> Iterator[tuple[datetime, f
 
 
 def _of_marks(trip: RoundTrip, marks: Iterable[ObservedPrice]) -> Iterator[tuple[datetime, float]]:
-    held = [step for step in trip.steps if step.size > 0]  # a look at the instant of the exit was before it
+    open_steps = [step for step in trip.steps if step.size > 0]  # a mark at the instant of the exit is of before it
     for mark in marks:
         if mark.price is not None and mark.at >= trip.opened_at and _until(trip, mark.at):
-            *_, step = _in_force(held, mark.at, mark.at)
+            *_, step = _in_force(open_steps, mark.at, mark.at)
             yield mark.at, _value(trip, step, mark.price)
 
 
 def _in_force(steps: Sequence[Step], start: datetime, end: datetime) -> list[Step]:
-    """The steps that held at some moment between two instants: the last one before, and those inside."""
+    """The steps in force between two instants: the last one before, and those inside."""
     before = [step for step in steps if step.at <= start][-1:]
     return before + [step for step in steps if start < step.at < end]
 
@@ -93,34 +93,33 @@ def _value(trip: RoundTrip, step: Step, price: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What a trade put at stake, in money."""
+    """The risk of a trade, in money."""
 
     initial: float | None
-    """At the first stop that was seen."""
+    """At the first stop."""
     largest: float | None
-    """At the worst moment; trailing a stop never lowers it."""
+    """The largest over time: trailing a stop never lowers it."""
 
 
 def risk_of(trip: RoundTrip, stops: Sequence[ObservedPrice]) -> Risk:
-    """Size times the distance of average cost to the stop in force, on the losing side; a stop at or beyond entry gives
-    none."""
-    seen = sorted((stop for stop in stops if _until(trip, stop.at)), key=lambda stop: stop.at)
-    first = next((stop.price for stop in seen if stop.price is not None), None)
+    """Size times the distance from average cost to the stop in force; a stop at or beyond the entry gives no risk."""
+    ordered = sorted((stop for stop in stops if _until(trip, stop.at)), key=lambda stop: stop.at)
+    first = next((stop.price for stop in ordered if stop.price is not None), None)
     if first is None:
         return Risk(initial=None, largest=None)
-    moments = sorted({*(step.at for step in trip.steps), *(stop.at for stop in seen)})
-    stakes = [stake for at in moments if (stake := _stake(trip, seen, at)) is not None]
-    return Risk(initial=_at_stake(trip, trip.steps[0], first), largest=max(stakes, default=None))
+    moments = sorted({*(step.at for step in trip.steps), *(stop.at for stop in ordered)})
+    risks = [risk for at in moments if (risk := _risk_at(trip, ordered, at)) is not None]
+    return Risk(initial=_risk_of_step(trip, trip.steps[0], first), largest=max(risks, default=None))
 
 
-def _stake(trip: RoundTrip, stops: Sequence[ObservedPrice], at: datetime) -> float | None:
-    step = [each for each in trip.steps if each.at <= at and each.size > 0][-1:]  # until the exit it was held
+def _risk_at(trip: RoundTrip, stops: Sequence[ObservedPrice], at: datetime) -> float | None:
+    step = [each for each in trip.steps if each.at <= at and each.size > 0][-1:]  # open until the exit
     stop = [each for each in stops if each.at <= at][-1:]
-    return _at_stake(trip, step[0], stop[0].price) if step and stop else None
+    return _risk_of_step(trip, step[0], stop[0].price) if step and stop else None
 
 
-def _at_stake(trip: RoundTrip, step: Step, stop: float | None) -> float | None:
+def _risk_of_step(trip: RoundTrip, step: Step, stop: float | None) -> float | None:
     if stop is None:
         return None
     risk = risk_to_stop(trip.direction, entry_price=step.average_cost, stop_price=stop, size=step.size)
-    return risk or None  # nothing is at stake where nothing is held
+    return risk or None  # an empty position has no risk

@@ -1,6 +1,7 @@
-"""The one materialiser: fills in, round trips out, for live ticks, simulations and every importer.
+"""Round trips from fills, for live ticks, simulations and every importer alike.
 
-Average cost. A position that changes its side is two round trips, its fee shared by quantity.
+Positions are valued at average cost. A fill that reverses a position ends one round trip and opens another; its fee is
+split by quantity.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +13,12 @@ from backsight.core.portfolio import Direction
 from backsight.core.trades.trade import TradeStatus
 
 FLAT_SHARE = 1e-9
-"""Below this share of its peak size a position is flat, where no lot step is known."""
+"""A position below this share of its peak size counts as flat, if no lot step is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A round trip after one of its fills."""
+    """The state of a round trip after one of its fills."""
 
     at: datetime
     size: float
@@ -27,7 +28,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTrip:
-    """What the fills of one position say, from flat to flat or until now. Money is gross; fees stand beside it."""
+    """The fills of one position from flat to flat, or until now. PnL is gross; fees and funding are separate."""
 
     position_key: str
     symbol: str
@@ -36,23 +37,23 @@ class RoundTrip:
     opened_at: datetime
     closed_at: datetime | None
     size: float
-    """What is still held."""
+    """The open size; 0 once closed."""
     peak_size: float
     peak_notional: float
     average_cost: float
     entry_price: float
-    """Average over everything that was added."""
+    """Average price of all entries."""
     exit_price: float | None
-    """Average over everything that was taken off."""
+    """Average price of all exits."""
     entered: float
     left: float
     realized_pnl: float
     fees: float
     funding: float
     broker_pnl: float | None
-    """What the broker says was realised, where it says so for every exit."""
+    """Realised PnL as the broker reports it; None unless it does so for every exit."""
     inferred: bool
-    """Whether any price in it is an inference."""
+    """Whether any of its fills is inferred."""
     entry_reason: str | None
     exit_reason: str | None
     entry_decision_id: str | None
@@ -60,7 +61,7 @@ class RoundTrip:
     group_id: str | None
     steps: tuple[Step, ...]
     known_at: datetime
-    """When the latest fact in it became known."""
+    """When the latest of its fills became known."""
 
     @property
     def status(self) -> TradeStatus:
@@ -76,15 +77,15 @@ class RoundTrip:
         return self.size if self.direction == "long" else -self.size
 
     def unrealized(self, mark: float) -> float:
-        """What closing at the mark would realise."""
+        """The PnL that closing at the mark would realise."""
         return self.signed_size * (mark - self.average_cost)
 
 
 def fold(fills: Iterable[Fill], *, lot_step: float | None = None) -> list[RoundTrip]:
     """The round trips of one account's fills, in the order in which they were opened.
 
-    Fills count in (time, sequence, id) order, whatever order they come in. Fees and funding belong to the round trip
-    that is open in their position, else to the last one that was: late ones correct it.
+    Fills are applied in the order of (time, sequence, id), whatever order they come in. Fees and funding go to the open
+    round trip of their position, else to the last closed one.
     """
     last: dict[str, int] = {}
     trips: list[RoundTrip] = []
@@ -92,9 +93,9 @@ def fold(fills: Iterable[Fill], *, lot_step: float | None = None) -> list[RoundT
         if fill.kind == "transfer":
             continue
         place = last.get(fill.position_key)
-        held = None if place is None else trips[place]
-        for trip in _after(held, fill, lot_step):
-            if held is not None and trip.first_fill_id == held.first_fill_id and place is not None:
+        former = None if place is None else trips[place]
+        for trip in _after(former, fill, lot_step):
+            if former is not None and trip.first_fill_id == former.first_fill_id and place is not None:
                 trips[place] = trip
             else:
                 last[fill.position_key] = len(trips)
@@ -102,25 +103,25 @@ def fold(fills: Iterable[Fill], *, lot_step: float | None = None) -> list[RoundT
     return trips
 
 
-def _after(held: RoundTrip | None, fill: Fill, lot_step: float | None) -> Sequence[RoundTrip]:
-    """The round trip after a fill; two where the fill took it through flat to the other side."""
+def _after(trip: RoundTrip | None, fill: Fill, lot_step: float | None) -> Sequence[RoundTrip]:
+    """The round trip after a fill; two if the fill reversed the position."""
     if not fill.executed:
-        return [] if held is None else [_charged(held, fill)]
+        return [] if trip is None else [_charged(trip, fill)]
     price = fill.price
     if price is None or fill.quantity == 0:
-        return [] if held is None else [_charged(held, fill)]
-    if held is None or held.status == "closed":
+        return [] if trip is None else [_charged(trip, fill)]
+    if trip is None or trip.status == "closed":
         return [_opened(fill, fill.quantity, price, fill.fee)]
-    if (fill.quantity > 0) == (held.direction == "long"):
-        return [_added(held, fill, abs(fill.quantity), price)]
+    if (fill.quantity > 0) == (trip.direction == "long"):
+        return [_added(trip, fill, abs(fill.quantity), price)]
     size = abs(fill.quantity)
-    beyond = size - held.size
-    if beyond <= _flat_below(max(held.peak_size, size), lot_step):
-        return [_reduced(held, fill, min(size, held.size), price, fill.fee, lot_step)]
-    opening = fill.fee * (beyond / size)
-    closed = _reduced(held, fill, held.size, price, fill.fee - opening, lot_step)
-    turned = beyond if fill.quantity > 0 else -beyond
-    return [closed, _opened(fill, turned, price, opening)]
+    beyond = size - trip.size
+    if beyond <= _flat_below(max(trip.peak_size, size), lot_step):
+        return [_reduced(trip, fill, min(size, trip.size), price, fill.fee, lot_step)]
+    opening_fee = fill.fee * (beyond / size)
+    closed = _reduced(trip, fill, trip.size, price, fill.fee - opening_fee, lot_step)
+    quantity = beyond if fill.quantity > 0 else -beyond
+    return [closed, _opened(fill, quantity, price, opening_fee)]
 
 
 def _flat_below(peak: float, lot_step: float | None) -> float:
@@ -159,64 +160,64 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
     )
 
 
-def _added(held: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
-    total = held.size + size
-    cost = (held.average_cost * held.size + price * size) / total
+def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
+    total = trip.size + size
+    cost = (trip.average_cost * trip.size + price * size) / total
     return replace(
-        held,
+        trip,
         size=total,
-        peak_size=max(held.peak_size, total),
-        peak_notional=max(held.peak_notional, total * abs(cost)),
+        peak_size=max(trip.peak_size, total),
+        peak_notional=max(trip.peak_notional, total * abs(cost)),
         average_cost=cost,
-        entry_price=(held.entry_price * held.entered + price * size) / (held.entered + size),
-        entered=held.entered + size,
-        fees=held.fees + fill.fee,
-        inferred=held.inferred or fill.kind == "inferred",
-        steps=(*held.steps, Step(at=fill.at, size=total, average_cost=cost, realized_pnl=held.realized_pnl)),
-        known_at=max(held.known_at, fill.known_at),
+        entry_price=(trip.entry_price * trip.entered + price * size) / (trip.entered + size),
+        entered=trip.entered + size,
+        fees=trip.fees + fill.fee,
+        inferred=trip.inferred or fill.kind == "inferred",
+        steps=(*trip.steps, Step(at=fill.at, size=total, average_cost=cost, realized_pnl=trip.realized_pnl)),
+        known_at=max(trip.known_at, fill.known_at),
     )
 
 
-def _reduced(held: RoundTrip, fill: Fill, size: float, price: float, fee: float, lot_step: float | None) -> RoundTrip:
-    way = 1.0 if held.direction == "long" else -1.0
-    realized = held.realized_pnl + way * (price - held.average_cost) * size
-    rest = held.size - size
-    flat = rest <= _flat_below(held.peak_size, lot_step)
-    left = held.left + size
+def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float, lot_step: float | None) -> RoundTrip:
+    way = 1.0 if trip.direction == "long" else -1.0
+    realized = trip.realized_pnl + way * (price - trip.average_cost) * size
+    rest = trip.size - size
+    flat = rest <= _flat_below(trip.peak_size, lot_step)
+    left = trip.left + size
     return replace(
-        held,
+        trip,
         size=0.0 if flat else rest,
         closed_at=fill.at if flat else None,
-        exit_price=((held.exit_price or 0.0) * held.left + price * size) / left,
+        exit_price=((trip.exit_price or 0.0) * trip.left + price * size) / left,
         left=left,
         realized_pnl=realized,
-        fees=held.fees + fee,
-        broker_pnl=_broker_word(held, fill),
-        inferred=held.inferred or fill.kind == "inferred",
-        exit_reason=fill.reason if flat else held.exit_reason,
-        exit_decision_id=fill.decision_id if flat else held.exit_decision_id,
+        fees=trip.fees + fee,
+        broker_pnl=_broker_pnl(trip, fill),
+        inferred=trip.inferred or fill.kind == "inferred",
+        exit_reason=fill.reason if flat else trip.exit_reason,
+        exit_decision_id=fill.decision_id if flat else trip.exit_decision_id,
         steps=(
-            *held.steps,
-            Step(at=fill.at, size=0.0 if flat else rest, average_cost=held.average_cost, realized_pnl=realized),
+            *trip.steps,
+            Step(at=fill.at, size=0.0 if flat else rest, average_cost=trip.average_cost, realized_pnl=realized),
         ),
-        known_at=max(held.known_at, fill.known_at),
+        known_at=max(trip.known_at, fill.known_at),
     )
 
 
-def _broker_word(held: RoundTrip, fill: Fill) -> float | None:
-    """The sum of what the broker said of every exit; one exit without its word and there is none."""
-    if fill.realized_pnl is None or (held.left > 0 and held.broker_pnl is None):
+def _broker_pnl(trip: RoundTrip, fill: Fill) -> float | None:
+    """The sum of the broker's realised PnL over all exits; None if one exit has none."""
+    if fill.realized_pnl is None or (trip.left > 0 and trip.broker_pnl is None):
         return None
-    return (held.broker_pnl or 0.0) + fill.realized_pnl
+    return (trip.broker_pnl or 0.0) + fill.realized_pnl
 
 
-def _charged(held: RoundTrip, fill: Fill) -> RoundTrip:
-    """Fees and funding; after the close they are corrections, known from when they arrived."""
+def _charged(trip: RoundTrip, fill: Fill) -> RoundTrip:
+    """The round trip with a fee or a funding payment; after the close it is a correction, known when it arrived."""
     return replace(
-        held,
-        fees=held.fees + fill.fee,
-        funding=held.funding + (fill.amount if fill.kind == "funding" else 0.0),
-        known_at=max(held.known_at, fill.known_at),
+        trip,
+        fees=trip.fees + fill.fee,
+        funding=trip.funding + (fill.amount if fill.kind == "funding" else 0.0),
+        known_at=max(trip.known_at, fill.known_at),
     )
 
 

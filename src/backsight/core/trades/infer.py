@@ -1,4 +1,4 @@
-"""What the reported fills do not explain: inferred, so that the ledger ends where the broker says it is."""
+"""Inferred fills: they lead the ledger from its open positions to those that the broker shows."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,15 +15,15 @@ from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
 
 SAME_PRICE = 1e-6
-"""Two average prices that differ by less than this share are one."""
+"""Two average prices that differ by less than this share count as equal."""
 
 PhaseName = Literal["since", "now"]
-"""What happened since the last tick, or in this one."""
+"""`since`: between the last tick and the snapshot before the decision; `now`: from there to the snapshot after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillStamp:
-    """What every fill inferred in one phase of one tick has in common."""
+    """The fields that all fills inferred in one phase of a tick share."""
 
     owner_id: str
     account_id: str
@@ -31,9 +31,9 @@ class FillStamp:
     phase: PhaseName
     at: datetime
     sequence: int = 0
-    """Of the tick, among those of its instant."""
+    """Order of the tick among the ticks of one instant."""
     since: datetime | None = None
-    """When the broker was asked before."""
+    """The instant of the broker's previous snapshot."""
     recorded_at: datetime
     decision_id: str | None = None
     flattened: bool = False
@@ -44,7 +44,7 @@ class FillStamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """A level that the bars reached while nobody looked."""
+    """A stop, target or liquidation price that the bars reached between two snapshots."""
 
     source: PriceSource
     price: float
@@ -66,47 +66,52 @@ def infer_fills(
     known: Iterable[Fill] = (),
     lot_step: float | None = None,
 ) -> list[Fill]:
-    """The fills that take the ledger's open positions to the broker's.
+    """The fills that lead from the ledger's open positions to the broker's.
 
-    `last_seen` has the stops and targets in force before, `bars` what closed since then by symbol. An entry is at the
-    average price that the broker tells, else at the mark; an exit at the level that the bars touched, else at the mark.
-    `known` are the fills that the ledger was made of: what is inferred comes after those of its instant.
+    `last_seen` has the stops and targets that were in force, `bars` the bars since then by symbol. An entry is at the
+    broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. `known` are
+    the fills of the ledger: an inferred fill comes after those of its instant.
     """
-    held = {key: each for key, each in portfolio.by_key().items() if key in ledger or not _is_dust(each, portfolio)}
+    positions = {
+        key: position
+        for key, position in portfolio.by_key().items()
+        if key in ledger or not _is_dust(position, portfolio)
+    }
     by_key: dict[str, list[Fill]] = {}
     for fill in known:
         by_key.setdefault(fill.position_key, []).append(fill)
-    made: list[Fill] = []
-    for key in sorted({*ledger, *held}):
-        trip, position = ledger.get(key), held.get(key)
+    inferred: list[Fill] = []
+    for key in sorted({*ledger, *positions}):
+        trip, position = ledger.get(key), positions.get(key)
         touch = None if trip is None else first_touch(trip, last_seen.get(key), bars.get(trip.symbol, ()))
         before = by_key.get(key, [])
         for leg in _legs(trip, position, touch, marks=marks, lot_step=lot_step):
             fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
             before = [*before, fill]
-            made.append(fill)
-    return made
+            inferred.append(fill)
+    return inferred
 
 
-def first_touch(trip: RoundTrip, seen: Position | None, bars: Iterable[Bar]) -> Touch | None:
-    """The first level that a bar reached after the last fill; of several in one bar the stop, then a liquidation.
+def first_touch(trip: RoundTrip, position: Position | None, bars: Iterable[Bar]) -> Touch | None:
+    """The first level that a bar reached after the last fill.
 
-    A bar that opened beyond the level filled at its open.
+    If one bar reached several, the stop comes first, then the liquidation, then the target. A bar that opened beyond
+    the level fills at its open.
     """
-    if seen is None:
+    if position is None:
         return None
     way = 1.0 if trip.direction == "long" else -1.0
     against: list[tuple[PriceSource, float | None]] = [
-        ("stop", seen.stop_price),
-        ("liquidation", seen.liquidation_price),
+        ("stop", position.stop_price),
+        ("liquidation", position.liquidation_price),
     ]
     for bar in (bar for bar in bars if bar.closes_at > trip.steps[-1].at):
         worst, best = (bar.low, bar.high) if way > 0 else (bar.high, bar.low)
         for source, level in against:
             if level is not None and way * (worst - level) <= 0:
                 return Touch(source=source, price=_gapped(bar.open, level, -way), at=bar.closes_at)
-        if seen.target_price is not None and way * (best - seen.target_price) >= 0:
-            return Touch(source="target", price=_gapped(bar.open, seen.target_price, way), at=bar.closes_at)
+        if position.target_price is not None and way * (best - position.target_price) >= 0:
+            return Touch(source="target", price=_gapped(bar.open, position.target_price, way), at=bar.closes_at)
     return None
 
 
@@ -150,20 +155,20 @@ def _legs(
 
 
 def continued(trip: RoundTrip, position: Position) -> bool:
-    """Whether a position of the same side can be the one the ledger knows.
+    """Whether a position of the same side can be the one in the ledger.
 
-    Where every fill was reported, it is: a broker may round its average, or count first in, first out. Else it is not
-    if it is no larger and yet at another average price, nor if no addition at a price above zero explains its average:
-    then it was closed and entered again.
+    If not, the ledger's position was closed and another one entered. That is so if no addition at a price above zero
+    explains the broker's average price, or if the size did not grow and yet the average price changed. A changed
+    average does not count if every fill was reported: a broker may round it, or compute it first in, first out.
     """
-    told = position.average_price
-    if told is None or math.isclose(told, trip.average_cost, rel_tol=SAME_PRICE, abs_tol=1e-12):
+    average = position.average_price
+    if average is None or math.isclose(average, trip.average_cost, rel_tol=SAME_PRICE, abs_tol=1e-12):
         return True
     if not trip.inferred:
-        return position.size <= trip.size or _price_of_addition(trip, position, told) > 0
+        return position.size <= trip.size or _price_of_addition(trip, position, average) > 0
     if position.size <= trip.size * (1 + FLAT_SHARE):
         return False
-    return told <= 0 or _price_of_addition(trip, position, told) > 0
+    return average <= 0 or _price_of_addition(trip, position, average) > 0
 
 
 def _closing(
@@ -182,9 +187,9 @@ def _closing(
 def _opening(position: Position | None) -> list[_Leg]:
     if position is None:
         return []
-    told = position.average_price
-    source: PriceSource = "mark" if told is None else "average"
-    price = position.mark if told is None else told
+    average = position.average_price
+    source: PriceSource = "mark" if average is None else "average"
+    price = position.mark if average is None else average
     return [_Leg(step="open", symbol=position.symbol, quantity=position.signed_size, price=price, source=source)]
 
 
@@ -194,7 +199,7 @@ def _price_of_addition(trip: RoundTrip, position: Position, average: float) -> f
 
 
 def _is_dust(position: Position, portfolio: Portfolio) -> bool:
-    """Whether a position that nobody opened is what rounding left of one: less than a billionth of the account."""
+    """Whether a position that is not in the ledger is a rounding remnant: less than a billionth of the equity."""
     price = max(abs(position.mark), abs(position.average_price or 0.0))
     return position.size * price <= FLAT_SHARE * max(0.0, portfolio.equity)
 
@@ -206,18 +211,18 @@ def _tolerance(trip: RoundTrip, position: Position, lot_step: float | None) -> f
 def _mark(symbol: str, marks: Mapping[str, float]) -> float:
     if symbol not in marks:
         raise Invalid(
-            f"no mark of {symbol!r}, which the ledger still holds; give one for every position", field="marks"
+            f"no mark of {symbol!r}, which the ledger has open; give a mark for every position", field="marks"
         )
     return marks[symbol]
 
 
 def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen_at: datetime) -> Fill:
     at, sequence = _moment(leg, stamp, before)
-    named = (stamp.account_id, stamp.tick_id, stamp.phase, key, leg.step)
+    id_parts = (stamp.account_id, stamp.tick_id, stamp.phase, key, leg.step)
     return Fill(
         owner_id=stamp.owner_id,
         account_id=stamp.account_id,
-        id=derive_id("fill", *named),
+        id=derive_id("fill", *id_parts),
         kind="inferred",
         at=at,
         sequence=sequence,
@@ -241,10 +246,10 @@ def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen
 
 
 def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[datetime, int]:
-    """When a fill took place, and its order there.
+    """The instant of an inferred fill, and its sequence among the fills of that instant.
 
-    What happened since the last tick comes before what this one did, and after what is known of the position. What
-    was entered unseen was held when funding was paid on it.
+    Fills since the last tick come before those of this tick, and after the known executions of the position. An entry
+    comes before the funding that was paid on it.
     """
     latest = stamp.at
     if stamp.phase == "since" and stamp.sequence == 0:
@@ -260,14 +265,14 @@ def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[dateti
 
 
 def _decided(leg: _Leg, stamp: FillStamp) -> bool:
-    """Whether a fill is the decision's doing: what it proposed, or what a flatten command closed."""
+    """Whether a fill belongs to the decision: it is of the proposed symbol, or a flatten command closed it."""
     if stamp.phase != "now":
         return False
     return stamp.proposal_symbol == leg.symbol or (stamp.flattened and leg.step in ("close", "reduce"))
 
 
 def _reason(leg: _Leg, stamp: FillStamp) -> str | None:
-    """Why, as far as anybody's word goes: the level touched, the flatten command, the agent's proposal."""
+    """The reason of a fill: the level that was touched, the agent's proposal or the flatten command."""
     if leg.touch is not None:
         return leg.touch.reason
     if stamp.phase == "now" and stamp.proposal_symbol == leg.symbol:

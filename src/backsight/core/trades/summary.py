@@ -1,4 +1,4 @@
-"""Closed trades in a few numbers, each with its sample size."""
+"""Summaries of closed trades, each with its sample size."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How a number of closed trades ended; a win is net > 0."""
+    """The number of closed trades and of wins, and their net PnL; a win is net > 0."""
 
     trades: int
     wins: int
@@ -29,18 +29,18 @@ def tally(results: Iterable[tuple[float, datetime]]) -> Tally:
     >>> tally([])
     Tally(trades=0, wins=0, pnl=0.0, last_closed_at=None)
     """
-    held = list(results)
+    pairs = list(results)
     return Tally(
-        trades=len(held),
-        wins=sum(pnl > 0 for pnl, _ in held),
-        pnl=math.fsum(pnl for pnl, _ in held),
-        last_closed_at=max((at for _, at in held), default=None),
+        trades=len(pairs),
+        wins=sum(pnl > 0 for pnl, _ in pairs),
+        pnl=math.fsum(pnl for pnl, _ in pairs),
+        last_closed_at=max((at for _, at in pairs), default=None),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanOutcome:
-    """The mean of outcomes in one unit, and how far off it may be."""
+    """The mean of outcomes in one unit, with its margin of error."""
 
     unit: OutcomeUnit
     n: int
@@ -49,16 +49,16 @@ class MeanOutcome:
     """Half of its 95 % interval by the normal approximation; None below two outcomes."""
 
     def __str__(self) -> str:
-        shown = "R" if self.unit == "R" else " ATR" if self.unit == "vol" else ""
+        unit = "R" if self.unit == "R" else " ATR" if self.unit == "vol" else ""
         doubt = "" if self.margin is None else f" ± {self.margin:.2f}"
-        return f"{signed(self.mean, 2)}{doubt}{shown} (n={self.n})"
+        return f"{signed(self.mean, 2)}{doubt}{unit} (n={self.n})"
 
 
 def mean_outcomes(outcomes: Iterable[Outcome]) -> list[MeanOutcome]:
     """The mean outcome of each unit that occurs; units never mix.
 
-    >>> found = mean_outcomes([Outcome(value=2.0, unit="R"), Outcome(value=-1.0, unit="R")])
-    >>> print(found[0])
+    >>> means = mean_outcomes([Outcome(value=2.0, unit="R"), Outcome(value=-1.0, unit="R")])
+    >>> print(means[0])
     +0.50 ± 2.94R (n=2)
     """
     by_unit: dict[OutcomeUnit, list[float]] = {}
