@@ -77,8 +77,8 @@ def opened(url: str, folder: Path | None, clock: FakeClock, **more: Any) -> Memo
 
 @pytest.fixture
 def memory(url: str, folder: Path, clock: FakeClock) -> Iterator[Memory]:
-    with opened(url, folder, clock) as made:
-        yield made
+    with opened(url, folder, clock) as opened_memory:
+        yield opened_memory
 
 
 def paths(memory: Memory, query: str, **more: Any) -> list[str]:
@@ -181,8 +181,8 @@ def test_two_who_reindex_at_once_agree(url: str, folder: Path, clock: FakeClock,
 
     def run() -> None:
         try:
-            with opened(url, folder, clock) as other:
-                other.reindex()
+            with opened(url, folder, clock) as second:
+                second.reindex()
         except BacksightError as error:
             failed.append(error)
 
@@ -271,8 +271,8 @@ def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: Fak
     memory.init_documents()
     memory.reindex()
     rule = memory.search_memory(query="risk per trade").citations[0].place
-    made = memory.record_decision(**call, reasoning="the squeeze is near", price=100.0, citations=[rule])
-    assert made.episode.citations == (rule,)
+    recorded = memory.record_decision(**call, reasoning="the squeeze is near", price=100.0, citations=[rule])
+    assert recorded.episode.citations == (rule,)
     memory.reindex()
     path = "decisions/manual:Macro/2026-06-04.md"
     assert paths(memory, "squeeze", source=["decision"]) == [path]
@@ -474,7 +474,7 @@ def test_an_embedder_that_is_not_installed_is_an_error_at_start(
 def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
     url: str, folder: Path, clock: FakeClock
 ) -> None:
-    embedder, other = CountingEmbedder(), CountingEmbedder("other")
+    embedder, new_embedder = CountingEmbedder(), CountingEmbedder("other")
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         first = memory.reindex()
         assert first.embedded == len(embedder.texts) == first.chunks
@@ -483,7 +483,7 @@ def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
         assert memory.reindex().embedded == 1
         health = memory.index_health()
         assert (health.embedding_model, health.embedded) == ("counting", health.chunks)
-    with opened(url, folder, clock, search="hybrid_embeddings", embedder=other) as memory:
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=new_embedder) as memory:
         assert memory.index_health().embedded == 0
         assert paths(memory, "E1042") == ["journal/2026-06-03.md"]  # by words, until the vectors are there
         assert memory.reindex().embedded == first.chunks
@@ -550,8 +550,8 @@ def test_while_it_embeds_words_are_found(url: str, folder: Path, clock: FakeCloc
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         memory.reindex(background=True)
         assert embedder.called.wait(60)
-        with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder("gated")) as other:
-            assert paths(other, "E1042") == ["journal/2026-06-03.md"]
+        with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder("gated")) as second:
+            assert paths(second, "E1042") == ["journal/2026-06-03.md"]
         embedder.go.set()
 
 
@@ -789,11 +789,11 @@ def test_a_rejected_edit_changes_nothing(memory: Memory, folder: Path) -> None:
 def test_a_new_workspace_is_laid_out_and_nothing_is_overwritten(url: str, tmp_path: Path, clock: FakeClock) -> None:
     fresh = tmp_path / "fresh"
     with opened(url, fresh, clock) as memory:
-        made = memory.init_documents().made
-        assert "TRADING_MANUAL.md" in made
+        created = memory.init_documents().made
+        assert "TRADING_MANUAL.md" in created
         (fresh / "SOUL.md").write_text("mine")
         again = memory.init_documents()
-    assert (again.made, set(again.kept)) == ((), set(made))
+    assert (again.made, set(again.kept)) == ((), set(created))
     assert (fresh / "SOUL.md").read_text() == "mine"
 
 

@@ -36,12 +36,12 @@ def memory(url: str, tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
     Workspace(tmp_path).lay_out()
     (tmp_path / "TRADING_MANUAL.md").write_text(MANUAL)
     (tmp_path / "memory/incidents/bridge.md").write_text(INCIDENT)
-    with open_memory(settings=Settings(url=url, owner="ana", workspace=str(tmp_path)), clock=clock) as made:
-        made.open_account(venue="x", name="main")
-        made.save_strategy(name="S")
-        made.deploy(strategy_name="S", account="main")
-        made.deploy(strategy_name="S", account="main", name="silent", memory=MemoryOverrides(enabled=False))
-        yield made
+    with open_memory(settings=Settings(url=url, owner="ana", workspace=str(tmp_path)), clock=clock) as opened_memory:
+        opened_memory.open_account(venue="x", name="main")
+        opened_memory.save_strategy(name="S")
+        opened_memory.deploy(strategy_name="S", account="main")
+        opened_memory.deploy(strategy_name="S", account="main", name="silent", memory=MemoryOverrides(enabled=False))
+        yield opened_memory
 
 
 def opened(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budget: int | None = None) -> Prompt:

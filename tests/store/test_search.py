@@ -105,9 +105,9 @@ def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = 
         index = stored.index_state(connection, owner)
         assert index is not None
         matches = keyword_search(connection, index, read_query(text), scope)
-        chunks = stored.numbered_chunks(connection, owner, matches.candidates)
-    order = sorted(matches.candidates, key=lambda number: -matches.scores[number])
-    return {chunks[number].path: matches.scores[number] for number in order}
+        chunks = stored.numbered_chunks(connection, owner, matches.numbers)
+    order = sorted(matches.numbers, key=lambda number: -matches.keyword[number])
+    return {chunks[number].path: matches.keyword[number] for number in order}
 
 
 RULES: dict[str, str | None] = {
@@ -218,12 +218,12 @@ def without(connection: Connection, path: str) -> None:
 
 def test_a_search_during_a_rebuild_sees_the_old_index(url: str, database: Database) -> None:
     written(database, RULES)
-    other = open_database(url)
+    reader = open_database(url)
     with database.writing("ana") as connection:
         without(connection, "stop.md")
-        assert list(searched(other, "406")) == ["stop.md"]
-    assert searched(other, "406") == {}
-    other.close()
+        assert list(searched(reader, "406")) == ["stop.md"]
+    assert searched(reader, "406") == {}
+    reader.close()
 
 
 def failing(database: Database) -> None:

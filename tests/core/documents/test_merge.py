@@ -16,8 +16,8 @@ FUSIONS: list[Fusion] = ["standardised", "weighted_sum", "reciprocal_rank"]
 
 
 def a_candidate(name: str, **changes: Any) -> Candidate:
-    made: dict[str, Any] = {"id": name, "path": f"{name}.md", "source": "manual"}
-    return Candidate(**(made | changes))
+    defaults: dict[str, Any] = {"id": name, "path": f"{name}.md", "source": "manual"}
+    return Candidate(**(defaults | changes))
 
 
 def merged(
@@ -95,9 +95,9 @@ def test_a_repetition_within_a_file_is_folded_but_not_across_files() -> None:
 def test_what_repeats_less_is_taken_first() -> None:
     first = a_candidate("first", path="a.md", keyword=9.0)
     alike = a_candidate("alike", path="a.md", keyword=8.0)
-    other = a_candidate("other", path="a.md", keyword=6.0)
-    words = {"first": frozenset("abcdefgh"), "alike": frozenset("abcdefgi"), "other": frozenset("stuvwxyz")}
-    assert names(merged(first, alike, other, limit=2, words=words)) == ["first", "other"]
+    different = a_candidate("different", path="a.md", keyword=6.0)
+    words = {"first": frozenset("abcdefgh"), "alike": frozenset("abcdefgi"), "different": frozenset("stuvwxyz")}
+    assert names(merged(first, alike, different, limit=2, words=words)) == ["first", "different"]
 
 
 def test_a_journal_ages_and_the_manual_does_not() -> None:

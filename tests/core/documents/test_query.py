@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.documents.query import MOST_TERMS, Term, read_query, words_of
+from backsight.core.documents.query import MAX_TERMS, Term, read_query, words_of
 
 
 def terms(text: str) -> list[str]:
@@ -13,7 +13,7 @@ def terms(text: str) -> list[str]:
 @given(st.text())
 def test_any_string_is_a_query(text: str) -> None:
     query = read_query(text)
-    assert len(query.terms) <= MOST_TERMS
+    assert len(query.terms) <= MAX_TERMS
     assert all(word and word.isalnum() for term in query.terms for word in term.words)
 
 
@@ -54,5 +54,5 @@ def test_accents_width_and_case_make_no_difference() -> None:
 
 
 def test_a_very_long_query_is_cut_to_what_it_begins_with() -> None:
-    assert len(read_query(" ".join(f"word{number}" for number in range(30_000))).terms) == MOST_TERMS
-    assert len(read_query("a-" * 50_000).terms) <= MOST_TERMS
+    assert len(read_query(" ".join(f"word{number}" for number in range(30_000))).terms) == MAX_TERMS
+    assert len(read_query("a-" * 50_000).terms) <= MAX_TERMS

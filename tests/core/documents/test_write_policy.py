@@ -145,11 +145,11 @@ def test_a_note_about_trading_is_no_key(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_an_entry_cannot_pass_for_several(text: str) -> None:
-    made = format_entry(text, at=T0, agent="btc\n## x -->", run="r")
-    headed = [line for line in made.split("\n") if line.startswith(("# ", "## "))]
+    entry = format_entry(text, at=T0, agent="btc\n## x -->", run="r")
+    headed = [line for line in entry.split("\n") if line.startswith(("# ", "## "))]
     assert headed == ["## 2026-06-04T10:00:00.000000Z"]
-    assert sum(line.startswith("<!-- agent:") for line in made.split("\n")) == 1
-    assert chunks_of(made)[0].heading == ("2026-06-04T10:00:00.000000Z",)
+    assert sum(line.startswith("<!-- agent:") for line in entry.split("\n")) == 1
+    assert chunks_of(entry)[0].heading == ("2026-06-04T10:00:00.000000Z",)
 
 
 def test_every_file_of_a_new_workspace_is_memory() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from backsight.core.text.stems import STOPS
 
-MOST_TERMS = 64
+MAX_TERMS = 64
 """Later terms of a query are ignored."""
 LONGEST_PHRASE = 8
 """Words of a phrase; a longer phrase is searched by its words only."""
@@ -23,7 +23,7 @@ SHORTEST_PREFIX = 2
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _WORD = re.compile(r"#?[^\W_]+")
 _NUMBER_SIGN = "\u2d4c"
-"""A letter (Tifinagh yazh) in place of the number sign, because databases drop the sign itself."""
+"""A letter (Tifinagh Tuareg yazh) in place of the number sign, because databases drop the sign itself."""
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 _IS_CJK = re.compile(f"[{_CJK}]")
@@ -90,7 +90,7 @@ def read_query(text: str) -> DocumentQuery:
     """
     terms = list(dict.fromkeys(_terms(text)))
     without_stops = [term for term in terms if not STOPS.issuperset(term.words)]
-    return DocumentQuery(text=text, terms=tuple((without_stops or terms)[:MOST_TERMS]))
+    return DocumentQuery(text=text, terms=tuple((without_stops or terms)[:MAX_TERMS]))
 
 
 def _terms(text: str) -> Iterator[Term]:

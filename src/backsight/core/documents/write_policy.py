@@ -80,9 +80,9 @@ def _check_part(part: str, quoted: str, field: str) -> None:
             f"{quoted} has a part that begins or ends with a space or ends with a dot; remove it", field=field
         )
     if part.partition(".")[0].strip().lower() in _DEVICES:
-        raise Refused(f"{quoted} is a reserved device name on some systems; give another name", field=field)
+        raise Refused(f"{quoted} contains a reserved device name of some systems; give another name", field=field)
     if part.startswith("."):
-        raise Refused(f"{quoted} is a hidden file or folder; give a path without a leading dot", field=field)
+        raise Refused(f"{quoted} names a hidden file or folder; give names without a leading dot", field=field)
     if len(part) > LONGEST_PART:
         raise Refused(f"{quoted} has a part with more than {LONGEST_PART} characters; shorten the part", field=field)
 
@@ -144,13 +144,13 @@ def refuse_secrets(text: str, *, field: str = "text") -> None:
     >>> refuse_secrets("api_key = 3f9a8b7c6d5e4f3a")
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Refused: text: line 1 looks like it contains a key; models read this text, so remove it
+    backsight.core.errors.Refused: text: line 1 looks like it contains a key; language models read it, so remove it
     """
     for secret, pattern in _SECRETS.items():
         if match := pattern.search(text):
             line = text.count("\n", 0, match.start()) + 1
             raise Refused(
-                f"line {line} looks like it contains {secret}; models read this text, so remove it", field=field
+                f"line {line} looks like it contains {secret}; language models read it, so remove it", field=field
             )
 
 

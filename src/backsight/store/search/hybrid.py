@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import TYPE_CHECKING, Literal
 
@@ -30,25 +30,15 @@ SHORTEST_BEGINNING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeywordMatches:
-    """The result of keyword search."""
-
-    scores: Mapping[int, float]
-    """BM25 by chunk number; a chunk without any term is missing, and so are some chunks with common terms only."""
-    candidates: Set[int]
-    """The chunks that match: those with a term that is not common, if there are any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchMatches:
-    """The result of a search: scores of both methods by chunk number."""
+    """The result of a search: the candidates, and scores of both methods by chunk number."""
 
-    keyword: Mapping[int, float]
-    """BM25 scores, as in `KeywordMatches.scores`."""
-    vector: Mapping[int, float]
-    """Cosines; a candidate without a vector is missing."""
     numbers: Set[int]
-    """The candidates: the best chunks of each method."""
+    """The candidates. Chunks with only common terms are candidates only if no chunk has a rare term."""
+    keyword: Mapping[int, float]
+    """BM25; a chunk without any term is missing."""
+    vector: Mapping[int, float] = field(default_factory=dict)
+    """Cosines; a candidate without a vector is missing."""
 
 
 def best(scores: Mapping[int, float]) -> list[int]:
@@ -56,8 +46,8 @@ def best(scores: Mapping[int, float]) -> list[int]:
     return [number for _, number in nlargest(DEPTH, zip(scores.values(), scores, strict=True))]
 
 
-def keyword_search(connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope) -> KeywordMatches:
-    """BM25 of the chunks of a scope that contain any term; common terms find chunks only if no other term does."""
+def keyword_search(connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope) -> SearchMatches:
+    """All chunks of a scope that contain any term; common terms find chunks only if no other term does."""
     words = word_index(connection)
     common_above = max(NEVER_COMMON, int(COMMON_SHARE * index.chunks))
     counted = [_counted_term(words, connection, index, term) for term in query.terms]
@@ -77,7 +67,7 @@ def keyword_search(connection: Connection, index: IndexState, query: DocumentQue
     for term, count in counted:
         if count > common_above:
             add(term, count, best(scores) if with_rare_term and count > FULL_LOOKUP else None)
-    return KeywordMatches(scores=dict(scores), candidates=with_rare_term or frozenset(scores))
+    return SearchMatches(numbers=with_rare_term or frozenset(scores), keyword=dict(scores))
 
 
 def _counted_term(words: WordIndex, connection: Connection, index: IndexState, term: Term) -> tuple[Term, int]:
@@ -101,13 +91,13 @@ class QueryVector:
 def hybrid_search(
     connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope, vector: QueryVector | None = None
 ) -> SearchMatches:
-    """The candidates of both methods; without a query vector, those of keyword search."""
-    by_keyword = keyword_search(connection, index, query, scope)
-    strongest = best({number: by_keyword.scores[number] for number in by_keyword.candidates})
+    """The best candidates of both methods; without a query vector, those of keyword search."""
+    matches = keyword_search(connection, index, query, scope)
+    strongest = best({number: matches.keyword[number] for number in matches.numbers})
     if vector is None:
-        return SearchMatches(keyword=by_keyword.scores, vector={}, numbers=frozenset(strongest))
+        return replace(matches, numbers=frozenset(strongest))
     near = vector.cache.nearest(connection, index, vector.model, vector.values, scope, limit=DEPTH, also=strongest)
-    return SearchMatches(keyword=by_keyword.scores, vector=near, numbers=frozenset([*strongest, *best(near)]))
+    return replace(matches, vector=near, numbers=frozenset([*strongest, *best(near)]))
 
 
 def vectors_compared_in(connection: Connection, owner: str, model: str) -> Literal["database", "memory"]:

@@ -41,10 +41,9 @@ _words = table(TABLE, column("owner_id"), column("number"), column("former"), co
 
 
 class PostgresWords:
-    """The table of words of one schema; `former` marks superseded chunks."""
+    """The keyword index in the table of words of one schema; `former` marks superseded chunks."""
 
     def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        """Add new chunks to the index."""
         if not connection.execute(text("SELECT to_regclass(:name)"), {"name": TABLE}).scalar():
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('backsight:document_words', 0))"))
             connection.execute(text(_CREATE))
@@ -57,12 +56,10 @@ class PostgresWords:
             connection.execute(_INSERT, rows)
 
     def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        """Mark chunks as superseded: only queries as of an earlier instant find them."""
         if chunks:
             connection.execute(_RETIRE, [{"owner": owner, "number": chunk.number} for chunk in chunks])
 
     def count(self, connection: Connection, index: IndexState, term: Term) -> int:
-        """Document frequency: how many current chunks contain a term."""
         w = _words.c
         contains = w.words.op("@@")(func.to_tsquery("simple", _tsquery(term)))
         current = (w.owner_id == index.owner_id, w.former.is_(False), contains)
@@ -78,7 +75,6 @@ class PostgresWords:
         document_frequency: int,
         only: Collection[int] | None = None,
     ) -> list[TermMatch]:
-        """The chunks of a scope that contain a term, unordered; with `only`, among the chunks with these numbers."""
         mean_length = index.words / index.chunks if index.chunks else 0.0
         is_word = len(term.words) == 1 and not term.prefix
         return [

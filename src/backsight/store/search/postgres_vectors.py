@@ -134,9 +134,9 @@ class _VectorQuery:
 
     def nearest_among(self, chunks: Select[Any], limit: int) -> dict[int, float]:
         """Cosines of the nearest of the given chunks; every chunk is compared."""
-        given = chunks.cte("chunks").prefix_with("MATERIALIZED", dialect="postgresql")
-        joined = given.join(self._vectors, given.c.text_hash == self._vectors.c.text_hash)
-        compared = select(given.c.number, self._distance).select_from(joined)
+        in_scope = chunks.cte("chunks").prefix_with("MATERIALIZED", dialect="postgresql")
+        joined = in_scope.join(self._vectors, in_scope.c.text_hash == self._vectors.c.text_hash)
+        compared = select(in_scope.c.number, self._distance).select_from(joined)
         rows = self._connection.execute(compared.order_by(self._unindexed_distance).limit(limit))
         return _cosines({row[0]: row[1] for row in rows})
 

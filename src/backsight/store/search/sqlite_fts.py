@@ -23,17 +23,15 @@ FTS5_MIN_WEIGHT = 1e-6
 
 
 class SqliteWords:
-    """The FTS5 tables of one file."""
+    """The keyword index in the FTS5 tables of one file."""
 
     def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        """Add new chunks to the index."""
         for name in (_current_table(owner), _superseded_table(owner)):
             create = f"CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5(words, tokenize = 'porter unicode61')"
             connection.execute(text(create))
         _insert(connection, _current_table(owner), chunks)
 
     def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        """Mark chunks as superseded: only queries as of an earlier instant find them."""
         if chunks:
             numbers = [{"number": chunk.number} for chunk in chunks]
             delete = text(f"DELETE FROM {_current_table(owner)} WHERE rowid = :number")  # noqa: S608
@@ -41,7 +39,6 @@ class SqliteWords:
             _insert(connection, _superseded_table(owner), chunks)
 
     def count(self, connection: Connection, index: IndexState, term: Term) -> int:
-        """Document frequency: how many current chunks contain a term."""
         return _count(connection, _current_table(index.owner_id), term)
 
     def matches(
@@ -54,7 +51,6 @@ class SqliteWords:
         document_frequency: int,
         only: Collection[int] | None = None,
     ) -> list[TermMatch]:
-        """The chunks of a scope that contain a term, unordered; with `only`, among the chunks with these numbers."""
         owner = index.owner_id
         weight = _fts5_weight(document_frequency, index.chunks)
         matches = _matches(connection, owner, _current_table(owner), weight, term, scope, only)
