@@ -237,38 +237,37 @@ def lost_in_ranges(memory: Memory, *, days: int = 16, until: datetime, **changes
         ranging = number % 2 == 0
         r = (-1.0 if ranging or number == 5 else 1.0) * (1.0 + number / 100)
         closed = until - timedelta(days=days - 1 - number)
-        told = {"strategy_name": "Fade", "symbol": "BTC", "direction": "long" if number % 3 else "short"}
-        called = a_trade_call(**told, pnl=100.0 * r, pnl_r=r, context_regime="ranging" if ranging else "trending_up")
+        subject = {"strategy_name": "Fade", "symbol": "BTC", "direction": "long" if number % 3 else "short"}
+        called = a_trade_call(**subject, pnl=100.0 * r, pnl_r=r, context_regime="ranging" if ranging else "trending_up")
         memory.remember_trade(**called | {"opened_at": closed - timedelta(minutes=30), "closed_at": closed} | changes)
 
 
 def taught(memory: Memory, clock: FakeClock) -> None:
     """What sixteen trades teach, what that proposes, and lessons that replace each other."""
     lost_in_ranges(memory, until=clock.now())
-    home = "manual:Fade"
-    memory.reflect(deployment=home)
+    deployment = "manual:Fade"
+    memory.reflect(deployment=deployment)
     clock.advance(minutes=1)
-    (proposal, *_) = memory.list_proposals(deployment=home, status="proposed").proposals
+    (proposal, *_) = memory.list_proposals(deployment=deployment, status="proposed").proposals
     memory.accept_proposal(proposal_id=proposal.proposal.id, reason="seen it myself")
-    memory.promote_lessons(deployment=home)
+    memory.promote_lessons(deployment=deployment)
     clock.advance(minutes=1)
-    memory.promote_lessons(deployment=home, lessons=LESSONS)
+    memory.promote_lessons(deployment=deployment, lessons=LESSONS)
 
 
 def proposed(memory: Memory) -> None:
     """An edit of the rules that waits for the owner."""
-    home = memory.library
+    library = memory.library
     with tempfile.TemporaryDirectory() as folder:
         memory.library = Library(folder=folder)
         memory.propose_edit(path="SOUL.md", text="# Soul\n", reason="to begin with", agent="a")
-    memory.library = home
+    memory.library = library
 
 
 def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
     """Four ticks: in without a fill reported, half of it reported late, out, and a fee that comes after."""
     executed, noop = Verdict(kind="executed"), Verdict(kind="noop", detail="nothing to do")
-    home: dict[str, Any] = {"deployment": deployment}
-    held = a_position(2.0, stop_price=95.0)
+    position = a_position(2.0, stop_price=95.0)
 
     def at(hours: int) -> datetime:
         clock.advance(hours=hours)
@@ -276,10 +275,10 @@ def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
 
     first = at(1)
     memory.close_tick(
-        **home,
+        deployment=deployment,
         at=first,
         before=a_snapshot(at=first),
-        after=a_snapshot(held, at=first + timedelta(seconds=3)),
+        after=a_snapshot(position, at=first + timedelta(seconds=3)),
         proposal=Order(symbol="BTC", quantity=2.0, stop_price=95.0, reason="break of the range"),
         verdict=executed,
         confidence=0.7,
@@ -289,19 +288,21 @@ def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
         id="f1", at=first + timedelta(seconds=2), sequence=0, kind="trade", symbol="BTC", quantity=1.0, price=99.0
     )
     second = at(1)
-    memory.close_tick(**home, at=second, before=a_snapshot(held, at=second, fills=[late]), verdict=noop)
+    memory.close_tick(
+        deployment=deployment, at=second, before=a_snapshot(position, at=second, fills=[late]), verdict=noop
+    )
     third = at(1)
     memory.close_tick(
-        **home,
+        deployment=deployment,
         at=third,
-        before=a_snapshot(held, at=third),
+        before=a_snapshot(position, at=third),
         after=a_snapshot(at=third),
         proposal=Order(symbol="BTC", quantity=-2.0, reason="out"),
         verdict=executed,
     )
     fourth = at(1)
     fee = ReportedFill(id="f2", at=fourth, sequence=0, kind="fee", symbol="BTC", fee=1.5)
-    memory.close_tick(**home, at=fourth, before=a_snapshot(at=fourth, fills=[fee]), verdict=noop)
+    memory.close_tick(deployment=deployment, at=fourth, before=a_snapshot(at=fourth, fills=[fee]), verdict=noop)
 
 
 def dump(memory: Memory) -> dict[str, list[tuple[Any, ...]]]:

@@ -19,7 +19,8 @@ ALL = list(OPERATIONS.values())
 def marked() -> dict[str, Operation]:
     """Every function in `ops` that is marked as an operation."""
     modules = [
-        importlib.import_module(f"backsight.ops.{found.name}") for found in pkgutil.iter_modules(backsight.ops.__path__)
+        importlib.import_module(f"backsight.ops.{module.name}")
+        for module in pkgutil.iter_modules(backsight.ops.__path__)
     ]
     return {
         operation.name: operation

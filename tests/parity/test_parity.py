@@ -44,8 +44,8 @@ def holding(*, size: float = 2.0, mark: float | None = 101.0, account: str = "ma
     position = {"position_key": "p-1", "symbol": "BTC/USDT:PERP", "direction": "long", "size": size, "mark": mark}
     if mark is None:
         del position["mark"]
-    held = {"at": NOW, "equity": 1e4, "cash": 1e4, "account": account, "positions": [position]}
-    return {"portfolio": held, "marks": {"BTC/USDT:PERP": 101.0}}
+    portfolio = {"at": NOW, "equity": 1e4, "cash": 1e4, "account": account, "positions": [position]}
+    return {"portfolio": portfolio, "marks": {"BTC/USDT:PERP": 101.0}}
 
 
 NOW = "2026-06-04T10:00:00Z"
@@ -412,7 +412,7 @@ FOLLOWING: list[Step] = [
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_every_surface_says_the_same(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    checked_here = database == "sqlite"  # arguments are checked before a database is asked: one database is enough
+    checked_here = database == "sqlite"  # arguments are checked before the database is used: one database is enough
     answers = played(database, tmp_path_factory, every_argument=True, mistaken_arguments=checked_here)
     calls = steps(every_argument=True, mistaken_arguments=checked_here)
     for surface in SURFACES:

@@ -36,22 +36,22 @@ def writer(url: str, name: str, count: int) -> Iterator[tuple["subprocess.Popen[
         yield process, process.stdout
 
 
-def kept(url: str) -> list[str]:
+def stored_keys(url: str) -> list[str]:
     """The key of every trade in the store, after checking each against its episode and the chain."""
     with open_memory(url, owner="ana") as memory:
         assert memory.verify_audit().intact
-        found: list[str] = []
+        keys: list[str] = []
         cursor: str | None = None
         while True:
             page = memory.list_trades(limit=100, cursor=cursor)
-            found += [trade.tags[0] for trade in page.trades]
+            keys += [trade.tags[0] for trade in page.trades]
             for trade in page.trades:
                 episode = memory.get_trade(trade_id=trade.id).episode
                 assert episode is not None
                 assert (episode.pnl, episode.tags) == (trade.pnl, trade.tags)
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return keys
 
 
 @pytest.mark.slow
@@ -60,18 +60,18 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(url: str) -> None:
     rng = random.Random(20261115)
     acknowledged: list[str] = []
     for turn in range(200):
-        with writer(url, f"turn{turn}", 1000) as (process, said):
-            acknowledged.append(said.readline().strip())
+        with writer(url, f"turn{turn}", 1000) as (process, output):
+            acknowledged.append(output.readline().strip())
             time.sleep(rng.uniform(0, 0.05))
             os.kill(process.pid, signal.SIGKILL)
-            acknowledged += [line.strip() for line in said if line.endswith("\n")]
-    found = kept(url)
-    assert len(found) == len(set(found))
-    assert set(acknowledged) <= set(found)
-    assert len(found) - len(acknowledged) <= 200  # written, killed before it could say so
-    with writer(url, "turn7", 5) as (process, said):  # again, harmlessly
-        assert said.read().split()[:1] == ["turn7-0"]
-    assert len(kept(url)) - len(found) <= 4
+            acknowledged += [line.strip() for line in output if line.endswith("\n")]
+    keys = stored_keys(url)
+    assert len(keys) == len(set(keys))
+    assert set(acknowledged) <= set(keys)
+    assert len(keys) - len(acknowledged) <= 200  # written, killed before it could say so
+    with writer(url, "turn7", 5) as (process, output):  # again, harmlessly
+        assert output.read().split()[:1] == ["turn7-0"]
+    assert len(stored_keys(url)) - len(keys) <= 4
 
 
 @pytest.mark.slow
@@ -79,5 +79,5 @@ def test_sixteen_processes_lose_nothing_and_write_nothing_twice(url: str) -> Non
     command = [sys.executable, "-c", WRITER, url]
     running = [subprocess.Popen([*command, f"p{number}", "25"], stdout=subprocess.DEVNULL) for number in range(16)]
     assert [process.wait() for process in running] == [0] * 16
-    found = kept(url)
-    assert sorted(found) == sorted(f"p{process}-{number}" for process in range(16) for number in range(25))
+    keys = stored_keys(url)
+    assert sorted(keys) == sorted(f"p{process}-{number}" for process in range(16) for number in range(25))

@@ -60,8 +60,8 @@ def test_upsert_writes_a_row_once(memory: Memory) -> None:
     with memory.database.writing("ana") as connection:
         upsert(connection, ACCOUNTS.table, row)
         upsert(connection, ACCOUNTS.table, row | {"currency": "EUR"})
-        found = connection.execute(select(ACCOUNTS.table)).mappings().one()
-    assert found["currency"] == "EUR"
+        stored = connection.execute(select(ACCOUNTS.table)).mappings().one()
+    assert stored["currency"] == "EUR"
 
 
 def test_put_notes_the_row_where_it_changed(memory: Memory) -> None:
@@ -161,7 +161,7 @@ def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "kind", "told"),
+    ("url", "kind", "message"),
     [
         ("no url at all", Invalid, "url: this is not a database URL; give one like sqlite:///agent.db"),
         ("mysql://localhost/x", Invalid, "url: 'mysql' is not supported; give one like sqlite:///agent.db"),
@@ -170,10 +170,10 @@ def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
         ("postgresql://ana:secret@127.0.0.1:1/x", Unavailable, "url: cannot use postgresql"),
     ],
 )
-def test_a_url_that_cannot_be_opened_is_one_line(url: str, kind: type[BacksightError], told: str) -> None:
+def test_a_url_that_cannot_be_opened_is_one_line(url: str, kind: type[BacksightError], message: str) -> None:
     with pytest.raises(kind) as caught:
         open_memory(url)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
 

@@ -35,8 +35,8 @@ SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGME
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[str]:
     """A store that was lived in, on each database."""
-    with lived_in_copy(request.param, tmp_path) as (made, ended):
-        clock.at = ended
+    with lived_in_copy(request.param, tmp_path) as (made, last):
+        clock.at = last
         yield made
 
 
@@ -177,8 +177,8 @@ def test_links_reordered_are_found(lived: Memory, url: str) -> None:
     with raw(url) as connection:
         for former, latter in ((2, 99), (3, 2), (99, 3)):
             connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == former).values(sequence=latter))
-    found = lived.verify_audit().findings
-    assert {finding.key for finding in found if finding.kind == "link_changed"} >= {"2", "3"}
+    findings = lived.verify_audit().findings
+    assert {finding.key for finding in findings if finding.kind == "link_changed"} >= {"2", "3"}
 
 
 def test_a_link_inserted_at_the_end_is_found(lived: Memory, url: str) -> None:
