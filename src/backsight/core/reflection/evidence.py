@@ -68,13 +68,13 @@ def find_evidence(
     level = significance_level(total, tested_at=state.looks[-1].closed if state.looks else 0)
     looks = tuple(look for look in state.looks if not level or same_doubling(look.closed, total))
     # Patterns of earlier reflections stay while they stand out; the test adds new ones.
-    found = tuple(each for each in state.found if each.key in groups and groups[each.key].stands_out)
+    significant = tuple(each for each in state.found if each.key in groups and groups[each.key].stands_out)
     p_values: Mapping[str, float] = {}
     if level and groups:
         search = _PatternSearch(sample, level=level, looks=looks)
-        new, p_values = search.run([each.key for each in found])
-        found += tuple(SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in new.items())
-    found_keys = {each.key for each in found}
+        new, p_values = search.run([each.key for each in significant])
+        significant += tuple(SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in new.items())
+    significant_keys = {each.key for each in significant}
     if level:
         looks = (*looks, InterimLook(at=as_of, closed=total, level=level))
     return TradeEvidence(
@@ -84,10 +84,10 @@ def find_evidence(
         days=len(sample.days),
         unit=sample.unit,
         groups=tuple(groups.values()),
-        patterns=tuple(groups[each.key] for each in found),
-        lost=tuple(each.key for each in state.found if each.key not in found_keys),
+        patterns=tuple(groups[each.key] for each in significant),
+        lost=tuple(each.key for each in state.found if each.key not in significant_keys),
         level=level,
-        search_state=SearchState(looks=looks, found=found),
+        search_state=SearchState(looks=looks, found=significant),
         p_values=p_values,
     )
 

@@ -139,8 +139,8 @@ def _why_no_pattern(evidence: TradeEvidence) -> str:
 
 def _correction(evidence: TradeEvidence) -> str:
     groups = len(evidence.groups)
-    found = " and for the patterns found" if evidence.patterns else ""
-    return f"after correction for {groups} comparison{'' if groups == 1 else 's'}{found}"
+    known_patterns = " and for the patterns found" if evidence.patterns else ""
+    return f"after correction for {groups} comparison{'' if groups == 1 else 's'}{known_patterns}"
 
 
 def _strength(group: Pattern) -> float:

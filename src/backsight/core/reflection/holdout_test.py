@@ -95,18 +95,20 @@ def analyse_holdout(trades: Iterable[HoldoutTrade]) -> HoldoutResult:
     in_arms = [trade for trade in all_trades if trade.arm != "off"]
     unit = most_common_unit(trade.outcome for trade in in_arms)
     compared = [trade for trade in in_arms if trade.outcome.unit == unit]
-    shown, withheld = (_day_totals([each for each in compared if each.arm == arm]) for arm in ("shown", "withheld"))
-    difference = shown.mean - withheld.mean if shown.days and withheld.days else None
+    with_memory, without_memory = (
+        _day_totals([each for each in compared if each.arm == arm]) for arm in ("shown", "withheld")
+    )
+    difference = with_memory.mean - without_memory.mean if with_memory.days and without_memory.days else None
     interval = days_to_settle = None
-    if difference is not None and min(len(shown.days), len(withheld.days)) >= MIN_DAYS:
-        interval = _interval(difference, shown, withheld)
+    if difference is not None and min(len(with_memory.days), len(without_memory.days)) >= MIN_DAYS:
+        interval = _interval(difference, with_memory, without_memory)
     verdict = _verdict(interval)
     if difference is not None and interval is not None:
-        days_to_settle = 0 if verdict in ("yes", "no") else _days_to_settle(difference, shown, withheld)
+        days_to_settle = 0 if verdict in ("yes", "no") else _days_to_settle(difference, with_memory, without_memory)
     result = HoldoutResult(
         unit=unit,
-        shown=_arm_summary(shown),
-        withheld=_arm_summary(withheld),
+        shown=_arm_summary(with_memory),
+        withheld=_arm_summary(without_memory),
         left_out=len(all_trades) - len(compared),
         difference=difference,
         interval=interval,
@@ -137,9 +139,9 @@ def _mixture_variance() -> float:
     return (log_term + math.log(log_term) + 1.0) / TUNED_TO_DAYS
 
 
-def _balanced_days(shown: float, withheld: float) -> float:
+def _balanced_days(with_memory: float, without_memory: float) -> float:
     """The number of evenly split days with the same information: 4ab/(a + b)."""
-    return 4.0 * shown * withheld / (shown + withheld)
+    return 4.0 * with_memory * without_memory / (with_memory + without_memory)
 
 
 def _day_totals(trades: Sequence[HoldoutTrade]) -> _DayTotals:
@@ -153,19 +155,19 @@ def _arm_summary(totals: _DayTotals) -> ArmSummary:
     return ArmSummary(trades=totals.n, days=len(totals.days), mean=totals.mean if totals.days else None)
 
 
-def _interval(difference: float, shown: _DayTotals, withheld: _DayTotals) -> tuple[float, float] | None:
+def _interval(difference: float, with_memory: _DayTotals, without_memory: _DayTotals) -> tuple[float, float] | None:
     """The interval around the difference; None if the outcomes do not vary at all."""
-    half_width = _half_width(shown, withheld, times=1.0)
+    half_width = _half_width(with_memory, without_memory, times=1.0)
     return None if half_width is None else (difference - half_width, difference + half_width)
 
 
-def _half_width(shown: _DayTotals, withheld: _DayTotals, *, times: float) -> float | None:
+def _half_width(with_memory: _DayTotals, without_memory: _DayTotals, *, times: float) -> float | None:
     """Half the width of the interval with `times` as many days like these, from standard errors clustered by day.
 
     The larger of two: with a variance for each arm (degrees of freedom: Welch 1947), and with a pooled variance. The
     second guards against a few days that happen to be alike.
     """
-    arms = (shown, withheld)
+    arms = (with_memory, without_memory)
     days = [times * len(arm.days) for arm in arms]
     errors = boundary(_balanced_days(*days))
     # The variance of each arm's mean, by itself and from the pooled variance.
@@ -200,12 +202,12 @@ def _verdict(interval: tuple[float, float] | None) -> HoldoutVerdict:
     return "no" if interval[1] < 0.0 else "not yet"
 
 
-def _days_to_settle(difference: float, shown: _DayTotals, withheld: _DayTotals) -> int | None:
+def _days_to_settle(difference: float, with_memory: _DayTotals, without_memory: _DayTotals) -> int | None:
     """How many more days like these until the interval excludes zero; None if more than ten years."""
-    days = len(shown.days) + len(withheld.days)
+    days = len(with_memory.days) + len(without_memory.days)
 
     def settled(more: int) -> bool:
-        half_width = _half_width(shown, withheld, times=1.0 + more / days)
+        half_width = _half_width(with_memory, without_memory, times=1.0 + more / days)
         return half_width is not None and half_width < abs(difference)
 
     if not settled(MAX_DAYS_AHEAD):
@@ -219,8 +221,8 @@ def _days_to_settle(difference: float, shown: _DayTotals, withheld: _DayTotals) 
 
 def _sentence(result: HoldoutResult) -> str:
     """The result in words."""
-    shown, withheld = result.shown, result.withheld
-    sample = f"{shown.days} days with memory, {withheld.days} without"
+    with_memory, without_memory = result.shown, result.withheld
+    sample = f"{with_memory.days} days with memory, {without_memory.days} without"
     if result.difference is None or result.interval is None or result.unit is None:
         return _why_silent(result, sample)
     low, high = (amount(end, result.unit) for end in result.interval)
