@@ -19,7 +19,7 @@ from backsight.memory import OPERATIONS, Memory
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import LESSONS, deployed, dump, lost_in_ranges
 
-HOME = "manual:Fade"
+DEPLOYMENT = "manual:Fade"
 OTHER = LESSONS.replace("wait for the retest", "let it run")
 SHOWN = [Segment(name="recent_activity", text="## Recent activity (this session)")]
 SEED_SQL = (
@@ -34,7 +34,7 @@ def taught(memory: Memory, clock: FakeClock) -> None:
     """Fade, that lost where markets range, and the lesson of it, an hour after T0."""
     lost_in_ranges(memory, until=T0)
     clock.advance(hours=1)
-    assert memory.reflect(deployment=HOME).came == "written"
+    assert memory.reflect(deployment=DEPLOYMENT).came == "written"
 
 
 def traded(memory: Memory, clock: FakeClock, exit_price: float, *, home: str, **told: Any) -> None:
@@ -62,8 +62,8 @@ def traded(memory: Memory, clock: FakeClock, exit_price: float, *, home: str, **
 
 def test_before_the_first_there_are_none(memory: Memory) -> None:
     deployed(memory)
-    found = memory.active_lessons(deployment="VolBreakout@main")
-    assert (found.note, found.text, found.hash, found.suppressed) == (None, None, None, ())
+    answer = memory.active_lessons(deployment="VolBreakout@main")
+    assert (answer.note, answer.text, answer.hash, answer.suppressed) == (None, None, None, ())
 
 
 def test_suppressed_slots_are_not_shown_and_the_hash_is_of_the_whole_note(memory: Memory, clock: FakeClock) -> None:
@@ -73,23 +73,23 @@ def test_suppressed_slots_are_not_shown_and_the_hash_is_of_the_whole_note(memory
     memory.deploy(
         strategy_name="VolBreakout", account="second", memory=MemoryOverrides(suppressed=("sizing", "entry_timing"))
     )
-    found = memory.active_lessons(deployment="VolBreakout@second")
-    assert (found.suppressed, found.hash) == (("entry_timing", "sizing"), lessons_hash(LESSONS))
-    assert found.text is not None
-    assert found.text.startswith("### Symbol selection\n(no clear pattern yet)")
-    assert "retest" not in found.text
-    assert found.note is not None
-    assert found.note.lessons_text == LESSONS
+    answer = memory.active_lessons(deployment="VolBreakout@second")
+    assert (answer.suppressed, answer.hash) == (("entry_timing", "sizing"), lessons_hash(LESSONS))
+    assert answer.text is not None
+    assert answer.text.startswith("### Symbol selection\n(no clear pattern yet)")
+    assert "retest" not in answer.text
+    assert answer.note is not None
+    assert answer.note.lessons_text == LESSONS
 
 
 def test_lessons_are_known_from_the_reflection_on_and_not_before(memory: Memory, clock: FakeClock) -> None:
     taught(memory, clock)
     clock.advance(days=1)
     just_before = T0 + timedelta(hours=1) - timedelta(microseconds=1)
-    assert memory.active_lessons(deployment=HOME, as_of=just_before).note is None
-    assert memory.active_lessons(deployment=HOME, as_of=T0 + timedelta(hours=1)).note is not None
-    assert memory.active_lessons(deployment=HOME, seen_at=just_before).note is None
-    assert memory.list_lessons(deployment=HOME, as_of=just_before).attempts == ()
+    assert memory.active_lessons(deployment=DEPLOYMENT, as_of=just_before).note is None
+    assert memory.active_lessons(deployment=DEPLOYMENT, as_of=T0 + timedelta(hours=1)).note is not None
+    assert memory.active_lessons(deployment=DEPLOYMENT, seen_at=just_before).note is None
+    assert memory.list_lessons(deployment=DEPLOYMENT, as_of=just_before).attempts == ()
 
 
 # Listed
@@ -98,10 +98,10 @@ def test_lessons_are_known_from_the_reflection_on_and_not_before(memory: Memory,
 def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: FakeClock) -> None:
     taught(memory, clock)
     clock.advance(hours=1)
-    memory.reflect(deployment=HOME)
+    memory.reflect(deployment=DEPLOYMENT)
     clock.advance(hours=1)
-    memory.promote_lessons(deployment=HOME)
-    own, of_strategy = memory.list_lessons(deployment=HOME), memory.list_lessons(strategy_name="Fade")
+    memory.promote_lessons(deployment=DEPLOYMENT)
+    own, of_strategy = memory.list_lessons(deployment=DEPLOYMENT), memory.list_lessons(strategy_name="Fade")
     assert [(each.came, each.closed) for each in own.attempts] == [("unchanged", 16), ("written", 16)]
     assert {each.patterns for each in own.attempts} == {("regime_fit/regime=ranging",)}
     assert [each.deployment_id is None for each in own.notes] == [False]
@@ -114,7 +114,10 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
     ("asked", "message"),
     [
         ({}, "deployment: give either a deployment or a strategy_name"),
-        ({"deployment": HOME, "strategy_name": "Fade"}, "deployment: give either a deployment or a strategy_name"),
+        (
+            {"deployment": DEPLOYMENT, "strategy_name": "Fade"},
+            "deployment: give either a deployment or a strategy_name",
+        ),
     ],
 )
 def test_one_of_deployment_and_strategy_is_asked_for(memory: Memory, asked: dict[str, Any], message: str) -> None:
@@ -139,15 +142,15 @@ def raw_rows(url: str, sql: str, value: str) -> dict[str, tuple[float, int]]:
     """What a database answers to a text and one parameter, `$1`, that nobody has touched on the way."""
     if url.startswith("sqlite"):
         connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        found = connection.execute(sql, {"1": value}).fetchall()
+        answer = connection.execute(sql, {"1": value}).fetchall()
         connection.close()
     else:
         engine = create_engine(url)
         driver: Any = engine.raw_connection()
-        found = psycopg.RawCursor(driver.driver_connection).execute(sql, [value]).fetchall()
+        answer = psycopg.RawCursor(driver.driver_connection).execute(sql, [value]).fetchall()
         driver.close()
         engine.dispose()
-    return {content_hash: (float(average), count) for content_hash, average, count in found}
+    return {content_hash: (float(average), count) for content_hash, average, count in answer}
 
 
 def test_the_printed_sql_runs_as_it_is_and_agrees(memory: Memory, clock: FakeClock, url: str) -> None:
@@ -162,15 +165,15 @@ def test_the_printed_sql_runs_as_it_is_and_agrees(memory: Memory, clock: FakeClo
         traded(memory, clock, 90.0, home=home.id)
     compared = memory.compare_lessons(strategy_name="VolBreakout").comparison
     strategy_id = memory.get_my_deployments().deployments[0].deployment.strategy_id
-    found = raw_rows(url, SEED_SQL, strategy_id)
+    answer = raw_rows(url, SEED_SQL, strategy_id)
     none, *revisions = compared.revisions
     assert (none.lessons_hash, none.trades, none.mean_pnl_usd) == (None, 2, -12.5)
-    assert {each.lessons_hash for each in revisions} == set(found)
+    assert {each.lessons_hash for each in revisions} == set(answer)
     for each in revisions:
-        average, count = found[each.lessons_hash or ""]
+        average, count = answer[each.lessons_hash or ""]
         assert each.mean_pnl_usd == pytest.approx(average)
         assert each.trades == count
-    assert found[lessons_hash(LESSONS)][0] == pytest.approx(1.25 * 1.5)
+    assert answer[lessons_hash(LESSONS)][0] == pytest.approx(1.25 * 1.5)
     assert compared.caution.startswith("This compares periods of time, not random arms")
 
 
@@ -195,12 +198,12 @@ def test_whether_memory_helps_is_told_by_days_on_which_it_was_withheld(memory: M
     for number in range(24):
         clock.advance(hours=22)
         traded(memory, clock, 101.0 + number % 3, home=home.id, shown=SHOWN)
-    found = memory.does_memory_help(strategy_name="VolBreakout")
+    answer = memory.does_memory_help(strategy_name="VolBreakout")
     trades = memory.list_trades(deployment=home.id, limit=100).trades
     arms = [trade.memory_arm for trade in trades]
-    assert (found.help.shown.trades, found.help.withheld.trades) == (arms.count("shown"), arms.count("withheld"))
-    assert min(found.help.shown.days, found.help.withheld.days) >= 5
-    assert found.help.interval is not None
+    assert (answer.help.shown.trades, answer.help.withheld.trades) == (arms.count("shown"), arms.count("withheld"))
+    assert min(answer.help.shown.days, answer.help.withheld.days) >= 5
+    assert answer.help.interval is not None
     assert memory.does_memory_help(strategy_name="VolBreakout", as_of=T0).help.shown.trades == 0
 
 
@@ -209,12 +212,12 @@ def test_whether_memory_helps_is_told_by_days_on_which_it_was_withheld(memory: M
 
 def test_a_promoted_note_is_of_the_strategy_and_says_where_it_comes_from(memory: Memory, clock: FakeClock) -> None:
     taught(memory, clock)
-    own = memory.active_lessons(deployment=HOME).note
+    own = memory.active_lessons(deployment=DEPLOYMENT).note
     assert own is not None
-    promoted = memory.promote_lessons(deployment=HOME).note
+    promoted = memory.promote_lessons(deployment=DEPLOYMENT).note
     assert (promoted.deployment_id, promoted.copied_from, promoted.author) == (None, own.id, "statistics")
     assert (promoted.bullets, promoted.content_hash, promoted.trades_considered) == (own.bullets, own.content_hash, 16)
-    assert memory.active_lessons(deployment=HOME).note == own
+    assert memory.active_lessons(deployment=DEPLOYMENT).note == own
 
 
 def test_a_new_deployment_starts_with_its_own_copy(memory: Memory, clock: FakeClock) -> None:
@@ -320,11 +323,16 @@ def test_only_the_owner_decides(name: str) -> None:
 
 def test_a_review_tells_results_evidence_and_lessons(memory: Memory, clock: FakeClock) -> None:
     taught(memory, clock)
-    found = memory.review_period(deployment=HOME, period="weekly")
-    assert (found.start, found.end) == (T0 - timedelta(days=6, hours=23), T0 + timedelta(hours=1))
-    assert (found.result.trades, found.result.days, found.result.wins, round(found.result.pnl, 6)) == (7, 7, 4, 112.0)
-    assert found.result.win_rate_interval == pytest.approx((0.2253, 0.8713), abs=1e-4)
-    assert [round(trade.pnl or 0.0) for trade in (*found.best, *found.worst)] == [115, 113, 111, -114, -112, -110]
+    answer = memory.review_period(deployment=DEPLOYMENT, period="weekly")
+    assert (answer.start, answer.end) == (T0 - timedelta(days=6, hours=23), T0 + timedelta(hours=1))
+    assert (answer.result.trades, answer.result.days, answer.result.wins, round(answer.result.pnl, 6)) == (
+        7,
+        7,
+        4,
+        112.0,
+    )
+    assert answer.result.win_rate_interval == pytest.approx((0.2253, 0.8713), abs=1e-4)
+    assert [round(trade.pnl or 0.0) for trade in (*answer.best, *answer.worst)] == [115, 113, 111, -114, -112, -110]
     for words in (
         "# Weekly review: manual:Fade",
         "2026-05-28 11:00 to 2026-06-04 11:00 UTC (May 2026 to June 2026), live, as known at its end.",
@@ -336,34 +344,34 @@ def test_a_review_tells_results_evidence_and_lessons(memory: Memory, clock: Fake
         "### Regime fit\n- ranging markets",
         "- 2026-06-04 11:00: written, 1 lesson from 16 closed trades",
     ):
-        assert words in found.markdown
+        assert words in answer.markdown
 
 
 def test_a_review_of_a_day_without_trades_says_so(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    found = memory.review_period(deployment="VolBreakout@main", period="daily")
-    assert (found.result.trades, found.result.win_rate, found.best, found.note) == (0, None, (), None)
-    assert "No trade was closed." in found.markdown
-    assert "No clear pattern yet: 0 closed trades; the first test is at 10." in found.markdown
-    assert found.markdown.endswith("## Lessons in force\n\nNone.\n")
+    answer = memory.review_period(deployment="VolBreakout@main", period="daily")
+    assert (answer.result.trades, answer.result.win_rate, answer.best, answer.note) == (0, None, (), None)
+    assert "No trade was closed." in answer.markdown
+    assert "No clear pattern yet: 0 closed trades; the first test is at 10." in answer.markdown
+    assert answer.markdown.endswith("## Lessons in force\n\nNone.\n")
 
 
 def test_a_review_knows_nothing_that_came_after_its_end(memory: Memory, clock: FakeClock) -> None:
     lost_in_ranges(memory, days=12, until=T0)
-    then = memory.review_period(deployment=HOME, period="monthly", ending=T0)
+    then = memory.review_period(deployment=DEPLOYMENT, period="monthly", ending=T0)
     clock.advance(days=4)
     lost_in_ranges(memory, days=4, until=clock.now())
-    memory.reflect(deployment=HOME)
+    memory.reflect(deployment=DEPLOYMENT)
     memory.annotate_trade(trade_id=then.best[0].id, reflection="In hindsight, obvious.")
-    now = memory.review_period(deployment=HOME, period="monthly", ending=T0)
+    now = memory.review_period(deployment=DEPLOYMENT, period="monthly", ending=T0)
     assert replace(now, as_of=then.as_of) == then
 
 
 def test_text_from_outside_opens_nothing_in_a_review(memory: Memory, clock: FakeClock) -> None:
     lost_in_ranges(memory, days=1, until=T0, symbol="A|B <b>", reflection="| x |\n# Buy *now*", pnl=5.0, pnl_r=1.0)
-    found = memory.review_period(deployment=HOME, period="daily").markdown
-    assert "| A\\|B \\<b\\> |" in found
-    assert "\n# Buy" not in found
+    answer = memory.review_period(deployment=DEPLOYMENT, period="daily").markdown
+    assert "| A\\|B \\<b\\> |" in answer
+    assert "\n# Buy" not in answer
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from backsight.memory import Memory
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import dump, lost_in_ranges
 
-HOME = "Fade@main"
+DEPLOYMENT = "Fade@main"
 RANGES = "regime_fit/regime=ranging"
 
 
@@ -23,9 +23,9 @@ def proposed(memory: Memory, clock: FakeClock, **settings: Any) -> dict[str, Pro
     memory.open_account(venue="binance", name="main")
     memory.save_strategy(name="Fade", thesis="What fell comes back.")
     memory.deploy(strategy_name="Fade", account="main", memory=MemoryOverrides(**settings))
-    lost_in_ranges(memory, until=T0, deployment=HOME)
+    lost_in_ranges(memory, until=T0, deployment=DEPLOYMENT)
     clock.advance(hours=1)
-    done = memory.reflect(deployment=HOME)
+    done = memory.reflect(deployment=DEPLOYMENT)
     assert {each.proposal.id for each in memory.list_proposals().proposals} == {each.id for each in done.proposals}
     return {each.kind: each for each in done.proposals}
 
@@ -49,7 +49,7 @@ def test_a_losing_pattern_proposes_a_belief_and_a_plan_with_their_evidence(memor
     plan = json.loads(found["plan"].content)
     assert plan["trigger_condition"] == {"field": "regime", "op": "==", "value": "ranging"}
     assert plan["planned_action"] == {"type": "skip_trade"}
-    (attempt,) = memory.list_lessons(deployment=HOME).attempts
+    (attempt,) = memory.list_lessons(deployment=DEPLOYMENT).attempts
     for each in found.values():
         assert (each.status, each.evidence, each.reflection_id) == ("proposed", RANGES, attempt.id)
         assert len(each.trade_ids) == 8
@@ -69,7 +69,7 @@ def test_an_accepted_plan_is_a_plan_like_any_other(memory: Memory, clock: FakeCl
     (plan,) = memory.list_plans().plans
     assert (plan.plan.id, plan.plan.reasoning) == (accepted.proposal.made_id, found.statement)
     assert plan.plan.expires_at == clock.now() + timedelta(days=30)
-    checked = memory.check_active_plans(deployment=HOME, current_context=ContextVector(regime="ranging"))
+    checked = memory.check_active_plans(deployment=DEPLOYMENT, current_context=ContextVector(regime="ranging"))
     assert [each.plan.id for each in checked.applying] == [accepted.proposal.made_id]
     assert memory.verify_audit().intact
 
@@ -105,7 +105,7 @@ def test_what_was_rejected_stays_so_and_is_not_proposed_again(memory: Memory, cl
         with pytest.raises(Conflict, match="proposal_id: the proposal was rejected, which is final; create the plan"):
             memory.accept_proposal(proposal_id=each.id)
     clock.advance(hours=1)
-    assert memory.reflect(deployment=HOME).proposals == ()
+    assert memory.reflect(deployment=DEPLOYMENT).proposals == ()
     assert {each.proposal.status for each in memory.list_proposals().proposals} == {"rejected"}
     assert in_force(memory) == (0, 0)
 
@@ -157,7 +157,7 @@ def test_proposals_are_listed_as_they_stood_then(memory: Memory, clock: FakeCloc
     ):
         assert [each.proposal.status for each in memory.list_proposals(as_of=as_of).proposals] == statuses
     assert [each.proposal.id for each in memory.list_proposals(status="accepted").proposals] == [found.id]
-    assert memory.list_proposals(deployment=HOME).proposals == memory.list_proposals().proposals
+    assert memory.list_proposals(deployment=DEPLOYMENT).proposals == memory.list_proposals().proposals
     assert all(each.stands for each in memory.list_proposals().proposals)
 
 
@@ -167,8 +167,8 @@ def test_a_proposal_says_when_its_pattern_no_longer_stands(memory: Memory, clock
         clock.advance(days=1)
         ended = {"closed_at": clock.now() - timedelta(hours=1), "opened_at": clock.now() - timedelta(minutes=90)}
         won = a_trade_call(strategy_name="Fade", symbol="BTC", context_regime="ranging", pnl=400.0, pnl_r=4.0)
-        memory.remember_trade(**won | ended, deployment=HOME)
-    memory.reflect(deployment=HOME)
+        memory.remember_trade(**won | ended, deployment=DEPLOYMENT)
+    memory.reflect(deployment=DEPLOYMENT)
     assert not any(each.stands for each in memory.list_proposals().proposals)
 
 

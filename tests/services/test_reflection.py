@@ -22,9 +22,9 @@ from backsight.testing import T0, FakeClock, FakeReflector, a_trade_call
 from backsight.testing.models import ModelServer, bullets_reply
 from support import LESSONS, dump, lost_in_ranges, raw
 
-HOME = "Fade@main"
+DEPLOYMENT = "Fade@main"
 RANGES = "regime_fit/regime=ranging"
-SAID = "ranging markets: -1.07 ± 0.03R over 8 trades on 8 days, against +0.82R elsewhere; 0 % won against 88 %"
+BULLET_TEXT = "ranging markets: -1.07 ± 0.03R over 8 trades on 8 days, against +0.82R elsewhere; 0 % won against 88 %"
 MODEL: dict[str, Any] = {"reflector": "model", "model": "openai:gpt-5"}
 
 
@@ -33,7 +33,7 @@ def fading(memory: Memory, *, trades: int = 16, avoid: tuple[str, ...] = (), **s
     memory.open_account(venue="binance", name="main")
     memory.save_strategy(name="Fade", thesis="What fell comes back.", rules=["out at 2R"], avoid=list(avoid))
     home = memory.deploy(strategy_name="Fade", account="main", memory=MemoryOverrides(**settings)).deployment
-    lost_in_ranges(memory, days=trades, until=memory.now, deployment=HOME)
+    lost_in_ranges(memory, days=trades, until=memory.now, deployment=DEPLOYMENT)
     return home
 
 
@@ -44,7 +44,7 @@ def rows(memory: Memory, table: str) -> list[Any]:
 def reflected(memory: Memory, clock: FakeClock, **asked: Any) -> ReflectionResult:
     """A reflection an hour later."""
     clock.advance(hours=1)
-    return memory.reflect(deployment=HOME, **asked)
+    return memory.reflect(deployment=DEPLOYMENT, **asked)
 
 
 def with_model(memory: Memory, *bullets: ProposedBullet, **told: Any) -> FakeReflector:
@@ -68,7 +68,12 @@ def test_a_pattern_becomes_a_lesson_with_its_numbers_and_its_trades(memory: Memo
     done = reflected(memory, clock)
     assert (done.came, done.reason, done.replayed) == ("written", "1 lesson from 16 closed trades", False)
     (bullet,) = done.bullets
-    assert (bullet.slot, bullet.text, bullet.evidence, len(bullet.trade_ids)) == ("regime_fit", SAID, (RANGES,), 8)
+    assert (bullet.slot, bullet.text, bullet.evidence, len(bullet.trade_ids)) == (
+        "regime_fit",
+        BULLET_TEXT,
+        (RANGES,),
+        8,
+    )
     assert done.note is not None
     assert (done.note.author, done.note.trades_considered, done.note.content_hash) == (
         "statistics",
@@ -76,7 +81,7 @@ def test_a_pattern_becomes_a_lesson_with_its_numbers_and_its_trades(memory: Memo
         "6b00d2cb901c6bcf",
     )
     assert (done.note.window_start, done.note.window_end) == (T0 - timedelta(days=15), T0)
-    assert memory.active_lessons(deployment=HOME).note == done.note
+    assert memory.active_lessons(deployment=DEPLOYMENT).note == done.note
     assert memory.verify_audit().intact
 
 
@@ -105,17 +110,17 @@ def test_new_lessons_supersede_the_former_at_the_same_instant(memory: Memory, cl
     fading(memory)
     first = reflected(memory, clock)
     clock.advance(days=2)
-    lost_in_ranges(memory, days=2, until=clock.now(), deployment=HOME)
+    lost_in_ranges(memory, days=2, until=clock.now(), deployment=DEPLOYMENT)
     second = reflected(memory, clock)
     assert first.note is not None
     assert second.note is not None
     assert second.came == "written"
-    listed = memory.list_lessons(deployment=HOME).notes
+    listed = memory.list_lessons(deployment=DEPLOYMENT).notes
     assert [(each.id, each.status, each.known_at) for each in listed] == [
         (second.note.id, "active", second.at),
         (first.note.id, "superseded", second.at),
     ]
-    before = memory.active_lessons(deployment=HOME, as_of=second.at - timedelta(microseconds=1))
+    before = memory.active_lessons(deployment=DEPLOYMENT, as_of=second.at - timedelta(microseconds=1))
     assert before.note == first.note
     with raw(url) as connection:
         counted = text("select count(*) from reflection_notes where status = 'active'")
@@ -129,7 +134,7 @@ def test_a_pattern_that_is_gone_is_taken_back(memory: Memory, clock: FakeClock) 
         clock.advance(days=1)
         closed = {"closed_at": clock.now() - timedelta(hours=1), "opened_at": clock.now() - timedelta(minutes=90)}
         won = a_trade_call(strategy_name="Fade", symbol="BTC", context_regime="ranging", pnl=400.0, pnl_r=4.0)
-        memory.remember_trade(**won | closed, deployment=HOME)
+        memory.remember_trade(**won | closed, deployment=DEPLOYMENT)
     done = reflected(memory, clock)
     assert (done.came, done.bullets, done.evidence.lost) == ("written", (), (RANGES,))
     assert done.reason.startswith("no lesson holds: ")
@@ -140,7 +145,7 @@ def test_a_pattern_that_is_gone_is_taken_back(memory: Memory, clock: FakeClock) 
 
 def test_lessons_that_the_owner_worded_stay_until_trades_say_otherwise(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=9)
-    memory.promote_lessons(deployment=HOME, lessons=LESSONS)
+    memory.promote_lessons(deployment=DEPLOYMENT, lessons=LESSONS)
     memory.deploy(strategy_name="Fade", account="main", name="second")
     clock.advance(hours=1)
     done = memory.reflect(deployment="second")
@@ -153,7 +158,7 @@ def test_a_lesson_that_repeats_an_avoid_rule_is_rejected(memory: Memory, clock: 
     done = reflected(memory, clock)
     assert (done.came, done.note) == ("rejected", None)
     assert done.reason == "lessons: repeats the avoid rule 'Ranging  markets'; say what trades showed"
-    (attempt,) = memory.list_lessons(deployment=HOME).attempts
+    (attempt,) = memory.list_lessons(deployment=DEPLOYMENT).attempts
     assert (attempt.came, attempt.reason, attempt.note_id) == ("rejected", done.reason, None)
 
 
@@ -168,7 +173,7 @@ def test_all_deployments_and_versions_of_a_strategy_teach_and_other_modes_do_not
     memory.deploy(strategy_name="Fade", account="main", name="second")
     memory.open_account(venue="binance", name="paper", mode="paper")
     memory.deploy(strategy_name="Fade", account="paper", name="practice")
-    for number, name in enumerate((HOME, "second", "practice")):
+    for number, name in enumerate((DEPLOYMENT, "second", "practice")):
         until = clock.now() - timedelta(minutes=number)
         lost_in_ranges(memory, days=10 + number, until=until, deployment=name)
     live, paper = reflected(memory, clock), memory.reflect(deployment="practice")
@@ -190,14 +195,14 @@ def test_trades_that_were_not_known_then_teach_nothing(memory: Memory, clock: Fa
     clock.advance(days=10)
     lost_in_ranges(memory, days=10, until=clock.now(), deployment=home.id)
     clock.at = T0 + timedelta(hours=1)
-    done = memory.reflect(deployment=HOME)
+    done = memory.reflect(deployment=DEPLOYMENT)
     with open_memory("sqlite://", owner="ana", clock=FakeClock(T0)) as other:
         fading(other)
         other.clock = FakeClock(T0 + timedelta(hours=1))
-        without = other.reflect(deployment=HOME)
+        without = other.reflect(deployment=DEPLOYMENT)
     assert replace(done, proposals=()) == replace(without, proposals=())
-    assert memory.active_lessons(deployment=HOME, as_of=T0 + timedelta(minutes=59)).note is None
-    assert memory.active_lessons(deployment=HOME, as_of=done.at).note == done.note
+    assert memory.active_lessons(deployment=DEPLOYMENT, as_of=T0 + timedelta(minutes=59)).note is None
+    assert memory.active_lessons(deployment=DEPLOYMENT, as_of=done.at).note == done.note
 
 
 def test_lessons_of_a_later_instant_are_not_replaced_from_the_past(memory: Memory, clock: FakeClock) -> None:
@@ -205,7 +210,7 @@ def test_lessons_of_a_later_instant_are_not_replaced_from_the_past(memory: Memor
     reflected(memory, clock)
     clock.at = T0 + timedelta(minutes=1)
     with pytest.raises(Conflict, match=r"deployment: lessons of 2026-06-04T11:00:00\.000000Z are in force; reflect at"):
-        memory.reflect(deployment=HOME)
+        memory.reflect(deployment=DEPLOYMENT)
 
 
 def test_a_dry_run_says_what_would_be_written_and_writes_nothing(memory: Memory, clock: FakeClock) -> None:
@@ -213,7 +218,7 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(memory: Memory,
     before = dump(memory)
     dry = reflected(memory, clock, dry_run=True)
     assert (dry.dry_run, dry.came, dry.reflection_id, dry.note) == (True, "written", None, None)
-    assert [bullet.text for bullet in dry.bullets] == [SAID]
+    assert [bullet.text for bullet in dry.bullets] == [BULLET_TEXT]
     assert dump(memory) == before
     (found, other) = dry.evidence.groups
     assert (found.key, found.n, found.days, found.missing) == (RANGES, 8, 8, None)
@@ -236,7 +241,7 @@ def test_an_attempt_at_the_same_instant_is_a_replay(memory: Memory, clock: FakeC
     fading(memory)
     first = reflected(memory, clock)
     before = dump(memory)
-    again = memory.reflect(deployment=HOME)
+    again = memory.reflect(deployment=DEPLOYMENT)
     assert again.replayed
     assert (again.reflection_id, again.came, again.reason, again.note, again.bullets) == (
         first.reflection_id,
@@ -292,7 +297,7 @@ def test_two_processes_at_once_leave_one_active_note(memory: Memory, clock: Fake
         reflector.meanwhile = together.wait
         at = FakeClock(clock.now() + timedelta(seconds=number))
         with open_memory(url, owner="ana", clock=at, reflectors=lambda _: reflector) as own:
-            came.append(own.reflect(deployment=HOME).came)
+            came.append(own.reflect(deployment=DEPLOYMENT).came)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
     for thread in threads:
@@ -319,7 +324,7 @@ def test_killed_while_the_model_is_asked_nothing_is_left_behind(memory: Memory, 
         reflected(memory, clock)
     assert dump(memory) == before
     with_model(memory, a_bullet())
-    assert memory.reflect(deployment=HOME).came == "written"
+    assert memory.reflect(deployment=DEPLOYMENT).came == "written"
 
 
 # Models
@@ -357,7 +362,7 @@ def test_bullets_that_the_evidence_does_not_bear_are_dropped_and_named(memory: M
         "its number 99 is none of the evidence's",
         "it cites 'sizing/size=large', which was not given",
     ]
-    (attempt,) = memory.list_lessons(deployment=HOME).attempts
+    (attempt,) = memory.list_lessons(deployment=DEPLOYMENT).attempts
     assert attempt.dropped == done.dropped
 
 
@@ -381,7 +386,7 @@ def test_what_is_not_fit_to_be_shown_is_rejected_and_the_old_note_stays(
     assert (done.came, done.note) == ("rejected", first.note)
     assert done.reason.startswith(reason)
     assert done.input_tokens == 100
-    assert memory.active_lessons(deployment=HOME).note == first.note
+    assert memory.active_lessons(deployment=DEPLOYMENT).note == first.note
 
 
 @pytest.mark.parametrize(
@@ -402,7 +407,7 @@ def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
     assert (done.came, done.reason, done.note) == ("failed", error.message, first.note)
     told = (700, 9, 0.1) if isinstance(error, ReflectorUnavailable) else (None, None, None)
     assert (done.input_tokens, done.output_tokens, done.cost_usd) == told
-    (last, _) = memory.list_lessons(deployment=HOME).attempts
+    (last, _) = memory.list_lessons(deployment=DEPLOYMENT).attempts
     assert (last.came, last.input_tokens, last.note_id) == ("failed", told[0], first.note and first.note.id)
 
 
@@ -423,7 +428,7 @@ def test_a_model_behind_the_address_of_the_settings_is_asked() -> None:
         settings = Settings(url="sqlite://", owner="ana", model_url=server.base_url, model_key="sesame-sesame")
         with open_memory(settings=settings, clock=FakeClock(T0)) as memory:
             fading(memory, **MODEL)
-            done = memory.reflect(deployment=HOME)
+            done = memory.reflect(deployment=DEPLOYMENT)
     assert (done.came, done.model_used, done.input_tokens) == ("written", "openai:gpt-5", 700)
     assert [request["model"] for request in server.requests] == ["gpt-5"]
     assert "sesame-sesame" in str(server.headers[0])
@@ -448,7 +453,7 @@ def test_a_dry_run_asks_no_model(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     reflector = with_model(memory, a_bullet())
     dry = reflected(memory, clock, dry_run=True)
-    assert (reflector.requests, [bullet.text for bullet in dry.bullets]) == ([], [SAID])
+    assert (reflector.requests, [bullet.text for bullet in dry.bullets]) == ([], [BULLET_TEXT])
     assert dry.reason == "openai:gpt-5 would write lessons from this evidence; a dry run does not call it"
 
 
@@ -461,9 +466,9 @@ def test_lessons_told_before_are_the_same_note_again(memory: Memory, clock: Fake
     assert notes[0] is not None
     assert notes[2] is not None
     assert (notes[0].id, notes[0].generated_at, notes[2].status) == (notes[2].id, notes[2].generated_at, "active")
-    seen = [memory.active_lessons(deployment=HOME, as_of=T0 + timedelta(hours=n)).hash for n in range(1, 4)]
+    seen = [memory.active_lessons(deployment=DEPLOYMENT, as_of=T0 + timedelta(hours=n)).hash for n in range(1, 4)]
     assert seen[0] == seen[2] != seen[1]
-    assert len(memory.list_lessons(deployment=HOME).notes) == 2
+    assert len(memory.list_lessons(deployment=DEPLOYMENT).notes) == 2
     assert memory.verify_audit().intact
 
 
@@ -471,7 +476,7 @@ def test_without_language_models_the_attempt_fails_and_says_what_to_do(memory: M
     fading(memory, **MODEL)
     clock.advance(hours=1)
     plain = Memory(database=memory.database, clock=clock, owner="ana", actor="test")
-    done = plain.reflect(deployment=HOME)
+    done = plain.reflect(deployment=DEPLOYMENT)
     assert (done.came, done.reason) == (
         "failed",
         "no language model is configured, so 'openai:gpt-5' cannot be asked; open the memory with reflectors",
@@ -493,13 +498,13 @@ def test_by_default_nothing_is_due(memory: Memory, clock: FakeClock) -> None:
 def test_after_so_many_trades_one_is_due_when_one_closes(memory: Memory, clock: FakeClock) -> None:
     home = fading(memory, trades=9, cadence="per_n_trades", every_n_trades=10)
     assert due(memory, home, clock.now()) is None
-    lost_in_ranges(memory, days=1, until=clock.now() - timedelta(minutes=5), deployment=HOME)
+    lost_in_ranges(memory, days=1, until=clock.now() - timedelta(minutes=5), deployment=DEPLOYMENT)
     assert due(memory, home, clock.now(), closed=0) is None
     assert due(memory, home, clock.now()) == "unchanged"
     clock.advance(hours=1)
     assert due(memory, home, clock.now()) is None
     clock.advance(days=10)
-    lost_in_ranges(memory, days=10, until=clock.now(), deployment=HOME)
+    lost_in_ranges(memory, days=10, until=clock.now(), deployment=DEPLOYMENT)
     assert due(memory, home, clock.now()) == "written"
 
 
@@ -507,7 +512,7 @@ def test_daily_is_once_a_day_and_not_without_a_trade(memory: Memory, clock: Fake
     home = fading(memory, cadence="daily")
     assert due(memory, home, clock.now(), closed=0) == "written"
     clock.advance(hours=2)
-    lost_in_ranges(memory, days=1, until=clock.now(), deployment=HOME)
+    lost_in_ranges(memory, days=1, until=clock.now(), deployment=DEPLOYMENT)
     assert due(memory, home, clock.now()) is None
     clock.advance(hours=13)
     assert due(memory, home, clock.now(), closed=0) is not None

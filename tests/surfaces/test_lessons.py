@@ -12,7 +12,7 @@ from backsight.surfaces.layouts import show
 from backsight.testing import T0, FakeClock
 from support import LESSONS, deployed, lost_in_ranges
 
-HOME: dict[str, Any] = {"deployment": "manual:Fade"}
+DEPLOYMENT: dict[str, Any] = {"deployment": "manual:Fade"}
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: A
 
 
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
-    dry = printed(memory, "reflect", **HOME, dry_run=True)
+    dry = printed(memory, "reflect", **DEPLOYMENT, dry_run=True)
     assert dry.startswith(
         "would be written: 1 lesson from 16 closed trades\n  regime fit: ranging markets: -1.07 ± 0.03R"
     )
-    reflection = printed(memory, "reflect", **HOME)
+    reflection = printed(memory, "reflect", **DEPLOYMENT)
     for words in (
         "proposes a belief: ",
         "16 of 16 closed trades on 16 days, tested at level 0.0065; next test at 18 trades",
@@ -46,11 +46,11 @@ def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) ->
 
 
 def test_lessons_in_force_and_before_the_first(memory: Memory) -> None:
-    assert printed(memory, "active_lessons", **HOME) == "manual:Fade had no lessons at that time.\n"
-    assert printed(memory, "list_lessons", **HOME) == "No lessons were known at that time.\n"
-    memory.reflect(**HOME)
-    assert "### Regime fit\n- ranging markets" in printed(memory, "active_lessons", **HOME)
-    listed = printed(memory, "list_lessons", **HOME)
+    assert printed(memory, "active_lessons", **DEPLOYMENT) == "manual:Fade had no lessons at that time.\n"
+    assert printed(memory, "list_lessons", **DEPLOYMENT) == "No lessons were known at that time.\n"
+    memory.reflect(**DEPLOYMENT)
+    assert "### Regime fit\n- ranging markets" in printed(memory, "active_lessons", **DEPLOYMENT)
+    listed = printed(memory, "list_lessons", **DEPLOYMENT)
     assert "active" in listed
     assert "1 lesson from 16 closed trades" in listed
 
@@ -73,13 +73,13 @@ def test_what_is_promoted_and_what_was_cut(memory: Memory) -> None:
 
 
 def test_a_review_is_markdown_in_a_pipe_and_rendered_on_a_terminal(memory: Memory) -> None:
-    assert printed(memory, "review_period", **HOME).startswith("# Weekly review: manual:Fade\n")
-    assert "# Weekly" not in printed(memory, "review_period", **HOME, terminal=True)
+    assert printed(memory, "review_period", **DEPLOYMENT).startswith("# Weekly review: manual:Fade\n")
+    assert "# Weekly" not in printed(memory, "review_period", **DEPLOYMENT, terminal=True)
 
 
 def test_proposals_and_what_became_of_them(memory: Memory) -> None:
     assert printed(memory, "list_proposals") == "No proposals were known at that time.\n"
-    belief, plan = memory.reflect(**HOME).proposals
+    belief, plan = memory.reflect(**DEPLOYMENT).proposals
     assert "proposed  belief  yes" in printed(memory, "list_proposals")
     assert printed(memory, "accept_proposal", proposal_id=belief.id).startswith("accepted, as belief ")
     assert printed(memory, "reject_proposal", proposal_id=plan.id).startswith("rejected: ranging markets")

@@ -29,7 +29,7 @@ from backsight.testing.models import SILENCE, ModelServer, Reply, bullets_reply,
 from backsight.testing.reflection import a_pattern, a_request
 
 CHOP = a_pattern()
-ASKED = a_request(CHOP)
+REQUEST = a_request(CHOP)
 GOOD = ProposedBullet(slot="regime_fit", text="Trade chop_hivol small: -0.70R over 67 trades", cites=(CHOP.key,))
 INVENTED = ProposedBullet(slot="regime_fit", text="chop_hivol loses 99 % of the time", cites=(CHOP.key,))
 KEY = "sk-very-secret"
@@ -48,7 +48,7 @@ def reflector(server: ModelServer, **changes: Any) -> ModelReflector:
 
 def answered(*replies: Reply, **changes: Any) -> ReflectorAnswer:
     with ModelServer(*replies) as server:
-        return reflector(server, **changes).reflect(ASKED)
+        return reflector(server, **changes).reflect(REQUEST)
 
 
 def test_a_good_answer_is_taken_with_what_it_took() -> None:
@@ -62,12 +62,12 @@ def test_a_good_answer_is_taken_with_what_it_took() -> None:
 def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
     with ModelServer(bullets_reply(GOOD)) as server:
         asking: Reflector = reflector(server, max_tokens=900)
-        asking.reflect(ASKED)
+        asking.reflect(REQUEST)
     (sent,) = server.requests
     system, user = (message["content"] for message in sent["messages"])
     assert system.startswith(INSTRUCTIONS)
     assert '{"bullets": [{"slot"' in system
-    assert user == write_question(ASKED)
+    assert user == write_question(REQUEST)
     assert sent["model"] == "stand-in"
     assert sent["max_completion_tokens"] == 900
     assert sent["response_format"]["json_schema"]["schema"]["required"] == ["bullets"]
@@ -75,10 +75,10 @@ def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
 
 def test_an_invented_number_goes_through_and_is_dropped_by_the_check() -> None:
     answer = answered(bullets_reply(GOOD, INVENTED))
-    checked = check_bullets(answer.bullets, patterns=ASKED.evidence.patterns)
+    checked = check_bullets(answer.bullets, patterns=REQUEST.evidence.patterns)
     assert [each.text for each in checked.bullets] == [GOOD.text]
     assert checked.dropped[0].reason == "its number 99 is none of the evidence's"
-    assert GOOD.text in accept_lessons(note_from_bullets(checked.bullets), avoid=ASKED.avoid, count=estimate).text
+    assert GOOD.text in accept_lessons(note_from_bullets(checked.bullets), avoid=REQUEST.avoid, count=estimate).text
 
 
 def test_without_a_pattern_nothing_is_sent() -> None:
@@ -115,7 +115,7 @@ def test_without_a_pattern_nothing_is_sent() -> None:
 )
 def test_a_model_that_does_not_answer_is_unavailable(reply: Reply, why: str, requests: int) -> None:
     with ModelServer(reply) as server, pytest.raises(Unavailable, match=why) as error:
-        reflector(server, api_key=KEY).reflect(ASKED)
+        reflector(server, api_key=KEY).reflect(REQUEST)
     assert len(server.requests) == requests
     assert error.value.message.startswith("openai:stand-in at http://127.0.0.1")
     assert KEY not in error.value.message
@@ -127,7 +127,7 @@ def test_a_slow_model_is_unavailable_in_time() -> None:
         ModelServer(SILENCE) as server,
         pytest.raises(ReflectorUnavailable, match="did not answer in time; try later") as error,
     ):
-        reflector(server, timeout=0.3).reflect(ASKED)
+        reflector(server, timeout=0.3).reflect(REQUEST)
     assert error.value.input_tokens is None
     assert error.value.seconds >= 0.3
 
@@ -135,7 +135,7 @@ def test_a_slow_model_is_unavailable_in_time() -> None:
 def test_a_model_that_answers_a_byte_at_a_time_is_given_up() -> None:
     dripping = replace(bullets_reply(GOOD), pause=0.1)
     with ModelServer(dripping) as server, pytest.raises(Unavailable, match="did not answer in time"):
-        reflector(server, timeout=0.5).reflect(ASKED)
+        reflector(server, timeout=0.5).reflect(REQUEST)
 
 
 def test_nobody_listening_is_unavailable() -> None:
@@ -143,12 +143,12 @@ def test_nobody_listening_is_unavailable() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(Unavailable, match=r"cannot be reached \(Connection error.\); check the base URL"):
-            ModelReflector(model="openai:x", base_url=url).reflect(ASKED)
+            ModelReflector(model="openai:x", base_url=url).reflect(REQUEST)
 
 
 def test_an_answer_in_another_shape_is_asked_for_once_more() -> None:
     with ModelServer(chat_reply("let me think"), bullets_reply(GOOD)) as server:
-        answer = reflector(server).reflect(ASKED)
+        answer = reflector(server).reflect(REQUEST)
     assert answer.bullets == (GOOD,)
     assert (answer.input_tokens, answer.output_tokens) == (1400, 100)
     assert len(server.requests) == 2
@@ -161,27 +161,27 @@ def test_nonsense_costs_tokens_and_says_so() -> None:
 
 
 def test_tokens_that_nobody_counted_are_not_known() -> None:
-    told = json.dumps({"bullets": []})
-    answer = answered(chat_reply(told, tokens=None))
+    arguments = json.dumps({"bullets": []})
+    answer = answered(chat_reply(arguments, tokens=None))
     assert (answer.input_tokens, answer.output_tokens) == (None, None)
 
 
 def test_no_key_of_the_environment_is_sent_to_a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ModelServer(bullets_reply(GOOD)) as server:
-        reflector(server).reflect(ASKED)
-        reflector(server, api_key="mine").reflect(ASKED)
+        reflector(server).reflect(REQUEST)
+        reflector(server, api_key="mine").reflect(REQUEST)
     assert KEY not in str(server.headers)
     assert "mine" in str(server.headers[1])
 
 
 def test_it_may_be_asked_again_and_from_within_a_loop() -> None:
     async def within() -> ReflectorAnswer:
-        return asking.reflect(ASKED)
+        return asking.reflect(REQUEST)
 
     with ModelServer(bullets_reply(GOOD)) as server:
         asking = reflector(server)
-        assert asking.reflect(ASKED).bullets == asking.reflect(ASKED).bullets == asyncio.run(within()).bullets
+        assert asking.reflect(REQUEST).bullets == asking.reflect(REQUEST).bullets == asyncio.run(within()).bullets
 
 
 # Providers by name
@@ -223,7 +223,7 @@ def test_a_provider_answers_by_its_name_and_has_its_price(
 ) -> None:
     with ModelServer(reply) as server:
         monkeypatch.setenv(variable, server.base_url.removesuffix(suffix))
-        answer = ModelReflector(model=model, api_key=KEY).reflect(ASKED)
+        answer = ModelReflector(model=model, api_key=KEY).reflect(REQUEST)
     assert answer.bullets == (GOOD,)
     assert (answer.model, answer.input_tokens, answer.output_tokens) == (model, 1000, 100)
     assert answer.cost_usd is None or 0.0 < answer.cost_usd < 1.0
@@ -234,7 +234,7 @@ def test_a_provider_that_is_overloaded_is_asked_once(monkeypatch: pytest.MonkeyP
     with ModelServer(error_reply(529)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
         with pytest.raises(Unavailable, match=r"is away \(529: no\); try later"):
-            ModelReflector(model="anthropic:claude-sonnet-4-6", api_key=KEY).reflect(ASKED)
+            ModelReflector(model="anthropic:claude-sonnet-4-6", api_key=KEY).reflect(REQUEST)
     assert len(server.requests) == 1
 
 
@@ -250,24 +250,24 @@ def test_a_provider_that_is_overloaded_is_asked_once(monkeypatch: pytest.MonkeyP
 )
 def test_a_model_that_is_not_set_up_says_what_is_missing(model: str, why: str) -> None:
     with pytest.raises(Unavailable, match=why):
-        ModelReflector(model=model).reflect(ASKED)
+        ModelReflector(model=model).reflect(REQUEST)
 
 
 @pytest.mark.parametrize("model", ["nobody:x", "elevenlabs:x", "openai-codex:x", "gateway/nobody:x"])
 def test_a_key_does_not_make_a_provider(model: str) -> None:
     with pytest.raises(Unavailable, match="cannot be used as it is set up"):
-        ModelReflector(model=model, api_key=KEY).reflect(ASKED)
+        ModelReflector(model=model, api_key=KEY).reflect(REQUEST)
 
 
 @pytest.mark.parametrize("url", ["", "http://[::1", "http://127.0.0.1:99999/v1", "http://h\x00/"])
 def test_an_invalid_address_is_unavailable(url: str) -> None:
     with pytest.raises(Unavailable, match="is not an HTTP address"):
-        ModelReflector(model="openai:x", base_url=url).reflect(ASKED)
+        ModelReflector(model="openai:x", base_url=url).reflect(REQUEST)
 
 
 def test_a_password_in_an_address_is_not_told() -> None:
     with pytest.raises(Unavailable, match="give the key separately") as error:
-        ModelReflector(model="openai:x", base_url=f"https://ana:{KEY}@example.com").reflect(ASKED)
+        ModelReflector(model="openai:x", base_url=f"https://ana:{KEY}@example.com").reflect(REQUEST)
     assert KEY not in error.value.message
 
 
@@ -288,7 +288,7 @@ def test_without_the_extra_the_remedy_is_to_install_it(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, "backsight.adapters.reflectors.provider", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     with pytest.raises(Unavailable, match=r"pip install 'backsight\[models\]'"):
-        ModelReflector(model="openai:gpt-5").reflect(ASKED)
+        ModelReflector(model="openai:gpt-5").reflect(REQUEST)
 
 
 # A real model
@@ -316,7 +316,7 @@ def local_model() -> Iterator[str]:
 def outcome(asking: ModelReflector) -> ReflectorAnswer | ReflectorUnavailable:
     """What was answered or why not; any other error is one."""
     try:
-        return asking.reflect(ASKED)
+        return asking.reflect(REQUEST)
     except ReflectorUnavailable as error:
         return error
 
@@ -328,12 +328,12 @@ def test_a_real_model_is_asked_and_its_nonsense_goes_nowhere(local_model: str) -
     assert (chat_reply.input_tokens or 0) > 300
     assert (chat_reply.output_tokens or 0) > 0
     if isinstance(chat_reply, ReflectorAnswer):
-        checked = check_bullets(chat_reply.bullets, patterns=ASKED.evidence.patterns)
-        note = accept_lessons(note_from_bullets(checked.bullets), avoid=ASKED.avoid, count=estimate)
+        checked = check_bullets(chat_reply.bullets, patterns=REQUEST.evidence.patterns)
+        note = accept_lessons(note_from_bullets(checked.bullets), avoid=REQUEST.avoid, count=estimate)
         assert {key for bullet in note.bullets for key in bullet.evidence} <= {CHOP.key}
 
 
 @pytest.mark.slow
 def test_a_real_model_that_takes_too_long_is_given_up(local_model: str) -> None:
     with pytest.raises(Unavailable, match="did not answer in time"):
-        ModelReflector(model="openai:smollm2", base_url=local_model, timeout=0.2).reflect(ASKED)
+        ModelReflector(model="openai:smollm2", base_url=local_model, timeout=0.2).reflect(REQUEST)

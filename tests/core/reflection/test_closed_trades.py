@@ -13,16 +13,26 @@ from backsight.testing import T0, FakeClock, a_trade_call, open_memory
 
 def a_trade(**changes: Any) -> Trade:
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
-        told = {"opened_at": "2026-06-04T07:30:00Z", "closed_at": "2026-06-04T09:00:00Z"}
-        return replace(memory.remember_trade(**a_trade_call(**told)).trade, **changes)
+        values = {"opened_at": "2026-06-04T07:30:00Z", "closed_at": "2026-06-04T09:00:00Z"}
+        return replace(memory.remember_trade(**a_trade_call(**values)).trade, **changes)
 
 
 def test_what_was_known_at_entry_and_what_came_of_it() -> None:
     entry = Entry(size=2.0, equity=10_000.0, regime_tag="chop_hivol")
-    found = closed_trade(a_trade(entry=entry, size=5.0, entry_price=100.0, mfe=2_350.0, realized_pnl=1_175.0))
-    assert (found.regime, found.regime_tag, found.session, found.hour) == ("trending_up", "chop_hivol", "london", 7)
-    assert (found.size_share, found.captured, found.hold_seconds, found.won) == (0.02, 0.5, 5_400.0, True)
-    assert found.ended_at == datetime(2026, 6, 4, 9, tzinfo=UTC)
+    converted = closed_trade(a_trade(entry=entry, size=5.0, entry_price=100.0, mfe=2_350.0, realized_pnl=1_175.0))
+    assert (converted.regime, converted.regime_tag, converted.session, converted.hour) == (
+        "trending_up",
+        "chop_hivol",
+        "london",
+        7,
+    )
+    assert (converted.size_share, converted.captured, converted.hold_seconds, converted.won) == (
+        0.02,
+        0.5,
+        5_400.0,
+        True,
+    )
+    assert converted.ended_at == datetime(2026, 6, 4, 9, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +59,7 @@ def test_what_was_kept_of_the_best_lies_between_none_and_all(gross: float, captu
     assert closed_trade(a_trade(mfe=100.0, realized_pnl=gross)).captured == captured
 
 
-ENDED = ClosedTradeRow(
+ROW = ClosedTradeRow(
     deployment_id="d",
     opened_at=datetime(2026, 6, 3, 23, 59, tzinfo=UTC),
     closed_at=T0,
@@ -62,11 +72,11 @@ ENDED = ClosedTradeRow(
 
 
 def test_the_coin_is_of_the_day_of_entry_and_lessons_are_compared_by_the_day_of_the_close() -> None:
-    armed, taught = holdout_trade(ENDED), trade_under_lessons(ENDED)
+    armed, taught = holdout_trade(ROW), trade_under_lessons(ROW)
     assert armed is not None
     assert (armed.day.day, taught.day.day, taught.won, taught.pnl_usd) == (3, 4, True, 6.0)
 
 
 @pytest.mark.parametrize("changes", [{"memory_arm": None}, {"opened_at": None}, {"outcome": None}])
 def test_a_trade_without_an_arm_an_entry_or_an_outcome_tells_nothing_of_memory(changes: dict[str, Any]) -> None:
-    assert holdout_trade(replace(ENDED, **changes)) is None
+    assert holdout_trade(replace(ROW, **changes)) is None

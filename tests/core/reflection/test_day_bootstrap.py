@@ -16,8 +16,8 @@ FIRST = date(2026, 1, 5)
 
 
 def a_trade(lessons: str | None, *, day: int, r: float, **changes: Any) -> TradeUnderLessons:
-    told: dict[str, Any] = {"outcome": Outcome(value=r, unit="R"), "pnl": 100.0 * r, "won": r > 0}
-    return TradeUnderLessons(lessons_hash=lessons, day=FIRST + timedelta(days=day), **told | changes)
+    values: dict[str, Any] = {"outcome": Outcome(value=r, unit="R"), "pnl": 100.0 * r, "won": r > 0}
+    return TradeUnderLessons(lessons_hash=lessons, day=FIRST + timedelta(days=day), **values | changes)
 
 
 NONE = [a_trade(None, day=day, r=r) for day, r in enumerate([1.0, -1.0, 0.5, -1.0, -0.5])]
@@ -25,15 +25,15 @@ FIRST_NOTE = [a_trade("aa", day=5 + n // 2, r=r) for n, r in enumerate([1.0, 2.0
 
 
 def test_averages_by_hand() -> None:
-    found = compare_revisions(FIRST_NOTE + NONE)
-    none, first = found.revisions
+    comparison = compare_revisions(FIRST_NOTE + NONE)
+    none, first = comparison.revisions
     assert (none.lessons_hash, none.trades, none.days, none.win_rate) == (None, 5, 5, 0.4)
     assert none.mean == pytest.approx(-0.2)
     assert (none.mean_pnl, none.difference, none.interval) == (-20.0, None, None)
     assert (first.lessons_hash, first.trades, first.days, first.win_rate) == ("aa", 4, 2, 0.75)
     assert first.difference == pytest.approx(0.95)
     assert (first.mean, first.mean_pnl, first.interval) == (0.75, 75.0, None)
-    assert found.caution.startswith("This compares periods of time, not random arms")
+    assert comparison.caution.startswith("This compares periods of time, not random arms")
 
 
 def test_none_comes_first_then_revisions_as_they_came() -> None:
@@ -71,6 +71,6 @@ def test_the_order_of_trades_does_not_matter(
     given_rows: list[tuple[str | None, int, float]], rng: random.Random
 ) -> None:
     trades = [a_trade(lessons, day=day, r=r) for lessons, day, r in given_rows]
-    found = compare_revisions(trades)
-    assert compare_revisions(rng.sample(trades, len(trades))) == found
-    assert all(each.interval is None or each.interval[0] <= each.interval[1] for each in found.revisions)
+    comparison = compare_revisions(trades)
+    assert compare_revisions(rng.sample(trades, len(trades))) == comparison
+    assert all(each.interval is None or each.interval[0] <= each.interval[1] for each in comparison.revisions)

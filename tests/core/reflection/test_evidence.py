@@ -39,12 +39,12 @@ LATER = NOON + timedelta(days=5000)
 
 def a_trade(number: int, *, r: float = 1.0, day: int | None = None, **changes: Any) -> ClosedTrade:
     at = NOON + timedelta(days=number if day is None else day, seconds=number)
-    told: dict[str, Any] = {"symbol": "BTC", "outcome": Outcome(value=r, unit="R"), "won": r > 0}
-    return ClosedTrade(id=f"t{number:04d}", ended_at=at, known_at=at, **told | changes)
+    fields: dict[str, Any] = {"symbol": "BTC", "outcome": Outcome(value=r, unit="R"), "won": r > 0}
+    return ClosedTrade(id=f"t{number:04d}", ended_at=at, known_at=at, **fields | changes)
 
 
-def the(found: TradeEvidence, key: str) -> Pattern:
-    (pattern,) = (each for each in found.groups if each.key == key)
+def the(result: TradeEvidence, key: str) -> Pattern:
+    (pattern,) = (each for each in result.groups if each.key == key)
     return pattern
 
 
@@ -70,15 +70,15 @@ def test_a_group_beside_the_rest_by_hand() -> None:
     """m = −.5; V = 8/7 · (6 · .5² + 2 · 1.5²) / 8²; t at 7 is 1.894579."""
     chop = [a_trade(n, r=r, session="asia", hold_seconds=60.0) for n, r in enumerate([-1.0] * 6 + [1.0] * 2)]
     rest = [a_trade(n, r=r, session="london") for n, r in enumerate([2.0, -1.0] * 4, start=8)]
-    found = the(find_evidence(chop + rest, as_of=LATER), "entry_timing/session=asia")
+    result = the(find_evidence(chop + rest, as_of=LATER), "entry_timing/session=asia")
     reach = T_7 * math.sqrt(8 / 7 * (6 * 0.25 + 2 * 2.25) / 64)
-    assert (found.n, found.days, found.mean, found.win_rate) == (8, 8, -0.5, 0.25)
-    assert (found.rest_n, found.rest_days, found.rest_mean, found.rest_win_rate) == (8, 8, 0.5, 0.5)
-    assert found.interval == pytest.approx((-0.5 - reach, -0.5 + reach), rel=1e-6)
+    assert (result.n, result.days, result.mean, result.win_rate) == (8, 8, -0.5, 0.25)
+    assert (result.rest_n, result.rest_days, result.rest_mean, result.rest_win_rate) == (8, 8, 0.5, 0.5)
+    assert result.interval == pytest.approx((-0.5 - reach, -0.5 + reach), rel=1e-6)
     apart = T_7 * math.sqrt(8 / 7 * ((6 * 0.25 + 2 * 2.25) / 64 + 8 * 1.5**2 / 64))
-    assert found.difference_interval == pytest.approx((-1.0 - apart, -1.0 + apart), rel=1e-6)
-    assert (found.hold_seconds, found.rest_hold_seconds, found.captured) == (60.0, None, None)
-    assert found.trade_ids == tuple(f"t{n:04d}" for n in range(8))
+    assert result.difference_interval == pytest.approx((-1.0 - apart, -1.0 + apart), rel=1e-6)
+    assert (result.hold_seconds, result.rest_hold_seconds, result.captured) == (60.0, None, None)
+    assert result.trade_ids == tuple(f"t{n:04d}" for n in range(8))
 
 
 def test_trades_of_one_day_are_one_draw() -> None:
@@ -103,9 +103,9 @@ def test_days_that_both_share_cancel_in_the_difference() -> None:
 def test_a_group_that_does_not_vary_varies_as_all_trades_do() -> None:
     lost = [a_trade(n, r=-1.0, session="asia") for n in range(8)]
     rest = [a_trade(n, r=1.0, session="london") for n in range(8, 16)]
-    found = the(find_evidence(lost + rest, as_of=LATER), "entry_timing/session=asia")
+    result = the(find_evidence(lost + rest, as_of=LATER), "entry_timing/session=asia")
     spread = 16 / 15  # of 8 times −1 and 8 times +1
-    assert found.half_width == pytest.approx(T_7 * math.sqrt(8 / 7 * spread / 8), rel=1e-6)
+    assert result.half_width == pytest.approx(T_7 * math.sqrt(8 / 7 * spread / 8), rel=1e-6)
 
 
 @pytest.mark.parametrize(("trades", "days"), [(7, 7), (12, 7)])
@@ -118,9 +118,9 @@ def test_a_group_needs_eight_trades_on_eight_days(trades: int, days: int) -> Non
 def test_units_do_not_mix() -> None:
     in_r = [a_trade(n, r=1.0, session="asia" if n % 2 else "london") for n in range(16)]
     shares = [a_trade(n, outcome=Outcome(value=50.0, unit="pct"), session="asia") for n in range(16, 24)]
-    found = find_evidence(in_r + shares, as_of=LATER)
-    assert (found.unit, found.n) == ("R", 24)
-    assert (the(found, "entry_timing/session=asia").n, the(found, "entry_timing/session=asia").mean) == (8, 1.0)
+    result = find_evidence(in_r + shares, as_of=LATER)
+    assert (result.unit, result.n) == ("R", 24)
+    assert (the(result, "entry_timing/session=asia").n, the(result, "entry_timing/session=asia").mean) == (8, 1.0)
 
 
 def test_results_are_measured_and_never_groups() -> None:
@@ -131,8 +131,8 @@ def test_results_are_measured_and_never_groups() -> None:
 
 def test_sizes_are_thirds_of_the_sizes_there_are() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2], size_share=0.01 * (1 + n % 30)) for n in range(60)]
-    found = find_evidence(trades, as_of=LATER)
-    sizes = {each.value: (each.n, each.label) for each in found.groups if each.slot == "sizing"}
+    result = find_evidence(trades, as_of=LATER)
+    sizes = {each.value: (each.n, each.label) for each in result.groups if each.slot == "sizing"}
     assert sizes == {
         "small": (20, "sizes below 11 % of equity"),
         "medium": (20, "sizes of 11 % to 20 % of equity"),
@@ -144,12 +144,12 @@ def test_sizes_are_thirds_of_the_sizes_there_are() -> None:
 
 
 def test_a_losing_regime_is_found_once_by_the_word_agents_see() -> None:
-    found = find_evidence(losing_in_chop(), as_of=LATER)
-    assert [each.key for each in found.patterns] == [CHOP]
-    (pattern,) = found.patterns
+    result = find_evidence(losing_in_chop(), as_of=LATER)
+    assert [each.key for each in result.patterns] == [CHOP]
+    (pattern,) = result.patterns
     assert (pattern.n, pattern.days, pattern.mean, pattern.rest_mean) == (40, 40, -0.8, 0.0)
-    assert found.search_state.found[0].p <= found.level
-    assert (found.search_state.found[0].since, found.search_state.found[0].closed) == (LATER, 120)
+    assert result.search_state.found[0].p <= result.level
+    assert (result.search_state.found[0].since, result.search_state.found[0].closed) == (LATER, 120)
 
 
 def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
@@ -159,16 +159,16 @@ def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
         for n in range(120)
         for noise in (rng.uniform(-0.2, 0.2),)
     ]
-    found = find_evidence(trades, as_of=LATER)
-    assert [(each.slot, each.dimension, each.measure) for each in found.patterns] == [
+    result = find_evidence(trades, as_of=LATER)
+    assert [(each.slot, each.dimension, each.measure) for each in result.patterns] == [
         ("exit_timing", "symbol", "captured")
     ]
-    assert found.patterns[0].unit is None
+    assert result.patterns[0].unit is None
 
 
 def test_nothing_comes_of_nothing() -> None:
-    found = find_evidence([], as_of=LATER)
-    assert (found.n, found.days, found.unit, found.groups, found.patterns) == (0, 0, None, (), ())
+    result = find_evidence([], as_of=LATER)
+    assert (result.n, result.days, result.unit, result.groups, result.patterns) == (0, 0, None, (), ())
     flat = find_evidence([a_trade(n, r=0.0, hour=n % 3) for n in range(60)], as_of=LATER)
     assert flat.patterns == ()
 
@@ -182,9 +182,9 @@ def test_what_became_known_later_changes_nothing() -> None:
 
 def test_the_last_five_hundred_are_looked_at() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2]) for n in range(600)]
-    found = find_evidence(trades, as_of=LATER)
-    assert (found.n, found.closed) == (500, 600)
-    assert found == find_evidence(trades[100:], as_of=LATER, closed=600)
+    result = find_evidence(trades, as_of=LATER)
+    assert (result.n, result.closed) == (500, 600)
+    assert result == find_evidence(trades[100:], as_of=LATER, closed=600)
 
 
 def test_a_pattern_found_stays_between_tests_and_leaves_when_its_interval_reaches_the_rest() -> None:
@@ -249,8 +249,8 @@ def test_long_and_short_may_change_places(rows: list[tuple[Any, ...]]) -> None:
     swapped = [replace(each, direction=other[each.direction or "long"]) for each in trades]  # type: ignore[arg-type]
     ours, theirs = (find_evidence(x, as_of=LATER) for x in (trades, swapped))
 
-    def figures(found: TradeEvidence, names: dict[str, str]) -> set[tuple[object, ...]]:
-        return {(each.slot, names.get(each.value, each.value), each.n, each.mean) for each in found.groups}
+    def figures(result: TradeEvidence, names: dict[str, str]) -> set[tuple[object, ...]]:
+        return {(each.slot, names.get(each.value, each.value), each.n, each.mean) for each in result.groups}
 
     assert figures(ours, {}) == figures(theirs, other)
     assert [f.p for f in ours.search_state.found] == [f.p for f in theirs.search_state.found]
@@ -303,6 +303,6 @@ def test_a_level_is_not_spent_twice_on_one_flip() -> None:
 def test_a_look_at_the_same_doubling_counts_in_the_next() -> None:
     trades = losing_in_chop()
     look = InterimLook(at=trades[79].known_at, closed=80, level=significance_level(80))
-    found = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)))
-    assert [each.closed for each in found.search_state.looks] == [80, 120]
-    assert found.level == pytest.approx(0.05 / 6 * math.log2(1.5))
+    result = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)))
+    assert [each.closed for each in result.search_state.looks] == [80, 120]
+    assert result.level == pytest.approx(0.05 / 6 * math.log2(1.5))

@@ -53,9 +53,9 @@ def test_without_a_pattern_the_reason_is_given(without: TradeEvidence, missing: 
 
 
 def test_patterns_come_first_and_other_groups_give_the_reason() -> None:
-    found, strong = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol", difference=-9.0)
-    state = SearchState(found=(SignificantPattern(key=found.key, since=NOON, closed=160, p=0.001),))
-    view = describe_evidence(evidence(NEAR, strong, found, patterns=(found,), search_state=state))
+    significant, strong = a_pattern(), a_pattern(value="trend_up_hivol", label="trend_up_hivol", difference=-9.0)
+    state = SearchState(found=(SignificantPattern(key=significant.key, since=NOON, closed=160, p=0.001),))
+    view = describe_evidence(evidence(NEAR, strong, significant, patterns=(significant,), search_state=state))
     assert [each.label for each in view.groups] == ["chop_hivol", "trend_up_hivol", "chop_lowvol"]
     assert [each.found_at for each in view.groups] == [NOON, None, None]
     assert [each.missing for each in view.groups] == [

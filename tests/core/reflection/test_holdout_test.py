@@ -19,29 +19,29 @@ FIRST = date(2026, 1, 5)
 
 
 def a_trade(arm: MemoryArm, *, day: int, r: float, **changes: Any) -> HoldoutTrade:
-    told: dict[str, Any] = {"deployment_id": "d1", "outcome": Outcome(value=r, unit="R")}
-    return HoldoutTrade(arm=arm, day=FIRST + timedelta(days=day), **told | changes)
+    values: dict[str, Any] = {"deployment_id": "d1", "outcome": Outcome(value=r, unit="R")}
+    return HoldoutTrade(arm=arm, day=FIRST + timedelta(days=day), **values | changes)
 
 
 def days_of(arm: MemoryArm, results: Iterable[float], *, start: int = 0) -> list[HoldoutTrade]:
     return [a_trade(arm, day=start + n, r=r) for n, r in enumerate(results)]
 
 
-SHOWN = days_of("shown", [1.0, 0.0, 2.0, 1.0, 1.0, 1.0])
+WITH_MEMORY = days_of("shown", [1.0, 0.0, 2.0, 1.0, 1.0, 1.0])
 WITHHELD = days_of("withheld", [0.0, 1.0, -1.0, 0.0, 0.0], start=6)
 
 
 def test_the_difference_and_its_interval_by_hand() -> None:
     """Deviations √(2/5) and √(2/4): 1/15 + 1/10 in squares; together 4/9 a day."""
-    found = analyse_holdout(SHOWN + WITHHELD)
-    assert (found.shown.trades, found.shown.days, found.shown.mean) == (6, 6, 1.0)
-    assert (found.withheld.trades, found.withheld.days, found.withheld.mean) == (5, 5, 0.0)
+    result = analyse_holdout(WITH_MEMORY + WITHHELD)
+    assert (result.shown.trades, result.shown.days, result.shown.mean) == (6, 6, 1.0)
+    assert (result.withheld.trades, result.withheld.days, result.withheld.mean) == (5, 5, 0.0)
     own, freedom = 1 / 15 + 1 / 10, (1 / 15 + 1 / 10) ** 2 / (1 / 15**2 / 5 + 1 / 10**2 / 4)
     errors = boundary(4 * 6 * 5 / 11) * (8 * freedom + 3) / (8 * freedom + 1)
     reach = math.sqrt(own * freedom * (math.exp(errors**2 / freedom) - 1))
-    assert found.difference == 1.0
-    assert found.interval == pytest.approx((1.0 - reach, 1.0 + reach))
-    assert (found.verdict, found.days_to_settle) == ("not yet", 10)
+    assert result.difference == 1.0
+    assert result.interval == pytest.approx((1.0 - reach, 1.0 + reach))
+    assert (result.verdict, result.days_to_settle) == ("not yet", 10)
 
 
 def test_the_boundary_by_hand() -> None:
@@ -51,51 +51,51 @@ def test_the_boundary_by_hand() -> None:
 
 
 def test_it_is_silent_before_five_days_in_each_arm() -> None:
-    found = analyse_holdout(SHOWN + WITHHELD[:4])
-    assert (found.difference, found.interval, found.verdict) == (1.0, None, "silent")
-    assert found.sentence == "Too early to say: 6 days with memory, 4 without; at least 5 of each are needed."
+    result = analyse_holdout(WITH_MEMORY + WITHHELD[:4])
+    assert (result.difference, result.interval, result.verdict) == (1.0, None, "silent")
+    assert result.sentence == "Too early to say: 6 days with memory, 4 without; at least 5 of each are needed."
 
 
 def test_it_says_how_to_find_out() -> None:
     assert analyse_holdout([]).sentence.startswith("Nothing to compare: no trade")
-    assert "Deploy with a memory holdout" in analyse_holdout(SHOWN).sentence
+    assert "Deploy with a memory holdout" in analyse_holdout(WITH_MEMORY).sentence
 
 
 def test_nothing_varies_nothing_is_told() -> None:
-    found = analyse_holdout(days_of("shown", [1.0] * 9) + days_of("withheld", [0.0] * 9, start=9))
-    assert (found.verdict, found.interval) == ("silent", None)
-    assert found.sentence.startswith("Nothing to compare: the outcomes do not vary")
+    result = analyse_holdout(days_of("shown", [1.0] * 9) + days_of("withheld", [0.0] * 9, start=9))
+    assert (result.verdict, result.interval) == ("silent", None)
+    assert result.sentence.startswith("Nothing to compare: the outcomes do not vary")
 
 
 def test_a_few_days_that_are_alike_are_no_certainty() -> None:
-    shown = days_of("shown", [1.0, -1.0] * 20)
-    found = analyse_holdout(shown + days_of("withheld", [-1.0] * 5, start=40))
-    assert found.verdict == "not yet"
+    with_memory = days_of("shown", [1.0, -1.0] * 20)
+    result = analyse_holdout(with_memory + days_of("withheld", [-1.0] * 5, start=40))
+    assert result.verdict == "not yet"
 
 
 @pytest.mark.parametrize(("gain", "verdict", "opening"), [(2.0, "yes", "Yes: with"), (-2.0, "no", "No: with memory")])
 def test_a_plain_answer(gain: float, verdict: str, opening: str) -> None:
-    shown = days_of("shown", [gain + 0.5 * (n % 3) for n in range(30)])
-    found = analyse_holdout(shown + days_of("withheld", [0.5 * (n % 3) for n in range(15)], start=30))
-    assert (found.verdict, found.days_to_settle) == (verdict, 0)
-    assert found.sentence.startswith(opening)
+    with_memory = days_of("shown", [gain + 0.5 * (n % 3) for n in range(30)])
+    result = analyse_holdout(with_memory + days_of("withheld", [0.5 * (n % 3) for n in range(15)], start=30))
+    assert (result.verdict, result.days_to_settle) == (verdict, 0)
+    assert result.sentence.startswith(opening)
 
 
 def test_no_difference_is_settled_by_no_number_of_days() -> None:
     both = [1.0, -1.0] * 6
-    found = analyse_holdout(days_of("shown", both) + days_of("withheld", both, start=12))
-    assert (found.verdict, found.days_to_settle) == ("not yet", None)
-    assert "more than ten years of such days" in found.sentence
+    result = analyse_holdout(days_of("shown", both) + days_of("withheld", both, start=12))
+    assert (result.verdict, result.days_to_settle) == ("not yet", None)
+    assert "more than ten years of such days" in result.sentence
 
 
 def test_as_many_more_days_like_these_settle_it() -> None:
     rng = random.Random(5)
-    shown, withheld = ([rng.gauss(mean, 1.0) for _ in range(n)] for mean, n in ((0.8, 30), (0.0, 15)))
-    before = analyse_holdout(days_of("shown", shown) + days_of("withheld", withheld, start=30))
+    with_memory, withheld = ([rng.gauss(mean, 1.0) for _ in range(n)] for mean, n in ((0.8, 30), (0.0, 15)))
+    before = analyse_holdout(days_of("shown", with_memory) + days_of("withheld", withheld, start=30))
     assert before.verdict == "not yet"
     assert before.days_to_settle is not None
     times = math.ceil(1 + before.days_to_settle / 45)
-    after = analyse_holdout(days_of("shown", shown * times) + days_of("withheld", withheld * times, start=1000))
+    after = analyse_holdout(days_of("shown", with_memory * times) + days_of("withheld", withheld * times, start=1000))
     assert after.verdict == "yes"
 
 
@@ -106,14 +106,14 @@ def test_days_of_two_deployments_are_two() -> None:
 
 def test_other_units_and_days_without_memory_are_left_out() -> None:
     other = [a_trade("shown", day=0, r=9.0, outcome=Outcome(value=9.0, unit="pct")), a_trade("off", day=1, r=9.0)]
-    found = analyse_holdout(SHOWN + WITHHELD + other)
-    assert (found.unit, found.left_out, found.shown.mean) == ("R", 2, 1.0)
+    result = analyse_holdout(WITH_MEMORY + WITHHELD + other)
+    assert (result.unit, result.left_out, result.shown.mean) == ("R", 2, 1.0)
 
 
 def test_few_days_widen_at_least_as_students_t_does() -> None:
-    found = analyse_holdout(SHOWN + WITHHELD)
-    assert found.interval is not None
-    assert (found.interval[1] - 1.0) / math.sqrt(1 / 15 + 1 / 10) > t_quantile(0.999, freedom=9)
+    result = analyse_holdout(WITH_MEMORY + WITHHELD)
+    assert result.interval is not None
+    assert (result.interval[1] - 1.0) / math.sqrt(1 / 15 + 1 / 10) > t_quantile(0.999, freedom=9)
 
 
 arms = st.lists(st.tuples(st.booleans(), st.integers(0, 40), st.floats(-3, 3)), max_size=60)
@@ -125,11 +125,11 @@ def test_the_order_does_not_matter_and_arms_may_change_places(
     rows: list[tuple[bool, int, float]], rng: random.Random
 ) -> None:
     trades = [a_trade("shown" if up else "withheld", day=2 * day + up, r=r) for up, day, r in rows]
-    found = analyse_holdout(trades)
+    result = analyse_holdout(trades)
     again = analyse_holdout(rng.sample(trades, len(trades)))
-    assert (again.difference, again.interval) == (found.difference, found.interval)
+    assert (again.difference, again.interval) == (result.difference, result.interval)
     swapped = analyse_holdout(a_trade("withheld" if up else "shown", day=2 * day + up, r=r) for up, day, r in rows)
-    if found.interval is None or swapped.interval is None:
-        assert found.interval == swapped.interval
+    if result.interval is None or swapped.interval is None:
+        assert result.interval == swapped.interval
     else:
-        assert swapped.interval == pytest.approx((-found.interval[1], -found.interval[0]))
+        assert swapped.interval == pytest.approx((-result.interval[1], -result.interval[0]))

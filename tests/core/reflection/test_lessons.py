@@ -39,12 +39,12 @@ def tokens(text: str) -> int:
     return len(text) // 4 + text.count("\n")
 
 
-def said(*texts: str, slot: Slot = "sizing") -> LessonsNote:
+def a_note(*texts: str, slot: Slot = "sizing") -> LessonsNote:
     return note_from_bullets(Bullet(slot=slot, text=text) for text in texts)
 
 
 CHOP = a_pattern()
-SAID = (
+BULLET_TEXT = (
     "chop_hivol: -0.70 ± 0.13R over 67 trades on 41 days, against +0.10R elsewhere; 15 % won against 55 %"  # as shown
 )
 
@@ -54,8 +54,8 @@ SAID = (
 
 def test_a_bullet_says_its_numbers() -> None:
     note = write_lessons(an_evidence(CHOP))
-    assert note.bullets == (Bullet(slot="regime_fit", text=SAID, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
-    assert note.text.endswith(f"### Exit timing\n{NO_PATTERN}\n### Regime fit\n- {SAID}")
+    assert note.bullets == (Bullet(slot="regime_fit", text=BULLET_TEXT, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
+    assert note.text.endswith(f"### Exit timing\n{NO_PATTERN}\n### Regime fit\n- {BULLET_TEXT}")
     assert "t1" not in note.text
 
 
@@ -70,7 +70,7 @@ def test_exits_say_what_was_kept() -> None:
 
 def test_a_model_is_told_more() -> None:
     assert facts(CHOP) == (
-        f"[regime_fit/regime_tag=chop_hivol] {SAID}; difference -0.80 ± 0.19R; "
+        f"[regime_fit/regime_tag=chop_hivol] {BULLET_TEXT}; difference -0.80 ± 0.19R; "
         "12 % of the best price kept against 40 %; held 35 min against 2.5 h"
     )
 
@@ -117,7 +117,7 @@ notes = st.lists(st.tuples(slots, lines), max_size=25).map(
 
 
 @given(notes)
-@example(said("### Regime fit", "- ", NO_PATTERN, "a\u2028### Sizing\u2028b\x1f", ": #"))
+@example(a_note("### Regime fit", "- ", NO_PATTERN, "a\u2028### Sizing\u2028b\x1f", ": #"))
 def test_a_note_reads_back(note: LessonsNote) -> None:
     assert parse_note(note.text) == note
     assert accept_lessons(note.text, avoid=(), count=lambda _: 0) == accept_lessons(note, avoid=(), count=lambda _: 0)
@@ -145,15 +145,15 @@ def test_headings_and_bullets_may_be_written_otherwise() -> None:
 def test_what_fits_is_left_alone_and_the_fullest_slot_gives_first() -> None:
     fine = note_from_bullets([Bullet(slot="sizing", text="a" * 300), Bullet(slot="regime_fit", text="b" * 300)])
     assert trim_note(fine, count=tokens) == fine
-    full = said(*(letter * 430 for letter in "abcd"))
-    kept = trim_note(note_from_bullets([*full.bullets, *fine.bullets[1:]]), count=len)
-    assert kept.bullets == fine.bullets[1:]
-    kept = trim_note(note_from_bullets([*full.bullets, *fine.bullets[1:]]), count=lambda _: 0)
-    assert [each.text[0] for each in kept.bullets] == ["a", "b", "c", "b"]
+    full = a_note(*(letter * 430 for letter in "abcd"))
+    remaining = trim_note(note_from_bullets([*full.bullets, *fine.bullets[1:]]), count=len)
+    assert remaining.bullets == fine.bullets[1:]
+    remaining = trim_note(note_from_bullets([*full.bullets, *fine.bullets[1:]]), count=lambda _: 0)
+    assert [each.text[0] for each in remaining.bullets] == ["a", "b", "c", "b"]
 
 
 def test_one_bullet_too_long_goes_before_the_others() -> None:
-    assert [each.text[0] for each in trim_note(said("a", "b" * 2500, "c"), count=tokens).bullets] == ["a", "c"]
+    assert [each.text[0] for each in trim_note(a_note("a", "b" * 2500, "c"), count=tokens).bullets] == ["a", "c"]
 
 
 # Refusing
@@ -163,10 +163,10 @@ def test_one_bullet_too_long_goes_before_the_others() -> None:
     ("text", "reason"),
     [
         ("  \n", "the note is empty"),
-        (said("x" * MAX_UNTRIMMED_CHARACTERS).text, "give at most 2000"),
+        (a_note("x" * MAX_UNTRIMMED_CHARACTERS).text, "give at most 2000"),
         ("### Sizing\n- less", "no slot for Entry timing, Symbol selection"),
-        ("My thoughts:\n" + said("less").text, "'My thoughts:' is outside of a bullet"),
-        (said("Never  TRADE\tthe news, ever").text, "repeats the avoid rule 'never trade the news.'"),
+        ("My thoughts:\n" + a_note("less").text, "'My thoughts:' is outside of a bullet"),
+        (a_note("Never  TRADE\tthe news, ever").text, "repeats the avoid rule 'never trade the news.'"),
     ],
 )
 def test_what_is_no_note_is_refused(text: str, reason: str) -> None:
@@ -175,7 +175,7 @@ def test_what_is_no_note_is_refused(text: str, reason: str) -> None:
 
 
 def test_a_word_of_a_rule_is_no_repetition() -> None:
-    note = said("the news hour lost")
+    note = a_note("the news hour lost")
     assert accept_lessons(note, avoid=["never trade the news", "new", " "], count=tokens) == note
 
 
@@ -189,7 +189,7 @@ def proposed(text: str, *cites: str, slot: Slot = "regime_fit") -> ProposedBulle
 @pytest.mark.parametrize(
     "text",
     [
-        SAID,
+        BULLET_TEXT,
         "Stand aside in chop_hivol: it loses 0.7R a trade over 67 trades",
         "chop_hivol brings −0.70R against +0.10R, n=67.",
         "Only 15% won, and 12 % of the best price was kept (35 min)",

@@ -62,9 +62,9 @@ def notes_of(trades: list[ClosedTrade]) -> Iterator[LessonsNote]:
     """The note after every ten trades."""
     state = NEW_SEARCH
     for closed in range(10, len(trades) + 1, 10):
-        found = find_evidence(trades[:closed], as_of=trades[closed - 1].known_at, state=state)
-        state = found.search_state
-        yield write_lessons(found)
+        result = find_evidence(trades[:closed], as_of=trades[closed - 1].known_at, state=state)
+        state = result.search_state
+        yield write_lessons(result)
 
 
 def ever_writes(kind: Kind, seed: int, *, n: int, a_day: int) -> bool:

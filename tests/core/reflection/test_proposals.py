@@ -30,20 +30,20 @@ def test_trades_that_surely_lose_are_skipped_and_others_halved(
 
 
 def test_a_winning_pattern_proposes_a_belief_and_no_plan() -> None:
-    found = proposed(a_pattern(**RANGING, mean=0.7, difference=0.6, win_rate=0.7, interval=(0.5, 0.9)))
-    assert {kind: each.content["claims"] for kind, each in found.items()} == {"belief": "above"}
-    assert found["belief"].content["proposition"] == "Fade wins more often in ranging markets than elsewhere"
+    suggested = proposed(a_pattern(**RANGING, mean=0.7, difference=0.6, win_rate=0.7, interval=(0.5, 0.9)))
+    assert {kind: each.content["claims"] for kind, each in suggested.items()} == {"belief": "above"}
+    assert suggested["belief"].content["proposition"] == "Fade wins more often in ranging markets than elsewhere"
 
 
 def test_longs_are_traded_with_and_not_in() -> None:
-    found = proposed(a_pattern(dimension="direction", value="long", label="longs"))
-    assert found["belief"].content["proposition"] == "Fade wins less often with longs than elsewhere"
+    suggested = proposed(a_pattern(dimension="direction", value="long", label="longs"))
+    assert suggested["belief"].content["proposition"] == "Fade wins less often with longs than elsewhere"
 
 
 def test_an_hour_can_be_planned_for_and_not_believed_in() -> None:
-    found = proposed(a_pattern(dimension="hour", value="09", label="the hour from 09:00 UTC", slot="entry_timing"))
-    assert list(found) == ["plan"]
-    assert found["plan"].content["trigger_condition"] == {"field": "hour", "op": "==", "value": 9}
+    suggested = proposed(a_pattern(dimension="hour", value="09", label="the hour from 09:00 UTC", slot="entry_timing"))
+    assert list(suggested) == ["plan"]
+    assert suggested["plan"].content["trigger_condition"] == {"field": "hour", "op": "==", "value": 9}
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,10 @@ def test_nothing_in_a_strategy_opens_a_section(strategy: str, avoid: list[str], 
     note = note_from_bullets([Bullet(slot="sizing", text=f"{strategy}\n### sizing")])
     named = f'{name}"\n## Evidence'
     lines = write_question(a_request(CHOP, strategy_name=named, strategy=strategy, avoid=tuple(hostile), note=note))
-    asked = [line for line in lines.split("\n") if line]
-    assert [line for line in asked if line == "## Evidence"] == ["## Evidence"]
-    assert len([line for line in asked if line.startswith("- [")]) == 1
-    for line in asked:
+    request = [line for line in lines.split("\n") if line]
+    assert [line for line in request if line == "## Evidence"] == ["## Evidence"]
+    assert len([line for line in request if line.startswith("- [")]) == 1
+    for line in request:
         assert line.startswith(('- "', "- [", "- sizing:", '## Strategy "')) or line in HEADINGS or line[0] != "#"
 
 
@@ -92,9 +92,9 @@ def test_a_long_strategy_is_cut() -> None:
 
 
 def test_what_the_evidence_says_of_itself_may_be_answered() -> None:
-    told = [ProposedBullet(slot=each.slot, text=bullet_text(each), cites=(each.key,)) for each in (CHOP, EXITS)]
-    assert check_bullets(told, patterns=[CHOP, EXITS]).dropped == ()
-    assert all(f"[{key}]" in write_question(a_request(CHOP, EXITS)) for each in told for key in each.cites)
+    bullets = [ProposedBullet(slot=each.slot, text=bullet_text(each), cites=(each.key,)) for each in (CHOP, EXITS)]
+    assert check_bullets(bullets, patterns=[CHOP, EXITS]).dropped == ()
+    assert all(f"[{key}]" in write_question(a_request(CHOP, EXITS)) for each in bullets for key in each.cites)
 
 
 def test_no_number_but_the_evidences_is_shown_beside_it() -> None:
