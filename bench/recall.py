@@ -1,9 +1,9 @@
-"""What a recall costs: columns beside the plain scorer, over the same episodes in the same run, and the operation.
+"""The time of a recall: arrays compared with the plain definition in the same run, and the operations on a store.
 
-Episodes are spread over three years, of one strategy and eight symbols, with a whole context and a text of a dozen
-words. A scan finds memories, nearest and warnings; the whole answer adds the base rate, with all of its levels. Asked
-are: all symbols as candidates (the plain scorer too), the whole answer, the same with a text, and a scan a century
-later, when all are about equally old and no block can be passed over.
+Episodes are spread over three years, one strategy and eight symbols, with a full context and a text of a dozen words.
+A scan ranks memories, nearest and warnings; the whole answer adds the base rate with all levels. Measured are a scan
+over all symbols (also by the plain definition), the base rate, the whole answer, the same with a text, and a scan a
+century later, when all episodes are about equally old and no block can be skipped.
 """
 
 import argparse
@@ -74,8 +74,8 @@ def a_context(rng: random.Random) -> ContextVector:
 
 def a_text(rng: random.Random) -> str:
     """Three clauses such as a trader writes; some eight stems."""
-    said = (f"{rng.choice(HEADS)}s {rng.choice(TAILS)} near {rng.randrange(1_000)}" for _ in range(3))
-    return ", ".join(said)
+    clauses = (f"{rng.choice(HEADS)}s {rng.choice(TAILS)} near {rng.randrange(1_000)}" for _ in range(3))
+    return ", ".join(clauses)
 
 
 def episodes_of(rng: random.Random, count: int) -> list[Episode]:
@@ -118,17 +118,17 @@ def whole(columns: Columns, query: Situation, at: datetime) -> None:
 
 
 def answers(columns: Columns, runs: int, rng: random.Random) -> dict[str, float]:
-    """Median milliseconds of each kind of answer, taken in turn with ever new queries."""
+    """Median milliseconds of each kind of answer, measured in turn, each with a new query."""
     times: dict[str, list[float]] = {"scan": [], "base rate": [], "whole": [], "with text": [], "century": []}
     for _ in range(runs):
         query = a_query(rng)
-        told = replace(query, words=stems(a_text(rng)))
+        with_text = replace(query, words=stems(a_text(rng)))
         times["scan"].append(seconds(partial(scan, columns, query, horizon=NOW, limit=LIMIT)))
         times["base rate"].append(seconds(partial(base_rate, columns, query, trade_filter=OURS, horizon=NOW)))
         times["whole"].append(seconds(partial(whole, columns, query, T0)))
-        times["with text"].append(seconds(partial(whole, columns, told, T0)))
+        times["with text"].append(seconds(partial(whole, columns, with_text, T0)))
         times["century"].append(seconds(partial(scan, columns, query, horizon=LATER, limit=LIMIT)))
-    return {kind: 1e3 * statistics.median(taken) for kind, taken in times.items()}
+    return {kind: 1e3 * statistics.median(measured) for kind, measured in times.items()}
 
 
 def growth(columns: Columns) -> list[float]:
@@ -137,10 +137,10 @@ def growth(columns: Columns) -> list[float]:
     grown = append_episodes(columns, [an_episode(id="room", known_at=T0)])
     for step in range(1, 12):
         at = T0 + timedelta(minutes=step)
-        taken, grown = timed(grown, an_episode(id=f"new {step}", known_at=at))
-        newest.append(taken)
-        taken, grown = timed(grown, an_episode(id=derive_id("bench", step), known_at=at + timedelta(seconds=30)))
-        corrected.append(taken)
+        milliseconds, grown = timed(grown, an_episode(id=f"new {step}", known_at=at))
+        newest.append(milliseconds)
+        milliseconds, grown = timed(grown, an_episode(id=derive_id("bench", step), known_at=at + timedelta(seconds=30)))
+        corrected.append(milliseconds)
         late.append(timed(grown, an_episode(id=f"late {step}", known_at=T0 - SPAN / 2))[0])
     return [statistics.median(times) for times in (newest, corrected, late)]
 
@@ -164,9 +164,9 @@ def in_columns(sizes: Iterable[int], runs: int) -> None:
         built = time.perf_counter() - started
         query = a_query(rng)
         plain = median_ms(max(1, min(9, 100_000 // size)), partial(rank_plainly, episodes, query, now=T0, limit=LIMIT))
-        taken = answers(columns, runs, rng)
-        cells = [f"{taken[kind]:.2f} ms" for kind in kinds]
-        cells += [f"{plain:,.0f} ms", f"{plain / taken['whole']:.0f}"]
+        times_ms = answers(columns, runs, rng)
+        cells = [f"{times_ms[kind]:.2f} ms" for kind in kinds]
+        cells += [f"{plain:,.0f} ms", f"{plain / times_ms['whole']:.0f}"]
         cells += [f"{columns.nbytes / 1e6:.1f} MB", f"{built:.2f} s"]
         cells += [f"{added:.2f} ms" for added in growth(columns)]
         row(f"{size:,}", *cells)
@@ -192,24 +192,26 @@ def in_the_store(sizes: Iterable[int], runs: int) -> None:
             fill(url, size)
             first, second = (fresh(url) for _ in range(2))
             with open_memory(url, clock=FakeClock(T0)) as memory:
-                taken = operations(memory, runs, random.Random(11))
+                times_ms = operations(memory, runs, random.Random(11))
             files = [file.stat().st_size / 1e6 for file in Path(folder).glob("*.columns")]
-            told = f"{files[0]:.0f} MB" if files else "none"
-            row(f"{size:,}", *(f"{each:.1f} ms" for each in taken), f"{first:.2f} s", f"{second:.2f} s", told)
+            size_in_file = f"{files[0]:.0f} MB" if files else "none"
+            row(
+                f"{size:,}", *(f"{each:.1f} ms" for each in times_ms), f"{first:.2f} s", f"{second:.2f} s", size_in_file
+            )
 
 
 def fill(url: str, size: int, *, at_once: int = 20_000) -> None:
-    """Episodes alone: what a recall reads is what it is measured on."""
+    """Fill a store with episodes alone, since a recall reads nothing else."""
     rng = random.Random(7)
     with open_memory(url, clock=FakeClock(T0)) as memory:
         memory.open_account(venue="venue", name="main")
         memory.save_strategy(name="VolBreakout")
-        home = memory.deploy(strategy_name="VolBreakout", account="main").deployment.id
+        deployment_id = memory.deploy(strategy_name="VolBreakout", account="main").deployment.id
         episodes = episodes_of(rng, size)
         for start in range(0, size, at_once):
             part = episodes[start : start + at_once]
             with memory.writing() as transaction:
-                rows = [replace(each, owner_id=memory.owner, deployment_id=home) for each in part]
+                rows = [replace(each, owner_id=memory.owner, deployment_id=deployment_id) for each in part]
                 transaction.add_all(stored.EPISODES, rows)
 
 
@@ -244,11 +246,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("sizes", type=int, nargs="*", default=SIZES, help="how many episodes")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--columns-only", action="store_true", help="leave the store out")
-    asked = parser.parse_args(arguments)
-    print(f"{platform.python_implementation()} {platform.python_version()}, medians of {asked.runs} answers")
-    in_columns(asked.sizes, asked.runs)
-    if not asked.columns_only:
-        in_the_store(asked.sizes, asked.runs)
+    options = parser.parse_args(arguments)
+    print(f"{platform.python_implementation()} {platform.python_version()}, medians of {options.runs} answers")
+    in_columns(options.sizes, options.runs)
+    if not options.columns_only:
+        in_the_store(options.sizes, options.runs)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What is recommended on average where the truth is known: by `position_size`, and by Kelly weighted with Score.
+"""The mean recommended size where the truth is known: by `position_size`, and by Kelly weighted with Score.
 
-The rows and their bars are those that tests/core/test_sizing.py holds. Kelly weighted with Score is computed as it was
+The rows and their limits are those of tests/core/test_sizing.py. Kelly weighted with Score is computed as it was
 first described: the fifty memories of the strategy and symbol with the highest Q · Sim · Rec · Conf, none below ten of
 them, ¼ · (p / mean loss − q / mean win) with all four weighted by Score. Means before the cap; both methods see the
 same trades.
@@ -49,29 +49,29 @@ RECALLED = 50
 FEWEST_RECALLED = 10
 
 
-def matches(trades: TradeColumns, asked: SizingQuery, name: Category) -> Floats:
+def matches(trades: TradeColumns, query: SizingQuery, name: Category) -> Floats:
     """1 for each trade that has the value asked for, else 0."""
     coded = trades.categories[name]
-    return np.where(coded.codes == coded.values.index(getattr(asked, name)), 1.0, 0.0)
+    return np.where(coded.codes == coded.values.index(getattr(query, name)), 1.0, 0.0)
 
 
-def scores(trades: TradeColumns, asked: SizingQuery) -> Floats:
+def scores(trades: TradeColumns, query: SizingQuery) -> Floats:
     """Score = Q · Sim · Rec · Conf of each trade, in an even temper."""
-    held, places = np.unique(trades.outcome_r, return_inverse=True)
+    outcomes, places = np.unique(trades.outcome_r, return_inverse=True)
     clipped = np.clip(trades.outcome_r, -OUTCOME_CLIP_R, OUTCOME_CLIP_R)
     sigma = max(SIGMA_FLOOR_R, float(np.sqrt(np.mean(clipped**2))))
-    of_outcome = np.array([quality(Outcome(value=float(r), unit="R"), sigma={"R": sigma}) for r in held])
-    named = {name: weight for name, weight in WEIGHTS.items() if getattr(asked, name) is not None}
-    alike = sum((weight * matches(trades, asked, name) for name, weight in named.items()), np.zeros(len(places)))
-    similarity = alike / sum(named.values()) if named else np.full(len(places), NO_CONTEXT)
+    of_outcome = np.array([quality(Outcome(value=float(r), unit="R"), sigma={"R": sigma}) for r in outcomes])
+    weights = {name: weight for name, weight in WEIGHTS.items() if getattr(query, name) is not None}
+    alike = sum((weight * matches(trades, query, name) for name, weight in weights.items()), np.zeros(len(places)))
+    similarity = alike / sum(weights.values()) if weights else np.full(len(places), NO_CONTEXT)
     return np.asarray(of_outcome[places] * similarity * RECENCY[trades.day] * conviction(None), dtype=np.float64)
 
 
-def score_weighted_kelly(trades: TradeColumns, asked: SizingQuery) -> float:
+def score_weighted_kelly(trades: TradeColumns, query: SizingQuery) -> float:
     """A quarter of Kelly on the fifty best remembered trades, each weighted with its Score."""
-    score, outcome_r = scores(trades, asked), trades.outcome_r
-    if asked.symbol is not None:
-        same = matches(trades, asked, "symbol") > 0
+    score, outcome_r = scores(trades, query), trades.outcome_r
+    if query.symbol is not None:
+        same = matches(trades, query, "symbol") > 0
         score, outcome_r = score[same], outcome_r[same]
     best = np.argsort(-score, kind="stable")[:RECALLED]
     score, outcome_r = score[best], outcome_r[best]
@@ -103,12 +103,12 @@ def times(repeats: int = 15) -> Iterator[tuple[int, str, float]]:
     for n in (500, 10_000, 100_000):
         trades = winning(0.55)(np.random.default_rng(0), n)
         for asked, query in (("nothing", ANY_TRADE), ("all", ALL)):
-            taken = []
+            seconds = []
             for _ in range(repeats):
                 started = time.perf_counter()
                 position_size(trades, query)
-                taken.append(time.perf_counter() - started)
-            yield n, asked, 1e3 * statistics.median(taken)
+                seconds.append(time.perf_counter() - started)
+            yield n, asked, 1e3 * statistics.median(seconds)
 
 
 def main() -> None:

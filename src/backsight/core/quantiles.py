@@ -1,4 +1,4 @@
-"""How far a rate and a mean may be off: quantiles of Beta and Student's t at 5 and 95 %, quick enough to ask often."""
+"""Fast quantiles of the Beta distribution and of Student's t at 5 % and 95 %, for intervals of rates and means."""
 
 import math
 from functools import lru_cache
@@ -13,13 +13,13 @@ LARGE_FREEDOM = 100
 MOST_STEPS = 12
 TERMS = np.arange(8192.0)
 VANISHED = 30.0
-"""A term e to the minus this of the first no longer matters."""
+"""Terms below e to the minus this of the first term are left out."""
 
 
 def jeffreys(rate: float, n: float) -> tuple[float, float]:
     """The 90 % interval of a win rate from n trades: quantiles of Beta(½ + p·n, ½ + (1 − p)·n) (Jeffreys 1946).
 
-    The rate itself is always within, so where all were won it ends at 1 (Brown, Cai & DasGupta 2001).
+    The interval always contains the rate itself, so it ends at 1 if all trades won (Brown, Cai & DasGupta 2001).
 
     >>> [round(end, 3) for end in jeffreys(0.58, 41.0)]
     [0.452, 0.7]
@@ -31,9 +31,9 @@ def jeffreys(rate: float, n: float) -> tuple[float, float]:
 
 
 def beta_05(alpha: float, beta: float) -> float:
-    """The x below which Beta(α, β) lies with 5 %: `beta_quantile` in a hundredth of its time, to 1e-10.
+    """The 5 % quantile of Beta(α, β), exact to 1e-10 and a hundred times faster than `beta_quantile`.
 
-    Halley's method from a first guess (Numerical Recipes §6.14); where it does not settle, halving.
+    Halley's method from a first guess (Numerical Recipes §6.14); bisection if it does not converge.
 
     >>> round(beta_05(8.0, 4.0), 6), round(beta_quantile(0.05, alpha=8.0, beta=4.0), 6)
     (0.435626, 0.435626)
@@ -49,21 +49,22 @@ def beta_05(alpha: float, beta: float) -> float:
         mass = _mass(x, alpha, beta)
         if mass is None:
             mass = beta_cdf(x, alpha=alpha, beta=beta) / density
-        off = mass - TAIL / density
-        step = off / (1.0 - 0.5 * min(1.0, off * ((alpha - 1.0) / x - (beta - 1.0) / (1.0 - x))))
-        moved = x - step
-        moved = x / 2.0 if moved <= 0.0 else (1.0 + x) / 2.0 if moved >= 1.0 else moved
+        newton = mass - TAIL / density
+        step = newton / (1.0 - 0.5 * min(1.0, newton * ((alpha - 1.0) / x - (beta - 1.0) / (1.0 - x))))
+        better = x - step
+        better = x / 2.0 if better <= 0.0 else (1.0 + x) / 2.0 if better >= 1.0 else better
         if abs(step) < min(1e-3 * math.sqrt(x * (1.0 - x) / (alpha + beta)), 1e-2 * x):
-            return moved  # off by about the cube of that
-        x = moved
+            return better  # the remaining error is about the cube of the step
+        x = better
     return beta_quantile(TAIL, alpha=alpha, beta=beta)
 
 
 def _mass(x: float, alpha: float, beta: float) -> float | None:
-    """P(X ≤ x) over the density at x, by a series of positive terms (DLMF 8.17.8); None where it takes too many."""
+    """P(X ≤ x) over the density at x, by a series of positive terms (DLMF 8.17.8); None if it needs too many terms."""
     total = alpha + beta
+    # Estimate the number of terms from how fast the first terms fall, and how fast that speeds up.
     falls, faster = -math.log(x * total / (alpha + 1.0)), max(0.0, beta - 1.0) / (total * (alpha + 1.0))
-    count = 2.0 * VANISHED / (falls + math.sqrt(falls * falls + 2.0 * VANISHED * faster))  # as if each fell like these
+    count = 2.0 * VANISHED / (falls + math.sqrt(falls * falls + 2.0 * VANISHED * faster))
     if not 0.0 < 1.3 * count + 8.0 < len(TERMS):
         return None
     terms = TERMS[: int(1.3 * count + 8.0)]
@@ -72,6 +73,7 @@ def _mass(x: float, alpha: float, beta: float) -> float | None:
 
 
 def _first_guess(alpha: float, beta: float) -> float:
+    """An approximate 5 % quantile (Abramowitz & Stegun 26.5.22 if both parameters are at least 1)."""
     if alpha < 1.0 or beta < 1.0:
         low = math.exp(alpha * math.log(alpha / (alpha + beta))) / alpha
         both = low + math.exp(beta * math.log(beta / (alpha + beta))) / beta
@@ -86,7 +88,7 @@ def _first_guess(alpha: float, beta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_95(freedom: int) -> float:
-    """The t below which Student's t lies with 95 %, exact to 1e-10; from 100 degrees on by Abramowitz & Stegun 26.7.5.
+    """The 95 % quantile of Student's t, exact to 1e-10; from 100 degrees of freedom on by Abramowitz & Stegun 26.7.5.
 
     >>> round(t_95(1), 4), round(t_95(29), 4), round(t_95(364), 4)
     (6.3138, 1.6991, 1.6491)

@@ -345,8 +345,8 @@ def position_size(
     current = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        named, evidence_mode = deployment_and_mode(connection, ctx.owner, deployment, mode)
-        target = named or _only_deployment(view, strategy_name, evidence_mode)
+        target, evidence_mode = deployment_and_mode(connection, ctx.owner, deployment, mode)
+        target = target or _only_deployment(view, strategy_name, evidence_mode)
         columns = ctx.database.images.at(view)
         since = falling_outcomes_since(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite

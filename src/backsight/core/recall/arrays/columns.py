@@ -698,12 +698,12 @@ def _summarised(columns: Columns, touched: set[int], *, first: int) -> Columns:
 
 def _summary(columns: Columns, table: GroupTable, number: int) -> BlockSummary:
     rows = slice(number * columns.blocks.size, (number + 1) * columns.blocks.size)
-    ended, recorded = columns.ended_at[rows], columns.recorded_at[rows]
+    ends, recorded = columns.ended_at[rows], columns.recorded_at[rows]
     units = table.unit.take(columns.group[rows])
     by_unit = [columns.outcome[rows][units == unit] for unit in range(len(UNITS))]
     groups, counts, squares = group_sums(columns, table, rows)
     return BlockSummary(
-        ended_range=(int(ended.min()), int(ended.max())),
+        ended_range=(int(ends.min()), int(ends.max())),
         recorded_range=(int(recorded.min()), int(recorded.max())),
         conviction=float(columns.conviction[rows].max()),
         lowest=tuple(float(x.min(initial=np.inf)) for x in by_unit),

@@ -141,15 +141,15 @@ class TopRows:
         self, values: Floats, rows: RowSelection, *, is_zero: Booleans | None, only: Booleans | None = None
     ) -> None:
         """Take the rows that may be among the top k; `is_zero` marks the rows of similarity 0."""
-        taken = values >= self.floor
+        may_matter = values >= self.floor
         if only is not None:
-            taken &= only
+            may_matter &= only
         if is_zero is not None:
-            self._take_zero_rows(_rows_at(rows, np.flatnonzero(taken & is_zero)))
-            taken &= ~is_zero
+            self._take_zero_rows(_rows_at(rows, np.flatnonzero(may_matter & is_zero)))
+            may_matter &= ~is_zero
         if self.after is not None:
-            taken &= values <= self.after[0] * (1.0 + TOLERANCE) + LEAST
-        positions = np.flatnonzero(taken)
+            may_matter &= values <= self.after[0] * (1.0 + TOLERANCE) + LEAST
+        positions = np.flatnonzero(may_matter)
         if len(positions):
             self.values = np.concatenate([self.values, values[positions]])
             self.rows = np.concatenate([self.rows, _rows_at(rows, positions)])
