@@ -18,7 +18,7 @@ BIN = Path(sys.executable).parent
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return [(found[1], found[2]) for found in BLOCK.finditer(page.read_text())]
+    return [(block[1], block[2]) for block in BLOCK.finditer(page.read_text())]
 
 
 def test_the_readmes_python_prints_what_it_says_twice(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:
 
 
 def test_everything_that_is_missing_is_named(store: str) -> None:
-    told = run("trades", "remember", "--symbol", "XAUUSD", "--pnl", "x", url=store).stderr
+    text = run("trades", "remember", "--symbol", "XAUUSD", "--pnl", "x", url=store).stderr
     missing = "entry_price, exit_price, strategy_name"
-    assert told == f"Invalid: direction: missing; it is required, and so are {missing} (and 1 more)\n"
+    assert text == f"Invalid: direction: missing; it is required, and so are {missing} (and 1 more)\n"
 
 
 def test_an_error_is_one_line_on_stderr_and_exit_1(store: str) -> None:
@@ -84,7 +84,7 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "text"),
     [
         ("mysql://x/y", "Invalid: url: 'mysql' is not supported"),
         ("sqlite:////dev/null/x.db", "Unavailable: url: cannot use sqlite"),
@@ -92,10 +92,10 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("words", [["trades", "list"], ["mcp"], ["serve", "--port", "0"]])
-def test_a_store_that_cannot_be_opened_is_one_line(url: str, told: str, words: list[str]) -> None:
+def test_a_store_that_cannot_be_opened_is_one_line(url: str, text: str, words: list[str]) -> None:
     ran = run(*words, url=url)
     assert ran.returncode == 1
-    assert ran.stderr.startswith(told)
+    assert ran.stderr.startswith(text)
     assert ran.stderr.count("\n") == 1
     assert "secret" not in ran.stderr
 
@@ -138,9 +138,9 @@ def test_help_names_every_noun_command_and_option() -> None:
     for noun in [*NOUNS, "serve", "mcp", "demo"]:
         assert f"  {noun} " in top
     for operation in OPERATIONS.values():
-        told = CliRunner().invoke(program, [operation.noun, command_name(operation), "--help"]).output
+        text = CliRunner().invoke(program, [operation.noun, command_name(operation), "--help"]).output
         for name in operation.arguments.model_fields:
-            assert f"--{name.replace('_', '-')}" in told
+            assert f"--{name.replace('_', '-')}" in text
 
 
 def test_every_noun_has_operations_and_every_operation_a_noun() -> None:
