@@ -1,4 +1,4 @@
-"""Decisions: what an agent was shown at a tick, what it proposed, and what became of it."""
+"""Decisions: the prompt that an agent was shown at a tick, its proposal, and the verdict."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,18 +19,18 @@ from backsight.core.strategies import Deployment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of a proposal. Rules are the caller's risk engine's: this system remembers them."""
+    """The result of a proposal. The rules are those of the caller's risk engine; Backsight only records them."""
 
     kind: AttemptKind
     rule: str | None = None
-    """The rule that refused, like `R3_POSITION_CAP`."""
+    """The rule that rejected the proposal, like `R3_POSITION_CAP`."""
     detail: str | None = None
-    """Why nothing was done, or what the risk engine or the broker said."""
+    """Why nothing was proposed, or the message of the risk engine or the broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """One part of what an agent is shown."""
+    """A named part of a prompt."""
 
     name: str
     text: str
@@ -43,20 +43,20 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A section that had to give way."""
+    """A section of the prompt that was shortened or left out to fit the budget."""
 
     name: str
     rows: int | None
-    """How many it lost; None where it has no rows and was left out as a whole."""
+    """The number of rows that were dropped; None for a section without rows, which was left out."""
     whole: bool
-    """Whether nothing is left of it."""
+    """Whether the whole section was left out."""
     tokens: int
-    """What that saved."""
+    """The tokens that were saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentTokens:
-    """What a segment takes, the empty line after it included: an estimate that is never too low."""
+    """The tokens of a segment and of the empty line after it: an estimate that is never too low."""
 
     name: str
     tokens: int
@@ -64,29 +64,29 @@ class SegmentTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What an agent is shown: two texts in segments, and what they take. Segments that are empty are left out."""
+    """The prompt of an agent: a system prompt and a message, each in segments. Empty segments are left out."""
 
     system: tuple[Segment, ...] = ()
-    """Who it is, how far it may go, the strategy and its lessons; what changes least comes first."""
+    """The agent's role and limits, the strategy and its lessons; the parts that change least come first."""
     segments: tuple[Segment, ...] = ()
-    """The message: time and market, the account, what it did lately, and what memory has to say."""
+    """The message: time and market, the account, recent activity, and memory."""
     tokens: tuple[SegmentTokens, ...] = ()
-    """Of each segment, in the order in which they are read."""
+    """The tokens of each segment, in reading order."""
     total_tokens: int = 0
     memory_tokens: int = 0
-    """What memory adds to them."""
+    """The tokens of the segments that memory adds."""
     cuts: tuple[Cut, ...] = ()
-    """What had to give way to the caller's budget, in that order."""
+    """The sections that were cut to fit the caller's budget, in the order of the cuts."""
     fits: bool = True
-    """Whether all is within that budget; what never gives way may be more."""
+    """Whether the prompt is within the budget; sections that are never cut may exceed it."""
     recalled: tuple[str, ...] = ()
-    """Ids of the memories that are shown."""
+    """Ids of the memories in the prompt."""
     recalls: tuple[str, ...] = ()
-    """Stand for the recalls that were made: give them to close_tick with the decision, or to explain_recall."""
+    """Handles of the recalls behind the prompt: pass them to close_tick or explain_recall."""
     lessons_hash: str | None = None
-    """Of the note in force, where lessons are shown."""
+    """Hash of the active lessons note, if the prompt shows lessons."""
     citations: tuple[str, ...] = ()
-    """Where the rules and incidents that are shown stand, like `TRADING_MANUAL.md:42-58`: give them to close_tick."""
+    """Sources of the rules and incidents in the prompt, like `TRADING_MANUAL.md:42-58`: pass them to close_tick."""
 
     @property
     def system_text(self) -> str:
@@ -105,49 +105,49 @@ class Prompt:
 
 
 MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "plans", "lessons")
-"""The sections that memory adds: 2,000 tokens together."""
+"""The sections that memory adds: at most 2,000 tokens together."""
 SYSTEM = ("header", "leash", "strategy", "lessons", "footer")
 OURS = frozenset(
     {*SYSTEM, *MEMORY, "time", "portfolio", "last_decision", "rules_and_incidents", "decisions_under_review"}
 )
-"""Names of segments that a caller's own may not take."""
+"""Names that a caller's own segments may not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedTick(Prompt):
-    """What memory has to say at a tick, before the agent decides."""
+    """The prompt of a tick, before the agent decides."""
 
     decision_id: str
     deployment_id: str
     at: datetime
     sequence: int
     as_of: datetime
-    """What is shown was known then: a microsecond before the tick, so that ticks of one instant see the same."""
+    """Memory was read as of this instant: a microsecond before the tick, so that ticks of one instant see the same."""
     seen_at: datetime
-    """When this store was asked."""
+    """When the store was asked."""
     memory_arm: MemoryArm
     contexts: tuple[ContextVector, ...]
-    """Of every symbol asked about, as far as bars tell."""
+    """The market context of each symbol, as far as there are bars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInput:
-    """All that an agent decides on."""
+    """Everything that an agent decides on."""
 
     opened: OpenedTick
     portfolio: Portfolio
     marks: Mapping[str, float]
     bars: Mapping[str, Sequence[Bar]]
-    """By symbol, oldest first; all of them closed by the tick."""
+    """Closed bars by symbol, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDecision:
-    """What an agent makes of a tick, and what that took."""
+    """An agent's answer at a tick: an order or none, and what the model consumed."""
 
     order: Order | None = None
     reason: str | None = None
-    """Why nothing is proposed; an order says its own reason."""
+    """Why nothing is proposed; an order has its own reason."""
     confidence: float | None = None
     model: str | None = None
     model_parameters: str | None = None
@@ -156,12 +156,12 @@ class AgentDecision:
     cost: float | None = None
     citations: tuple[str, ...] = ()
     recalls: tuple[str, ...] = ()
-    """What stands for the recalls that it was decided on."""
+    """Handles of the recalls that the agent made itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One tick as it is kept: what was shown, proposed and done, and the account before and after."""
+    """The record of one tick: prompt, proposal and verdict, and the account before and after."""
 
     owner_id: str
     id: str
@@ -175,11 +175,11 @@ class Decision:
     sequence: int
     """Order among the ticks of one instant."""
     as_of: datetime | None
-    """What memory was read as of; None where it was not read."""
+    """The instant as of which memory was read; None if it was not used."""
     seen_at: datetime | None
     memory_arm: MemoryArm
     shown_hash: str | None
-    """Of everything that was shown."""
+    """Hash of all segments together."""
     lessons_hash: str | None
     shown: tuple[str, ...]
     """Hashes of the segments, in their order."""
@@ -198,7 +198,7 @@ class Decision:
     day_start_equity: float
     """At the first tick of the UTC day."""
     usd_rate: float | None
-    """What a unit of the account's currency was worth."""
+    """Dollars for one unit of the account's currency."""
     before: Annotated[BrokerSnapshot, ShownAsJson()]
     """The broker's snapshot before the decision, with the fills since the snapshot before that."""
     after: Annotated[BrokerSnapshot | None, ShownAsJson(none="")]
@@ -212,9 +212,9 @@ class Decision:
     cost: float | None
     citations: tuple[str, ...]
     opened: tuple[str, ...]
-    """Trades that it opened."""
+    """Ids of the trades that were opened since the last tick or in this one."""
     closed: tuple[str, ...]
-    """Trades that it closed, or found closed."""
+    """Ids of the trades that were closed since the last tick or in this one."""
     request_digest: str
     known_at: datetime
     recorded_at: datetime
@@ -292,7 +292,7 @@ class TickReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSegment:
-    """The text of a segment, kept once however often it was shown."""
+    """The text of a segment, stored once however often it was shown."""
 
     owner_id: str
     hash: str
@@ -303,7 +303,7 @@ class ShownSegment:
 
 
 def shown_hash(segments: Iterable[Segment]) -> str | None:
-    """What names everything that was shown; None where nothing was.
+    """One hash of all segments of a prompt; None if there are none.
 
     >>> shown_hash([]) is None
     True
@@ -315,7 +315,7 @@ def shown_hash(segments: Iterable[Segment]) -> str | None:
 
 
 def decision_id(deployment_id: str, at: datetime, sequence: int) -> str:
-    """The id of a tick: a replay names the same one."""
+    """The id of a tick's decision: the same for a replay of the tick."""
     return derive_id("decision", deployment_id, format_instant(at), sequence)
 
 

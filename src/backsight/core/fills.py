@@ -1,4 +1,4 @@
-"""Fills: the facts of the ledger. Everything else about a trade follows from them."""
+"""Fills: the facts of the ledger. Trades are computed from them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Literal
 
 FillKind = Literal["trade", "funding", "fee", "transfer", "inferred"]
 PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark"]
-"""Where a price comes from: the broker's fill; or, inferred, the level the bars touched, the broker's new average
+"""Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average
 price, or the mark."""
 
 
@@ -17,7 +17,7 @@ class Fill:
     owner_id: str
     account_id: str
     id: str
-    """The broker's; for an inferred one, derived from the tick and what it stands for."""
+    """The broker's id; for an inferred fill, derived from the tick, the position and the step."""
     kind: FillKind
     at: datetime
     sequence: int
@@ -25,44 +25,44 @@ class Fill:
     position_key: str
     symbol: str
     quantity: float
-    """Bought is positive, sold negative, in base units; 0 where nothing was executed."""
+    """Bought is positive, sold negative, in base units; 0 if nothing was executed."""
     price: float | None
     price_source: PriceSource
     fee: float
-    """What was paid; negative for a rebate."""
+    """Fee paid; negative for a rebate."""
     amount: float
     """Funding received or a transfer in; negative for paid and out. 0 for executions."""
     realized_pnl: float | None
-    """The broker's own word on what this fill realised, kept beside ours."""
+    """Realised PnL as the broker reports it; kept beside ours."""
     reason: str | None
-    """Why, where somebody said so: `stop_loss`, `liquidated`, `external_flatten`, or the agent's words."""
+    """`stop_loss`, `liquidated`, `external_flatten` or the agent's reason; None if none is known."""
     decision_id: str | None
-    """The decision snapshot it belongs to."""
+    """The decision that the fill belongs to."""
     group_id: str | None
-    """Legs of one idea share it."""
+    """Shared by the legs of one idea."""
     earliest_at: datetime | None
-    """An inferred one took place after this snapshot; None for a reported one, and where there was none before."""
+    """The last snapshot before an inferred fill; None for a reported fill, or if there was no earlier snapshot."""
     latest_at: datetime | None
-    """And by this one, which showed it."""
+    """The snapshot that showed an inferred fill."""
     replaces: str | None
-    """The inferred fill that this late report explains: the trade it opened keeps its id."""
+    """The inferred fill that this late report explains: the trade that it opened keeps its id."""
     known_at: datetime
     recorded_at: datetime
 
     @property
     def order(self) -> tuple[datetime, int, str]:
-        """Fills fold in this order: hundreds of real ones share a millisecond."""
+        """The order in which fills are applied; hundreds of real fills can share a millisecond."""
         return self.at, self.sequence, self.id
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What the broker says of it, which never changes."""
-        where = self.kind, self.at, self.position_key, self.symbol
-        return *where, self.quantity, self.price, self.fee, self.amount, self.realized_pnl
+        """The fields that the broker reports; they never change."""
+        key = self.kind, self.at, self.position_key, self.symbol
+        return *key, self.quantity, self.price, self.fee, self.amount, self.realized_pnl
 
     @property
     def name(self) -> str:
-        """What a trade that it opens is named after."""
+        """The fill id from which the id of the trade that it opens is derived."""
         return self.replaces or self.id
 
     @property

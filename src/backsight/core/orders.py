@@ -1,4 +1,4 @@
-"""Orders and what became of them: what an agent asks of a broker, and what a broker reports."""
+"""Orders that an agent sends to a broker, and the results, fills and snapshots that the broker reports."""
 
 import math
 from collections.abc import Mapping
@@ -17,34 +17,34 @@ BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is asked of a broker: a quantity of a symbol at the market, and the levels that protect the position."""
+    """A market order for a quantity of a symbol, with the stop and target of the position."""
 
     symbol: str
     quantity: float
     """Buy is positive, sell negative, in base units; 0 only moves the stop and the target of a position."""
     stop_price: float | None = None
-    """Attached to the position; None leaves the one in force."""
+    """Attached to the position; None leaves the current one."""
     target_price: float | None = None
-    """Attached to the position; None leaves the one in force."""
+    """Attached to the position; None leaves the current one."""
     reduce_only: bool = False
-    """At most closes the position, never opens or turns one."""
+    """May only reduce or close a position, never open or reverse one."""
     position_key: str | None = None
-    """Which position, on a hedging account; None opens a new one there, and means the symbol's on a netting account."""
+    """The position to trade on a hedging account, None to open a new one; a netting account needs none."""
     reason: str | None = None
-    """The agent's words."""
+    """The agent's reason."""
 
     @property
     def direction(self) -> Direction | None:
-        """Which way it trades; None where it only moves levels."""
+        """The direction of the order; None if it only moves the stop or the target."""
         if self.quantity == 0:
             return None
         return "long" if self.quantity > 0 else "short"
 
 
 def entry_direction(order: Order, before: "BrokerSnapshot") -> Direction | None:
-    """Which way an order would enter or add; None where it only leaves a position or moves its levels."""
-    held = (position for position in before.portfolio.positions if position.symbol == order.symbol)
-    against = sum(position.size for position in held if position.direction != order.direction)
+    """The direction in which an order enters or adds; None if it only reduces a position or moves its levels."""
+    positions = (position for position in before.portfolio.positions if position.symbol == order.symbol)
+    against = sum(position.size for position in positions if position.direction != order.direction)
     leaves = order.reduce_only or abs(order.quantity) <= against
     return None if leaves else order.direction
 
@@ -59,30 +59,30 @@ class ReportedFill:
     """The broker's order among fills of one instant."""
     kind: ReportedKind
     position_key: str = ""
-    """Empty for a transfer: it belongs to no position."""
+    """Empty for a transfer, which belongs to no position."""
     symbol: str = ""
     quantity: float = 0.0
-    """Bought is positive, sold negative, in base units; 0 where nothing was executed."""
+    """Bought is positive, sold negative, in base units; 0 if nothing was executed."""
     price: float | None = None
     fee: float = 0.0
-    """What was paid; negative for a rebate."""
+    """Fee paid; negative for a rebate."""
     amount: float = 0.0
     """Funding received or a transfer in; negative for paid and out. 0 for executions."""
     realized_pnl: float | None = None
-    """The broker's word on what it realised, before fees."""
+    """Realised PnL before fees, as the broker reports it."""
     reason: BrokerReason | None = None
-    """Why, where it was the broker that acted; None for what was ordered."""
+    """Set if the broker acted on its own; None for an order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSnapshot:
-    """What a broker says of one account at one instant."""
+    """One account at one instant, as the broker reports it."""
 
     portfolio: Portfolio
     fills: tuple[ReportedFill, ...] = ()
-    """What was executed, paid and moved since the snapshot before; none from a broker that reports no fills."""
+    """Executions, payments and transfers since the last snapshot; empty from a broker that reports no fills."""
     marks: Mapping[str, float]
-    """The last price of every symbol it follows, held or not."""
+    """The last price of every symbol, with or without a position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Executed:
     order: Order
     position_key: str
     fills: tuple[ReportedFill, ...]
-    """Its executions; none where the broker reports none."""
+    """The executions; empty if the broker reports none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ OrderResult = Executed | Rejected
 
 
 def check_order(order: Order) -> None:
-    """Nothing, where an order names a quantity and levels that are numbers; else it is refused.
+    """Refuse an order without a symbol or a quantity, or with levels that are not finite.
 
     >>> check_order(Order(symbol="BTC", quantity=0.0))
     Traceback (most recent call last):
@@ -116,11 +116,11 @@ def check_order(order: Order) -> None:
     backsight.core.errors.Invalid: quantity: 0.0 orders nothing; give base units, positive to buy, negative to sell
     """
     if not order.symbol:
-        raise Invalid("it is empty; give one", field="symbol")
+        raise Invalid("it is empty; give a symbol", field="symbol")
     levels = order.stop_price is not None or order.target_price is not None
     if not math.isfinite(order.quantity) or (order.quantity == 0 and not levels):
-        told = f"{order.quantity} orders nothing; give base units, positive to buy, negative to sell"
-        raise Invalid(told, field="quantity")
+        message = f"{order.quantity} orders nothing; give base units, positive to buy, negative to sell"
+        raise Invalid(message, field="quantity")
     if order.position_key == "":
         raise Invalid("it is empty; name the position or leave it out", field="position_key")
     _check_finite(order.stop_price, field="stop_price")
@@ -137,14 +137,14 @@ def as_fill(
     recorded_at: datetime,
     reason: str | None = None,
 ) -> Fill:
-    """The fact that a report is in the ledger; one that is not a number or names no instant is refused.
+    """The ledger's fill of a broker's report; refuses numbers that are not finite and times without a zone.
 
-    `reason` is the agent's, for what its decision ordered; where the broker acted on its own, its word stands.
+    `reason` is the agent's, for fills of its order; a reason that the broker gives takes precedence.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, 10, tzinfo=UTC)
-    >>> told = ReportedFill(id="7", at=now, sequence=0, kind="trade", symbol="BTC", quantity=2.0, price=100.0)
-    >>> fill = as_fill(told, owner_id="ana", account_id="a", decision_id=None, known_at=now, recorded_at=now)
+    >>> report = ReportedFill(id="7", at=now, sequence=0, kind="trade", symbol="BTC", quantity=2.0, price=100.0)
+    >>> fill = as_fill(report, owner_id="ana", account_id="a", decision_id=None, known_at=now, recorded_at=now)
     >>> fill.quantity, fill.price, fill.price_source
     (2.0, 100.0, 'reported')
     """
@@ -179,10 +179,10 @@ def _check_reported(reported: ReportedFill) -> None:
     for name in ("quantity", "price", "fee", "amount", "realized_pnl"):
         _check_finite(getattr(reported, name), field=name)
     if reported.kind == "trade" and (reported.price is None or reported.quantity == 0):
-        told = f"{reported.quantity} at {reported.price} is no execution; give both, or report another kind"
-        raise Invalid(told, field="quantity")
+        message = f"{reported.quantity} at {reported.price} is not an execution; give a quantity and a price"
+        raise Invalid(f"{message}, or report another kind", field="quantity")
 
 
 def _check_finite(value: float | None, *, field: str) -> None:
     if value is not None and not math.isfinite(value):
-        raise Invalid(f"{value} is not a number one can trade on; give a finite one or none", field=field)
+        raise Invalid(f"{value} is not finite; give a finite number or none", field=field)

@@ -1,4 +1,4 @@
-"""Accounts and what they hold: where positions are, and whether the money in them is real."""
+"""Accounts, positions and portfolios, as the broker reports them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ Direction = Literal["long", "short"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One account at one venue; evidence from live, paper and simulated accounts never blends."""
+    """One account at one venue; evidence from live, paper and simulated accounts is never mixed."""
 
     owner_id: str
     id: str
@@ -27,7 +27,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """What the broker says is held under one key."""
+    """An open position, as the broker reports it."""
 
     position_key: str
     """The broker's id of the position, else the symbol."""
@@ -37,7 +37,7 @@ class Position:
     """In base units, above 0."""
     mark: float
     average_price: float | None = None
-    """As the broker has it."""
+    """The broker's average entry price."""
     leverage: float | None = None
     stop_price: float | None = None
     target_price: float | None = None
@@ -50,25 +50,25 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenOrder:
-    """An order that waits at the broker."""
+    """An order that is waiting at the broker."""
 
     id: str
     symbol: str
     quantity: float
     """Buy is positive, sell negative, in base units."""
     price: float | None = None
-    """Where it would be executed; None at the market."""
+    """The limit or trigger price; None for a market order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portfolio:
-    """What the broker says an account holds at an instant."""
+    """An account's equity, positions and open orders at an instant, as the broker reports them."""
 
     at: datetime
     equity: float
     cash: float
     account: str | None = None
-    """Whose it is, by name or id, where the broker says so."""
+    """The account's name or id, if the broker gives it."""
     positions: tuple[Position, ...] = ()
     open_orders: tuple[OpenOrder, ...] = ()
 

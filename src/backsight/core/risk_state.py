@@ -1,7 +1,7 @@
-"""The risk state: what the agent did in this session and what the risk engine said, in at most 140 tokens.
+"""The risk state: the agent's recent orders, rejections and results, as a text of at most 140 tokens.
 
-Rules are named by the caller's risk engine, so their names are text from outside: any length, any script. As many names
-are shown, and as much of each, as the ceiling has room for beside the fixed words.
+The names of rules come from the caller's risk engine: they may be of any length, in any script. The text shows as many
+names, and as much of each, as the limit allows.
 """
 
 import math
@@ -25,33 +25,33 @@ LOSING = " (consider whether your read of the regime still holds)"
 
 HOUR = timedelta(hours=1)
 TAIL = 4
-"""How many rejections the sequence shows at most, the last ones, however many the hour had."""
+"""Most rejections in the sequence: the last ones of the hour."""
 REPEATS = 3
-"""The smallest number of equal rejections that is clearly not noise: two never accuse."""
+"""Equal rejections in a row from which the text warns of a repetition; two may be chance."""
 LOSING_STREAK = 3
 
 MOST_TOKENS = 140
-"""The empty line after it included."""
+"""Including the empty line after the section."""
 AFTER = "\n\n"
 LARGEST_COUNT = 999_999
 LARGEST_PERCENT = 9_999.99
 LONGEST_READ = 256
-"""Characters of a name that are looked at; far fewer are ever shown."""
+"""Characters of a name that are read; far fewer are ever shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What came of one tick: nothing proposed, refused by the risk engine, or executed."""
+    """The result of one tick: nothing proposed, rejected by the risk engine, or executed."""
 
     at: datetime
     kind: AttemptKind
     rule: str | None = None
-    """The rule that refused, as the risk engine names it; None where it did not say."""
+    """The rule that rejected the proposal; None if the risk engine named none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """The end of a trade, with its net result in the account's currency."""
+    """The close of a trade, with its net result in the account's currency."""
 
     at: datetime
     net: float
@@ -59,7 +59,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCount:
-    """How often one rule refused; the rule None stands for rejections that name none."""
+    """The number of rejections by a rule; the rule None counts those that name no rule."""
 
     rule: str | None
     count: int
@@ -67,7 +67,7 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskState:
-    """In-session activity at an instant; the default is that of a deployment's first tick."""
+    """Recent activity at an instant; the default is the state at a deployment's first tick."""
 
     rejections: tuple[RuleCount, ...] = ()
     """In the last hour, most frequent first, ties by name."""
@@ -75,12 +75,12 @@ class RiskState:
     """The rules of the last rejections within that hour, oldest first, four at most."""
     executed_today: int = 0
     realized_share_today: float | None = None
-    """Realised net of the UTC day over day-start equity; None where the equity is not known."""
+    """Net result of the UTC day as a share of the day-start equity; None if the equity is not known."""
     losing_streak: int = 0
 
     @property
     def repeats_one_rule(self) -> bool:
-        """Whether the last three rejections are one rule; three that name none are not known to be."""
+        """Whether the last three rejections name the same rule."""
         last = self.tail[-REPEATS:]
         return len(last) == REPEATS and last[0] is not None and len(set(last)) == 1
 
@@ -88,36 +88,35 @@ class RiskState:
 def risk_state(
     attempts: Iterable[Attempt], closes: Iterable[Close], *, now: datetime, day_start_equity: float | None
 ) -> RiskState:
-    """The risk state at `now`; attempts and closes come in any order, and later ones are not looked at.
+    """The risk state at `now`; attempts and closes may come in any order, and later ones are ignored.
 
-    The last hour is now − 1 h < at ≤ now, today is the UTC day of `now`, a loss is a net that is not above zero. The
-    sequence is of the same hour as the counts: an old rejection is not recent activity.
+    The last hour is now − 1 h < at ≤ now, today is the UTC day of `now`, and a loss is a net result of zero or less.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, 10, tzinfo=UTC)
-    >>> tried = [Attempt(at=now - timedelta(minutes=n), kind="rejected", rule="R6_RATE_LIMIT") for n in (0, 5, 60)]
-    >>> state = risk_state(tried, [Close(at=now, net=0.0)], now=now, day_start_equity=10_000.0)
+    >>> attempts = [Attempt(at=now - timedelta(minutes=n), kind="rejected", rule="R6_RATE_LIMIT") for n in (0, 5, 60)]
+    >>> state = risk_state(attempts, [Close(at=now, net=0.0)], now=now, day_start_equity=10_000.0)
     >>> state.rejections, state.repeats_one_rule, state.losing_streak
     ((RuleCount(rule='R6_RATE_LIMIT', count=2),), False, 1)
     """
     now = to_utc(now, field="now")
-    tried, closed = _seen(attempts, now=now), _seen(closes, now=now)
-    rules = [attempt.rule for attempt in tried if attempt.kind == "rejected" and now - attempt.at < HOUR]
-    executed = [attempt for attempt in tried if attempt.kind == "executed" and _same_day(attempt.at, now)]
-    today = [close.net for close in closed if _same_day(close.at, now)]
+    past_attempts, past_closes = _until(attempts, now=now), _until(closes, now=now)
+    rules = [attempt.rule for attempt in past_attempts if attempt.kind == "rejected" and now - attempt.at < HOUR]
+    executed = [attempt for attempt in past_attempts if attempt.kind == "executed" and _same_day(attempt.at, now)]
+    today = [close.net for close in past_closes if _same_day(close.at, now)]
     return RiskState(
         rejections=_by_rule(rules),
         tail=tuple(rules[-TAIL:]),
         executed_today=len(executed),
         realized_share_today=_share(today, of=day_start_equity),
-        losing_streak=len(list(takewhile(lambda close: not close.net > 0, reversed(closed)))),
+        losing_streak=len(list(takewhile(lambda close: not close.net > 0, reversed(past_closes)))),
     )
 
 
 def render_risk_state(state: RiskState) -> str:
-    """The section as the agent reads it, without a newline at its end; empty when there is nothing to say.
+    """The section as the agent reads it, without a newline at its end; empty if there was no activity.
 
-    It takes at most 140 tokens of cl100k and of o200k, whatever the rules are called and however many there are.
+    The section takes at most 140 tokens of cl100k and of o200k, whatever the names and the number of the rules.
 
     >>> print(render_risk_state(RiskState(executed_today=2, realized_share_today=-0.0123, losing_streak=3)))
     ## Recent activity (this session)
@@ -138,15 +137,15 @@ def _rendered(state: RiskState, room: "_Room") -> str:
         _line("realized PnL today (UTC, vs day-start equity)", _percent(state.realized_share_today)),
         _line("consecutive losing closes", _streak(state.losing_streak)),
     ]
-    said = [line for line in lines if line]
-    return "\n".join([HEADING, *said]) if said else ""
+    filled = [line for line in lines if line]
+    return "\n".join([HEADING, *filled]) if filled else ""
 
 
 _Dated = TypeVar("_Dated", Attempt, Close)
 
 
-def _seen(items: Iterable[_Dated], *, now: datetime) -> list[_Dated]:
-    """Those not after `now`, oldest first; those of one instant stay in the order given."""
+def _until(items: Iterable[_Dated], *, now: datetime) -> list[_Dated]:
+    """The items not after `now`, oldest first; items of one instant keep their order."""
     return sorted((item for item in items if to_utc(item.at, field="at") <= now), key=lambda item: item.at)
 
 
@@ -160,15 +159,15 @@ def _by_rule(rules: Iterable[str | None]) -> tuple[RuleCount, ...]:
 
 
 def _share(nets: Iterable[float], *, of: float | None) -> float | None:
-    """The sum as a share of equity; None where either is not a usable number."""
+    """The sum as a share of equity; None if either is not a usable number."""
     if of is None or not 0 < of < math.inf:
         return None
     share = sum(nets) / of
     return share if math.isfinite(share) else None
 
 
-def _line(label: str, said: str) -> str:
-    return f"- {label}: {said}" if said else ""
+def _line(label: str, text: str) -> str:
+    return f"- {label}: {text}" if text else ""
 
 
 def _number(count: int) -> str:
@@ -181,7 +180,7 @@ def _number(count: int) -> str:
 
 
 def _percent(share: float | None) -> str:
-    """A share as a signed percentage; empty where it is not known or shows as zero.
+    """A share as a signed percentage; empty if it is not known or rounds to zero.
 
     >>> _percent(-0.0123), _percent(0.5), _percent(0.00001), _percent(1e6)
     ('-1.23%', '+50.00%', '', '>+9999.99%')
@@ -202,7 +201,7 @@ def _streak(losses: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How many rules and how much of the sequence are shown, and in how many bytes a name."""
+    """Limits of the text: number of rules, length of the sequence, bytes of a name."""
 
     rules: int
     tail: int
@@ -222,13 +221,13 @@ _ROOMS = (
     _Room(1, 1, 12),
     _Room(1, 1, 8),
 )
-"""From the most to the least, whole names before many; the last always fits."""
+"""From the widest to the narrowest; the last one always fits."""
 
 
 def _counts(rejections: tuple[RuleCount, ...], room: _Room) -> str:
-    shown = [f"{_name(each.rule, size=room.size)}={_number(each.count)}" for each in rejections[: room.rules]]
-    more = len(rejections) - len(shown)
-    return ", ".join([*shown, f"+{_number(more)} more"] if more else shown)
+    counts = [f"{_name(each.rule, size=room.size)}={_number(each.count)}" for each in rejections[: room.rules]]
+    more = len(rejections) - len(counts)
+    return ", ".join([*counts, f"+{_number(more)} more"] if more else counts)
 
 
 def _sequence(state: RiskState, room: _Room) -> str:
@@ -244,8 +243,8 @@ def _name(rule: str | None, *, size: int) -> str:
     >>> _name("R3_POSITION_CAP_PER_SYMBOL", size=20), _name("限额超出", size=10), _name(None, size=16)
     ('R3_POSITION_CAP_P…', '限额…', 'unnamed')
     """
-    seen = "".join(" " if category(c) in _INVISIBLE else c for c in (rule or "")[:LONGEST_READ])
-    name = " ".join(seen.translate(_ARROWS).split()) or "unnamed"
+    visible = "".join(" " if category(c) in _INVISIBLE else c for c in (rule or "")[:LONGEST_READ])
+    name = " ".join(visible.translate(_ARROWS).split()) or "unnamed"
     if len(name.encode()) <= size:
         return name
     return name.encode()[: size - len(_CUT)].decode(errors="ignore").rstrip(" _") + _CUT.decode()

@@ -1,4 +1,4 @@
-"""A trade: one round trip from flat to flat, and its outcome in a unit that can be compared."""
+"""A trade: one round trip from flat to flat, and its outcome in a comparable unit."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ ExcursionSource = Literal["bars", "marks"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How much was won or lost, and in which unit; statistics never mix units."""
+    """The size of a win or loss and its unit; statistics never mix units."""
 
     value: float
     unit: OutcomeUnit
@@ -30,7 +30,7 @@ def outcome_of(
     notional: float | None = None,
     atr_share: float | None = None,
 ) -> Outcome | None:
-    """The outcome in the best unit that the facts allow: R, else daily ATRs, else share of notional, else none.
+    """The outcome in the best unit that is known: R, else daily ATRs, else share of notional, else none.
 
     `notional` is the largest during the trade, `atr_share` the daily ATR as a share of price at entry.
 
@@ -54,7 +54,7 @@ def outcome_of(
 
 
 def risk_to_stop(direction: Direction, *, entry_price: float, stop_price: float, size: float) -> float | None:
-    """What a loss at the stop would cost; a stop at or beyond the entry protects a gain and gives no risk.
+    """The loss at the stop; None for a stop at or beyond the entry, which protects a gain.
 
     >>> risk_to_stop("long", entry_price=100.0, stop_price=95.0, size=2.0)
     10.0
@@ -67,26 +67,26 @@ def risk_to_stop(direction: Direction, *, entry_price: float, stop_price: float,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is stamped on a trade when it is opened, and never changed but for the size, which follows the fills."""
+    """The facts of a trade's entry. They never change, except the size, which follows the fills."""
 
     size: float | None = None
-    """What the first fill opened; of one that turned the position, its part."""
+    """The size of the first fill; of a fill that reversed the position, the part that opened the trade."""
     size_usd: float | None = None
     leverage: float | None = None
     reason: str | None = None
-    """The proposal's."""
+    """The reason of the proposal."""
     snapshot_id: str | None = None
-    """The decision that opened it; None where no decision of ours did."""
+    """The id of the decision that opened the trade; None if no recorded decision did."""
     lessons_hash: str | None = None
-    """Of the active note; None where no lessons were shown."""
+    """Hash of the active lessons note; None if no lessons were shown."""
     shown_hash: str | None = None
-    """Of all memory that was shown."""
+    """Hash of the whole prompt."""
     regime_tag: RegimeTag | None = None
-    """None where bars are missing."""
+    """None if bars are missing."""
     regime_interval_seconds: int | None = None
     regime_preset: Preset | None = None
     equity: float | None = None
-    """Of the account, before the entry."""
+    """The account's equity before the entry."""
     recommended_share: float | None = None
     """The size that was recommended, as a share of equity."""
     configured_risk: float | None = None
@@ -95,7 +95,7 @@ class Entry:
 
 
 REPORTED_ENTRY = Entry()
-"""The entry of a trade that was reported as a whole: nothing but its price is known."""
+"""The entry of a trade that was reported as a whole: only its price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,36 +118,35 @@ class Trade:
     closed_at: datetime | None
     holding_minutes: float | None = None
     entry_price: float
-    """Average over everything that was added."""
+    """Average price of all entries."""
     exit_price: float | None
-    """Average over everything that was taken off."""
+    """Average price of all exits."""
     size: float | None
-    """The largest held."""
+    """The largest size over time."""
     open_size: float = 0.0
-    """What is still held."""
     average_cost: float | None = None
-    """Of what is held, or was at last."""
+    """Average cost of the open size; of a closed trade, before the exit."""
     stop_price: float | None
-    """The first that was seen."""
+    """The first stop."""
     initial_risk: float | None = None
     """At the first stop."""
     risk: float | None
-    """What a loss at the stop would have cost, at its largest."""
+    """The loss at the stop, at its largest over time."""
     pnl: float | None
-    """None while it is open."""
+    """None while the trade is open."""
     realized_pnl: float | None
     """Gross: `pnl` = `realized_pnl` + `funding` − `fees`."""
     realized_pnl_usd: float | None = None
-    """At the rate of the close; None where that is not known, as are the other amounts in dollars."""
+    """At the exchange rate of the close; amounts in dollars are None if that rate is not known."""
     usd_rate: float | None = None
-    """Dollars for a unit of the account's currency at the close."""
+    """Dollars for one unit of the account's currency at the close."""
     fees: float
     fees_usd: float | None = None
     funding: float
     broker_pnl: float | None = None
-    """What the broker says was realised, where it speaks of every exit."""
+    """Realised PnL as the broker reports it; None unless it does so for every exit."""
     inferred: bool = False
-    """Whether any of its prices is an inference."""
+    """Whether any of its fills is inferred."""
     outcome: Outcome | None
     mfe: float | None = None
     """Maximum favourable excursion in money: 0 or more."""
@@ -166,21 +165,21 @@ class Trade:
     exit_reason: str | None = None
     exit_snapshot_id: str | None = None
     memory_arm: MemoryArm | None = None
-    """None where no tick opened it."""
+    """None if no tick opened the trade."""
     context: ContextVector
-    """As it was at entry; stamped once, never changed."""
+    """The market context at entry; it never changes."""
     market_context: str | None
     confidence: float | None
     reflection: str | None
     tags: tuple[str, ...]
     group_id: str | None = None
-    """Legs of one idea share it."""
+    """Shared by the legs of one idea."""
     first_fill_id: str | None = None
-    """None for a trade that was told as a whole."""
+    """None for a trade that was reported as a whole."""
     request_digest: str
-    """SHA-256 of the request that made it, so that a replay is known from a contradiction; empty where fills did."""
+    """SHA-256 of the request that reported the trade, to tell a replay from a contradiction; empty for fills."""
     created_at: datetime
-    """When its first version was recorded."""
+    """When the first version was recorded."""
     known_at: datetime
     recorded_at: datetime
 
@@ -190,5 +189,5 @@ class Trade:
 
 
 def minutes_between(opened_at: datetime | None, closed_at: datetime | None) -> float | None:
-    """How long a trade was held; None where one end is not known."""
+    """Minutes between entry and close; None if either is not known."""
     return (closed_at - opened_at).total_seconds() / 60 if opened_at and closed_at else None
