@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.core.market import check_bars
-from backsight.importers.bars import BarsRead, instant_of, number_of, read_bars, read_trader_bars, zone_named
+from backsight.importers.bars import BarsRead, read_bars, read_trader_bars
+from backsight.importers.files import instant_of, number_of, zone_named
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "positions" / "bars"
 HEADER = "time,open,high,low,close,volume"

@@ -11,7 +11,7 @@ from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.importers.bars import Opening
 from backsight.importers.position_ticks import PositionTick, position_ticks
-from backsight.importers.positions import changes, check_cash, quotes_of, read_positions
+from backsight.importers.positions import check_cash, log_changes, quotes_of, read_positions
 
 T = datetime(2026, 6, 4, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def ticks_of(folder: Path, *rows: dict[str, Any], bars: tuple[Bar, ...] = (), op
     log = read_positions(path, timezone="UTC")
     last = Opening(symbol="BTC", interval_seconds=3600, opened_at=T + timedelta(hours=3), price=opened)
     quotes = quotes_of({"BTC": bars}, [last] if opened else [])
-    return list(position_ticks(log, changes(log), quotes=quotes))
+    return list(position_ticks(log, log_changes(log), quotes=quotes))
 
 
 def test_time_only_goes_forward_and_rows_of_an_instant_are_counted(tmp_path: Path) -> None:
@@ -122,6 +122,6 @@ def test_cash_is_held_against_the_opens(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    changed = changes(read_positions(tmp_path / "log", timezone="UTC"))
+    changed = log_changes(read_positions(tmp_path / "log", timezone="UTC"))
     counted = check_cash(changed, quotes_of({"BTC": [a_bar(2), a_bar(3)], "ETH": [a_bar(5, 50, symbol="ETH")]}))
     assert (counted.changes, counted.checked, counted.reconciled) == (4, 3, 2)

@@ -14,11 +14,11 @@ from backsight.core.errors import Invalid, NotFound
 from backsight.core.market import Bar
 from backsight.importers.bars import BarsRead, Opening, read_trader_bars
 from backsight.importers.positions import (
-    Change,
     DirtKind,
     PositionLog,
     PositionSummary,
-    changes,
+    RowChange,
+    log_changes,
     read_positions,
     summarise,
     transition_of,
@@ -51,16 +51,16 @@ def a_bar(number: int, *, symbol: str = "BTC") -> Bar:
     return Bar(symbol=symbol, interval_seconds=3600, opened_at=at, open=100, high=120, low=90, close=110)
 
 
-def kinds(change: Change) -> list[DirtKind]:
+def kinds(change: RowChange) -> list[DirtKind]:
     return [dirt.kind for dirt in change.dirt]
 
 
-def last(folder: Path, *rows: Row, bars: list[Bar] | None = None, openings: tuple[Opening, ...] = ()) -> Change:
+def last(folder: Path, *rows: Row, bars: list[Bar] | None = None, openings: tuple[Opening, ...] = ()) -> RowChange:
     given_bars = None if bars is None else {"BTC": bars}
-    return changes(log_of(folder, *rows), bars=given_bars, openings=openings)[-1]
+    return log_changes(log_of(folder, *rows), bars=given_bars, openings=openings)[-1]
 
 
-def bought(folder: Path, *, cost: float = 200.0, bars: list[Bar] | None = None, **more: float) -> Change:
+def bought(folder: Path, *, cost: float = 200.0, bars: list[Bar] | None = None, **more: float) -> RowChange:
     """Two BTC bought at 11:00."""
     return last(folder, a_row(), a_row(1, cash=1000 - cost, did=act("buy", "BTC", 2, **more), BTC=2), bars=bars)
 
@@ -81,7 +81,7 @@ def test_a_row_need_not_state_an_action_or_an_id(tmp_path: Path) -> None:
 def test_rows_keep_the_order_of_the_file_also_within_an_instant(tmp_path: Path) -> None:
     log = log_of(tmp_path, a_row(0), a_row(0) | {"id": 1}, a_row(0) | {"id": 2})
     assert [row.id for row in log.rows] == [0, 1, 2]
-    assert summarise(changes(log)).instants == 1
+    assert summarise(log_changes(log)).instants == 1
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_bar_that_had_not_ended_still_has_an_open(tmp_path: Path) -> None:
 def test_a_log_in_figures(tmp_path: Path) -> None:
     steps = [0, 2, 3, 1, -1, 0]
     rows = [a_row(n, cash=1000 - 100 * held, BTC=held) for n, held in enumerate(steps)]
-    assert summarise(changes(log_of(tmp_path, *rows))) == PositionSummary(
+    assert summarise(log_changes(log_of(tmp_path, *rows))) == PositionSummary(
         rows=6,
         instants=6,
         held_at_start=0,
@@ -338,7 +338,7 @@ def test_the_moves_lead_from_the_first_row_to_the_last(
 ) -> None:
     log = log_of(tmp_path_factory.mktemp("log"), *(a_row(n, **held) for n, held in enumerate(steps)))
     held = dict(log.rows[0].holdings)
-    for change in changes(log):
+    for change in log_changes(log):
         for move in change.moves:
             held[move.symbol] = held.get(move.symbol, 0) + move.quantity
     assert {symbol: quantity for symbol, quantity in held.items() if quantity} == log.rows[-1].holdings
@@ -360,10 +360,10 @@ def market() -> dict[str, BarsRead]:
     return {group: read_trader_bars(REAL / "bars" / f"{name}.jsonl") for group, (name, _) in BARS.items()}
 
 
-def real_changes(path: Path, market: dict[str, BarsRead]) -> tuple[Change, ...]:
+def real_changes(path: Path, market: dict[str, BarsRead]) -> tuple[RowChange, ...]:
     group = path.parts[-4]
     log = read_positions(path, timezone=BARS[group][1])
-    return changes(log, bars=market[group].bars, openings=market[group].openings)
+    return log_changes(log, bars=market[group].bars, openings=market[group].openings)
 
 
 @real

@@ -17,7 +17,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.trades.trade import Trade
 from backsight.importers.bars import read_trader_bars
-from backsight.importers.positions import changes, read_positions, summarise
+from backsight.importers.positions import log_changes, read_positions, summarise
 from backsight.memory import Memory, open_simulation
 from backsight.ops.positions import ImportedPositions, agent_name
 from backsight.store import bars as stored_bars
@@ -628,7 +628,7 @@ def test_real_logs_come_to_the_trades_that_their_rows_tell(simulation: Memory, g
     name, zone, _ = GROUPS[group]
     market = read_trader_bars(REAL / "bars" / f"{name}.jsonl")
     for path in sorted((REAL / group).glob(f"{agents}/position/position.jsonl")):
-        changed = changes(read_positions(path, timezone=zone), bars=market.bars, openings=market.openings)
+        changed = log_changes(read_positions(path, timezone=zone), bars=market.bars, openings=market.openings)
         answer = real_import(simulation, path)
         counts = summarise(changed)
         assert answer.summary == counts

@@ -8,6 +8,7 @@ from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.memory import Memory, open_memory, open_simulation
 from backsight.store.bars import intervals, last_bars
+from backsight.store.view import View
 from backsight.testing import FakeClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -23,8 +24,8 @@ def a_day(opened_at: datetime, seconds: int = 86_400) -> Bar:
 
 def read(memory: Memory, at: datetime, count: int = 3) -> list[datetime]:
     with memory.reading() as connection:
-        found = last_bars(connection, "me", Horizon(as_of=at), symbol="SPY", counts={86_400: count})
-    return [bar.opened_at for bar in found.get(86_400, [])]
+        series = last_bars(View(connection, "me", Horizon(as_of=at)), symbol="SPY", counts={86_400: count})
+    return [bar.opened_at for bar in series.get(86_400, [])]
 
 
 @pytest.mark.parametrize("hours", [1, 5, 23, 24, 31])

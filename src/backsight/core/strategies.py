@@ -1,4 +1,4 @@
-"""Strategies and deployments: an authored way to trade, what its agent is shown of memory, and where it runs."""
+"""Strategies, their use of memory, and deployments: a strategy version that runs on an account."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -13,7 +13,7 @@ Leash = Literal["strict", "balanced", "adaptive"]
 GuidanceMode = Literal["thesis", "rules", "hybrid"]
 ReflectorKind = Literal["statistics", "model"]
 Proposals = Literal["ask", "accept"]
-"""Whether plans and beliefs that lessons propose wait for the owner."""
+"""Whether plans and beliefs that lessons propose wait for the owner's consent."""
 Slot = Literal["entry_timing", "sizing", "symbol_selection", "exit_timing", "regime_fit"]
 CadenceKind = Literal["off", "per_n_trades", "daily"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
@@ -21,11 +21,11 @@ SLOTS: tuple[Slot, ...] = get_args(Slot)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """How often to reflect."""
+    """When to reflect."""
 
     kind: CadenceKind = "off"
     trades: int = 10
-    """How many must have closed, for `per_n_trades`."""
+    """The number of closed trades between reflections, for `per_n_trades`."""
 
     def __post_init__(self) -> None:
         if self.trades < 1:
@@ -34,7 +34,7 @@ class Cadence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guidance:
-    """What the owner says beyond thesis, rules and avoid; what is left out is not shown."""
+    """Instructions of the owner beyond thesis, rules and avoid; empty fields are not shown to the agent."""
 
     mode: GuidanceMode = "thesis"
     leash: Leash = "balanced"
@@ -52,21 +52,21 @@ class MemorySettings:
     """How a strategy uses memory."""
 
     enabled: bool = True
-    """Whether the agent is shown memory at all."""
+    """Whether the agent is shown any memory."""
     recent_trades_k: int = 10
-    """How many closed trades it is shown at most."""
+    """The largest number of closed trades that the agent is shown."""
     holdout: float = 0.0
-    """Share of the days on which memory is withheld, so that its worth can be told."""
+    """Share of days on which memory is withheld, to measure whether it helps."""
     suppressed: tuple[Slot, ...] = ()
-    """Slots of the lessons that are not shown."""
+    """Slots of the lessons that are not shown to the agent."""
     cadence: CadenceKind = "off"
     """When lessons are written."""
     every_n_trades: int = 10
-    """For the cadence `per_n_trades`."""
+    """The number of trades, for the cadence `per_n_trades`."""
     reflector: ReflectorKind = "statistics"
-    """What writes them."""
+    """What writes the lessons."""
     model: str | None = None
-    """Which language model, with its provider."""
+    """The language model that writes lessons, with its provider."""
     proposals: Proposals = "ask"
 
     @property
@@ -76,7 +76,7 @@ class MemorySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOverrides:
-    """What a deployment sets otherwise than its strategy; None: as the strategy has it."""
+    """Settings of a deployment that override its strategy's; None keeps the strategy's value."""
 
     enabled: bool | None = None
     recent_trades_k: int | None = None
@@ -89,26 +89,26 @@ class MemoryOverrides:
     proposals: Proposals | None = None
 
 
-def settled(memory: MemorySettings, overrides: MemoryOverrides | None = None) -> MemorySettings:
-    """The settings that hold, slots in their order; a model that is to write lessons must be named.
+def effective_settings(memory: MemorySettings, overrides: MemoryOverrides | None = None) -> MemorySettings:
+    """The settings with their overrides, slots in their order; `Invalid` if the model that writes lessons is missing.
 
-    >>> settled(MemorySettings(holdout=0.2), MemoryOverrides(suppressed=("sizing",))).holdout
+    >>> effective_settings(MemorySettings(holdout=0.2), MemoryOverrides(suppressed=("sizing",))).holdout
     0.2
-    >>> settled(MemorySettings(reflector="model"))
+    >>> effective_settings(MemorySettings(reflector="model"))
     Traceback (most recent call last):
     ...
     backsight.core.errors.Invalid: memory.model: missing; name the model that is to write lessons, like 'openai:gpt-5'
     """
-    told = {field.name: getattr(overrides, field.name) for field in fields(overrides)} if overrides else {}
-    held = replace(memory, **{name: value for name, value in told.items() if value is not None})
-    if held.reflector == "model" and held.model is None:
+    values = {field.name: getattr(overrides, field.name) for field in fields(overrides)} if overrides else {}
+    settings = replace(memory, **{name: value for name, value in values.items() if value is not None})
+    if settings.reflector == "model" and settings.model is None:
         raise Invalid("missing; name the model that is to write lessons, like 'openai:gpt-5'", field="memory.model")
-    return replace(held, suppressed=tuple(slot for slot in SLOTS if slot in held.suppressed))
+    return replace(settings, suppressed=tuple(slot for slot in SLOTS if slot in settings.suppressed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """One version of a way to trade; a version never changes."""
+    """One version of a strategy; a version never changes."""
 
     owner_id: str
     id: str
@@ -118,16 +118,16 @@ class Strategy:
     thesis: str | None
     rules: tuple[str, ...]
     avoid: tuple[str, ...]
-    """What the owner forbids: the only "never"."""
+    """What the owner forbids."""
     risk_per_trade: float | None
-    """Share of equity that a trade puts at stake where no stop says so."""
+    """Share of equity that a trade without a stop risks."""
     guidance: Guidance
     memory: MemorySettings
     known_at: datetime
     recorded_at: datetime
 
     def same_text(self, other: "Strategy") -> bool:
-        """Whether two versions say the same."""
+        """Whether two versions have the same content."""
         return replace(self, version=0, known_at=other.known_at, recorded_at=other.recorded_at) == replace(
             other, version=0
         )
@@ -143,17 +143,17 @@ class Deployment:
     strategy_id: str
     strategy_name: str
     strategy_version: int | None
-    """None where trades are remembered for a strategy that was never saved."""
+    """None if trades were reported for a strategy that was never saved."""
     account_id: str
     mode: Mode
     memory: MemorySettings
-    """As the strategy has it, or as was set when it was deployed."""
+    """The strategy's settings, with the overrides of the deployment."""
     known_at: datetime
     recorded_at: datetime
 
 
 def manual_name(strategy_name: str) -> str:
-    """The deployment that holds the trades remembered for a strategy without naming one.
+    """The name of the deployment for trades that are reported without a deployment.
 
     >>> manual_name("VolBreakout")
     'manual:VolBreakout'

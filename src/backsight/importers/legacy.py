@@ -29,7 +29,7 @@ from backsight.core.memory.conditions import condition_text, parse_condition
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.report import TradeReport
-from backsight.importers.bars import instant_of, number_of, zone_named
+from backsight.importers.files import instant_of, number_of, zone_named
 
 TRADES, PATTERNS = "trade_records", "patterns"
 NEEDED: Mapping[str, tuple[str, ...]] = {

@@ -1,13 +1,14 @@
-"""A position log as ticks: what was held before and after every row, at prices that could be known by then.
+"""A position log as ticks: the account before and after each row, at prices that were known by then.
 
-The holdings are the fact; the action is kept as what the agent proposed. A row whose time goes backwards is a tick at
-the last instant, with the next sequence: a ledger only goes forward.
+The holdings are the facts; the action is stored as the agent's proposal. If the time of a row goes backwards, its tick
+has the instant of the previous row and the next sequence number, because a ledger only goes forward.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
+from operator import itemgetter
 from pathlib import Path
 
 from backsight.core.decision import Verdict
@@ -18,11 +19,11 @@ from backsight.importers.bars import LONGEST_SYMBOL
 from backsight.importers.positions import (
     QUANTITY_TOLERANCE,
     Action,
-    Change,
     PositionLog,
     PositionRow,
     Quote,
     Quotes,
+    RowChange,
     last_quote,
 )
 
@@ -31,32 +32,32 @@ Holdings = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionTick:
-    """What a row of a log brings to the ledger."""
+    """One row of a log as a tick of the ledger."""
 
     row: PositionRow
     at: datetime
-    """The row's instant, or that of the row before where time goes backwards."""
+    """The row's instant, or that of the previous row if time goes backwards."""
     sequence: int
-    """Order among the ticks of one instant."""
+    """The order among the ticks of one instant."""
     before: BrokerSnapshot
-    """What the row before held, at the prices of this one; of the first row, what it holds itself."""
+    """The holdings of the previous row at the prices of this row; for the first row, its own holdings."""
     after: BrokerSnapshot | None
-    """None where nothing changed."""
+    """None if nothing changed."""
     proposal: Order | None
     verdict: Verdict
 
 
-def position_ticks(log: PositionLog, changed: Sequence[Change], *, quotes: Quotes) -> Iterator[PositionTick]:
-    """The ticks of a log, in file order; a symbol that is held without any price known by then is refused.
+def position_ticks(log: PositionLog, row_changes: Sequence[RowChange], *, quotes: Quotes) -> Iterator[PositionTick]:
+    """The ticks of a log, in file order; `Invalid` if a holding has no price known by then.
 
-    Where one symbol changed, its price is what cash says it cost. Everything else is at the open of the bar that the
-    instant falls into, else at the last price known before: never at what a bar only showed later.
+    If one symbol changed, its price is its cost in cash. Every other symbol has the open of the bar that contains the
+    instant, else its last known price. A price that a bar only showed later is never used.
     """
-    prices = _Prices(quotes)
-    held = _without_dust(log)
-    for number, (change, (at, sequence)) in enumerate(zip(changed, _moments(log.rows), strict=True)):
-        row, former = change.row, changed[max(0, number - 1)].row
-        before, holdings = held[max(0, number - 1)], held[number]
+    prices = _KnownPrices(quotes)
+    holdings_of_rows = _without_dust(log)
+    for number, (change, (at, sequence)) in enumerate(zip(row_changes, _moments(log.rows), strict=True)):
+        row, former = change.row, row_changes[max(0, number - 1)].row
+        before, holdings = holdings_of_rows[max(0, number - 1)], holdings_of_rows[number]
         marks = _marks(change, prices, at=at, symbols={*before, *holdings}, path=log.path)
         moved = any(before.get(move.symbol) != holdings.get(move.symbol) for move in change.moves)
         yield PositionTick(
@@ -66,38 +67,38 @@ def position_ticks(log: PositionLog, changed: Sequence[Change], *, quotes: Quote
             before=_snapshot(before, former, marks, at, path=log.path),
             after=_snapshot(holdings, row, marks, at, path=log.path) if moved or row.cash != former.cash else None,
             proposal=_order(row.action) if number else None,
-            verdict=Verdict(kind="executed") if moved else Verdict(kind="noop", detail=_why_nothing(change)),
+            verdict=Verdict(kind="executed") if moved else Verdict(kind="noop", detail=_contradictions(change)),
         )
 
 
-class _Prices:
-    """The last price that was known of every symbol, while time goes on."""
+class _KnownPrices:
+    """The last known price of each symbol, as the ticks go on."""
 
     def __init__(self, quotes: Quotes) -> None:
         self._quotes = quotes
-        self._seen: dict[str, tuple[datetime, float]] = {}
+        self._last: dict[str, tuple[datetime, float]] = {}
 
     def at(self, symbol: str, at: datetime) -> float | None:
-        """The open of the bar that an instant falls into, else the latest price known before; None where none is."""
+        """The open of the bar that contains an instant, else the last known price; None if there is none."""
         quote = last_quote(self._quotes.get(symbol, ()), at)
         if quote is not None and at < quote.closes_at:
             return quote.open
-        known = [self._seen[symbol]] if symbol in self._seen else []
+        known = [self._last[symbol]] if symbol in self._last else []
         known += [] if quote is None else [_last_price(quote)]
-        return max(known, key=lambda each: each[0])[1] if known else None
+        return max(known, key=itemgetter(0))[1] if known else None
 
-    def saw(self, marks: Mapping[str, float], at: datetime) -> None:
-        """Remember the prices of an instant."""
-        self._seen |= {symbol: (at, price) for symbol, price in marks.items()}
+    def add(self, marks: Mapping[str, float], at: datetime) -> None:
+        """Add the prices of an instant."""
+        self._last |= {symbol: (at, price) for symbol, price in marks.items()}
 
 
 def _last_price(quote: Quote) -> tuple[datetime, float]:
-    """The latest price that a bar that has ended told, and when."""
+    """The last price of a closed bar, and its instant."""
     return (quote.opened_at, quote.open) if quote.close is None else (quote.closes_at, quote.close)
 
 
 def _moments(rows: Sequence[PositionRow]) -> Iterator[tuple[datetime, int]]:
-    """Instant and sequence of every row; time only goes forward."""
+    """The instant and sequence number of each row; time only goes forward."""
     last: tuple[datetime, int] | None = None
     for row in rows:
         last = (row.at, 0) if last is None or row.at > last[0] else (last[0], last[1] + 1)
@@ -105,26 +106,28 @@ def _moments(rows: Sequence[PositionRow]) -> Iterator[tuple[datetime, int]]:
 
 
 def _without_dust(log: PositionLog) -> list[Holdings]:
-    """What every row holds, but for remainders below a billionth of the most that was held: those are flat."""
+    """The holdings of each row; a remainder below a billionth of the peak of a holding counts as flat."""
     peaks: dict[str, float] = {}
-    found: list[Holdings] = []
+    holdings_of_rows: list[Holdings] = []
     for row in log.rows:
-        before = found[-1] if found else {}
+        before = holdings_of_rows[-1] if holdings_of_rows else {}
         peaks = {symbol: peaks.get(symbol, 0.0) for symbol in row.holdings}
-        held: dict[str, float] = {}
+        holdings: dict[str, float] = {}
         for symbol, quantity in row.holdings.items():
             _check_symbol(symbol, log.path, row)
             if abs(quantity) <= QUANTITY_TOLERANCE * peaks[symbol]:
                 continue
-            stays = symbol in before and (before[symbol] > 0) == (quantity > 0)
-            peaks[symbol] = max(peaks[symbol], abs(quantity)) if stays else abs(quantity)
-            held[symbol] = quantity
-        found.append(held)
-    return found
+            same_side = symbol in before and (before[symbol] > 0) == (quantity > 0)
+            peaks[symbol] = max(peaks[symbol], abs(quantity)) if same_side else abs(quantity)
+            holdings[symbol] = quantity
+        holdings_of_rows.append(holdings)
+    return holdings_of_rows
 
 
-def _marks(change: Change, prices: _Prices, *, at: datetime, symbols: Iterable[str], path: Path) -> Mapping[str, float]:
-    """The price of every symbol that is held before or after a row; remembered, since later rows may need it."""
+def _marks(
+    change: RowChange, prices: _KnownPrices, *, at: datetime, symbols: Iterable[str], path: Path
+) -> Mapping[str, float]:
+    """The price of each symbol that is held before or after a row; later rows may use it too."""
     marks: dict[str, float] = {}
     for symbol in sorted(symbols):
         price = _price_paid(change, symbol) or prices.at(symbol, at)
@@ -132,12 +135,12 @@ def _marks(change: Change, prices: _Prices, *, at: datetime, symbols: Iterable[s
             message = f"no price of {symbol!r} is known at {at.isoformat()}; give bars that have it"
             raise Invalid(f"{path} line {change.row.line}: {message}", field="bars")
         marks[symbol] = price
-    prices.saw(marks, at)
+    prices.add(marks, at)
     return marks
 
 
-def _price_paid(change: Change, symbol: str) -> float | None:
-    """The price that cash tells of the one symbol that changed; None where it tells none that one can pay."""
+def _price_paid(change: RowChange, symbol: str) -> float | None:
+    """The cost in cash of the one symbol that changed; None if it is not a positive price."""
     price = change.price
     if price is None or change.moves[0].symbol != symbol or not isfinite(price) or price <= 0:
         return None
@@ -150,7 +153,7 @@ def _snapshot(
     positions = tuple(_position(symbol, holdings[symbol], marks[symbol]) for symbol in sorted(holdings))
     equity = row.cash + sum(position.signed_size * position.mark for position in positions)
     if not isfinite(equity):
-        message = "cash and holdings come to more than a number can hold; correct them"
+        message = "the value of cash and holdings is too large for a number; correct the row"
         raise Invalid(f"{path} line {row.line}: {message}", field="positions")
     portfolio = Portfolio(at=at, equity=equity, cash=row.cash, positions=positions)
     return BrokerSnapshot(portfolio=portfolio, marks=marks)
@@ -167,14 +170,14 @@ def _position(symbol: str, quantity: float, mark: float) -> Position:
 
 
 def _order(action: Action | None) -> Order | None:
-    """What the agent says it ordered; None where that is no order."""
+    """The order that the agent states; None if the action is no order."""
     quantity = None if action is None else action.quantity
     if action is None or not quantity or not _is_symbol(action.symbol):
         return None
     return Order(symbol=action.symbol, quantity=quantity, reason=action.action)
 
 
-def _why_nothing(change: Change) -> str | None:
+def _contradictions(change: RowChange) -> str | None:
     return "; ".join(dirt.message for dirt in change.dirt) or None
 
 
@@ -184,6 +187,6 @@ def _is_symbol(text: str) -> bool:
 
 def _check_symbol(symbol: str, path: Path, row: PositionRow) -> None:
     if not _is_symbol(symbol):
-        shown = repr(symbol if len(symbol) <= LONGEST_SYMBOL else symbol[:LONGEST_SYMBOL] + "…")
-        message = f"{shown} is not a symbol; give up to {LONGEST_SYMBOL} printable characters"
+        name = repr(symbol if len(symbol) <= LONGEST_SYMBOL else symbol[:LONGEST_SYMBOL] + "…")
+        message = f"{name} is not a symbol; give up to {LONGEST_SYMBOL} printable characters"
         raise Invalid(f"{path} line {row.line}: {message}", field="positions")

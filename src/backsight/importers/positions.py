@@ -1,8 +1,8 @@
-"""Position logs of agents: what they held step by step, what each step changed, and where the log contradicts itself.
+"""Position logs of agents: the holdings after each step, what each step changed, and where a log contradicts itself.
 
 A row is `{"date", "id", "this_action": {"action", "symbol", "amount"}, "positions": {SYMBOL: quantity, "CASH": cash}}`.
-The holdings are the fact; the action is only what the agent says it did. Nothing is corrected: every contradiction is
-named with its line, as `Dirt`, and the row is kept.
+The holdings are the facts; the action is only what the agent says it did. Nothing is corrected: each contradiction is
+reported with its line, as `Dirt`, and the row stays.
 """
 
 from bisect import bisect_right
@@ -16,15 +16,16 @@ from typing import Any, Literal, get_args
 
 from backsight.core.errors import Invalid
 from backsight.core.market import Bar
-from backsight.importers.bars import Opening, instant_of, json_lines, number_of, zone_named
+from backsight.importers.bars import Opening
+from backsight.importers.files import instant_of, json_lines, number_of, zone_named
 
 CASH = "CASH"
 QUANTITY_TOLERANCE = 1e-9
-"""Quantities differ where they do by more than this share of the larger one; a holding below it is flat."""
+"""Quantities are equal if they differ by at most this share of the larger one; a smaller holding is flat."""
 CASH_TOLERANCE = 1e-10
-"""Cash changed where it did by more than this share of the larger balance: beyond rounding of doubles."""
+"""Cash is unchanged if it differs by at most this share of the larger balance: the rounding of doubles."""
 PRICE_TOLERANCE = 1e-6
-"""Prices differ where they do by more than this share: logs round cash to four decimals, so no closer can be asked."""
+"""Prices are equal if they differ by at most this share; logs round cash to four decimals."""
 
 Transition = Literal["open", "close", "flip", "addition", "reduction"]
 DirtKind = Literal[
@@ -50,13 +51,13 @@ _IDLE = ("no_trade", "hold", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What the agent says it did, in its own words."""
+    """What the agent says it did."""
 
     action: str
     symbol: str
     amount: float
     price: float | None = None
-    """Where the log says it; few rows do."""
+    """The stated price; few rows have one."""
 
     @property
     def is_idle(self) -> bool:
@@ -64,7 +65,7 @@ class Action:
 
     @property
     def quantity(self) -> float | None:
-        """The signed change that the action means; None where its word is not known."""
+        """The signed quantity of the action; None if its word is not known."""
         sign = _SIGNS.get(self.action)
         return None if sign is None else sign * self.amount
 
@@ -74,20 +75,20 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionRow:
-    """A row of a log: what was held after a step."""
+    """A row of a log: the holdings after a step."""
 
     line: int
     at: datetime
     id: int | str | None
     action: Action | None
     holdings: Mapping[str, float]
-    """Quantity by symbol; symbols of which nothing is held are left out."""
+    """Quantity by symbol, without flat symbols."""
     cash: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionLog:
-    """A log as the file has it, row by row."""
+    """The rows of a log, in file order."""
 
     path: Path
     rows: tuple[PositionRow, ...]
@@ -95,7 +96,7 @@ class PositionLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """The change of one holding from a row to the next."""
+    """The change of one holding between two rows."""
 
     symbol: str
     before: float
@@ -117,39 +118,39 @@ class Dirt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a row changed against the row before, and what is wrong with it."""
+class RowChange:
+    """What a row changed since the previous row, and the contradictions in it."""
 
     row: PositionRow
     moves: tuple[Move, ...]
-    """By symbol; empty for the first row, which has none before it."""
+    """The changed holdings by symbol; empty for the first row."""
     cash: float | None
-    """The difference of cash; None for the first row."""
+    """The change of cash; None for the first row."""
     price: float | None
-    """What a unit cost, where one symbol changed; None where none or several did."""
+    """The price of a unit if one symbol changed; None if none or several did."""
     dirt: tuple[Dirt, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionSummary:
-    """A log in figures."""
+    """Counts of a log."""
 
     rows: int
     instants: int
     held_at_start: int
-    """Symbols that the first row already holds: their entry is not in the log."""
+    """Symbols that are held in the first row; their entries are not in the log."""
     opens: int
     closes: int
     flips: int
     additions: int
     reductions: int
     dirt: Mapping[DirtKind, int]
-    """How often each kind occurs; kinds that do not are left out."""
+    """The count of each kind of contradiction that occurs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a bar says; of one that had not ended when the file was written, only its open."""
+    """The prices of a bar; a bar that was not complete when the file was written has its open only."""
 
     opened_at: datetime
     closes_at: datetime
@@ -160,54 +161,54 @@ class Quote:
 
 
 Quotes = Mapping[str, Sequence[Quote]]
-"""By symbol, sorted by time."""
+"""Quotes by symbol, sorted by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CashCheck:
-    """How far cash agrees with the bars."""
+    """How many changes of cash agree with the bars."""
 
     changes: int
-    """Rows in which a holding changed."""
+    """Rows that changed a holding."""
     checked: int
-    """Those with a bar for every symbol that changed."""
+    """Rows of `changes` that have a bar for every changed symbol."""
     reconciled: int
-    """Those of them in which cash moved by quantity × the open of the bar."""
+    """Rows of `checked` whose cash changed by quantity × the open of the bar."""
 
 
 def read_positions(path: str | Path, *, timezone: str) -> PositionLog:
-    """The rows of a position log in file order; times without an offset are on the wall clock of the zone (fold=0)."""
+    """The rows of a position log in file order; times without an offset are wall-clock times of the zone (fold=0)."""
     file, zone = Path(path), zone_named(timezone)
     rows = tuple(_row(line, number=number, zone=zone, path=file) for number, line in json_lines(file))
     return PositionLog(path=file, rows=rows)
 
 
-def changes(
+def log_changes(
     log: PositionLog, *, bars: Mapping[str, Sequence[Bar]] | None = None, openings: Sequence[Opening] = ()
-) -> tuple[Change, ...]:
-    """What every row changed, in file order, with its dirt.
+) -> tuple[RowChange, ...]:
+    """What each row changed, in file order, with its contradictions.
 
-    Prices are held against bars only where bars are given. The bar of a row is the one that it falls into.
+    If bars are given, prices are compared with the bar that contains the instant of the row.
     """
     quotes = None if bars is None else quotes_of(bars, openings)
     first_lines: dict[int | str, int] = {}
-    found: list[Change] = []
+    row_changes: list[RowChange] = []
     before: PositionRow | None = None
     for row in log.rows:
         repeated = _repeated_id(row, first_lines)
-        found.append(_change(before, row, quotes=quotes, dirt=repeated))
+        row_changes.append(_change(before, row, quotes=quotes, dirt=repeated))
         before = row
-    return tuple(found)
+    return tuple(row_changes)
 
 
-def summarise(changed: Sequence[Change]) -> PositionSummary:
-    """The figures of a log, from its changes."""
-    transitions = Counter(move.transition for change in changed for move in change.moves)
-    dirt = Counter(each.kind for change in changed for each in change.dirt)
+def summarise(row_changes: Sequence[RowChange]) -> PositionSummary:
+    """The counts of a log, from its changes."""
+    transitions = Counter(move.transition for change in row_changes for move in change.moves)
+    dirt = Counter(dirt.kind for change in row_changes for dirt in change.dirt)
     return PositionSummary(
-        rows=len(changed),
-        instants=len({change.row.at for change in changed}),
-        held_at_start=len(changed[0].row.holdings) if changed else 0,
+        rows=len(row_changes),
+        instants=len({change.row.at for change in row_changes}),
+        held_at_start=len(row_changes[0].row.holdings) if row_changes else 0,
         opens=transitions["open"],
         closes=transitions["close"],
         flips=transitions["flip"],
@@ -219,45 +220,50 @@ def summarise(changed: Sequence[Change]) -> PositionSummary:
 
 def quotes_of(bars: Mapping[str, Sequence[Bar]], openings: Sequence[Opening] = ()) -> Quotes:
     """Bars and openings by symbol, sorted by time."""
-    found: dict[str, list[Quote]] = {}
+    quotes: dict[str, list[Quote]] = {}
     for symbol, series in bars.items():
-        found[symbol] = [Quote(bar.opened_at, bar.closes_at, bar.open, bar.low, bar.high, bar.close) for bar in series]
-    for each in openings:
-        found.setdefault(each.symbol, []).append(Quote(each.opened_at, each.closes_at, each.price))
-    return {symbol: sorted(quotes, key=_opened_at) for symbol, quotes in found.items()}
+        quotes[symbol] = [Quote(bar.opened_at, bar.closes_at, bar.open, bar.low, bar.high, bar.close) for bar in series]
+    for opening in openings:
+        quote = Quote(opening.opened_at, opening.closes_at, opening.price)
+        quotes.setdefault(opening.symbol, []).append(quote)
+    return {symbol: sorted(series, key=_opened_at) for symbol, series in quotes.items()}
 
 
 def last_quote(quotes: Sequence[Quote], at: datetime) -> Quote | None:
-    """The last bar that had opened by an instant; it may have closed since."""
-    place = bisect_right(quotes, at, key=_opened_at)
-    return quotes[place - 1] if place else None
+    """The last bar that opened at or before an instant; it may have closed since."""
+    count = bisect_right(quotes, at, key=_opened_at)
+    return quotes[count - 1] if count else None
 
 
 def quote_at(quotes: Sequence[Quote], at: datetime) -> Quote | None:
-    """The bar that an instant falls into."""
+    """The bar that contains an instant."""
     quote = last_quote(quotes, at)
     return quote if quote and at < quote.closes_at else None
 
 
-def check_cash(changed: Sequence[Change], quotes: Quotes) -> CashCheck:
-    """In how many rows cash moved by what the holdings cost at the open of their bars, to a millionth of it."""
-    costs = [_cost_at_open(change, quotes) for change in changed if change.moves]
+def check_cash(row_changes: Sequence[RowChange], quotes: Quotes) -> CashCheck:
+    """Count the rows whose cash changed by the cost of the holdings at the open of their bars, within a millionth."""
+    costs = [_cost_at_open(change, quotes) for change in row_changes if change.moves]
     checked = [cost for cost in costs if cost is not None]
-    return CashCheck(changes=len(costs), checked=len(checked), reconciled=sum(off <= most for off, most in checked))
+    return CashCheck(
+        changes=len(costs),
+        checked=len(checked),
+        reconciled=sum(difference <= tolerance for difference, tolerance in checked),
+    )
 
 
-def _cost_at_open(change: Change, quotes: Quotes) -> tuple[float, float] | None:
-    """How far cash is off, and how far it may be; None where a symbol has no bar."""
-    found = [quote_at(quotes.get(move.symbol, ()), change.row.at) for move in change.moves]
-    opens = [quote.open for quote in found if quote is not None]
-    if len(opens) < len(found) or change.cash is None:
+def _cost_at_open(change: RowChange, quotes: Quotes) -> tuple[float, float] | None:
+    """The difference between cash and cost, and its tolerance; None if a symbol has no bar."""
+    bars = [quote_at(quotes.get(move.symbol, ()), change.row.at) for move in change.moves]
+    opens = [quote.open for quote in bars if quote is not None]
+    if len(opens) < len(bars) or change.cash is None:
         return None
     costs = [move.quantity * price for move, price in zip(change.moves, opens, strict=True)]
     return abs(change.cash + sum(costs)), PRICE_TOLERANCE * sum(map(abs, costs))
 
 
 def transition_of(before: float, after: float) -> Transition | None:
-    """What a change of quantity means; None where it is none.
+    """The kind of a change of quantity; None if the quantity did not change.
 
     >>> transition_of(0, 2), transition_of(2, 3), transition_of(3, -1), transition_of(-1, 0), transition_of(2, 2)
     ('open', 'addition', 'flip', 'close', None)
@@ -277,7 +283,9 @@ def transition_of(before: float, after: float) -> Transition | None:
 def _row(line: Mapping[str, Any], *, number: int, zone: tzinfo, path: Path) -> PositionRow:
     positions = line.get("positions")
     if not isinstance(positions, dict) or CASH not in positions:
-        raise _wrong(path, number, "no object with CASH; give quantity by symbol, and CASH", field="positions")
+        raise _invalid(
+            path, number, "no object with CASH; give the quantity of each symbol, and CASH", field="positions"
+        )
     quantities = {name: _finite(value, name=name, number=number, path=path) for name, value in positions.items()}
     cash = quantities.pop(CASH)
     return PositionRow(
@@ -290,40 +298,42 @@ def _row(line: Mapping[str, Any], *, number: int, zone: tzinfo, path: Path) -> P
     )
 
 
-def _wrong(path: Path, number: int, message: str, *, field: str) -> Invalid:
+def _invalid(path: Path, number: int, message: str, *, field: str) -> Invalid:
     return Invalid(f"{path} line {number}: {message}", field=field)
 
 
 def _finite(value: object, *, name: str, number: int, path: Path, field: str = "positions") -> float:
     quantity = number_of(value) if isinstance(value, int | float) else None
     if quantity is None or not isfinite(quantity):
-        raise _wrong(path, number, f"{value!r:.40} is no {name}; give a finite number", field=field)
+        raise _invalid(path, number, f"{value!r:.40} is not a quantity of {name}; give a finite number", field=field)
     return quantity
 
 
 def _instant(value: object, *, number: int, zone: tzinfo, path: Path) -> datetime:
     if not isinstance(value, str):
-        raise _wrong(path, number, f"{value!r:.40} is not a time; give one like 2026-06-04 10:00:00", field="date")
+        raise _invalid(path, number, f"{value!r:.40} is not a time; give one like 2026-06-04 10:00:00", field="date")
     try:
         return instant_of(value, zone=zone)
     except ValueError as error:
-        raise _wrong(path, number, str(error), field="date") from None
+        raise _invalid(path, number, str(error), field="date") from None
 
 
 def _id(value: object, *, number: int, path: Path) -> int | str | None:
     if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
         return value
-    raise _wrong(path, number, f"{value!r:.40} is not an id; give a whole number or text", field="id")
+    raise _invalid(path, number, f"{value!r:.40} is not an id; give a whole number or text", field="id")
 
 
 def _action(value: object, *, number: int, path: Path) -> Action | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise _wrong(path, number, f"{value!r:.40} is not an object; give action, symbol, amount", field="this_action")
+        raise _invalid(
+            path, number, f"{value!r:.40} is not an object; give action, symbol, amount", field="this_action"
+        )
     word, symbol, price = value.get("action"), value.get("symbol"), value.get("price")
     if not isinstance(word, str) or not isinstance(symbol, str):
-        raise _wrong(path, number, "no text for action or symbol; give both", field="this_action")
+        raise _invalid(path, number, "no text for action or symbol; give both", field="this_action")
     amount = _finite(value.get("amount"), name="amount", number=number, path=path, field="this_action")
     stated = None if price is None else _finite(price, name="price", number=number, path=path, field="this_action")
     return Action(action=word, symbol=symbol, amount=amount, price=stated)
@@ -333,10 +343,10 @@ def _opened_at(quote: Quote) -> datetime:
     return quote.opened_at
 
 
-def _change(before: PositionRow | None, row: PositionRow, *, quotes: Quotes | None, dirt: list[Dirt]) -> Change:
+def _change(before: PositionRow | None, row: PositionRow, *, quotes: Quotes | None, dirt: list[Dirt]) -> RowChange:
     if before is None:
         dirt += _first_action(row)
-        return Change(row=row, moves=(), cash=None, price=None, dirt=tuple(dirt))
+        return RowChange(row=row, moves=(), cash=None, price=None, dirt=tuple(dirt))
     moves, cash = _moves(before, row), _cash_change(before, row)
     price = -cash / moves[0].quantity if len(moves) == 1 else None
     dirt += _time_backwards(before, row)
@@ -344,27 +354,27 @@ def _change(before: PositionRow | None, row: PositionRow, *, quotes: Quotes | No
     dirt += _against_cash(row, moves, cash)
     if price is not None:
         dirt += _against_price(row, moves[0], price, quotes)
-    return Change(row=row, moves=moves, cash=cash, price=price, dirt=tuple(dirt))
+    return RowChange(row=row, moves=moves, cash=cash, price=price, dirt=tuple(dirt))
 
 
 def _moves(before: PositionRow, row: PositionRow) -> tuple[Move, ...]:
-    found: list[Move] = []
+    moves: list[Move] = []
     for symbol in sorted(before.holdings.keys() | row.holdings.keys()):
-        held, holds = before.holdings.get(symbol, 0.0), row.holdings.get(symbol, 0.0)
-        transition = transition_of(held, holds)
+        earlier, later = before.holdings.get(symbol, 0.0), row.holdings.get(symbol, 0.0)
+        transition = transition_of(earlier, later)
         if transition:
-            found.append(Move(symbol=symbol, before=held, after=holds, transition=transition))
-    return tuple(found)
+            moves.append(Move(symbol=symbol, before=earlier, after=later, transition=transition))
+    return tuple(moves)
 
 
 def _cash_change(before: PositionRow, row: PositionRow) -> float:
-    """The difference of cash; 0 where it is within rounding."""
+    """The change of cash; 0 if it is within rounding."""
     difference = row.cash - before.cash
     return 0.0 if abs(difference) <= CASH_TOLERANCE * max(abs(row.cash), abs(before.cash)) else difference
 
 
 def _repeated_id(row: PositionRow, first_lines: dict[int | str, int]) -> list[Dirt]:
-    """The dirt of an id that was there before; remembers where each was first."""
+    """The contradiction of an id that an earlier row has; `first_lines` collects the first line of each id."""
     if row.id is None:
         return []
     first = first_lines.setdefault(row.id, row.line)
@@ -387,16 +397,16 @@ def _time_backwards(before: PositionRow, row: PositionRow) -> Iterator[Dirt]:
 def _against_action(row: PositionRow, moves: Sequence[Move]) -> Iterator[Dirt]:
     action = row.action
     if len(moves) > 1:
-        yield _dirt(row, "several_symbols", f"one step changed {_told(moves)}")
+        yield _dirt(row, "several_symbols", f"one step changed {_moves_text(moves)}")
     if action is None or action.is_idle:
         if moves:
-            yield _dirt(row, "not_the_action", f"no trade is stated, but {_told(moves)} changed")
+            yield _dirt(row, "not_the_action", f"no trade is stated, but {_moves_text(moves)} changed")
     elif action.quantity is None:
-        yield _dirt(row, "unknown_action", f"{action.action!r} is neither buy nor sell; changed: {_told(moves)}")
+        yield _dirt(row, "unknown_action", f"{action.action!r} is neither buy nor sell; changed: {_moves_text(moves)}")
     elif not moves:
         yield _dirt(row, "action_without_change", f"{action} is stated, but nothing changed")
     elif len(moves) > 1 or not _is_stated(moves[0], action.symbol, action.quantity):
-        yield _dirt(row, "not_the_action", f"{action} is stated, but {_told(moves)} changed")
+        yield _dirt(row, "not_the_action", f"{action} is stated, but {_moves_text(moves)} changed")
 
 
 def _is_stated(move: Move, symbol: str, quantity: float) -> bool:
@@ -411,7 +421,7 @@ def _against_cash(row: PositionRow, moves: Sequence[Move], cash: float) -> Itera
 
 def _against_price(row: PositionRow, move: Move, price: float, quotes: Quotes | None) -> Iterator[Dirt]:
     if price <= 0:
-        yield _dirt(row, "price_not_positive", f"{_told([move])} changed at a price of {price:.12g}")
+        yield _dirt(row, "price_not_positive", f"{_moves_text([move])} changed at a price of {price:.12g}")
         return
     stated = row.action.price if row.action else None
     if stated is not None and _differ(price, stated):
@@ -421,7 +431,7 @@ def _against_price(row: PositionRow, move: Move, price: float, quotes: Quotes | 
 
 
 def _against_quote(row: PositionRow, move: Move, price: float, quote: Quote | None) -> Iterator[Dirt]:
-    """One kind at most: a price off the open is told as such only where it is not outside the bar too."""
+    """At most one contradiction: a price outside the bar is not reported as off the open too."""
     cost = f"{move.symbol} cost {price:.12g}"
     if quote is None:
         yield _dirt(row, "no_bar", f"{cost}, and there is no bar at {row.at.isoformat()}")
@@ -441,7 +451,7 @@ def _differ(price: float, other: float) -> bool:
     return abs(price - other) > PRICE_TOLERANCE * abs(other)
 
 
-def _told(moves: Sequence[Move]) -> str:
+def _moves_text(moves: Sequence[Move]) -> str:
     return ", ".join(f"{move.symbol} {move.quantity:+.12g}" for move in moves) or "nothing"
 
 

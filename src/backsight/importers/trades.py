@@ -16,7 +16,7 @@ from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid
-from backsight.importers.bars import Source, instant_of, json_lines, number_of, read_table, zone_named
+from backsight.importers.files import Source, instant_of, json_lines, number_of, read_table, zone_named
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 TIMES = ("opened_at", "closed_at")
@@ -114,5 +114,5 @@ def _with_times(values: dict[str, Any], number: int, *, zone: tzinfo, source: So
             try:
                 values[name] = instant_of(values[name], zone=zone)
             except ValueError as error:
-                raise source.wrong(number, str(error), field=name) from None
+                raise source.invalid(number, str(error), field=name) from None
     return values

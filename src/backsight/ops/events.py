@@ -1,4 +1,4 @@
-"""What the market did: bars."""
+"""Market events: bars, from a file or one call at a time."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,12 +10,12 @@ from backsight.importers.bars import read_bars
 from backsight.operation import command
 from backsight.services.calls import resolve_calls
 from backsight.services.context import Context
-from backsight.services.market import ImportedBars, add_bars, keep_bars, sorted_bars
+from backsight.services.market import ImportedBars, add_bars, sorted_bars, store_bars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedBars:
-    """How many bars were told, and how many of them are new."""
+    """The number of bars in the call, and the number of new bars among them."""
 
     bars: int
     added: int
@@ -25,37 +25,43 @@ class RecordedBars:
 def import_bars(
     ctx: Context,
     *,
-    path: Annotated[Key, "The CSV or Parquet file, where this runs: a header, a time, open, high, low, close."],
-    symbol: Annotated[Symbol | None, "The instrument, where the file has no column for it; else only this one."] = None,
-    interval_seconds: Annotated[Whole | None, "How long a bar is; the most common distance if left out."] = None,
-    timezone: Annotated[Name, "The zone of times that name none, like 'America/New_York'."] = "UTC",
+    path: Annotated[
+        Key, "Path of a CSV or Parquet file on this machine, with a header and time, open, high, low, close."
+    ],
+    symbol: Annotated[
+        Symbol | None, "The instrument of a file without a symbol column; else only its bars are imported."
+    ] = None,
+    interval_seconds: Annotated[
+        Whole | None, "Length of a bar; the most common distance between bars if left out."
+    ] = None,
+    timezone: Annotated[Name, "The time zone of times without an offset, like 'America/New_York'."] = "UTC",
 ) -> ImportedBars:
     """Import bars from a file, with a report of duplicates and gaps.
 
-    Bars that are stored already are left alone; one that contradicts a stored bar is refused, and nothing is written.
+    Bars that are stored already do not change. If a bar differs from the stored one, nothing is written.
     """
-    read = read_bars(path, symbol=symbol, interval_seconds=interval_seconds, timezone=timezone)
+    file = read_bars(path, symbol=symbol, interval_seconds=interval_seconds, timezone=timezone)
     with ctx.writing() as transaction:
-        kept = keep_bars(transaction, ctx, read, field="path")
+        imported = store_bars(transaction, ctx, file, field="path")
         resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
-    return kept
+    return imported
 
 
 @command()
 def record_bars(
     ctx: Context,
     *,
-    bars: Annotated[BarsArgument, "Bars that are closed, oldest first; of several symbols and lengths if need be."],
+    bars: Annotated[BarsArgument, "Closed bars, oldest first; they may be of several symbols and intervals."],
 ) -> RecordedBars:
-    """Record bars that closed, so that contexts, regimes and excursions can be read from them.
+    """Record closed bars, from which contexts, regimes and excursions are computed.
 
-    Bars that are stored already are left alone; one that contradicts a stored bar is refused, and nothing is written.
+    Bars that are stored already do not change. If a bar differs from the stored one, nothing is written.
     """
     check_symbols(bars)
     series = sorted_bars(bars, until=ctx.now + CLOCK_SKEW)
     if sum(map(len, series)) < len(bars):
-        raise Invalid("one of them is not closed yet; give bars when they are", field="bars")
+        raise Invalid("a bar is not closed yet; give bars after their close", field="bars")
     with ctx.writing() as transaction:
-        added = sum(add_bars(transaction, ctx.owner, each, recorded_at=ctx.now) for each in series)
+        added = sum(add_bars(transaction, ctx.owner, bars_of_one, recorded_at=ctx.now) for bars_of_one in series)
         resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
     return RecordedBars(bars=len(bars), added=added)

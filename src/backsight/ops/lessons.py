@@ -440,7 +440,7 @@ def _attempt_view(reflection: Reflection) -> AttemptView:
 
 def _strategy_id(connection: Connection, ctx: Context, name: str) -> str:
     """The id of a strategy that is saved or deployed; `NotFound` suggests the nearest name."""
-    names = {each.strategy_name for each in stored_strategies.deployments(connection, ctx.owner, EVERYTHING)}
+    names = {each.strategy_name for each in stored_strategies.deployments(View(connection, ctx.owner, EVERYTHING))}
     if name not in names and stored_strategies.strategy(connection, ctx.owner, name) is None:
         remedy = did_you_mean(name, sorted(names)) if names else "save it first"
         raise NotFound(f"no strategy {name!r}; {remedy}", field="strategy_name")

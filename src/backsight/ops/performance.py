@@ -1,4 +1,4 @@
-"""How deployments do."""
+"""The performance of deployments."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,12 +21,12 @@ Detail = Literal["list", "trades"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentSummary:
-    """One deployment and how its closed trades ended."""
+    """A deployment and the results of its closed trades."""
 
     deployment: Deployment
     tally: Tally
     recent_trades: tuple[Trade, ...]
-    """The last 30, newest first, where asked for."""
+    """The last 30 closed trades, newest first, if `detail` is `trades`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,30 +41,33 @@ class Deployments:
 def get_my_deployments(
     ctx: Context,
     *,
-    deployment_id: Annotated[Key | None, "Only this one, by name or id."] = None,
-    detail: Annotated[Detail, "'trades' adds the last 30 closed trades of each."] = "list",
+    deployment_id: Annotated[Key | None, "Only this deployment, by name or id."] = None,
+    detail: Annotated[Detail, "'trades' adds the last 30 closed trades of each deployment."] = "list",
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> Deployments:
-    """Get your deployments, each with its number of trades, wins and net result."""
-    horizon = ctx.horizon(as_of, seen_at)
+    """Get your deployments, each with its trades, its wins and its net result."""
     with ctx.reading() as connection:
-        wanted = None if deployment_id is None else deployment_named(connection, ctx.owner, deployment_id)
-        known = stored.deployments(connection, ctx.owner, horizon)
-        results = stored_trades.results(ctx.view(connection, as_of, seen_at))
-        shown = [each for each in known if wanted is None or each.id == wanted.id]
+        view = ctx.view(connection, as_of, seen_at)
+        chosen = None if deployment_id is None else deployment_named(connection, ctx.owner, deployment_id)
+        deployments = [
+            deployment for deployment in stored.deployments(view) if chosen is None or deployment.id == chosen.id
+        ]
+        results = stored_trades.results(view)
         recent = {
-            each.id: stored_trades.trades(ctx.view(connection, as_of, seen_at), limit=RECENT, deployment_id=each.id)
-            for each in shown
+            deployment.id: stored_trades.trades(view, limit=RECENT, deployment_id=deployment.id)
+            for deployment in deployments
             if detail == "trades"
         }
     closes: dict[str, list[tuple[float, datetime]]] = {}
-    for deployment, pnl, at in results:
-        closes.setdefault(deployment, []).append((pnl, at))
+    for closed_deployment_id, pnl, at in results:
+        closes.setdefault(closed_deployment_id, []).append((pnl, at))
     summaries = tuple(
         DeploymentSummary(
-            deployment=each, tally=tally(closes.get(each.id, [])), recent_trades=tuple(recent.get(each.id, []))
+            deployment=deployment,
+            tally=tally(closes.get(deployment.id, [])),
+            recent_trades=tuple(recent.get(deployment.id, [])),
         )
-        for each in shown
+        for deployment in deployments
     )
-    return Deployments(deployments=summaries, as_of=horizon.as_of)
+    return Deployments(deployments=summaries, as_of=view.as_of)

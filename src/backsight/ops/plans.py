@@ -167,7 +167,7 @@ def check_active_plans(
     """
     with ctx.writing() as transaction:
         view = ctx.view(transaction.connection)
-        target = the_deployment(transaction.connection, ctx, deployment, view.horizon)
+        target = the_deployment(ctx, view, deployment)
         if target is None:
             raise NotFound("there is no deployment yet; deploy a strategy first", field="deployment")
         candidates = open_plans(view, target)

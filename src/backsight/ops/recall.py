@@ -379,7 +379,7 @@ def position_size(
 
 def _only_deployment(view: View, strategy_name: str, mode: Mode) -> Deployment | None:
     """The only deployment of a strategy in a mode at the horizon; None if there are none or several."""
-    deployments = stored_strategies.deployments(view.connection, view.owner, view.horizon)
+    deployments = stored_strategies.deployments(view)
     matches = [each for each in deployments if (each.strategy_name, each.mode) == (strategy_name, mode)]
     return matches[0] if len(matches) == 1 else None
 

@@ -114,7 +114,7 @@ def get_agent_state(
         raise Invalid(f"{max_drawdown} is more than the whole peak; give a share up to 1", field="max_drawdown")
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = the_deployment(connection, ctx, deployment, view.horizon)
+        target = the_deployment(ctx, view, deployment)
         if target is None:
             return AgentState(deployment=None, mood=mood_from(None, None), closes=0, equity_seen=0, as_of=view.as_of)
         account, strategy = mood_rows(view, target)
@@ -197,7 +197,7 @@ def _find_account(connection: Connection, ctx: Context, deployment: str | None, 
         if deployment is not None:
             raise Invalid("a deployment is given too; give one of the two", field="account")
         return account_named(connection, ctx.owner, account)
-    target = the_deployment(connection, ctx, deployment, ctx.horizon(None, None))
+    target = the_deployment(ctx, ctx.view(connection), deployment)
     if target is None:
         raise NotFound("there is no deployment yet; open an account and give its name", field="account")
     return account_of(connection, target)

@@ -16,18 +16,18 @@ from backsight.core.strategies import (
     Leash,
     MemorySettings,
     Strategy,
-    settled,
+    effective_settings,
 )
 from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.deployments import (
     OpenedAccount,
-    _account_at,
-    _add_or_find,
-    _deployment,
-    _strategy,
     account_named,
+    add_account,
     deployment_name,
+    empty_strategy,
+    new_account,
+    new_deployment,
 )
 from backsight.store import notes as stored_notes
 from backsight.store import strategies as stored
@@ -37,7 +37,7 @@ from backsight.store.view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedStrategy:
-    """The version that now says what was saved, and whether it already did."""
+    """The saved version, and whether an earlier call had saved it."""
 
     strategy: Strategy
     replayed: bool
@@ -45,7 +45,7 @@ class SavedStrategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """The deployment, and whether it was there before."""
+    """The deployment, and whether it existed before."""
 
     deployment: Deployment
     replayed: bool
@@ -55,45 +55,46 @@ class Deployed:
 def open_account(
     ctx: Context,
     *,
-    venue: Annotated[Name, "Where it is held, like 'binance'."],
-    name: Annotated[Name, "What you call it."],
-    currency: Annotated[Name, "What its money is counted in, like 'USD'."] = "USD",
-    mode: Annotated[Mode, "Real money, a paper account, or a simulation; the three never blend."] = "live",
-    position_mode: Annotated[PositionMode, "'hedging' where one symbol may have several positions."] = "netting",
+    venue: Annotated[Name, "The broker or exchange, like 'binance'."],
+    name: Annotated[Name, "The name of the account."],
+    currency: Annotated[Name, "The currency of the account, like 'USD'."] = "USD",
+    mode: Annotated[
+        Mode, "Real money, a paper account, or a simulation; memories of different modes never mix."
+    ] = "live",
+    position_mode: Annotated[PositionMode, "'hedging' if one symbol may have several positions at once."] = "netting",
 ) -> OpenedAccount:
     """Open an account: where positions are held, in which currency, and whether the money is real."""
     with ctx.writing() as transaction:
-        account = _account_at(ctx, venue, name, currency, mode, position_mode)
-        return _add_or_find(transaction, account)
+        return add_account(transaction, new_account(ctx, venue, name, currency, mode, position_mode))
 
 
 @command()
 def save_strategy(
     ctx: Context,
     *,
-    name: Annotated[Name, "What the strategy is called; all versions share it."],
-    thesis: Annotated[Prose | None, "Why it should make money, in the author's words."] = None,
-    rules: Annotated[Rules, "Rules to trade by, one each."] = [],  # noqa: B006
-    avoid: Annotated[Rules, "What the owner forbids, one each."] = [],  # noqa: B006
+    name: Annotated[Name, "The name of the strategy; all its versions share it."],
+    thesis: Annotated[Prose | None, "Why the strategy should make money, in the author's words."] = None,
+    rules: Annotated[Rules, "Rules to trade by."] = [],  # noqa: B006
+    avoid: Annotated[Rules, "What the owner forbids."] = [],  # noqa: B006
     risk_per_trade: Annotated[
-        Share | None, "Share of equity that a trade risks, like 0.01; used where no stop tells."
+        Share | None, "Share of equity that a trade risks, like 0.01; used for trades without a stop."
     ] = None,
     guidance: Annotated[
-        GuidanceMode | None, "What the agent is told: the thesis, the rules, or both; by what is given if left out."
+        GuidanceMode | None, "Whether the agent is given the thesis, the rules or both; if left out, whatever is saved."
     ] = None,
-    leash: Annotated[Leash, "How closely it must follow."] = "balanced",
-    horizon: Annotated[Rule | None, "How long a trade is meant to last."] = None,
-    style: Annotated[Rule | None, "How it trades."] = None,
-    look_for: Annotated[Rules, "What to look for, one each."] = [],  # noqa: B006
-    sizing: Annotated[Rule | None, "How large to trade."] = None,
-    entry_rules: Annotated[Rules, "When to enter, one each."] = [],  # noqa: B006
-    exit_rules: Annotated[Rules, "When to get out, one each."] = [],  # noqa: B006
-    risk_rules: Annotated[Rules, "What not to exceed, one each."] = [],  # noqa: B006
-    memory: Annotated[MemoryArgument, "How it uses memory; deploy may set it otherwise."] = MemorySettings(),  # noqa: B008
+    leash: Annotated[Leash, "How closely the agent must follow the strategy."] = "balanced",
+    horizon: Annotated[Rule | None, "How long a trade should last."] = None,
+    style: Annotated[Rule | None, "The style of trading."] = None,
+    look_for: Annotated[Rules, "What to look for in the market."] = [],  # noqa: B006
+    sizing: Annotated[Rule | None, "How to size trades."] = None,
+    entry_rules: Annotated[Rules, "When to enter a trade."] = [],  # noqa: B006
+    exit_rules: Annotated[Rules, "When to leave a trade."] = [],  # noqa: B006
+    risk_rules: Annotated[Rules, "Limits of risk."] = [],  # noqa: B006
+    memory: Annotated[MemoryArgument, "How the strategy uses memory; deploy can override it."] = MemorySettings(),  # noqa: B008
 ) -> SavedStrategy:
-    """Save a strategy: a new version if it says anything new, the same one if not."""
-    said = Guidance(
-        mode=guidance or _guidance(thesis, [*rules, *entry_rules, *exit_rules, *risk_rules]),
+    """Save a strategy as a new version, unless the latest version has the same content."""
+    guidance_settings = Guidance(
+        mode=guidance or _guidance_mode(thesis, [*rules, *entry_rules, *exit_rules, *risk_rules]),
         leash=leash,
         horizon=horizon,
         style=style,
@@ -103,18 +104,18 @@ def save_strategy(
         exit_rules=tuple(exit_rules),
         risk_rules=tuple(risk_rules),
     )
-    used = settled(memory)
+    memory_settings = effective_settings(memory)
     with ctx.writing() as transaction:
         latest = stored.strategy(transaction.connection, ctx.owner, name)
         strategy = replace(
-            _strategy(ctx, name),
+            empty_strategy(ctx.owner, name, at=ctx.now),
             version=1 if latest is None else latest.version + 1,
             thesis=thesis,
             rules=tuple(rules),
             avoid=tuple(avoid),
             risk_per_trade=risk_per_trade,
-            guidance=said,
-            memory=used,
+            guidance=guidance_settings,
+            memory=memory_settings,
         )
         if latest is not None and latest.same_text(strategy):
             return SavedStrategy(strategy=latest, replayed=True)
@@ -126,26 +127,26 @@ def save_strategy(
 def deploy(
     ctx: Context,
     *,
-    strategy_name: Annotated[Name, "The saved strategy to run."],
-    account: Annotated[Key, "The account to run it on, by name or id."],
-    version: Annotated[Whole | None, "Which version of it; the latest if left out."] = None,
-    name: Annotated[Name | None, "What to call the deployment; 'strategy@account' if left out."] = None,
+    strategy_name: Annotated[Name, "The saved strategy."],
+    account: Annotated[Key, "The account, by name or id."],
+    version: Annotated[Whole | None, "The version of the strategy; the latest if left out."] = None,
+    name: Annotated[Name | None, "The name of the deployment; 'strategy@account' if left out."] = None,
     memory: Annotated[
         MemoryOverridesArgument | None,
-        "What to set otherwise than the strategy does; a holdout of 0.2 tells in time whether memory helps.",
+        "Settings that override those of the strategy; a holdout of 0.2 measures over time whether memory helps.",
     ] = None,
 ) -> Deployed:
     """Deploy one strategy version on one account."""
     with ctx.writing() as transaction:
         connection = transaction.connection
-        held = account_named(connection, ctx.owner, account)
+        chosen = account_named(connection, ctx.owner, account)
         strategy = stored.strategy(connection, ctx.owner, strategy_name, version)
         if strategy is None:
-            which = "" if version is None else f" version {version}"
-            raise NotFound(f"no strategy {strategy_name!r}{which}; save it first", field="strategy_name")
-        called = name or deployment_name(strategy_name, held.name)
-        plain = _deployment(ctx, called, strategy.id, strategy_name, strategy.version, held)
-        deployment = replace(plain, memory=settled(strategy.memory, memory))
+            version_text = "" if version is None else f" version {version}"
+            raise NotFound(f"no strategy {strategy_name!r}{version_text}; save it first", field="strategy_name")
+        full_name = name or deployment_name(strategy_name, chosen.name)
+        default = new_deployment(ctx, full_name, strategy.id, strategy_name, strategy.version, chosen)
+        deployment = replace(default, memory=effective_settings(strategy.memory, memory))
         deployed = _add_or_replay(transaction, ctx.owner, deployment)
         if not deployed.replayed:
             _start_with_lessons(transaction, deployment, now=ctx.now)
@@ -153,7 +154,7 @@ def deploy(
 
 
 def _start_with_lessons(transaction: Transaction, deployment: Deployment, *, now: datetime) -> None:
-    """Give a new deployment its own copy of its strategy's lessons, where there are any."""
+    """Give a new deployment a copy of its strategy's lessons, if there are any."""
     view = View(transaction.connection, deployment.owner_id, Horizon(as_of=now))
     note = stored_notes.strategy_note(view, deployment.strategy_id, deployment.mode)
     if note is not None:
@@ -162,21 +163,20 @@ def _start_with_lessons(transaction: Transaction, deployment: Deployment, *, now
         transaction.add(stored_notes.NOTES, copy)
 
 
-def _guidance(thesis: str | None, rules: list[str]) -> GuidanceMode:
-    """What an agent is told by, as far as there is something to tell."""
+def _guidance_mode(thesis: str | None, rules: list[str]) -> GuidanceMode:
+    """The guidance that the saved texts allow."""
     if rules:
         return "hybrid" if thesis else "rules"
     return "thesis"
 
 
 def _add_or_replay(transaction: Transaction, owner: str, deployment: Deployment) -> Deployed:
-    held = stored.deployment(transaction.connection, owner, deployment.id)
-    if held is None:
+    existing = stored.deployment(transaction.connection, owner, deployment.id)
+    if existing is None:
         transaction.add(stored.DEPLOYMENTS, deployment)
         return Deployed(deployment=deployment, replayed=False)
-    if replace(deployment, known_at=held.known_at, recorded_at=held.recorded_at) != held:
-        running = f"version {held.strategy_version} of {held.strategy_name!r}"
-        raise Conflict(
-            f"{held.name!r} already runs {running}, or with other settings; choose another name", field="name"
-        )
-    return Deployed(deployment=held, replayed=True)
+    if replace(deployment, known_at=existing.known_at, recorded_at=existing.recorded_at) != existing:
+        running = f"version {existing.strategy_version} of {existing.strategy_name!r}"
+        message = f"{existing.name!r} already runs {running}, or runs with other settings; choose another name"
+        raise Conflict(message, field="name")
+    return Deployed(deployment=existing, replayed=True)

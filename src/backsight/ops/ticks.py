@@ -55,7 +55,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
 from backsight.core.ids import digest
-from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, Horizon, format_instant
+from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
 from backsight.core.market import EPOCH
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
@@ -69,7 +69,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
-from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_given
+from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_new_bars
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
@@ -183,9 +183,9 @@ def open_tick(
         account = account_of(connection, target)
         _check_snapshot(account, before, field="before")
         last = stored.last_of_deployment(view, target.id)
-        at_tick = Horizon(as_of=at, seen_at=seen_at)
+        at_tick = ctx.view(connection, at, seen_at)
         contexts = tuple(
-            context_at(symbol, at, with_given(recent_bars(connection, ctx.owner, symbol, at_tick), unstored, symbol))
+            context_at(symbol, at, with_new_bars(recent_bars(at_tick, symbol), unstored, symbol))
             for symbol in dict.fromkeys(symbols)
         )
         day_start = day_start_equity(last, at)
@@ -244,7 +244,7 @@ def preview_context(
         last = stored.last_of_deployment(view, target.id)
         portfolio = None if last is None else _portfolio_after(view, last)
         contexts = tuple(
-            context_at(symbol, at, recent_bars(connection, ctx.owner, symbol, view.horizon))
+            context_at(symbol, at, recent_bars(view, symbol))
             for symbol in symbols or _usual_symbols(view, target, portfolio)
         )
         request = PromptRequest(

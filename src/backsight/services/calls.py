@@ -12,6 +12,7 @@ from backsight.store import bars as stored_bars
 from backsight.store import memories as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 GIVEN_UP = timedelta(days=30)
 """How long after its horizon a call is still tried again at every tick."""
@@ -86,6 +87,6 @@ def _last_bar(connection: Connection, owner: str, symbol: str, at: datetime) -> 
     counts = dict.fromkeys(stored_bars.intervals(connection, owner, symbol), 1)
     if not counts:
         return None
-    bars = stored_bars.last_bars(connection, owner, Horizon(as_of=at), symbol=symbol, counts=counts)
+    bars = stored_bars.last_bars(View(connection, owner, Horizon(as_of=at)), symbol=symbol, counts=counts)
     lasts = [series[-1] for series in bars.values() if series]
     return max(lasts, key=lambda bar: (bar.closes_at, -bar.interval_seconds), default=None)

@@ -1,4 +1,4 @@
-"""Deployments, accounts and strategies by name, and those that Backsight makes itself for trades told without one."""
+"""Deployments, accounts and strategies by name or id, and those that are made for reports and imports."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,23 +11,23 @@ from backsight.core.portfolio import Account, Mode, PositionMode
 from backsight.core.strategies import MANUAL, Deployment, Guidance, MemorySettings, Strategy, manual_name
 from backsight.services.context import Context
 from backsight.store import strategies as stored
-from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 CURRENCY_OF_MANUAL = "USD"
 
 
 IMPORTED = "import"
-"""The venue of accounts that were only ever read from files."""
+"""The venue of accounts that were imported from files."""
 
 
-def deployment_named(connection: Connection, owner: str, named: str) -> Deployment:
-    """The deployment of this name or id, or `NotFound` with the names there are."""
-    found = stored.deployment(connection, owner, named)
-    if found is None:
-        raise NotFound(f"no deployment {named!r}; get_my_deployments lists them", field="deployment")
-    return found
+def deployment_named(connection: Connection, owner: str, key: str) -> Deployment:
+    """The deployment with this name or id, or `NotFound`."""
+    deployment = stored.deployment(connection, owner, key)
+    if deployment is None:
+        raise NotFound(f"no deployment {key!r}; get_my_deployments lists them", field="deployment")
+    return deployment
 
 
 def deployment_of(connection: Connection, episode: Episode) -> Deployment:
@@ -46,40 +46,42 @@ def deployment_and_mode(
     return deployment, mode or (deployment.mode if deployment is not None else "live")
 
 
-def account_of(connection: Connection, home: Deployment) -> Account:
+def account_of(connection: Connection, deployment: Deployment) -> Account:
     """The account that a deployment runs on."""
-    return account_named(connection, home.owner_id, home.account_id)
+    return account_named(connection, deployment.owner_id, deployment.account_id)
 
 
 def imported_deployment(
     transaction: Transaction, ctx: Context, *, name: str, currency: str, mode: Mode, known_at: datetime
 ) -> Deployment:
-    """The deployment of an imported agent on an account of its own, both called by its name.
+    """The deployment of an imported agent on an account of its own; all are named after the agent.
 
-    What is not there yet is made as `open_account`, `save_strategy` and `deploy` would, known from an instant of the
-    past; what is there is used as it is.
+    What does not exist is made as `open_account`, `save_strategy` and `deploy` would make it, known from `known_at` on.
+    What exists is used unchanged.
     """
     connection = transaction.connection
-    account = replace(_account_at(ctx, IMPORTED, name, currency, mode, "netting"), known_at=known_at)
-    held = _add_or_find(transaction, account).account
-    found = stored.deployment(connection, ctx.owner, derive_id("deployment", ctx.owner, deployment_name(name, name)))
-    if found is not None and found.account_id != held.id:
-        told = f"{found.name!r} already runs on another account than the one of imports"
-        raise Conflict(f"{told}; choose another name", field="name")
-    if found is not None:
-        return found
+    imported = replace(new_account(ctx, IMPORTED, name, currency, mode, "netting"), known_at=known_at)
+    account = add_account(transaction, imported).account
+    deployment = stored.deployment(
+        connection, ctx.owner, derive_id("deployment", ctx.owner, deployment_name(name, name))
+    )
+    if deployment is not None and deployment.account_id != account.id:
+        message = f"{deployment.name!r} already runs on an account that was not imported"
+        raise Conflict(f"{message}; choose another name", field="name")
+    if deployment is not None:
+        return deployment
     strategy = stored.strategy(connection, ctx.owner, name)
     if strategy is None:
-        strategy = replace(_strategy(ctx, name), known_at=known_at)
+        strategy = replace(empty_strategy(ctx.owner, name, at=ctx.now), known_at=known_at)
         transaction.add(stored.STRATEGIES, strategy)
-    plain = _deployment(ctx, deployment_name(name, name), strategy.id, name, strategy.version, held)
-    deployment = replace(plain, known_at=known_at)
+    known_now = new_deployment(ctx, deployment_name(name, name), strategy.id, name, strategy.version, account)
+    deployment = replace(known_now, known_at=known_at)
     transaction.add(stored.DEPLOYMENTS, deployment)
     return deployment
 
 
 def deployment_name(strategy_name: str, account_name: str) -> str:
-    """What a deployment is called where nobody says.
+    """The name of a deployment that is not given one.
 
     >>> deployment_name("VolBreakout", "main")
     'VolBreakout@main'
@@ -88,10 +90,10 @@ def deployment_name(strategy_name: str, account_name: str) -> str:
 
 
 def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str) -> Deployment:
-    """The implicit deployment of trades remembered for a strategy without naming one; made on first use."""
-    found = stored.deployment(transaction.connection, ctx.owner, manual_name(strategy_name))
-    if found is not None:
-        return found
+    """The deployment of trades that are reported for a strategy without a deployment; made on first use."""
+    existing = stored.deployment(transaction.connection, ctx.owner, manual_name(strategy_name))
+    if existing is not None:
+        return existing
     account_id = derive_id("account", ctx.owner, MANUAL, MANUAL)
     account = stored.account(transaction.connection, ctx.owner, account_id)
     if account is None:
@@ -108,24 +110,25 @@ def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str
         )
         transaction.add(stored.ACCOUNTS, account)
     strategy_id = derive_id("strategy", ctx.owner, strategy_name)
-    deployment = _deployment(ctx, manual_name(strategy_name), strategy_id, strategy_name, None, account)
+    deployment = new_deployment(ctx, manual_name(strategy_name), strategy_id, strategy_name, None, account)
     transaction.add(stored.DEPLOYMENTS, deployment)
     return deployment
 
 
-def account_named(connection: Connection, owner: str, named: str) -> Account:
-    """The account of this name or id, or `NotFound` with the nearest one there is."""
-    found = stored.account(connection, owner, named)
-    if found is None:
+def account_named(connection: Connection, owner: str, key: str) -> Account:
+    """The account with this name or id, or `NotFound` with the nearest name."""
+    account = stored.account(connection, owner, key)
+    if account is None:
         names = stored.account_names(connection, owner)
-        remedy = did_you_mean(named, names) if names else "open one first"
-        raise NotFound(f"no one account {named!r}; {remedy}", field="account")
-    return found
+        remedy = did_you_mean(key, names) if names else "open one first"
+        problem = "several accounts are named" if names.count(key) > 1 else "no account"
+        raise NotFound(f"{problem} {key!r}; {remedy}", field="account")
+    return account
 
 
-def _account_at(ctx: Context, venue: str, name: str, currency: str, mode: Mode, position_mode: PositionMode) -> Account:
+def new_account(ctx: Context, venue: str, name: str, currency: str, mode: Mode, position_mode: PositionMode) -> Account:
     if name.startswith(f"{MANUAL}:") or name == MANUAL:
-        raise Invalid(f"{name!r} is kept for trades remembered by hand; choose another", field="name")
+        raise Invalid(f"{name!r} is reserved for trades without a deployment; choose another name", field="name")
     return Account(
         owner_id=ctx.owner,
         id=derive_id("account", ctx.owner, venue, name),
@@ -139,19 +142,20 @@ def _account_at(ctx: Context, venue: str, name: str, currency: str, mode: Mode, 
     )
 
 
-def deployed_strategy(connection: Connection, home: Deployment) -> Strategy | None:
-    """The version that a deployment runs; None where it was never saved."""
-    if home.strategy_version is None:
+def deployed_strategy(connection: Connection, deployment: Deployment) -> Strategy | None:
+    """The strategy version that a deployment runs; None if the strategy was never saved."""
+    if deployment.strategy_version is None:
         return None
-    return stored.strategy(connection, home.owner_id, home.strategy_name, home.strategy_version)
+    return stored.strategy(connection, deployment.owner_id, deployment.strategy_name, deployment.strategy_version)
 
 
-def unsaved_strategy(home: Deployment) -> Strategy:
-    """The strategy of a deployment whose strategy was never saved: its name alone."""
-    return _unsaid(home.owner_id, home.strategy_name, at=home.known_at)
+def unsaved_strategy(deployment: Deployment) -> Strategy:
+    """The strategy of a deployment whose strategy was never saved: only its name is known."""
+    return empty_strategy(deployment.owner_id, deployment.strategy_name, at=deployment.known_at)
 
 
-def _unsaid(owner: str, name: str, *, at: datetime) -> Strategy:
+def empty_strategy(owner: str, name: str, *, at: datetime) -> Strategy:
+    """The first version of a strategy that has a name and nothing else."""
     return Strategy(
         owner_id=owner,
         id=derive_id("strategy", owner, name),
@@ -168,7 +172,7 @@ def _unsaid(owner: str, name: str, *, at: datetime) -> Strategy:
     )
 
 
-def _deployment(
+def new_deployment(
     ctx: Context, name: str, strategy_id: str, strategy_name: str, version: int | None, account: Account
 ) -> Deployment:
     return Deployment(
@@ -186,38 +190,33 @@ def _deployment(
     )
 
 
-def the_deployment(connection: Connection, ctx: Context, named: str | None, horizon: Horizon) -> Deployment | None:
-    """The deployment that is meant; without a name the only one there is, if there is any."""
-    if named is not None:
-        return deployment_named(connection, ctx.owner, named)
-    now = Horizon(as_of=max(horizon.as_of, ctx.now))
-    there = stored_strategies.deployments(connection, ctx.owner, now)
-    if len(there) > 1:
-        names = ", ".join(repr(each.name) for each in there[:10])
-        raise Invalid(f"there are several; name one of {names}", field="deployment")
-    return there[0] if there else None
+def the_deployment(ctx: Context, view: View, key: str | None) -> Deployment | None:
+    """The deployment with this name or id; without one, the owner's only deployment, or None if there is none."""
+    if key is not None:
+        return deployment_named(view.connection, view.owner, key)
+    as_of = max(view.as_of, ctx.now)
+    deployments = stored.deployments(View(view.connection, view.owner, Horizon(as_of=as_of)))
+    if len(deployments) > 1:
+        names = ", ".join(repr(deployment.name) for deployment in deployments[:10])
+        raise Invalid(f"there are several deployments; name one of {names}", field="deployment")
+    return deployments[0] if deployments else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedAccount:
-    """The account, and whether it was there before."""
+    """The account, and whether it existed before."""
 
     account: Account
     replayed: bool
 
 
-def _add_or_find(transaction: Transaction, account: Account) -> OpenedAccount:
-    held = stored.account(transaction.connection, account.owner_id, account.id)
-    if held is None:
+def add_account(transaction: Transaction, account: Account) -> OpenedAccount:
+    """Store an account, unless it exists with the same settings; `Conflict` if its settings differ."""
+    existing = stored.account(transaction.connection, account.owner_id, account.id)
+    if existing is None:
         transaction.add(stored.ACCOUNTS, account)
         return OpenedAccount(account=account, replayed=False)
-    if replace(account, known_at=held.known_at, recorded_at=held.recorded_at) != held:
-        remedy = "an account does not change; choose another name"
-        told = f"{account.name!r} at {account.venue!r} is already open with other settings"
-        raise Conflict(f"{told}; {remedy}", field="name")
-    return OpenedAccount(account=held, replayed=True)
-
-
-def _strategy(ctx: Context, name: str) -> Strategy:
-    """The first version of a strategy of which nothing is told."""
-    return _unsaid(ctx.owner, name, at=ctx.now)
+    if replace(account, known_at=existing.known_at, recorded_at=existing.recorded_at) != existing:
+        message = f"{account.name!r} at {account.venue!r} is already open with other settings"
+        raise Conflict(f"{message}; an account does not change, so choose another name", field="name")
+    return OpenedAccount(account=existing, replayed=True)

@@ -49,7 +49,7 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
             habits = learn_habits(own, owner_id=owner, mode=mode, strategy_name=strategy_name)
             rows[stored.PRACTISED] += habits.trades
             rows[stored.HABITS] += habits.habits
-    deployments = stored_strategies.deployments(connection, owner, view.horizon)
+    deployments = stored_strategies.deployments(view)
     for account_id in sorted({deployment.account_id for deployment in deployments}):
         facts = stored_state.equity_facts(view, account_id)
         rows[stored.MOODS] += account_rows(facts, owner_id=owner, account_id=account_id)

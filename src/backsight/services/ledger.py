@@ -41,6 +41,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,7 +414,7 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
     """What a new trade records of its entry: the decision that opened it, and the market at that time."""
     decision = _entry_decision(connection, tick, trip)
     at = min(trip.opened_at, tick.at) if decision is None else decision.at
-    series = recent_bars(connection, tick.decision.owner_id, trip.symbol, Horizon(as_of=at))
+    series = recent_bars(View(connection, tick.decision.owner_id, Horizon(as_of=at)), trip.symbol)
     regime = regime_at(series)
     position = tick.positions_after.get(trip.position_key) or tick.positions_before.get(trip.position_key)
     first = trip.steps[0]

@@ -118,7 +118,7 @@ def _read_values(
     """The values that conditions may compare at a tick: the market by its stored bars, and the mood before the tick."""
     context = None
     if needs_market and symbol is not None:
-        context = context_at(symbol, at, recent_bars(connection, deployment.owner_id, symbol, Horizon(as_of=at)))
+        context = context_at(symbol, at, recent_bars(View(connection, deployment.owner_id, Horizon(as_of=at)), symbol))
     return condition_values(
         now=at,
         context=context,

@@ -27,7 +27,7 @@ from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
-from backsight.store.view import EVERYTHING
+from backsight.store.view import EVERYTHING, View
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "reviews": "review"}
@@ -42,7 +42,7 @@ class Trace(NamedTuple):
 
 def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Trace]:
     """All traces of a store by path, in the order of their paths: chunks are numbered in this order."""
-    deployments = {each.id: each for each in stored_strategies.deployments(connection, owner, EVERYTHING)}
+    deployments = {each.id: each for each in stored_strategies.deployments(View(connection, owner, EVERYTHING))}
     by_path: dict[str, Trace] = {}
 
     def add(folder: Folder, deployment_id: str, name: str, day: date, stamp: ChangeStamp, write: Write) -> None:

@@ -15,7 +15,7 @@ from backsight.core.ids import digest
 from backsight.core.strategies import Deployment
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
 from backsight.core.trades.trade import Trade
-from backsight.importers.bars import Source
+from backsight.importers.files import Source
 from backsight.importers.trades import TradeRow, TradesRead
 from backsight.services.context import Context
 from backsight.services.trade_reports import key_conflict, reported_deployment, runs_by_ticks
@@ -62,7 +62,7 @@ def checked_rows(
         try:
             rows.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values})))
         except Invalid as error:
-            raise file.source.placed(row.number, error) from None
+            raise file.source.located(row.number, error) from None
     return rows
 
 
@@ -75,7 +75,7 @@ def unknown_rows(transaction: Transaction, ctx: Context, source: Source, rows: S
             digests[row.trade_id] = row.request_digest
             new.append(row)
         elif digests[row.trade_id] != row.request_digest:
-            raise source.placed(row.number, key_conflict(row.trade_id))
+            raise source.located(row.number, key_conflict(row.trade_id))
     return new
 
 
@@ -146,7 +146,7 @@ def _deployment_of_row(transaction: Transaction, ctx: Context, source: Source, r
             )
             raise Conflict(message, field="deployment")
     except BacksightError as error:
-        raise source.placed(row.number, error) from None
+        raise source.located(row.number, error) from None
     return deployment
 
 

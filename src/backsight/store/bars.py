@@ -1,4 +1,4 @@
-"""Bars at rest."""
+"""The table of bars, and reads of its latest bars."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,11 +22,13 @@ from backsight.store.reading import (
     row_cache,
     within,
 )
+from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarFact:
-    """A bar, known from the instant it closed."""
+    """A stored bar; it is known from the instant at which it closed."""
 
     owner_id: str
     bar: Bar
@@ -47,7 +49,7 @@ BARS = noun(
 
 
 CLOCK_CHANGE = timedelta(hours=2)
-"""A day by the wall clock may be this much shorter than another."""
+"""How much shorter than 24 hours a day of the wall clock may be."""
 _C = BARS.table.c
 _SYMBOL = _C.owner_id == OWNED, _C.symbol == bindparam("symbol")
 _SERIES = *_SYMBOL, _C.interval_seconds == bindparam("seconds")
@@ -59,7 +61,7 @@ _CLOSED = _PRICES.where(*_SERIES, _C.opened_at > bindparam("after"), _C.opened_a
 
 
 def _intervals() -> Select[Any]:
-    """The lengths that a symbol has bars of, one step in the key's order each, however many bars there are."""
+    """The intervals of a symbol's bars, by one index step for each interval, however many bars there are."""
     shortest = func.min(_C.interval_seconds).label("length")
     lengths = select(shortest).where(*_SYMBOL).cte("lengths", recursive=True)
     longer = select(shortest).where(*_SYMBOL, _C.interval_seconds > lengths.c.length).scalar_subquery()
@@ -72,7 +74,7 @@ _INTERVALS = _intervals()
 
 @cache
 def _lasts(lengths: tuple[int, ...]) -> CompoundSelect[Any]:
-    """The last bars of several lengths in one statement, each length with the count of bars that is asked for."""
+    """One statement for the last bars of several intervals, each with its own number of bars."""
     parts = [
         select(_C.interval_seconds, *_PRICES.selected_columns)
         .where(*_SYMBOL, _C.interval_seconds == seconds, *prepared_within(BARS))
@@ -86,94 +88,90 @@ def _lasts(lengths: tuple[int, ...]) -> CompoundSelect[Any]:
 
 
 def finest_interval(connection: Connection, owner: str, symbol: str) -> int | None:
-    """The shortest length in seconds that a symbol has bars of."""
-    found: int | None = connection.execute(_FINEST, parameters(owner, symbol=symbol)).scalar_one()
-    return found
+    """The shortest interval of a symbol's bars, in seconds."""
+    seconds: int | None = connection.execute(_FINEST, parameters(owner, symbol=symbol)).scalar_one()
+    return seconds
 
 
 def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...]:
-    """The lengths in seconds that a symbol has bars of, shortest first."""
-    held, key = row_cache(connection), (BARS, owner, symbol)
-    if key in held:
-        known: tuple[int, ...] = held[key]
-        return known
-    found = tuple(connection.execute(_INTERVALS, parameters(owner, symbol=symbol)).scalars())
+    """The intervals of a symbol's bars in seconds, shortest first."""
+    cache, key = row_cache(connection), (BARS, owner, symbol)
+    if key in cache:
+        cached: tuple[int, ...] = cache[key]
+        return cached
+    seconds = tuple(connection.execute(_INTERVALS, parameters(owner, symbol=symbol)).scalars())
     if is_private(connection):
-        held[key] = found
-    return found
+        cache[key] = seconds
+    return seconds
 
 
-def last_bars(
-    connection: Connection, owner: str, horizon: Horizon, *, symbol: str, counts: Mapping[int, int]
-) -> dict[int, list[Bar]]:
-    """The last bars of a symbol that were closed by a horizon, so many of each length, oldest first."""
-    if not is_private(connection) or horizon.seen_at is not None:
-        return _windows(connection, owner, horizon, symbol=symbol, counts=counts)
-    held = row_cache(connection)
+def last_bars(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int, list[Bar]]:
+    """The last bars of a symbol that were closed at a horizon, oldest first; `counts` has the number by interval."""
+    connection, owner, as_of = view.connection, view.owner, view.as_of
+    if not is_private(connection) or view.seen_at is not None:
+        return _windows(view, symbol=symbol, counts=counts)
+    cache = row_cache(connection)
+    windows: dict[int, list[Bar]] = {}
     for seconds, count in sorted(counts.items()):
         key = (BARS, owner, symbol, seconds, count)
-        then, window = held.get(key, (None, []))
-        if then is None or then > horizon.as_of:
-            window = _windows(connection, owner, horizon, symbol=symbol, counts={seconds: count}).get(seconds, [])
-        elif not window or horizon.as_of >= window[-1].closes_at + timedelta(seconds=seconds) - CLOCK_CHANGE:
-            newest = bars_closed(
-                connection, owner, symbol=symbol, interval_seconds=seconds, after=then, until=horizon.as_of
-            )
+        read_at, window = cache.get(key, (None, []))
+        if read_at is None or read_at > as_of:
+            window = _windows(view, symbol=symbol, counts={seconds: count}).get(seconds, [])
+            cache[key] = as_of, window
+        elif not window or as_of >= window[-1].closes_at + timedelta(seconds=seconds) - CLOCK_CHANGE:
+            newest = bars_closed(connection, owner, symbol=symbol, interval_seconds=seconds, after=read_at, until=as_of)
             window = [*window, *newest][-count:]
-        else:
-            continue  # no further bar can have closed
-        held[key] = horizon.as_of, window
-    found = {seconds: held[BARS, owner, symbol, seconds, count][1] for seconds, count in sorted(counts.items())}
-    return {seconds: window for seconds, window in found.items() if window}
+            cache[key] = as_of, window
+        windows[seconds] = window  # from the cache if no further bar can have closed
+    return {seconds: window for seconds, window in windows.items() if window}
 
 
-def forget_windows(connection: Connection) -> None:
-    """Bars were added: what was read before may not be all there is."""
-    held = row_cache(connection)
-    for key in [key for key in held if key[0] is BARS]:
-        del held[key]
+def add_bars(transaction: Transaction, bars: Iterable[BarFact]) -> None:
+    """Store bars, and drop the cached windows that may lack them."""
+    transaction.add_all(BARS, list(bars))
+    cache = row_cache(transaction.connection)
+    for key in [key for key in cache if key[0] is BARS]:
+        del cache[key]
 
 
-def _windows(
-    connection: Connection, owner: str, horizon: Horizon, *, symbol: str, counts: Mapping[int, int]
-) -> dict[int, list[Bar]]:
+def _windows(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int, list[Bar]]:
     if not counts:
         return {}
-    values = parameters(owner, horizon, symbol=symbol)
+    values = parameters(view.owner, view.horizon, symbol=symbol)
     for seconds, count in counts.items():
-        values[f"opened_{seconds}"] = horizon.as_of - timedelta(seconds=seconds)
+        values[f"opened_{seconds}"] = view.as_of - timedelta(seconds=seconds)
         values[f"count_{seconds}"] = count
-    found: dict[int, list[Any]] = {seconds: [] for seconds in sorted(counts)}
-    for row in connection.execute(_lasts(tuple(found)), values):
-        found[row[0]].append(row[1:])
-    return {seconds: _made(rows[::-1], symbol, seconds) for seconds, rows in found.items() if rows}
+    rows_by_interval: dict[int, list[Any]] = {seconds: [] for seconds in sorted(counts)}
+    for row in view.connection.execute(_lasts(tuple(rows_by_interval)), values):
+        rows_by_interval[row[0]].append(row[1:])
+    return {seconds: _bars(rows[::-1], symbol, seconds) for seconds, rows in rows_by_interval.items() if rows}
 
 
 def bars_closed(
     connection: Connection, owner: str, *, symbol: str, interval_seconds: int, after: datetime, until: datetime
 ) -> list[Bar]:
-    """The bars of a symbol that closed after one instant and by another, oldest first."""
+    """The bars of a symbol that closed after `after` and not after `until`, oldest first."""
     length = timedelta(seconds=interval_seconds)
     values = parameters(owner, symbol=symbol, seconds=interval_seconds, after=after - length, until=until - length)
-    return _made(connection.execute(_CLOSED, values), symbol, interval_seconds)
+    return _bars(connection.execute(_CLOSED, values), symbol, interval_seconds)
 
 
 def first_close_from(connection: Connection, owner: str, symbol: str, at: datetime) -> datetime | None:
-    """When the first bar of a symbol closes at or after an instant, of any length."""
+    """The first close of a bar of a symbol at or after an instant, over all intervals."""
     c = BARS.table.c
     closes: list[datetime] = []
     for seconds in intervals(connection, owner, symbol):
         length = timedelta(seconds=seconds)
-        mine = matching(BARS, symbol=symbol, interval_seconds=seconds)
+        series = matching(BARS, symbol=symbol, interval_seconds=seconds)
         opened = connection.execute(
-            select(func.min(c.opened_at)).where(c.owner_id == owner, *mine, c.opened_at >= at - length)
+            select(func.min(c.opened_at)).where(c.owner_id == owner, *series, c.opened_at >= at - length)
         ).scalar()
         closes += [] if opened is None else [opened + length]
     return min(closes, default=None)
 
 
-def _made(rows: Iterable[Any], symbol: str, interval_seconds: int) -> list[Bar]:
-    """Bars by the hundred: faster than one noun at a time."""
+def _bars(rows: Iterable[Any], symbol: str, interval_seconds: int) -> list[Bar]:
+    """Bars made from rows directly, which is faster than by the mapping of the table."""
     return [
         Bar(
             symbol=symbol,
@@ -199,9 +197,9 @@ def bars_between(
     since: datetime,
     until: datetime,
 ) -> list[Bar]:
-    """The bars of a symbol that opened from one instant up to another, both counted, as far as the horizon goes."""
+    """The bars of a symbol that opened from `since` to `until`, both included, if they were known at the horizon."""
     c = BARS.table.c
     where = [*matching(BARS, symbol=symbol, interval_seconds=interval_seconds), c.opened_at >= since]
-    seen = [] if horizon is None else within(BARS, horizon)
-    statement = owned(BARS, owner, *where, c.opened_at <= until, *seen).order_by(c.opened_at)
+    known = [] if horizon is None else within(BARS, horizon)
+    statement = owned(BARS, owner, *where, c.opened_at <= until, *known).order_by(c.opened_at)
     return [fact.bar for fact in fetch(connection, BARS, statement)]

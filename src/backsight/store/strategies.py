@@ -1,41 +1,41 @@
-"""Accounts, strategies and deployments at rest."""
+"""The tables of accounts, strategies and deployments, and lookups by name or id."""
 
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Select, bindparam, or_, select
 
-from backsight.core.instants import Horizon
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment, Strategy
 from backsight.store.mapping import Noun, noun
 from backsight.store.reading import OWNED, fetch, fetch_one, matching, owned, parameters, row_cache, within
+from backsight.store.view import View
 
 ACCOUNTS = noun(Account, "accounts")
 STRATEGIES = noun(Strategy, "strategies", key=("id", "version"), indexes=[("name",)])
 DEPLOYMENTS = noun(Deployment, "deployments", within={"accounts": ("account_id",)}, indexes=[("name",)])
 
 
-_NAMED: BindParameter[str] = bindparam("named")
+_KEY: BindParameter[str] = bindparam("key")
 
 
-def _named(noun: Noun[Any], *, most: int) -> Select[Any]:
+def _by_key(noun: Noun[Any], *, most: int) -> Select[Any]:
     c = noun.table.c
-    return select(noun.table).where(c.owner_id == OWNED, or_(c.id == _NAMED, c.name == _NAMED)).limit(most)
+    return select(noun.table).where(c.owner_id == OWNED, or_(c.id == _KEY, c.name == _KEY)).limit(most)
 
 
-_ACCOUNT, _DEPLOYMENT = _named(ACCOUNTS, most=2), _named(DEPLOYMENTS, most=1)
+_ACCOUNT, _DEPLOYMENT = _by_key(ACCOUNTS, most=2), _by_key(DEPLOYMENTS, most=1)
 
 
-def account(connection: Connection, owner: str, named: str) -> Account | None:
-    """The account of this id, or this name where only one has it."""
-    held = row_cache(connection)
-    if (ACCOUNTS, owner, named) not in held:
-        found = fetch(connection, ACCOUNTS, _ACCOUNT, parameters(owner, named=named))
-        if len(found) != 1 or found[0].id != named:  # another account may take the name
-            return found[0] if len(found) == 1 else None
-        held[ACCOUNTS, owner, named] = found[0]
-    kept: Account = held[ACCOUNTS, owner, named]
-    return kept
+def account(connection: Connection, owner: str, key: str) -> Account | None:
+    """The account with this id, or with this name if only one account has it."""
+    cache = row_cache(connection)
+    if (ACCOUNTS, owner, key) not in cache:
+        matches = fetch(connection, ACCOUNTS, _ACCOUNT, parameters(owner, key=key))
+        if len(matches) != 1 or matches[0].id != key:  # not cached: another account may take the name
+            return matches[0] if len(matches) == 1 else None
+        cache[ACCOUNTS, owner, key] = matches[0]
+    cached: Account = cache[ACCOUNTS, owner, key]
+    return cached
 
 
 def account_names(connection: Connection, owner: str) -> list[str]:
@@ -44,34 +44,34 @@ def account_names(connection: Connection, owner: str) -> list[str]:
 
 
 def strategy(connection: Connection, owner: str, name: str, version: int | None = None) -> Strategy | None:
-    """This version of a strategy, or its latest."""
-    held, c = row_cache(connection), STRATEGIES.table.c
-    if version is not None and (STRATEGIES, owner, name, version) in held:
-        kept: Strategy = held[STRATEGIES, owner, name, version]
-        return kept
+    """This version of a strategy, or the latest version."""
+    cache, c = row_cache(connection), STRATEGIES.table.c
+    if version is not None and (STRATEGIES, owner, name, version) in cache:
+        cached: Strategy = cache[STRATEGIES, owner, name, version]
+        return cached
     statement = owned(STRATEGIES, owner, *matching(STRATEGIES, name=name, version=version))
-    found = fetch_one(connection, STRATEGIES, statement.order_by(c.version.desc()))
-    if found is not None:
-        held[STRATEGIES, owner, name, found.version] = found
-    return found
+    latest = fetch_one(connection, STRATEGIES, statement.order_by(c.version.desc()))
+    if latest is not None:
+        cache[STRATEGIES, owner, name, latest.version] = latest
+    return latest
 
 
-def deployment(connection: Connection, owner: str, named: str) -> Deployment | None:
-    """The deployment of this id or name."""
-    held = row_cache(connection)
-    if (DEPLOYMENTS, owner, named) not in held:
-        found = fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, parameters(owner, named=named))
-        if found is None:
+def deployment(connection: Connection, owner: str, key: str) -> Deployment | None:
+    """The deployment with this id or name."""
+    cache = row_cache(connection)
+    if (DEPLOYMENTS, owner, key) not in cache:
+        match = fetch_one(connection, DEPLOYMENTS, _DEPLOYMENT, parameters(owner, key=key))
+        if match is None:
             return None
-        held[DEPLOYMENTS, owner, named] = found
-    kept: Deployment = held[DEPLOYMENTS, owner, named]
-    return kept
+        cache[DEPLOYMENTS, owner, key] = match
+    cached: Deployment = cache[DEPLOYMENTS, owner, key]
+    return cached
 
 
-def deployments(connection: Connection, owner: str, horizon: Horizon) -> list[Deployment]:
-    """All deployments known then, by name."""
-    statement = owned(DEPLOYMENTS, owner, *within(DEPLOYMENTS, horizon))
-    return fetch(connection, DEPLOYMENTS, statement.order_by(DEPLOYMENTS.table.c.name))
+def deployments(view: View) -> list[Deployment]:
+    """All deployments that were known at a horizon, by name."""
+    statement = owned(DEPLOYMENTS, view.owner, *within(DEPLOYMENTS, view.horizon))
+    return fetch(view.connection, DEPLOYMENTS, statement.order_by(DEPLOYMENTS.table.c.name))
 
 
 def deployments_of(connection: Connection, owner: str, account_id: str) -> list[Deployment]:

@@ -1,0 +1,270 @@
+"""Files of rows: CSV, Parquet and JSON Lines, with their times and numbers, and errors that name the row."""
+
+import csv
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from backsight.core.errors import BacksightError, Invalid, NotFound, Refused, Unavailable, nearest
+from backsight.core.instants import EPOCH
+from backsight.core.numbers import positive_zero
+
+EPOCH_UNITS: tuple[tuple[float, Decimal], ...] = (
+    (1e11, Decimal(1_000_000)),
+    (1e14, Decimal(1_000)),
+    (1e17, Decimal(1)),
+    (1e20, Decimal("0.001")),
+)
+"""Limits below which a number is in seconds, milliseconds, microseconds, nanoseconds; and the unit in microseconds."""
+YEARS = (1700, 9000)
+"""Accepted years: far enough from the ends of the calendar that no zone or interval leads out of it."""
+NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+EPOCH_SMALLEST = 1e8
+"""Smaller numbers (before March 1973, as seconds) are years or compact dates and not times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is being read; its errors name the file and the line or row."""
+
+    path: Path
+    unit: Literal["line", "row"] = "line"
+
+    def invalid(self, number: int, message: str, *, field: str) -> Invalid:
+        return Invalid(f"{self.path} {self.unit} {number}: {message}", field=field)
+
+    def located(self, number: int, error: BacksightError) -> BacksightError:
+        """The same error, with the file and the line or row in its message."""
+        return type(error)(f"{self.path} {self.unit} {number}: {message_without_field(error)}", field=error.field)
+
+
+def message_without_field(error: BacksightError) -> str:
+    """The message of an error without the name of its field in front."""
+    return error.message.removeprefix(f"{error.field}: ")
+
+
+def short_text(value: object) -> str:
+    """A value in quotes for a message, cut to 40 characters."""
+    text = str(value)
+    return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+def zone_named(name: str) -> tzinfo:
+    """The time zone with an IANA name.
+
+    >>> zone_named("America/New_York")
+    zoneinfo.ZoneInfo(key='America/New_York')
+    >>> zone_named("New York")
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: timezone: 'New York' is not a known time zone; did you mean 'America/New_York'?
+    """
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        known = {place.rpartition("/")[2].replace("_", " "): place for place in sorted(available_timezones())}
+        match = nearest(name.rpartition("/")[2].replace("_", " "), known)
+        remedy = f"did you mean '{known[match]}'?" if match else "give one like America/New_York or UTC"
+        raise Invalid(f"{short_text(name)} is not a known time zone; {remedy}", field="timezone") from None
+
+
+def instant_of(value: object, *, zone: tzinfo) -> datetime:
+    """The instant (UTC) in a cell; `ValueError` with the reason if the cell holds no time.
+
+    >>> instant_of("2025-11-02 01:30", zone=zone_named("America/New_York")).isoformat()
+    '2025-11-02T05:30:00+00:00'
+    >>> instant_of("1762061400000", zone=UTC) == instant_of(1762061400, zone=UTC)
+    True
+    """
+    at = _read_time(value)
+    if not YEARS[0] <= at.year <= YEARS[1]:
+        raise ValueError(f"{short_text(value)} is out of range; give a year from {YEARS[0]} to {YEARS[1]}")
+    return (at if at.tzinfo else at.replace(tzinfo=zone, fold=0)).astimezone(UTC)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file; an error if the file does not exist, cannot be read or is empty."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {path}; check its name and folder", field="path") from None
+    except PermissionError:
+        raise Refused(f"{path} may not be read; ask its owner for permission", field="path") from None
+    except (OSError, ValueError) as error:
+        raise Invalid(f"{str(path)!r} cannot be read ({error}); give the path of a file", field="path") from None
+    if not content:
+        raise _empty(path)
+    return content
+
+
+def decode(content: bytes, *, path: Path) -> str:
+    """The text of UTF-8 bytes without a byte order mark; an error if the text is blank."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise Source(path).invalid(line, message, field="path") from None
+    if not text.strip():
+        raise _empty(path)
+    return text
+
+
+def read_table(path: Path) -> tuple[Source, Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+    """The header of a CSV or Parquet file, and its rows with their numbers; the cells of a CSV file are text."""
+    content = read_bytes(path)
+    if content.startswith(b"PAR1") or path.suffix.casefold() in (".parquet", ".pq"):
+        source = Source(path, "row")
+        return source, *_parquet_cells(content, source)
+    source = Source(path)
+    return source, *_csv_cells(decode(content, path=path), source)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The line number and the object of every line that is not blank.
+
+    Repeated keys and NaN are refused, because JSON has neither.
+    """
+    source = Source(path)
+    for number, text in enumerate(decode(read_bytes(path), path=path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        try:
+            line = _STRICT.decode(text)
+        except (ValueError, RecursionError) as error:
+            raise source.invalid(number, f"not JSON ({error}); write one object a line", field="path") from None
+        if not isinstance(line, dict):
+            raise source.invalid(number, f"{short_text(line)} is not an object; write one object a line", field="path")
+        yield number, line
+
+
+def number_of(value: object) -> float | None:
+    """The number in a cell, possibly NaN or infinite; None if the cell holds no number.
+
+    >>> number_of(" 1.5 "), number_of("1_000"), number_of(True)
+    (1.5, None, None)
+    """
+    if isinstance(value, str):
+        if "_" in value:
+            return None
+    elif isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return None
+    try:
+        return positive_zero(float(value))
+    except ValueError:
+        return None
+    except OverflowError:
+        return math.inf
+
+
+def _empty(path: Path) -> Invalid:
+    return Invalid(f"{path} is empty; give a file with rows", field="path")
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {short_text(twice)} occurs twice")
+    return content
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a number")
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unrepeated, parse_constant=_no_constant)
+
+
+def _read_time(value: object) -> datetime:
+    match value:
+        case datetime():
+            return value
+        case date():
+            return datetime.combine(value, time())
+        case str():
+            return _read_time_text(value.strip())
+        case int() | float() if not isinstance(value, bool) and math.isfinite(value):
+            return _from_epoch(Decimal(value))
+        case _:
+            raise ValueError(f"{short_text(value)} is not a time; give one like 2026-06-04T10:00:00Z")
+
+
+def _read_time_text(text: str) -> datetime:
+    compact_date = len(text) == 8
+    if NUMBER.fullmatch(text) and not compact_date:
+        return _from_epoch(Decimal(text))
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{short_text(text)} is not a time; give one like 2026-06-04T10:00:00Z") from None
+
+
+def _from_epoch(number: Decimal) -> datetime:
+    if number < EPOCH_SMALLEST:
+        raise ValueError(f"{short_text(number)} is too small for a time since 1970; give one like 2026-06-04T10:00:00Z")
+    for limit, microseconds in EPOCH_UNITS:
+        if number < limit:
+            return EPOCH + timedelta(microseconds=int(number * microseconds))
+    raise ValueError(f"{short_text(number)} is too large for a time since 1970; give one like 2026-06-04T10:00:00Z")
+
+
+def _csv_cells(text: str, source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+    first = next(line for line in text.split("\n") if line.strip())
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    lines = _csv_lines(reader, source)
+    _, header = next(lines, (1, []))
+    return header, _same_length(lines, len(header), source)
+
+
+def _csv_lines(reader: Any, source: Source) -> Iterator[tuple[int, list[str]]]:
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise source.invalid(reader.line_num, f"not CSV ({error}); check the quotes", field="path") from None
+
+
+def _same_length(
+    lines: Iterator[tuple[int, list[str]]], length: int, source: Source
+) -> Iterator[tuple[int, Sequence[object]]]:
+    for number, cells in lines:
+        if len(cells) != length:
+            message = f"{len(cells)} cells, but the header has {length}; write one cell for each column"
+            raise source.invalid(number, message, field="path")
+        yield number, cells
+
+
+def _parquet_cells(content: bytes, source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        remedy = "pip install 'backsight[parquet]', or give a CSV file"
+        raise Unavailable(f"{source.path} is Parquet, which needs pyarrow; {remedy}", field="path") from None
+    try:
+        table = parquet.read_table(arrow.BufferReader(content))
+    except (arrow.ArrowException, OSError) as error:
+        raise Invalid(f"{source.path} is not Parquet ({error}); give a CSV or Parquet file", field="path") from None
+    columns = [_python_values(arrow, column) for column in table.columns]
+    return table.column_names, enumerate(zip(*columns, strict=True), start=1)
+
+
+def _python_values(arrow: Any, column: Any) -> list[object]:
+    """A column as Python values; times are cut to microseconds, the resolution of Python."""
+    if arrow.types.is_timestamp(column.type):
+        column = column.cast(arrow.timestamp("us", tz=column.type.tz), safe=False)
+    values: list[object] = column.to_pylist()
+    return values
