@@ -31,7 +31,7 @@ Call = Callable[[str, dict[str, Any]], object]
 
 
 def through_all(url: str, stack: ExitStack) -> dict[str, Call]:
-    """The ways to ask."""
+    """The surfaces to ask."""
     memory = stack.enter_context(open_memory(url))
     program = [str(Path(sys.executable).with_name("backsight")), "--url", url, "serve", "--port", "0"]
     server = stack.enter_context(subprocess.Popen(program, stdout=subprocess.PIPE, text=True))
@@ -63,17 +63,19 @@ def main() -> None:
         with open_memory(url) as memory:
             for number in range(20):
                 memory.remember_trade(**a_trade_call(idempotency_key=str(number)))
-        ways = through_all(url, stack)
-        print("| operation | " + " | ".join(ways) + " | times Python |\n" + "|---" * (len(ways) + 2) + "|")
+        surfaces = through_all(url, stack)
+        print("| operation | " + " | ".join(surfaces) + " | times Python |\n" + "|---" * (len(surfaces) + 2) + "|")
         for name, arguments in QUESTIONS.items():
-            took: dict[str, list[float]] = {way: [] for way in ways}
+            timings: dict[str, list[float]] = {surface: [] for surface in surfaces}
             for _ in range(runs + 1):
-                for way, call in ways.items():
+                for surface, call in surfaces.items():
                     began = time.perf_counter()
                     call(name, arguments)
-                    took[way].append((time.perf_counter() - began) * 1000)
-            medians = {way: statistics.median(each[1:]) for way, each in took.items()}
-            ratios = ", ".join(f"{medians[way] / medians['Python']:.1f}" for way in ways if way != "Python")
+                    timings[surface].append((time.perf_counter() - began) * 1000)
+            medians = {surface: statistics.median(each[1:]) for surface, each in timings.items()}
+            ratios = ", ".join(
+                f"{medians[surface] / medians['Python']:.1f}" for surface in surfaces if surface != "Python"
+            )
             print(f"| {name} | {' | '.join(f'{ms:.1f} ms' for ms in medians.values())} | {ratios} |", flush=True)
 
 

@@ -43,8 +43,8 @@ def first_answer(url: str) -> None:
         assert server.stdin is not None
         assert server.stdout is not None
         for method, number, params in messages:
-            told = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
-            server.stdin.write(json.dumps(told).encode() + b"\n")
+            message = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
+            server.stdin.write(json.dumps(message).encode() + b"\n")
             server.stdin.flush()
             if number:
                 answer = json.loads(server.stdout.readline())
@@ -67,15 +67,15 @@ def main() -> None:
             "backsight trades list --json": lambda: run(BACKSIGHT, "--url", url, "trades", "list", "--json"),
             "backsight mcp, first tool call answered": lambda: first_answer(url),
         }
-        taken: dict[str, list[float]] = {name: [] for name in subjects}
+        timings: dict[str, list[float]] = {name: [] for name in subjects}
         for _ in range(runs):
             for name, work in subjects.items():
-                taken[name].append(seconds(work))
-    base = statistics.median(taken["an empty Python"])
+                timings[name].append(seconds(work))
+    base = statistics.median(timings["an empty Python"])
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores, {runs} runs each\n")
     print("| what | median | fastest | slowest | times an empty Python |")
     print("|---|---|---|---|---|")
-    for name, times in taken.items():
+    for name, times in timings.items():
         middle = statistics.median(times)
         print(f"| {name} | {middle:.2f} s | {min(times):.2f} s | {max(times):.2f} s | {middle / base:.1f} |")
 

@@ -33,7 +33,7 @@ from backsight.store.trades import FILLS, TRADES, fills_of_position
 from backsight.testing import a_position, a_snapshot
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
-HOME = "VolBreakout@bench"
+DEPLOYMENT = "VolBreakout@bench"
 HOLD = timedelta(minutes=30)
 CHUNK = 2_000
 
@@ -59,14 +59,14 @@ class Bench:
         self.clock.advance(hours=1)
         at, step = self.clock.now(), self.number % 4
         self.number += 1
-        flat, held = a_snapshot(at=at), a_snapshot(a_position(stop_price=95.0), at=at)
-        before, after = {0: (flat, None), 1: (flat, held), 2: (held, None), 3: (held, flat)}[step]
+        flat, in_position = a_snapshot(at=at), a_snapshot(a_position(stop_price=95.0), at=at)
+        before, after = {0: (flat, None), 1: (flat, in_position), 2: (in_position, None), 3: (in_position, flat)}[step]
         order = None if after is None else Order(symbol="BTC", quantity=1.0 if step == 1 else -1.0, reason="bench")
         verdict = Verdict(kind="noop" if order is None else "executed")
         started = time.perf_counter()
-        opened = self.memory.open_tick(deployment=HOME, at=at, before=before, symbols=["BTC"])
+        opened = self.memory.open_tick(deployment=DEPLOYMENT, at=at, before=before, symbols=["BTC"])
         self.memory.close_tick(
-            deployment=HOME,
+            deployment=DEPLOYMENT,
             at=at,
             before=before,
             after=after,
@@ -81,8 +81,8 @@ class Bench:
 
 def fill(memory: Memory, count: int) -> None:
     """Many closed trades like the first, one after the other."""
-    (trade,) = memory.list_trades(deployment=HOME).trades
-    decisions = memory.list_decisions(deployment=HOME, kind="executed").decisions
+    (trade,) = memory.list_trades(deployment=DEPLOYMENT).trades
+    decisions = memory.list_decisions(deployment=DEPLOYMENT, kind="executed").decisions
     with memory.database.writing("bench") as connection:
         fills = fills_of_position(connection, "bench", trade.account_id, "BTC", since=None)
         for first in range(0, count, CHUNK):
@@ -96,8 +96,8 @@ def fill(memory: Memory, count: int) -> None:
                 own = replace(own, first_fill_id=f"f{number}-0", pnl=(-1.0) ** number * 10.0)
                 was = replace(own, status="open", closed_at=None, pnl=None, known_at=at, recorded_at=at)
                 rows["trades"].append(TRADES.to_row(own))
-                kept = {REPLACED_KNOWN: at + HOLD, REPLACED_RECORDED: at + HOLD}
-                rows["former"].append(TRADES.to_row(was) | kept)
+                replaced = {REPLACED_KNOWN: at + HOLD, REPLACED_RECORDED: at + HOLD}
+                rows["former"].append(TRADES.to_row(was) | replaced)
                 episodes.append(EPISODES.to_row(episode_of_trade(own)))
                 for step, fact in enumerate(fills):
                     moved = replace(fact, id=f"f{number}-{step}", at=at + step * HOLD, known_at=at, recorded_at=at)
@@ -140,10 +140,10 @@ def speed(days: int) -> Iterator[tuple[str, int, float]]:
             clock.at = START
             account = memory.open_account(venue="simulated", name="bench", mode="sim").account
             memory.save_strategy(name=agent.name)
-            home = memory.deploy(strategy_name=agent.name, account="bench", memory=memory_for(agent)).deployment
+            deployment = memory.deploy(strategy_name=agent.name, account="bench", memory=memory_for(agent)).deployment
             broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=PaperTerms(fee_rate=0.0005))
             started = time.perf_counter()
-            run = run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars)
+            run = run_backtest(memory, clock, agent, broker, deployment=deployment.id, bars=bars)
             yield agent.name, run.ticks, time.perf_counter() - started
 
 
@@ -151,15 +151,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ticks", type=int, default=200)
     parser.add_argument("--days", type=int, default=30)
-    asked = parser.parse_args()
-    print(f"{platform.python_implementation()} {platform.python_version()}, {asked.ticks} ticks each\n")
+    options = parser.parse_args()
+    print(f"{platform.python_implementation()} {platform.python_version()}, {options.ticks} ticks each\n")
     print("| stored trades | a tick, median | times an empty store |\n|---|---|---|")
     base = 0.0
-    for count, milliseconds in growth(asked.ticks):
+    for count, milliseconds in growth(options.ticks):
         base = base or milliseconds
         print(f"| {count:,} | {milliseconds:.2f} ms | {milliseconds / base:.2f} |")
-    print(f"\n| example, {asked.days} days of 5-minute bars | ticks | seconds | ticks a second |\n|---|---|---|---|")
-    for name, ticks, seconds in speed(asked.days):
+    print(f"\n| example, {options.days} days of 5-minute bars | ticks | seconds | ticks a second |\n|---|---|---|---|")
+    for name, ticks, seconds in speed(options.days):
         print(f"| {name} | {ticks} | {seconds:.1f} | {ticks / seconds:.0f} |")
 
 

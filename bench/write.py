@@ -136,19 +136,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--writes", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=3)
-    asked = parser.parse_args()
-    print(f"{platform.python_implementation()} {platform.python_version()}, {asked.writes} writes each\n")
+    options = parser.parse_args()
+    print(f"{platform.python_implementation()} {platform.python_version()}, {options.writes} writes each\n")
     with tempfile.TemporaryDirectory() as folder:
         print("| stored trades | a write, median | all writes | times an empty store |\n|---|---|---|---|")
         base = 0.0
-        for count, seconds in growth(Path(folder), asked.writes):
+        for count, seconds in growth(Path(folder), options.writes):
             whole = sum(seconds)
             base = base or whole
             median = 1e3 * statistics.median(seconds)
             print(f"| {count:,} | {median:.2f} ms | {whole:.2f} s | {whole / base:.2f} |")
         print(f"\n| import of {IMPORTED:,} trades into | seconds, median | fastest | slowest | trades a second |")
         print("|---|---|---|---|---|")
-        for stored, seconds in imports(Path(folder), asked.runs):
+        for stored, seconds in imports(Path(folder), options.runs):
             median = statistics.median(seconds)
             ends = f"{min(seconds):.2f} | {max(seconds):.2f}"
             print(f"| {stored:,} stored | {median:.2f} | {ends} | {IMPORTED / median:,.0f} |")

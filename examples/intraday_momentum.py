@@ -1,4 +1,4 @@
-"""Follow the day: a morning that has moved far enough goes on until the evening, and is not held overnight."""
+"""Intraday momentum: a morning move that is large enough continues until the evening; no position is held overnight."""
 
 import math
 from collections.abc import Sequence
@@ -47,14 +47,14 @@ class IntradayMomentum:
         self.first_entry, self.last_entry, self.flat_from = first_entry, last_entry, flat_from
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
-        """At most one order: out of what is held overnight, or into the first market that moves."""
+        """At most one order: close a position in the evening, or enter the first market that moves."""
         hour = agent_input.opened.at.hour
         is_night, may_enter = not self.first_entry <= hour < self.flat_from, self.first_entry <= hour <= self.last_entry
-        held = {position.symbol: position for position in agent_input.portfolio.positions}
+        positions = {position.symbol: position for position in agent_input.portfolio.positions}
         for symbol in [symbol for symbol in sorted(agent_input.bars) if self._is_readable(agent_input, symbol)]:
-            if is_night and symbol in held:
-                return self._leave(held[symbol])
-            if may_enter and symbol not in held and (decision := self._enter(agent_input, symbol)) is not None:
+            if is_night and symbol in positions:
+                return self._leave(positions[symbol])
+            if may_enter and symbol not in positions and (decision := self._enter(agent_input, symbol)) is not None:
                 return decision
         return AgentDecision(reason="No move that has just become large, and nothing to close.")
 
@@ -80,8 +80,8 @@ class IntradayMomentum:
         midnight = agent_input.opened.at.replace(hour=0, minute=0, second=0, microsecond=0)
         opened = next((bar.open for bar in bars if bar.opened_at >= midnight), mark)
         move, earlier, usual = mark - opened, bars[-BARS_AN_HOUR].open - opened, _usual_hour(bars)
-        way = 1 if move > 0 else -1
-        if not usual or not way * earlier < self.move_hours * usual <= way * move:
+        side = 1 if move > 0 else -1
+        if not usual or not side * earlier < self.move_hours * usual <= side * move:
             return None
         distance, equity = self.stop_hours * usual, agent_input.portfolio.equity
         room = self.max_leverage * equity - sum(each.size * each.mark for each in agent_input.portfolio.positions)
@@ -91,10 +91,10 @@ class IntradayMomentum:
         strength = abs(move) / usual
         order = Order(
             symbol=symbol,
-            quantity=way * size,
-            stop_price=float(f"{mark - way * distance:.6g}"),
-            target_price=float(f"{mark + way * self.reward * distance:.6g}"),
-            reason=f"{'Up' if way > 0 else 'Down'} {strength:.1f} usual hours since midnight: join until the evening.",
+            quantity=side * size,
+            stop_price=float(f"{mark - side * distance:.6g}"),
+            target_price=float(f"{mark + side * self.reward * distance:.6g}"),
+            reason=f"{'Up' if side > 0 else 'Down'} {strength:.1f} usual hours since midnight: join until the evening.",
         )
         return AgentDecision(order=order, confidence=round(min(0.9, 0.3 + 0.1 * strength), 2))
 

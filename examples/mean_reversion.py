@@ -1,4 +1,4 @@
-"""Fade the extreme: without a trend, a price that left its band and comes back into it goes on to the middle."""
+"""Mean reversion: without a trend, a price that returns into its band continues to the mean."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ BARS_AN_HOUR = 12
 
 
 class MeanReversion:
-    """Sells what falls back into its band from above, buys the opposite, and takes profit at the moving mean."""
+    """Sells a price that falls back into its band, buys the opposite, and takes profit at the moving mean."""
 
     name = "MeanReversion"
     thesis = "Without a trend an extreme is a mistake: the price goes back to its mean."
@@ -41,13 +41,13 @@ class MeanReversion:
         self.band, self.beyond, self.calm, self.trend = band, beyond, calm, trend
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
-        """At most one order: what is held comes first, then the first market that comes back."""
-        held = {position.symbol: position for position in agent_input.portfolio.positions}
-        for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in held, symbol)):
+        """At most one order: open positions come first, then the first market that returns to its band."""
+        positions = {position.symbol: position for position in agent_input.portfolio.positions}
+        for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in positions, symbol)):
             bars, mark = agent_input.bars[symbol][-self.lookback :], agent_input.marks.get(symbol, 0.0)
             if mark <= 0 or len(bars) < self.lookback or agent_input.opened.at - bars[-1].closes_at >= HOUR:
                 continue  # unknown, or closed
-            position = held.get(symbol)
+            position = positions.get(symbol)
             decision = self._enter(agent_input, bars, mark=mark) if position is None else self._manage(position, bars)
             if decision is not None:
                 return decision
@@ -56,21 +56,21 @@ class MeanReversion:
     def _enter(self, agent_input: AgentInput, bars: Sequence[Bar], *, mark: float) -> AgentDecision | None:
         """An order back to the mean, in the hour in which the price has come back inside the band."""
         mean, deviation = _mean_and_deviation(bars)
-        way = 1 if bars[-BARS_AN_HOUR].open < mean else -1
-        earlier, left = way * (mean - bars[-BARS_AN_HOUR].open), way * (mean - mark)
+        side = 1 if bars[-BARS_AN_HOUR].open < mean else -1
+        earlier, left = side * (mean - bars[-BARS_AN_HOUR].open), side * (mean - mark)
         if not deviation <= left < self.band * deviation <= earlier or abs(_efficiency(bars)) > self.calm:
             return None
         recent = bars[-2 * BARS_AN_HOUR :]
-        extreme = min(bar.low for bar in recent) if way > 0 else max(bar.high for bar in recent)
-        distance, equity = way * (mark - extreme) + self.beyond * deviation, agent_input.portfolio.equity
+        extreme = min(bar.low for bar in recent) if side > 0 else max(bar.high for bar in recent)
+        distance, equity = side * (mark - extreme) + self.beyond * deviation, agent_input.portfolio.equity
         room = self.max_leverage * equity - sum(each.size * each.mark for each in agent_input.portfolio.positions)
         size = math.floor(1e4 * min(self.risk * equity / distance, room / mark)) / 1e4
         if size <= 0:
             return None
         order = Order(
             symbol=bars[-1].symbol,
-            quantity=way * size,
-            stop_price=float(f"{mark - way * distance:.6g}"),
+            quantity=side * size,
+            stop_price=float(f"{mark - side * distance:.6g}"),
             target_price=float(f"{mean:.6g}"),
             reason=f"Back inside the band at {mark:g} and no trend: fade it to the mean at {mean:.6g}.",
         )
@@ -79,10 +79,10 @@ class MeanReversion:
     def _manage(self, position: Position, bars: Sequence[Bar]) -> AgentDecision | None:
         """Out where the market trends against it or is back at the mean; else the target moves with the mean."""
         mean, deviation = _mean_and_deviation(bars)
-        way, target = 1 if position.direction == "long" else -1, float(f"{mean:.6g}")
-        if way * _efficiency(bars) < -self.trend:
+        side, target = 1 if position.direction == "long" else -1, float(f"{mean:.6g}")
+        if side * _efficiency(bars) < -self.trend:
             return _ordered(position, quantity=-position.signed_size, reason="It trends against the fade: out.")
-        if way * (target - position.mark) <= 0:
+        if side * (target - position.mark) <= 0:
             return _ordered(position, quantity=-position.signed_size, reason=f"Back at the mean of {target:g}: done.")
         if position.target_price is None or abs(target - position.target_price) > deviation / 4:
             return _ordered(position, target=target, reason=f"The mean has moved: take profit at {target:g}.")
@@ -108,6 +108,6 @@ def _mean_and_deviation(bars: Sequence[Bar]) -> tuple[float, float]:
 
 
 def _efficiency(bars: Sequence[Bar]) -> float:
-    """The way gone over the length of the path: 1 straight up, -1 straight down, near 0 in a range (Kaufman 1995)."""
+    """The net move over the length of the path: 1 straight up, -1 straight down, near 0 in a range (Kaufman 1995)."""
     path = sum(abs(bar.close - bar.open) for bar in bars)
     return (bars[-1].close - bars[0].open) / path if path else 0.0

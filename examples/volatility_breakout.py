@@ -42,14 +42,14 @@ class VolatilityBreakout:
         self.stop_hours, self.trail_hours = stop_hours, trail_hours
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
-        """At most one order: what is held comes first, then the first market that breaks."""
-        held = {position.symbol: position for position in agent_input.portfolio.positions}
-        for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in held, symbol)):
+        """At most one order: open positions come first, then the first market that breaks out."""
+        positions = {position.symbol: position for position in agent_input.portfolio.positions}
+        for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in positions, symbol)):
             bars, mark = agent_input.bars[symbol][-self.lookback - BARS_AN_HOUR :], agent_input.marks.get(symbol, 0.0)
             too_few = len(bars) < self.lookback + BARS_AN_HOUR
             if mark <= 0 or too_few or agent_input.opened.at - bars[-1].closes_at >= HOUR:  # unknown, or closed
                 continue
-            decision = self._propose(agent_input, bars, mark=mark, position=held.get(symbol))
+            decision = self._propose(agent_input, bars, mark=mark, position=positions.get(symbol))
             if decision is not None:
                 return decision
         return AgentDecision(reason="No break worth trading, and no stop to trail.")
@@ -61,10 +61,10 @@ class VolatilityBreakout:
         hours = [past[at : at + BARS_AN_HOUR] for at in range(0, len(past), BARS_AN_HOUR)]
         usual = sum(_reach(hour) for hour in hours) / len(hours)
         range_ = past[-self.turn_lookback :] if position else past
-        way = (mark > max(bar.high for bar in range_)) - (mark < min(bar.low for bar in range_))
-        is_new = position is None or position.signed_size * way < 0
-        if way and usual and is_new and _reach(last) >= self.least_stretch * usual:
-            return self._enter(agent_input, bars, mark=mark, way=way, usual=usual, position=position)
+        side = (mark > max(bar.high for bar in range_)) - (mark < min(bar.low for bar in range_))
+        is_new = position is None or position.signed_size * side < 0
+        if side and usual and is_new and _reach(last) >= self.least_stretch * usual:
+            return self._enter(agent_input, bars, mark=mark, side=side, usual=usual, position=position)
         return self._trail(position, bars, usual=usual) if position else None
 
     def _enter(
@@ -73,11 +73,11 @@ class VolatilityBreakout:
         bars: Sequence[Bar],
         *,
         mark: float,
-        way: int,
+        side: int,
         usual: float,
         position: Position | None,
     ) -> AgentDecision | None:
-        """An order with the break, through flat where the other side is held."""
+        """An order in the direction of the break; it reverses a position on the other side."""
         equity, distance = agent_input.portfolio.equity, self.stop_hours * usual
         others = [each for each in agent_input.portfolio.positions if each != position]
         room = self.max_leverage * equity - sum(each.size * each.mark for each in others)
@@ -85,11 +85,11 @@ class VolatilityBreakout:
         if size <= 0:
             return None
         stretch = _reach(bars[-BARS_AN_HOUR:]) / usual
-        does = f"{'Turn' if position else 'Go'} {'long' if way > 0 else 'short'}"
+        does = f"{'Turn' if position else 'Go'} {'long' if side > 0 else 'short'}"
         order = Order(
             symbol=bars[-1].symbol,
-            quantity=way * size - (position.signed_size if position else 0.0),
-            stop_price=float(f"{mark - way * distance:.6g}"),
+            quantity=side * size - (position.signed_size if position else 0.0),
+            stop_price=float(f"{mark - side * distance:.6g}"),
             position_key=position.position_key if position else None,
             reason=f"{does} on the break at {mark:g}, in an hour {stretch:.1f} times as wide as usual.",
         )
@@ -97,11 +97,11 @@ class VolatilityBreakout:
 
     def _trail(self, position: Position, bars: Sequence[Bar], *, usual: float) -> AgentDecision | None:
         """The stop behind the best price of the day, where that is clearly better than the one in force."""
-        way = 1 if position.direction == "long" else -1
-        best = max(bar.high for bar in bars) if way > 0 else min(bar.low for bar in bars)
-        stop = float(f"{best - way * self.trail_hours * usual:.6g}")
-        better = math.inf if position.stop_price is None else way * (stop - position.stop_price)
-        if way * (position.mark - stop) <= 0 or better < usual / 4:
+        side = 1 if position.direction == "long" else -1
+        best = max(bar.high for bar in bars) if side > 0 else min(bar.low for bar in bars)
+        stop = float(f"{best - side * self.trail_hours * usual:.6g}")
+        better = math.inf if position.stop_price is None else side * (stop - position.stop_price)
+        if side * (position.mark - stop) <= 0 or better < usual / 4:
             return None
         order = Order(
             symbol=position.symbol,

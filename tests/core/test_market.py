@@ -66,7 +66,7 @@ def test_gaps_negative_prices_and_no_trade_at_all_are_sound() -> None:
         ({"volume": math.nan}, "bars[1].volume", "nan is not a volume"),
         ({"symbol": "BTC"}, "bars[1].symbol", "'BTC' follows 'XAUUSD'; give one symbol at a time"),
         ({"interval_seconds": 300}, "bars[1].interval_seconds", "300 follows 60; give one interval at a time"),
-        ({"interval_seconds": 0}, "bars[1].interval_seconds", "0 is no length; give whole seconds"),
+        ({"interval_seconds": 0}, "bars[1].interval_seconds", "0 is not a length; give whole seconds"),
         ({"opened_at": MIDNIGHT}, "bars[1].opened_at", "sort them and give each once"),
         ({"opened_at": MIDNIGHT + timedelta(seconds=59)}, "bars[1].opened_at", "the close of the bar before it"),
         ({"opened_at": MIDNIGHT - timedelta(minutes=5)}, "bars[1].opened_at", "sort them"),

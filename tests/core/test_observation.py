@@ -177,9 +177,9 @@ def test_the_volatility_regime_is_that_of_the_hours_where_there_are_too_few_days
 
 
 def test_bars_of_another_symbol_or_interval_are_refused() -> None:
-    with pytest.raises(Invalid, match=r"bars\[3600\]: holds bars of 'XAUUSD' by 3600 seconds; give those of 'BTC'"):
+    with pytest.raises(Invalid, match=r"bars\[3600\]: holds bars of 'XAUUSD' by 3600 seconds; give bars of 'BTC'"):
         context_from_bars("BTC", at=START + timedelta(days=2), bars={HOUR: HOURS})
-    with pytest.raises(Invalid, match=r"give those of 'XAUUSD' by 86400 seconds"):
+    with pytest.raises(Invalid, match=r"give bars of 'XAUUSD' by 86400 seconds"):
         context_from_bars("XAUUSD", at=START + timedelta(days=2), bars={DAY: HOURS})
 
 

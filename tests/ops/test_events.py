@@ -41,7 +41,9 @@ def test_a_bar_that_contradicts_the_stored_one_is_a_conflict_and_nothing_is_writ
 ) -> None:
     memory.import_bars(path=a_file(tmp_path, ROWS[:4]), symbol="XAUUSD")
     changed = [*ROWS[1:], "2026-06-04T00:00:00Z,10,12,9,9.5,5"]
-    with pytest.raises(Conflict, match=r"path: the XAUUSD bar of 2026-06-04T00:00:00\.000000Z is not the stored one"):
+    with pytest.raises(
+        Conflict, match=r"path: the XAUUSD bar of 2026-06-04T00:00:00\.000000Z differs from the stored bar"
+    ):
         memory.import_bars(path=a_file(tmp_path, changed), symbol="XAUUSD")
     assert memory.verify_audit().rows == 4
 

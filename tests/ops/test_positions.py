@@ -436,7 +436,7 @@ def test_a_name_that_runs_elsewhere_is_a_conflict(memory: Memory, tmp_path: Path
     memory.open_account(venue="binance", name="momentum")
     memory.save_strategy(name="momentum")
     memory.deploy(strategy_name="momentum", account="momentum")
-    with pytest.raises(Conflict, match="name: 'momentum@momentum' already runs on another account"):
+    with pytest.raises(Conflict, match="name: 'momentum@momentum' already runs on an account that was not imported"):
         imported(memory, tmp_path, ROUND)
     assert written(memory)[0] == 3
 
@@ -466,7 +466,7 @@ WRONG: dict[str, tuple[list[Row], dict[str, Any], str]] = {
     "an unknown zone": (ROUND, {"timezone": "New York"}, "^timezone: 'New York' is not a known time zone; did you"),
     "an unknown mode": (ROUND, {"mode": "real"}, "^mode: 'real' is not known"),
     "a rate of nothing": (ROUND, {"usd_rate": 0.0}, "^usd_rate: 0.0 is out of range"),
-    "a name kept back": (ROUND, {"name": "manual"}, "^name: 'manual' is kept for trades remembered by hand"),
+    "a name kept back": (ROUND, {"name": "manual"}, "^name: 'manual' is reserved for trades without a deployment"),
     "no bars there": (ROUND, {"bars": "nowhere.csv"}, r"^bars: there is no file nowhere\.csv; check its name"),
 }
 
@@ -484,18 +484,22 @@ def test_what_is_wrong_is_named_with_its_line_and_remedy_and_nothing_is_written(
 
 def test_bad_bars_are_refused_and_nothing_is_written(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "bars.csv").write_text("time,symbol,open,high,low,close\n2026-06-04,BTC,nan,1,1,1\n")
-    with pytest.raises(Invalid, match=r"^bars\.open: .*bars\.csv line 2: 'nan' is not a price; correct or leave out"):
+    with pytest.raises(Invalid, match=r"^bars\.open: .*bars\.csv line 2: 'nan' is not a price; correct or remove"):
         imported(memory, tmp_path, ROUND, bars=str(tmp_path / "bars.csv"))
     imported(memory, tmp_path, ROUND, bars=some_bars(tmp_path, {"BTC": {2: 100}}))
     before = written(memory)
-    with pytest.raises(Conflict, match=r"^bars: the BTC bar of 2026-06-04T02.* is not the stored one; correct it"):
+    with pytest.raises(
+        Conflict, match=r"^bars: the BTC bar of 2026-06-04T02.* differs from the stored bar; correct it"
+    ):
         imported(memory, tmp_path, [*ROUND, a_row(5)], bars=some_bars(tmp_path, {"ETH": {1: 1}, "BTC": {2: 101}}))
     assert written(memory) == before
 
 
 def test_more_than_a_number_can_hold_is_refused(memory: Memory, tmp_path: Path) -> None:
     bars = some_bars(tmp_path, {"BTC": {1: 1e10}})
-    with pytest.raises(Invalid, match=r"^positions: .* line 1: cash and holdings come to more than a number can hold"):
+    with pytest.raises(
+        Invalid, match=r"^positions: .* line 1: the value of cash and holdings is too large for a number"
+    ):
         imported(memory, tmp_path, [a_row(1, BTC=1e300)], bars=bars)
     assert written(memory) == (0, 0)
 
@@ -511,7 +515,7 @@ def test_a_log_is_called_after_its_file_or_the_folder_that_says_more(tmp_path: P
     assert agent_name(Path("agents/gpt-5/Positions.jsonl")) == "gpt-5"
     assert agent_name(Path("gpt-5.2.jsonl")) == "gpt-5.2"
     for nameless in ("/position/position.jsonl", f"{'x' * 101}.jsonl", " .jsonl"):
-        with pytest.raises(Invalid, match=r"name: .*is called, is none; give one"):
+        with pytest.raises(Invalid, match=r"name: .*is not a name; give the agent's name"):
             agent_name(Path(nameless))
 
 

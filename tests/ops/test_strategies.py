@@ -21,7 +21,7 @@ def test_an_account_is_opened_once(memory: Memory, clock: FakeClock) -> None:
 
 
 def test_the_account_of_remembered_trades_cannot_be_taken(memory: Memory) -> None:
-    with pytest.raises(Invalid, match="name: 'manual' is kept"):
+    with pytest.raises(Invalid, match="name: 'manual' is reserved"):
         memory.open_account(venue="binance", name="manual")
 
 
@@ -61,7 +61,7 @@ def test_the_longest_names_can_be_referred_to(memory: Memory) -> None:
 
 
 def test_what_is_not_there_is_named(memory: Memory) -> None:
-    with pytest.raises(NotFound, match="account: no one account 'main'; open one first"):
+    with pytest.raises(NotFound, match="account: no account 'main'; open one first"):
         memory.deploy(strategy_name="VolBreakout", account="main")
     memory.open_account(venue="binance", name="main")
     with pytest.raises(NotFound, match="did you mean 'main'"):
@@ -74,7 +74,7 @@ def test_one_name_at_two_venues_needs_the_id(memory: Memory) -> None:
     one = memory.open_account(venue="binance", name="main").account
     memory.open_account(venue="kraken", name="main")
     memory.save_strategy(name="VolBreakout")
-    with pytest.raises(NotFound, match="no one account 'main'"):
+    with pytest.raises(NotFound, match="several accounts are named 'main'; give the id"):
         memory.deploy(strategy_name="VolBreakout", account="main")
     assert memory.deploy(strategy_name="VolBreakout", account=one.id).deployment.account_id == one.id
 

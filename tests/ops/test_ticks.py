@@ -991,7 +991,7 @@ def test_a_portfolio_of_another_account_is_refused(desk: Desk) -> None:
 
 def test_bars_that_contradict_those_that_are_stored_are_a_conflict(desk: Desk) -> None:
     desk.tick(0, bars=[a_bar(-1, 100.0)])
-    with pytest.raises(Conflict, match="is not the stored one"):
+    with pytest.raises(Conflict, match="differs from the stored bar"):
         desk.tick(1, bars=[a_bar(-1, 101.0), a_bar(0, 101.0)])
 
 

@@ -14,7 +14,7 @@ from backsight.core.orders import Order
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
-from backsight.runtime.live import run_live
+from backsight.runtime.live import LiveSettings, run_live
 from backsight.runtime.replay import recorded_session, replay
 from backsight.testing import T0, FakeClock
 from support import dump, fresh_postgres
@@ -74,12 +74,9 @@ def lived(memory: Memory, clock: FakeClock, agent: Turning, *, ticks: int = 16) 
         broker,
         agent,
         Bars(),
-        deployment="Turning@live",
-        symbols=["BTC"],
-        every=timedelta(hours=1),
+        LiveSettings(deployment="Turning@live", symbols=["BTC"], every=timedelta(hours=1), usd_rate=lambda: 1.1),
         clock=clock,
         wait_until=wait_until,
-        usd_rate=lambda: 1.1,
     )
 
 
@@ -101,7 +98,7 @@ def test_a_tick_that_fails_is_logged_and_made_good_by_the_next(
 ) -> None:
     with caplog.at_level(logging.ERROR, logger="backsight"):
         assert lived(memory, clock, Turning(fails_at=4)) == 15
-    assert "failed and is missed" in caplog.text
+    assert "failed and is skipped" in caplog.text
     assert "the model is away" in caplog.text
     assert len(memory.list_trades(deployment="Turning@live").trades) == 2
 

@@ -1,4 +1,4 @@
-"""Clocks: the only place that reads the time."""
+"""The system clock: the only place that reads the time."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The context vector: the market and the agent's state at one instant, as far as they are known."""
+"""The context vector: what was known of the market and the agent's state at one instant."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -10,7 +10,7 @@ from backsight.core.regime import Regime, Session, VolatilityRegime, session_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextVector:
-    """What was known at an instant; `None` means "not known", never zero.
+    """What was known at an instant; None means "not known", never zero.
 
     >>> ContextVector(regime="ranging").known
     ('regime',)
@@ -19,7 +19,7 @@ class ContextVector:
     symbol: str | None = None
     price: float | None = None
     atr_d1: float | None = None
-    """ATR(14) on daily bars, in price units; `atr_h1` and `atr_m5` on hourly and 5-minute ones."""
+    """ATR(14) on daily bars, in price units; `atr_h1` and `atr_m5` are on hourly and 5-minute bars."""
     atr_h1: float | None = None
     atr_m5: float | None = None
     atr_ratio_h1_d1: float | None = None
@@ -31,9 +31,9 @@ class ContextVector:
     """0 is Monday."""
     spread_points: float | None = None
     spread_as_atr_pct: float | None = None
-    """Spread over ATR on 5-minute bars: what it costs to enter."""
+    """Spread over the ATR of 5-minute bars: the cost of an entry."""
     drawdown_pct: float | None = None
-    """Drawdown of the account as a share of its peak, 0 to 1."""
+    """Drawdown of the account as a share of its peak, from 0 to 1."""
     consecutive_losses: int | None = None
     confidence: float | None = None
 
@@ -43,7 +43,7 @@ class ContextVector:
         return tuple(f.name for f in fields(self) if getattr(self, f.name) is not None)
 
     def completed(self, *, symbol: str, price: float | None, at: datetime | None) -> "ContextVector":
-        """The vector with what follows from the symbol, the price and the instant of a decision filled in.
+        """The vector with its missing fields filled in from the symbol, the price and the instant of a decision.
 
         >>> from datetime import UTC
         >>> entry = ContextVector(atr_d1=50.0, atr_h1=10.0)

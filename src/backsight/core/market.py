@@ -1,4 +1,4 @@
-"""Bars: what a market did in equal stretches of time, and which of them were closed at an instant."""
+"""Bars: the prices of a market over equal intervals; checks, closed bars and longer bars."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar of one symbol; it holds its opening instant and everything before the closing one.
+    """One bar of one symbol, from its opening instant up to, but not including, its closing instant.
 
     >>> Bar(symbol="BTC", interval_seconds=300, opened_at=datetime(2026, 6, 4, 10, tzinfo=UTC),
     ...     open=100.0, high=102.0, low=99.0, close=101.0).closes_at.isoformat()
@@ -28,9 +28,9 @@ class Bar:
     high: float
     low: float
     close: float
-    """Prices may be negative: futures have traded there."""
+    """Prices may be negative, as futures prices have been."""
     volume: float | None = None
-    """None: not told."""
+    """None if the volume is not known."""
 
     @property
     def closes_at(self) -> datetime:
@@ -39,8 +39,8 @@ class Bar:
         try:
             return opened_at + timedelta(seconds=self.interval_seconds)
         except OverflowError:
-            told = f"{self.interval_seconds} from {self.opened_at.isoformat()} on is out of range; give fewer seconds"
-            raise Invalid(told, field="interval_seconds") from None
+            message = f"{self.interval_seconds} after {self.opened_at.isoformat()} is out of range; give fewer seconds"
+            raise Invalid(message, field="interval_seconds") from None
 
     @property
     def prices(self) -> tuple[float, float, float, float]:
@@ -49,9 +49,9 @@ class Bar:
 
 
 def check_bars(bars: Sequence[Bar], *, field: str = "bars") -> None:
-    """Nothing, where the bars are one sound series of one symbol and interval, oldest first; else they are refused.
+    """Raise `Invalid` unless the bars are one valid series of one symbol and interval, oldest first.
 
-    Gaps are sound: markets close. So are negative prices and a volume of zero.
+    Gaps are valid, because markets close. Negative prices and a volume of zero are valid too.
 
     >>> bar = Bar(symbol="BTC", interval_seconds=300, opened_at=EPOCH, open=1.0, high=2.0, low=1.0, close=2.5)
     >>> check_bars([bar])
@@ -62,12 +62,12 @@ def check_bars(bars: Sequence[Bar], *, field: str = "bars") -> None:
     for number, bar in enumerate(bars):
         fault = _fault(bar) or (_fault_after(bars[number - 1], bar) if number else None)
         if fault:
-            name, told = fault
-            raise Invalid(told, field=f"{field}[{number}].{name}")
+            name, message = fault
+            raise Invalid(message, field=f"{field}[{number}].{name}")
 
 
 def bars_closed_by(bars: Sequence[Bar], *, at: datetime) -> list[Bar]:
-    """The bars that close at or before an instant, in the order given: all that could be known of them then.
+    """The bars that close at or before an instant, in the given order; only these were known then.
 
     >>> bars = [Bar(symbol="BTC", interval_seconds=60, opened_at=EPOCH + timedelta(minutes=minute),
     ...             open=1.0, high=1.0, low=1.0, close=1.0) for minute in range(5)]
@@ -79,11 +79,11 @@ def bars_closed_by(bars: Sequence[Bar], *, at: datetime) -> list[Bar]:
 
 
 def aggregate(bars: Sequence[Bar], *, interval_seconds: int) -> list[Bar]:
-    """The same market in longer bars: whole UTC hours or days (multiples of the interval since 1970), complete only.
+    """The complete longer bars of the same market: whole UTC hours or days (multiples of the interval since 1970).
 
-    A longer bar is complete when the bars given reach both its ends: one opens at its start or before, one closes at
-    its end or after. Hours without trade inside it are normal: gold rests an hour a day, stocks most of it. A bar that
-    lies across an end belongs to neither side, so both sides are left out. Bars as `check_bars` accepts them.
+    A longer bar is complete if the given bars reach both its ends: one opens at its start or before, and one closes at
+    its end or after. Hours without trades inside it are normal: gold rests an hour a day, stocks most of the day. A bar
+    that crosses an end belongs to neither side, so both sides are left out. The bars must pass `check_bars`.
 
     >>> minutes = [Bar(symbol="BTC", interval_seconds=60, opened_at=EPOCH + timedelta(minutes=n), open=n,
     ...                high=n + 2.0, low=n - 1.0, close=n + 1.0, volume=10.0) for n in range(8)]
@@ -93,12 +93,12 @@ def aggregate(bars: Sequence[Bar], *, interval_seconds: int) -> list[Bar]:
     if not bars or interval_seconds == bars[0].interval_seconds:
         return list(bars)
     if interval_seconds < 1 or interval_seconds % bars[0].interval_seconds:
-        told = f"{interval_seconds} is not a multiple of the {bars[0].interval_seconds} seconds of these bars"
-        raise Invalid(f"{told}; give a longer one that is", field="interval_seconds")
+        message = f"{interval_seconds} is not a multiple of the {bars[0].interval_seconds} seconds of these bars"
+        raise Invalid(f"{message}; give a multiple", field="interval_seconds")
     length = timedelta(seconds=interval_seconds)
     parts = {number: list(part) for number, part in groupby(bars, key=lambda bar: (bar.opened_at - EPOCH) // length)}
-    across = {number for number, part in parts.items() if part[-1].closes_at > EPOCH + (number + 1) * length}
-    incomplete = across | {number + 1 for number in across}
+    crossing = {number for number, part in parts.items() if part[-1].closes_at > EPOCH + (number + 1) * length}
+    incomplete = crossing | {number + 1 for number in crossing}
     first, last = min(parts), max(parts)
     if bars[0].opened_at > EPOCH + first * length:
         incomplete.add(first)
@@ -126,9 +126,9 @@ def _joined(bars: Sequence[Bar], *, opened_at: datetime, interval_seconds: int) 
 
 
 def _fault(bar: Bar) -> tuple[str, str] | None:
-    """What is wrong with a bar by itself: the field, and the words with the remedy."""
+    """The first fault of a bar: the field, and the message with its remedy."""
     if bar.interval_seconds < 1:
-        return "interval_seconds", f"{bar.interval_seconds} is no length; give whole seconds"
+        return "interval_seconds", f"{bar.interval_seconds} is not a length; give whole seconds"
     if bar.opened_at.utcoffset() != timedelta(0):
         return "opened_at", f"{bar.opened_at.isoformat()} is not in UTC; convert it, like 2026-06-04T10:00:00+00:00"
     remedy = "correct the bar or leave it out"
@@ -146,14 +146,14 @@ def _fault(bar: Bar) -> tuple[str, str] | None:
 
 
 def _fault_after(earlier: Bar, later: Bar) -> tuple[str, str] | None:
-    """What is wrong with a bar as the one after another."""
+    """The first fault of a bar as the successor of another bar."""
     if later.symbol != earlier.symbol:
         return "symbol", f"{later.symbol!r} follows {earlier.symbol!r}; give one symbol at a time"
     if later.interval_seconds != earlier.interval_seconds:
-        told = f"{later.interval_seconds} follows {earlier.interval_seconds}; give one interval at a time"
-        return "interval_seconds", told
+        message = f"{later.interval_seconds} follows {earlier.interval_seconds}; give one interval at a time"
+        return "interval_seconds", message
     if later.opened_at < earlier.closes_at:
         opened, closed = format_instant(later.opened_at), format_instant(earlier.closes_at)
-        told = f"{opened} is before {closed}, the close of the bar before it; sort them and give each once"
-        return "opened_at", told
+        message = f"{opened} is before {closed}, the close of the previous bar; sort the bars and give each once"
+        return "opened_at", message
     return None

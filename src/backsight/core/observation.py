@@ -1,4 +1,4 @@
-"""What could be seen at an instant: the context vector from the bars closed by then, and the mood."""
+"""The context vector of an instant, computed from the bars that were closed then."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,31 +25,31 @@ def context_from_bars(
     consecutive_losses: int | None = None,
     confidence: float | None = None,
 ) -> ContextVector:
-    """The context vector of an instant, from bars by their interval in seconds; what they do not tell is None.
+    """The context vector of an instant, from bars by their interval in seconds; unknown fields are None.
 
-    Only bars closed by `at` count. The price is the close of the bar that closed last, the finest of several. The
-    regime is that of the finest interval with 12 bars, the volatility regime that of the days or, where there are too
-    few, of the hours. Where there are fewer than 14 days, hours or 5-minute bars, they are made of finer ones. The
+    Only bars that closed at or before `at` count. The price is the close of the last bar; of several, the finest. The
+    regime is that of the finest interval with 12 bars. The volatility regime is that of daily bars or, if there are too
+    few, of hourly bars. If there are fewer than 14 daily, hourly or 5-minute bars, they are made from finer bars. The
     spread is in price units, as the ATRs are.
 
     >>> from datetime import UTC, timedelta
     >>> start = datetime(2026, 6, 1, tzinfo=UTC)
     >>> hours = [Bar(symbol="XAUUSD", interval_seconds=3600, opened_at=start + timedelta(hours=n),
     ...              open=2400.0 + n, high=2402.0 + n, low=2398.0 + n, close=2401.0 + n) for n in range(15 * 24)]
-    >>> seen = context_from_bars("XAUUSD", at=start + timedelta(days=14, hours=13), bars={3600: hours})
-    >>> seen.price, seen.atr_d1, seen.atr_h1, seen.atr_m5
+    >>> context = context_from_bars("XAUUSD", at=start + timedelta(days=14, hours=13), bars={3600: hours})
+    >>> context.price, context.atr_d1, context.atr_h1, context.atr_m5
     (2749.0, 27.0, 4.0, None)
-    >>> seen.regime, seen.volatility_regime, seen.session
+    >>> context.regime, context.volatility_regime, context.session
     ('trending_up', 'normal', 'overlap')
     """
     at = to_utc(at, field="at")
     if spread is not None and not math.isfinite(spread):
-        raise Invalid(f"{spread} is not a spread; give a number or none", field="spread")
-    seen = context_of_closed(symbol, at=at, closed=_closed_bars(symbol, bars=bars, at=at))
+        raise Invalid(f"{spread} is not a spread; give a number, or leave it out", field="spread")
+    context = context_of_closed(symbol, at=at, closed=_closed_bars(symbol, bars=bars, at=at))
     return replace(
-        seen,
+        context,
         spread_points=spread,
-        spread_as_atr_pct=_share(spread, of=seen.atr_m5),
+        spread_as_atr_pct=_share(spread, of=context.atr_m5),
         drawdown_pct=drawdown_pct,
         consecutive_losses=consecutive_losses,
         confidence=confidence,
@@ -57,7 +57,7 @@ def context_from_bars(
 
 
 def context_of_closed(symbol: str, *, at: datetime, closed: Mapping[int, list[Bar]]) -> ContextVector:
-    """The same from bars that are known to be sound, of the symbol and closed: finest first, none of them empty."""
+    """The context vector from closed, valid bars of the symbol by interval: finest first, no series empty."""
     days, hours, fives = (_bars_of(closed, interval_seconds=length) for length in (DAY, HOUR, FIVE_MINUTES))
     return ContextVector(
         atr_d1=atr(days),
@@ -69,19 +69,19 @@ def context_of_closed(symbol: str, *, at: datetime, closed: Mapping[int, list[Ba
 
 
 def _closed_bars(symbol: str, *, bars: Mapping[int, Sequence[Bar]], at: datetime) -> dict[int, list[Bar]]:
-    """Sound bars of the symbol that were closed at the instant, by interval, finest first."""
+    """The valid bars of the symbol that were closed at the instant, by interval, finest first."""
     closed = {length: bars_closed_by(series, at=at) for length, series in sorted(bars.items())}
     for length, series in closed.items():
         field = f"bars[{length}]"
         check_bars(series, field=field)
         if series and (series[0].symbol, series[0].interval_seconds) != (symbol, length):
-            held = f"{series[0].symbol!r} by {series[0].interval_seconds} seconds"
-            raise Invalid(f"holds bars of {held}; give those of {symbol!r} by {length} seconds", field=field)
+            present = f"{series[0].symbol!r} by {series[0].interval_seconds} seconds"
+            raise Invalid(f"holds bars of {present}; give bars of {symbol!r} by {length} seconds", field=field)
     return {length: series for length, series in closed.items() if series}
 
 
 def _bars_of(closed: Mapping[int, list[Bar]], *, interval_seconds: int) -> list[Bar]:
-    """The bars of an interval; where they are too few for an ATR, the longest series that finer ones make."""
+    """The bars of an interval; if they are too few for an ATR, the longest series made from finer bars."""
     own = closed.get(interval_seconds, [])
     if len(own) >= ATR_BARS:
         return own

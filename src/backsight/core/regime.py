@@ -1,4 +1,4 @@
-"""The labels of a market's state, one spelling each, and how they are read from bars."""
+"""Labels of a market's state (regime, volatility, session), and their computation from bars."""
 
 import math
 from collections.abc import Sequence
@@ -59,11 +59,11 @@ def session_of(at: datetime) -> Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegimeReading:
-    """A regime tag and how it was read: a tag means little without the interval and the preset."""
+    """A regime tag with the interval and the preset by which it was computed."""
 
     tag: RegimeTag
     interval_seconds: int | None
-    """None where there was no bar at all."""
+    """None if there was no bar."""
     preset: Preset
 
 
@@ -73,16 +73,16 @@ def classify_regime(bars: Sequence[Bar], *, preset: Preset | None = None, window
     `seed`, for 5-minute bars: a trend when last/first − 1 of the closes is beyond ±0.5 %; `hivol` when σ ≥ 0.4 %.
     `scaled`, for any other interval: a trend when |log(last/first)| > σ√n; `hivol` when σ ≥ 1.25 × its trailing median.
 
-    n is the number of log returns between the closes of the window, one less than its bars; σ their standard deviation,
-    that of a population (divided by n): it describes these returns and estimates nothing. (Divided by n − 1, a window
-    with one jump in it would lie exactly on the threshold of a trend, and rounding would decide.)
+    n is the number of log returns between the closes of the window, one less than its bars. σ is their population
+    standard deviation (divided by n), because it describes these returns and estimates nothing. (Divided by n − 1, a
+    window with one jump would lie exactly on the threshold of a trend, and rounding would decide.)
 
-    The trailing median is that of σ over up to ten whole windows of the same length, one after the other, the last of
-    which ends where this one begins; so `hivol` needs two windows of bars. Without a past, or where nothing moves:
+    The trailing median is the median of σ over up to ten whole windows of the same length before this one, without gaps
+    between them; so `hivol` needs two windows of bars. Without earlier windows, or if no price moves, the tag is
     `lowvol`.
 
-    `unknown` below 12 bars or with a price in the window that is not finite or not positive; a past window with such a
-    price does not count. Only the bars handed in are read: pass those closed by the instant of the decision.
+    The tag is `unknown` below 12 bars, or if a price in the window is not finite and positive. An earlier window with
+    such a price does not count. Pass only bars that were closed at the instant of the decision.
 
     >>> from datetime import UTC, timedelta
     >>> def hourly(*closes):
@@ -105,7 +105,7 @@ def classify_regime(bars: Sequence[Bar], *, preset: Preset | None = None, window
 
 
 def regime_of(tag: RegimeTag) -> Regime | None:
-    """The regime that a tag stands for in a context; None where it is unknown.
+    """The regime of a context vector for a tag; None if the tag is `unknown`.
 
     >>> [regime_of(tag) for tag in ("trend_up_hivol", "trend_down_lowvol", "chop_lowvol", "chop_hivol", "unknown")]
     ['trending_up', 'trending_down', 'ranging', 'volatile', None]
@@ -125,9 +125,9 @@ def regime_of(tag: RegimeTag) -> Regime | None:
 
 
 def true_ranges(bars: Sequence[Bar]) -> list[float]:
-    """How far the price went in each bar, the jump from the close before included (Wilder 1978).
+    """The true range of each bar: its range, with the jump from the previous close (Wilder 1978).
 
-    The first bar has no close before it: its range is its high less its low.
+    The first bar has no previous close; its true range is high less low.
 
     >>> from dataclasses import replace
     >>> from datetime import UTC
@@ -143,8 +143,8 @@ def true_ranges(bars: Sequence[Bar]) -> list[float]:
 def atr(bars: Sequence[Bar], *, n: int = 14) -> float | None:
     """Average true range in price units, by Wilder's smoothing; None below n bars or on a price that is not finite.
 
-    It starts as the mean of the first n true ranges, and each further one moves it by 1/n of the way. So it depends a
-    little on where the bars begin: what lies 100 bars back weighs under 0.1 %.
+    It starts as the mean of the first n true ranges. Each further true range moves it by 1/n of the difference. So it
+    depends a little on the first bar: a bar 100 bars back has a weight below 0.1 %.
 
     >>> from datetime import UTC, timedelta
     >>> start = datetime(2026, 6, 1, tzinfo=UTC)
@@ -157,10 +157,10 @@ def atr(bars: Sequence[Bar], *, n: int = 14) -> float | None:
 
 
 def volatility_regime(bars: Sequence[Bar]) -> VolatilityRegime | None:
-    """ATR(14) now against its trailing median: below 0.75 of it low, below 1.5 normal, below 2.5 high, else extreme.
+    """The last ATR(14) over its trailing median: low below 0.75, normal below 1.5, high below 2.5, else extreme.
 
-    The median is over the ATR(14) of each bar before the last: at least 14 of them, so 28 bars in all, and at most 100.
-    None with fewer, or where nothing moved.
+    The median is over the ATR(14) of the bars before the last: at least 14 of them (28 bars in all), at most 100. None
+    with fewer bars, or if no price moved.
 
     >>> from datetime import UTC, timedelta
     >>> start = datetime(2026, 6, 1, tzinfo=UTC)
@@ -173,6 +173,7 @@ def volatility_regime(bars: Sequence[Bar]) -> VolatilityRegime | None:
     past = values[-1 - TRAILING_ATRS : -1]
     if len(past) < FEWEST_TRAILING_ATRS or not 0 < (usual := median(past)) < math.inf:
         return None
+    # the first limit that the ratio does not reach gives the label
     for share, label in VOLATILITY_LIMITS:
         if not _reaches(values[-1], share * usual):
             return label
@@ -209,7 +210,7 @@ def _past_sigmas(before: Sequence[Bar], *, length: int) -> list[float]:
 
 
 def _sigma(window: Sequence[Bar]) -> float:
-    """Standard deviation of the log returns; zero where it is no more than rounding."""
+    """Standard deviation of the log returns of closes; zero if it is within rounding."""
     logs = [math.log(bar.close) for bar in window]
     returns = [later - earlier for earlier, later in pairwise(logs)]
     mean = math.fsum(returns) / len(returns)
@@ -218,13 +219,14 @@ def _sigma(window: Sequence[Bar]) -> float:
 
 
 def _atrs(bars: Sequence[Bar], *, n: int) -> list[float]:
-    """The average true range at each bar from the n-th on; none where it is not a number."""
+    """The average true range at each bar from the n-th on; empty if a value is not finite."""
     if n < 1:
         raise Invalid(f"{n} is too few bars; give 1 or more", field="n")
     if len(bars) < n or not math.isfinite(sum(bar.open + bar.high + bar.low + bar.close for bar in bars)):
         return []
     ranges = true_ranges(bars)
-    values = list(accumulate(ranges[n:], lambda held, new: held + (new - held) / n, initial=sum(ranges[:n]) / n))
+    first = sum(ranges[:n]) / n
+    values = list(accumulate(ranges[n:], lambda average, new: average + (new - average) / n, initial=first))
     return values if math.isfinite(values[-1]) else []
 
 
@@ -232,8 +234,8 @@ def _all_positive(bars: Sequence[Bar]) -> bool:
     return all(0 < price < math.inf for bar in bars for price in bar.prices)
 
 
-# Prices are decimals and doubles are not: 99.5 / 100 − 1 is a hair beyond −0.5 %. What differs from a threshold by no
-# more than rounding is on it, so that figures on paper and here agree.
+# Prices are decimals and doubles are not: 99.5 / 100 − 1 is slightly beyond −0.5 %. A value within rounding of a
+# threshold counts as equal to it, so that results agree with a calculation on paper.
 def _exceeds(value: float, threshold: float) -> bool:
     return value > threshold * (1 + ROUNDING)
 

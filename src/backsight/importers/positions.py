@@ -305,7 +305,7 @@ def _invalid(path: Path, number: int, message: str, *, field: str) -> Invalid:
 def _finite(value: object, *, name: str, number: int, path: Path, field: str = "positions") -> float:
     quantity = number_of(value) if isinstance(value, int | float) else None
     if quantity is None or not isfinite(quantity):
-        raise _invalid(path, number, f"{value!r:.40} is not a quantity of {name}; give a finite number", field=field)
+        raise _invalid(path, number, f"{name} is {value!r:.40}; give a finite number", field=field)
     return quantity
 
 

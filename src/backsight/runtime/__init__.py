@@ -1,1 +1,1 @@
-"""The loops that drive memory."""
+"""The loops that run agents: live, in a backtest, or as a replay."""

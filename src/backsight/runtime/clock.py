@@ -1,10 +1,10 @@
-"""The clock of a simulation: it shows the time it is told."""
+"""The clock of a simulation; its time is set by the program."""
 
 from datetime import datetime, timedelta
 
 
 class SimulatedClock:
-    """Stands still until it is set."""
+    """A clock that stands still until it is set or advanced."""
 
     def __init__(self, at: datetime) -> None:
         self.at = at
@@ -13,5 +13,5 @@ class SimulatedClock:
         return self.at
 
     def advance(self, **by: float) -> None:
-        """Move on, by days, hours, minutes or seconds."""
+        """Advance the clock by days, hours, minutes or seconds."""
         self.at += timedelta(**by)

@@ -1,4 +1,4 @@
-"""A recorded session lived through again: the same ticks into another store give the same bytes."""
+"""Replays: the recorded ticks of a deployment, run again into another store, leave the same rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,13 +6,13 @@ from backsight.core.decision import AgentDecision, AgentInput, Decision
 from backsight.core.market import Bar
 from backsight.memory import Memory, RecordedTick, ReplayBroker
 from backsight.runtime.clock import SimulatedClock
-from backsight.runtime.tick import run_tick
+from backsight.runtime.tick import TickInput, run_tick
 
 PAGE = 100
 
 
 class ReplayAgent:
-    """Decides what was decided, and takes as long."""
+    """An agent that repeats a recorded decision and takes as long as it took."""
 
     def __init__(self, decision: Decision, clock: SimulatedClock) -> None:
         self._decision = decision
@@ -47,30 +47,27 @@ def replay(
     deployment: str,
     bars: Mapping[str, Sequence[Bar]],
 ) -> None:
-    """Live through a session again, into a store that has its account and deployment, with the bars of then."""
-    broker = ReplayBroker([_recorded(decision) for decision in session])
+    """Replay a session with its bars, into a store that has the account and the deployment."""
+    broker = ReplayBroker([_recorded_tick(decision) for decision in session])
     last = None
     for decision in session:
         broker.turn_to_next()
         clock.at = decision.seen_at or decision.recorded_at
-        seen = {symbol: [bar for bar in series if bar.closes_at <= decision.at] for symbol, series in bars.items()}
-        fresh = [bar for series in seen.values() for bar in series if last is None or bar.closes_at > last.at]
-        run_tick(
-            memory,
-            broker,
-            ReplayAgent(decision, clock),
-            deployment=deployment,
+        closed = {symbol: [bar for bar in series if bar.closes_at <= decision.at] for symbol, series in bars.items()}
+        new_bars = [bar for series in closed.values() for bar in series if last is None or bar.closes_at > last.at]
+        tick = TickInput(
             at=decision.at,
             sequence=decision.sequence,
-            bars=seen,
-            new_bars=fresh,
+            bars=closed,
+            new_bars=new_bars,
             usd_rate=decision.usd_rate,
             sim_run_id=decision.sim_run_id,
         )
+        run_tick(memory, broker, ReplayAgent(decision, clock), tick, deployment=deployment)
         last = decision
 
 
-def _recorded(decision: Decision) -> RecordedTick:
+def _recorded_tick(decision: Decision) -> RecordedTick:
     return RecordedTick(
         at=decision.at,
         sequence=decision.sequence,

@@ -1,6 +1,7 @@
-"""One tick, live or simulated: look, remember, decide, act, record. Only the clock and the broker differ."""
+"""One tick of an agent, live, simulated or replayed: snapshot, memory, decision, order, record."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from backsight.core.decision import AgentDecision, AgentInput, Verdict
@@ -12,57 +13,63 @@ from backsight.ops.ticks import ClosedTick
 from backsight.ports import Agent, Broker
 
 
-def run_tick(
-    memory: Memory,
-    broker: Broker,
-    agent: Agent,
-    *,
-    deployment: str,
-    at: datetime,
-    sequence: int = 0,
-    bars: Mapping[str, Sequence[Bar]],
-    new_bars: Sequence[Bar] = (),
-    usd_rate: float | None = None,
-    sim_run_id: str | None = None,
-) -> ClosedTick:
-    """What a tick came to: the agent sees the account, the bars and its memory, and what it decides is carried out.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickInput:
+    """The instant of a tick and the market as it was then."""
 
-    `bars` are those closed by now, by symbol; `new_bars` those of them that the store does not have yet.
-    """
+    at: datetime
+    sequence: int = 0
+    """The order among ticks of one instant."""
+    bars: Mapping[str, Sequence[Bar]]
+    """The bars that were closed at the instant, by symbol."""
+    new_bars: Sequence[Bar] = ()
+    """Bars among them that are not stored yet."""
+    usd_rate: float | None = None
+    """The value of one unit of the account's currency in dollars."""
+    sim_run_id: str | None = None
+
+
+def run_tick(memory: Memory, broker: Broker, agent: Agent, tick: TickInput, *, deployment: str) -> ClosedTick:
+    """Run one tick: the agent sees the account, the bars and its memory, and the broker executes its order."""
     before = broker.snapshot()
     opened = memory.open_tick(
-        deployment=deployment, at=at, sequence=sequence, before=before, symbols=list(bars), bars=list(new_bars)
+        deployment=deployment,
+        at=tick.at,
+        sequence=tick.sequence,
+        before=before,
+        symbols=list(tick.bars),
+        bars=list(tick.new_bars),
     )
-    decision = agent.decide(AgentInput(opened=opened, portfolio=before.portfolio, marks=before.marks, bars=bars))
+    decision = agent.decide(AgentInput(opened=opened, portfolio=before.portfolio, marks=before.marks, bars=tick.bars))
     verdict = carry_out(broker, decision)
     return memory.close_tick(
         deployment=deployment,
-        at=at,
-        sequence=sequence,
+        at=tick.at,
+        sequence=tick.sequence,
         before=before,
         after=None if decision.order is None else broker.snapshot(),
         verdict=verdict,
         proposal=decision.order,
         confidence=decision.confidence,
-        bars=list(new_bars),
+        bars=list(tick.new_bars),
         shown=list(opened.memory),
         recalled=list(opened.recalled),
         recalls=[*opened.recalls, *decision.recalls],
         lessons_hash=opened.lessons_hash,
         seen_at=opened.seen_at,
-        usd_rate=usd_rate,
+        usd_rate=tick.usd_rate,
         model=decision.model,
         model_parameters=decision.model_parameters,
         input_tokens=decision.input_tokens,
         output_tokens=decision.output_tokens,
         cost=decision.cost,
         citations=[*opened.citations, *decision.citations],
-        sim_run_id=sim_run_id,
+        sim_run_id=tick.sim_run_id,
     )
 
 
 def carry_out(broker: Broker, decision: AgentDecision) -> Verdict:
-    """What became of a decision; an order that the broker cannot take is a rejection, not the end of the run."""
+    """Submit the order of a decision; an error of the broker is a rejection and does not end the run."""
     if decision.order is None:
         return Verdict(kind="noop", detail=decision.reason)
     try:

@@ -120,9 +120,10 @@ def account_named(connection: Connection, owner: str, key: str) -> Account:
     account = stored.account(connection, owner, key)
     if account is None:
         names = stored.account_names(connection, owner)
+        if names.count(key) > 1:
+            raise NotFound(f"several accounts are named {key!r}; give the id of one", field="account")
         remedy = did_you_mean(key, names) if names else "open one first"
-        problem = "several accounts are named" if names.count(key) > 1 else "no account"
-        raise NotFound(f"{problem} {key!r}; {remedy}", field="account")
+        raise NotFound(f"no account {key!r}; {remedy}", field="account")
     return account
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, select, union_all
 
@@ -22,8 +22,10 @@ from backsight.store.reading import (
     row_cache,
     within,
 )
-from backsight.store.transaction import Transaction
 from backsight.store.view import View
+
+if TYPE_CHECKING:  # the transaction imports the list of tables, which imports this module
+    from backsight.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,7 @@ def last_bars(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int
     return {seconds: window for seconds, window in windows.items() if window}
 
 
-def add_bars(transaction: Transaction, bars: Iterable[BarFact]) -> None:
+def add_bars(transaction: "Transaction", bars: Iterable[BarFact]) -> None:
     """Store bars, and drop the cached windows that may lack them."""
     transaction.add_all(BARS, list(bars))
     cache = row_cache(transaction.connection)

@@ -1,12 +1,13 @@
-"""A simulated account: told bars and orders, it says what a broker would; the same calls give the same bytes.
+"""A simulated broker account: it follows bars and executes orders as a broker would; equal calls give equal results.
 
-Within the bars that close at one instant, in this order: stops; liquidation; targets; the close as the new mark;
-funding; liquidation again at the close. A position counts in the whole of the bar in which it was entered.
+For the bars that close at one instant, the order is: stops; liquidation; targets; the close as the new mark; funding;
+liquidation again at the close. A position is exposed to the whole bar in which it was entered.
 
-- A stop or target fills at its level, or at the open of a bar that opened beyond it; both in one bar: the stop.
+- A stop or target fills at its level, or at the open of a bar that opened beyond it. If a bar reaches both, the stop
+  fills.
 - Orders fill at the last mark, worse by the slippage. Stops, targets and liquidations pay the fee and do not slip.
-- Cross margin: everything is closed when equity is at or below the maintenance share of notional, at the price of each
-  symbol's bar (its high or its low) that is worse for what is held in it. What is then owed stays owed.
+- Cross margin: all positions are closed when equity is at or below the maintenance share of notional. The price of each
+  symbol is the high or low of its bar, whichever is worse for the position. A negative balance stays negative.
 """
 
 import math
@@ -37,36 +38,38 @@ from backsight.core.trades.fold import FLAT_SHARE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperTerms:
-    """What a simulated account costs and allows."""
+    """The costs and limits of a simulated account."""
 
     position_mode: PositionMode = "netting"
     fee_rate: float = 0.0
-    """Share of notional, for every execution."""
+    """Fee of every execution, as a share of notional."""
     slippage: float = 0.0
-    """Share of price by which an order fills worse than the mark."""
+    """How much worse than the mark an order fills, as a share of price."""
     funding_rate: float = 0.0
-    """Share of notional for every funding interval; positive: longs pay, shorts receive."""
+    """Funding of every interval as a share of notional; if it is positive, longs pay and shorts receive."""
     funding_interval_seconds: int = 28_800
-    """Funding is due at whole multiples of it since 1970."""
+    """Funding is due at whole multiples of this interval since 1970."""
     max_leverage: float = 10.0
-    """The most that the notional of all positions may be of equity, after an order that adds to it."""
+    """The largest notional of all positions over equity, after an order that adds to it."""
     maintenance: float = 0.05
-    """Share of notional that equity must stay above."""
+    """Share of notional above which equity must stay."""
     reports_fills: bool = True
-    """False: snapshots tell positions only."""
+    """If False, snapshots have positions and no fills."""
 
     def __post_init__(self) -> None:
         for name in ("fee_rate", "slippage", "maintenance"):
             if not 0 <= getattr(self, name) < 1:
-                raise Invalid(f"{getattr(self, name)} is no share; give 0 or more and less than 1", field=name)
+                raise Invalid(f"{getattr(self, name)} is not a share; give 0 or more and less than 1", field=name)
         if not -1 < self.funding_rate < 1:
-            raise Invalid(f"{self.funding_rate} is no rate; give more than -1 and less than 1", field="funding_rate")
+            raise Invalid(f"{self.funding_rate} is not a rate; give more than -1 and less than 1", field="funding_rate")
         if self.funding_interval_seconds < 1:
-            told = f"{self.funding_interval_seconds} is no interval; give whole seconds"
-            raise Invalid(told, field="funding_interval_seconds")
+            message = f"{self.funding_interval_seconds} is not an interval; give whole seconds"
+            raise Invalid(message, field="funding_interval_seconds")
         if not 0 < self.max_leverage < math.inf or self.max_leverage * self.maintenance >= 1:
-            told = f"{self.max_leverage} is not above 0, or liquidates at once by a maintenance of {self.maintenance}"
-            raise Invalid(f"{told}; give less than one by the maintenance", field="max_leverage")
+            message = (
+                f"{self.max_leverage} is not above 0, or liquidates at once at a maintenance of {self.maintenance}"
+            )
+            raise Invalid(f"{message}; give less than 1 / maintenance", field="max_leverage")
 
 
 FREE = PaperTerms()
@@ -75,7 +78,7 @@ FREE = PaperTerms()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Holding:
-    """A position at average cost; flat at quantity 0."""
+    """A position at average cost; a quantity of 0 is flat."""
 
     position_key: str
     symbol: str
@@ -94,67 +97,68 @@ class _Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trade:
+class _Execution:
     """An execution, and the holding after it."""
 
     quantity: float
     price: float
     fee: float
     realized_pnl: float | None
-    """None where nothing was taken off."""
+    """None if the execution did not reduce the position."""
     after: _Holding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Book:
-    """Cash and what is held, by position."""
+    """Cash, and the holdings by position key."""
 
     cash: float
-    held: Mapping[str, _Holding]
+    holdings: Mapping[str, _Holding]
 
     def in_order(self) -> list[_Holding]:
-        return [self.held[key] for key in sorted(self.held)]
+        return [self.holdings[key] for key in sorted(self.holdings)]
 
     def equity(self, prices: Mapping[str, float]) -> float:
-        return self.cash + sum(holding.unrealized(prices[holding.symbol]) for holding in self.held.values())
+        return self.cash + sum(holding.unrealized(prices[holding.symbol]) for holding in self.holdings.values())
 
     def notional(self, prices: Mapping[str, float]) -> float:
-        return sum(abs(holding.quantity * prices[holding.symbol]) for holding in self.held.values())
+        return sum(abs(holding.quantity * prices[holding.symbol]) for holding in self.holdings.values())
 
     def slack(self, prices: Mapping[str, float], *, maintenance: float) -> float:
-        """What equity has above the maintenance share of notional."""
+        """The part of equity above the maintenance share of notional."""
         return self.equity(prices) - maintenance * self.notional(prices)
 
     def of_symbol(self, symbol: str) -> "_Book":
-        """What is held in one symbol, without the cash."""
-        held = {key: holding for key, holding in self.held.items() if holding.symbol == symbol}
-        return _Book(cash=0.0, held=held)
+        """The holdings of one symbol, without the cash."""
+        holdings = {key: holding for key, holding in self.holdings.items() if holding.symbol == symbol}
+        return _Book(cash=0.0, holdings=holdings)
 
-    def after(self, trade: _Trade) -> "_Book":
-        held = {key: holding for key, holding in self.held.items() if key != trade.after.position_key}
-        if trade.after.quantity != 0:
-            held[trade.after.position_key] = trade.after
-        return _Book(cash=self.cash + (trade.realized_pnl or 0.0) - trade.fee, held=held)
+    def after(self, execution: _Execution) -> "_Book":
+        after = execution.after
+        holdings = {key: holding for key, holding in self.holdings.items() if key != after.position_key}
+        if after.quantity != 0:
+            holdings[after.position_key] = after
+        return _Book(cash=self.cash + (execution.realized_pnl or 0.0) - execution.fee, holdings=holdings)
 
 
 class PaperBroker:
-    """A simulated account, from an instant and an amount of cash on."""
+    """A simulated account that starts at an instant with an amount of cash."""
 
     def __init__(self, account_id: str, *, at: datetime, cash: float = 0.0, terms: PaperTerms = FREE) -> None:
         if not math.isfinite(cash):
-            raise Invalid(f"{cash} is no amount; give a finite one", field="cash")
+            raise Invalid(f"{cash} is not an amount; give a finite number", field="cash")
         self._account_id = account_id
         self._terms = terms
         self._at = to_utc(at, field="at")
-        self._book = _Book(cash=float(cash), held={})
+        self._book = _Book(cash=float(cash), holdings={})
         self._marks: dict[str, float] = {}
-        self._number = 0
+        self._fill_count = 0
         self._sequence = 0
-        self._unseen: list[ReportedFill] = []
+        self._unreported: list[ReportedFill] = []
 
     def snapshot(self) -> BrokerSnapshot:
-        """The account now, and the fills since the snapshot before; none where the terms say that none are reported."""
-        fills, self._unseen = tuple(self._unseen), []
+        """The account now, and the fills since the previous snapshot, if the terms report fills."""
+        fills, self._unreported = tuple(self._unreported), []
         equity = self._book.equity(self._marks)
         portfolio = Portfolio(
             at=self._at,
@@ -165,53 +169,53 @@ class PaperBroker:
         return BrokerSnapshot(portfolio=portfolio, fills=fills, marks=dict(sorted(self._marks.items())))
 
     def submit(self, order: Order) -> OrderResult:
-        """What became of an order: filled at the last mark, or rejected by a rule that it names.
+        """Fill an order at the last mark, or reject it by a named rule.
 
-        A quantity of 0 only moves the stop and the target of a position: nothing is filled, nothing paid. An order that
-        is no order is `Invalid`: a quantity that is not a number, or zero without levels, a symbol without a mark, a
-        position of another symbol.
+        A quantity of 0 only moves the stop and the target of a position: nothing is filled or paid. An order that makes
+        no sense is `Invalid`: a quantity that is not a number, or 0 without levels; a symbol without a mark; a position
+        of another symbol.
         """
         check_order(order)
         mark = self._mark_of(order.symbol)
-        held = self._holding_for(order)
+        holding = self._holding_for(order)
         if order.quantity == 0:
-            return self._move_levels(order, held, mark=mark)
-        quantity = _executable(order, held)
+            return self._move_levels(order, holding, mark=mark)
+        quantity = _executable(order, holding)
         if quantity == 0:
-            told = f"position {held.position_key!r} is {held.quantity}; {order.quantity} would not reduce it"
-            return Rejected(order=order, rule="REDUCE_ONLY", detail=told)
+            detail = f"position {holding.position_key!r} is {holding.quantity}; {order.quantity} would not reduce it"
+            return Rejected(order=order, rule="REDUCE_ONLY", detail=detail)
         price = mark + math.copysign(self._terms.slippage * abs(mark), quantity)
-        trade = _traded(held, quantity=quantity, price=price, fee_rate=self._terms.fee_rate)
-        trade = replace(trade, after=_protected(trade.after, order))
-        rejected = _level_reached(order, trade.after, mark=mark) or self._too_large(order, held, trade)
+        execution = _executed(holding, quantity=quantity, price=price, fee_rate=self._terms.fee_rate)
+        execution = replace(execution, after=_with_levels(execution.after, order))
+        rejected = _level_reached(order, execution.after, mark=mark) or self._too_large(order, holding, execution)
         if rejected is not None:
             return rejected
-        fill = self._execute(trade)
+        fill = self._execute(execution)
         fills = (fill,) if self._terms.reports_fills else ()
-        return Executed(order=order, position_key=held.position_key, fills=fills)
+        return Executed(order=order, position_key=holding.position_key, fills=fills)
 
     def advance(self, bars: Iterable[Bar]) -> None:
-        """The account is led through bars that closed, in the order in which they did, each after the broker's instant.
+        """Lead the account through closed bars, in the order of their closes, each after the broker's instant.
 
-        Bars of several symbols that close together belong in one call. Bad bars are `Invalid`, and nothing is changed.
+        Bars of several symbols that close together belong in one call. Bad bars are `Invalid` and change nothing.
         """
         bars = list(bars)
         self._check(bars)
-        for closes_at, together in groupby(bars, key=lambda bar: bar.closes_at):
-            self._live_through({bar.symbol: bar for bar in together}, closes_at)
+        for closes_at, closing in groupby(bars, key=lambda bar: bar.closes_at):
+            self._follow_bars({bar.symbol: bar for bar in closing}, closes_at)
 
     def deposit(self, amount: float, *, at: datetime) -> None:
-        """The account has this much more cash from an instant on that is not before the broker's."""
+        """Add cash at an instant that is not before the broker's."""
         amount = _amount(amount)
         self._move_to(at)
         self._transfer(amount)
 
     def withdraw(self, amount: float, *, at: datetime) -> None:
-        """The account has this much less cash; `Invalid` beyond what its positions leave free at the leverage cap."""
+        """Take cash out; `Invalid` if the amount is not free at the leverage cap."""
         amount = _amount(amount)
         free = self._book.equity(self._marks) - self._book.notional(self._marks) / self._terms.max_leverage
         if amount > free:
-            raise Invalid(f"{amount} is more than the {max(0.0, free)} that is free; take less", field="amount")
+            raise Invalid(f"{amount} is more than the free {max(0.0, free)}; withdraw less", field="amount")
         self._move_to(at)
         self._transfer(-amount)
 
@@ -224,13 +228,12 @@ class PaperBroker:
         reached = self._at
         for number, bar in enumerate(bars):
             if bar.closes_at <= self._at or bar.closes_at < reached:
-                told = f"{format_instant(bar.closes_at)} is not after {format_instant(reached)}"
-                raise Invalid(
-                    f"{told}; give bars once, in the order of their closes", field=f"bars[{number}].closes_at"
-                )
+                message = f"{format_instant(bar.closes_at)} is not after {format_instant(reached)}"
+                remedy = "give each bar once, in the order of their closes"
+                raise Invalid(f"{message}; {remedy}", field=f"bars[{number}].closes_at")
             reached = bar.closes_at
 
-    def _live_through(self, bars: Mapping[str, Bar], closes_at: datetime) -> None:
+    def _follow_bars(self, bars: Mapping[str, Bar], closes_at: datetime) -> None:
         since = self._set_instant(closes_at)
         self._exit_at_levels(bars, "stop_loss")
         self._liquidate_if_due({**self._marks, **_worst(bars, self._book, maintenance=self._terms.maintenance)})
@@ -255,11 +258,11 @@ class PaperBroker:
             self._close(holding, price=prices[holding.symbol], reason="liquidated")
 
     def _close(self, holding: _Holding, *, price: float, reason: BrokerReason) -> None:
-        trade = _traded(holding, quantity=-holding.quantity, price=price, fee_rate=self._terms.fee_rate)
-        self._execute(trade, reason=reason)
+        execution = _executed(holding, quantity=-holding.quantity, price=price, fee_rate=self._terms.fee_rate)
+        self._execute(execution, reason=reason)
 
     def _settle(self, since: datetime) -> None:
-        """Funding that came due after an instant, on what is held now at its mark; then what cannot be carried goes."""
+        """Pay the funding that came due since an instant, at the marks; then liquidate if equity is too low."""
         interval = timedelta(seconds=self._terms.funding_interval_seconds)
         times = (self._at - EPOCH) // interval - (since - EPOCH) // interval
         rate = self._terms.funding_rate * times
@@ -273,21 +276,23 @@ class PaperBroker:
         self._book = replace(self._book, cash=self._book.cash + amount)
         self._report("transfer", amount=amount)
 
-    def _execute(self, trade: _Trade, *, reason: BrokerReason | None = None) -> ReportedFill:
-        self._book = self._book.after(trade)
-        held = trade.after
-        return self._report("trade", position_key=held.position_key, symbol=held.symbol, trade=trade, reason=reason)
+    def _execute(self, execution: _Execution, *, reason: BrokerReason | None = None) -> ReportedFill:
+        self._book = self._book.after(execution)
+        after = execution.after
+        return self._report(
+            "trade", position_key=after.position_key, symbol=after.symbol, execution=execution, reason=reason
+        )
 
     def _move_to(self, at: datetime) -> None:
         at = to_utc(at, field="at")
         if at < self._at:
-            told = f"{format_instant(at)} is before {format_instant(self._at)}, where the account is; give a later one"
-            raise Invalid(told, field="at")
+            message = f"{format_instant(at)} is before the account's {format_instant(self._at)}; give a later instant"
+            raise Invalid(message, field="at")
         if at > self._at:
             self._settle(self._set_instant(at))
 
     def _set_instant(self, at: datetime) -> datetime:
-        """The instant before; fills are numbered anew in every instant."""
+        """Set the instant and return the previous one; fills are numbered anew at every instant."""
         before, self._at, self._sequence = self._at, at, 0
         return before
 
@@ -298,76 +303,82 @@ class PaperBroker:
         position_key: str = "",
         symbol: str = "",
         amount: float = 0.0,
-        trade: _Trade | None = None,
+        execution: _Execution | None = None,
         reason: BrokerReason | None = None,
     ) -> ReportedFill:
         fill = ReportedFill(
-            id=derive_id("fill", self._account_id, self._number),
+            id=derive_id("fill", self._account_id, self._fill_count),
             at=self._at,
             sequence=self._sequence,
             kind=kind,
             position_key=position_key,
             symbol=symbol,
-            quantity=0.0 if trade is None else trade.quantity,
-            price=None if trade is None else trade.price,
-            fee=0.0 if trade is None else trade.fee,
+            quantity=0.0 if execution is None else execution.quantity,
+            price=None if execution is None else execution.price,
+            fee=0.0 if execution is None else execution.fee,
             amount=amount,
-            realized_pnl=None if trade is None else trade.realized_pnl,
+            realized_pnl=None if execution is None else execution.realized_pnl,
             reason=reason,
         )
-        self._number += 1
+        self._fill_count += 1
         self._sequence += 1
         if self._terms.reports_fills:
-            self._unseen.append(fill)
+            self._unreported.append(fill)
         return fill
 
     def _mark_of(self, symbol: str) -> float:
         if symbol not in self._marks:
-            told = f"{symbol!r} has no price yet; advance through a bar of it first"
-            raise Invalid(f"{told}, or {did_you_mean(symbol, self._marks)}" if self._marks else told, field="symbol")
+            message = f"{symbol!r} has no price yet; advance through a bar of it first"
+            raise Invalid(
+                f"{message}, or {did_you_mean(symbol, self._marks)}" if self._marks else message, field="symbol"
+            )
         return self._marks[symbol]
 
     def _holding_for(self, order: Order) -> _Holding:
         key = self._key_of(order)
-        held = self._book.held.get(key, _Holding(position_key=key, symbol=order.symbol))
-        if held.symbol != order.symbol:
-            told = f"{key!r} is a position in {held.symbol!r}, not in {order.symbol!r}; name another"
-            raise Invalid(told, field="position_key")
-        return held
+        holding = self._book.holdings.get(key, _Holding(position_key=key, symbol=order.symbol))
+        if holding.symbol != order.symbol:
+            message = f"{key!r} is a position in {holding.symbol!r}, not in {order.symbol!r}; name another"
+            raise Invalid(message, field="position_key")
+        return holding
 
-    def _move_levels(self, order: Order, held: _Holding, *, mark: float) -> OrderResult:
-        if held.quantity == 0:
-            told = f"position {held.position_key!r} is flat; open one before its levels are moved"
-            return Rejected(order=order, rule="NO_POSITION", detail=told)
-        rejected = _level_reached(order, held, mark=mark)
+    def _move_levels(self, order: Order, holding: _Holding, *, mark: float) -> OrderResult:
+        if holding.quantity == 0:
+            message = f"position {holding.position_key!r} is flat; open one before its levels are moved"
+            return Rejected(order=order, rule="NO_POSITION", detail=message)
+        rejected = _level_reached(order, holding, mark=mark)
         if rejected is not None:
             return rejected
-        self._book = replace(self._book, held={**self._book.held, held.position_key: _protected(held, order)})
-        return Executed(order=order, position_key=held.position_key, fills=())
+        self._book = replace(
+            self._book, holdings={**self._book.holdings, holding.position_key: _with_levels(holding, order)}
+        )
+        return Executed(order=order, position_key=holding.position_key, fills=())
 
     def _key_of(self, order: Order) -> str:
         if self._terms.position_mode == "netting":
             if order.position_key not in (None, order.symbol):
-                told = f"{order.position_key!r} on a netting account, which holds one position a symbol; leave it out"
-                raise Invalid(told, field="position_key")
+                message = (
+                    f"{order.position_key!r} on a netting account, which holds one position a symbol; leave it out"
+                )
+                raise Invalid(message, field="position_key")
             return order.symbol
         if order.position_key is not None:
             return order.position_key
         if order.reduce_only or order.quantity == 0:
-            told = "none told; name the position that is to be reduced, or whose levels are to be moved"
-            raise Invalid(told, field="position_key")
-        return derive_id("position", self._account_id, self._number)
+            message = "none message; name the position that is to be reduced, or whose levels are to be moved"
+            raise Invalid(message, field="position_key")
+        return derive_id("position", self._account_id, self._fill_count)
 
-    def _too_large(self, order: Order, held: _Holding, trade: _Trade) -> Rejected | None:
-        """The rejection by the leverage cap; what only reduces a position may always be done."""
-        if held.opposed_by(trade.quantity) and abs(trade.quantity) <= abs(held.quantity):
+    def _too_large(self, order: Order, holding: _Holding, execution: _Execution) -> Rejected | None:
+        """The rejection of an order above the leverage cap; an order that only reduces a position is always allowed."""
+        if holding.opposed_by(execution.quantity) and abs(execution.quantity) <= abs(holding.quantity):
             return None
-        book = self._book.after(trade)
+        book = self._book.after(execution)
         notional, equity = book.notional(self._marks), book.equity(self._marks)
         if notional <= self._terms.max_leverage * equity:
             return None
-        told = f"notional {notional} would be more than {self._terms.max_leverage} times equity {equity}"
-        return Rejected(order=order, rule="MAX_LEVERAGE", detail=f"{told}; order less")
+        message = f"notional {notional} would be more than {self._terms.max_leverage} times equity {equity}"
+        return Rejected(order=order, rule="MAX_LEVERAGE", detail=f"{message}; order less")
 
     def _position(self, holding: _Holding, *, equity: float) -> Position:
         mark = self._marks[holding.symbol]
@@ -385,10 +396,10 @@ class PaperBroker:
         )
 
     def _liquidation_price(self, holding: _Holding, *, mark: float) -> float | None:
-        """The price at which the account would be liquidated, all else unchanged; None where it is out of reach."""
-        own = self._book.of_symbol(holding.symbol).held.values()
+        """The price at which the account would be liquidated, all else unchanged; None if there is none."""
+        parts = self._book.of_symbol(holding.symbol).holdings.values()
         slack = self._book.slack(self._marks, maintenance=self._terms.maintenance)
-        slope = sum(each.quantity - self._terms.maintenance * abs(each.quantity) for each in own)
+        slope = sum(part.quantity - self._terms.maintenance * abs(part.quantity) for part in parts)
         if slope == 0 or mark <= 0:
             return None
         price = mark - slack / slope
@@ -396,78 +407,80 @@ class PaperBroker:
         return price if losing and 0 < price < math.inf else None
 
 
-def _executable(order: Order, held: _Holding) -> float:
-    """What of an order is carried out: a reduction stops at flat; what would leave dust closes the position."""
+def _executable(order: Order, holding: _Holding) -> float:
+    """The quantity of an order that is executed: a reduction stops at flat, and a negligible rest is closed too."""
     size = abs(order.quantity)
-    if held.opposed_by(order.quantity):
-        beyond = size - abs(held.quantity)
-        dust = FLAT_SHARE * max(held.peak_size, size)
+    if holding.opposed_by(order.quantity):
+        beyond = size - abs(holding.quantity)
+        dust = FLAT_SHARE * max(holding.peak_size, size)
         if abs(beyond) <= dust or (order.reduce_only and beyond > 0):
-            return -held.quantity
+            return -holding.quantity
     elif order.reduce_only:
         return 0.0
     return float(order.quantity)
 
 
-def _traded(held: _Holding, *, quantity: float, price: float, fee_rate: float) -> _Trade:
-    """An execution at average cost: an addition moves the average, a reduction realises, a turn does both anew."""
+def _executed(holding: _Holding, *, quantity: float, price: float, fee_rate: float) -> _Execution:
+    """An execution at average cost: an addition moves the average, a reduction realises pnl, a reversal does both."""
     fee = fee_rate * abs(quantity * price)
-    total = held.quantity + quantity
-    if not held.opposed_by(quantity):
-        cost = held.average_price * abs(held.quantity) + price * abs(quantity)
-        average = price if held.quantity == 0 else cost / abs(total)
-        peak = max(held.peak_size, abs(total))
-        after = replace(held, quantity=total, average_price=average, peak_size=peak)
-        return _Trade(quantity=quantity, price=price, fee=fee, realized_pnl=None, after=after)
-    size = min(abs(quantity), abs(held.quantity))
-    realized = positive_zero(math.copysign(size, held.quantity) * (price - held.average_price))
-    if abs(quantity) < abs(held.quantity):
-        after = replace(held, quantity=total)
+    total = holding.quantity + quantity
+    if not holding.opposed_by(quantity):
+        cost = holding.average_price * abs(holding.quantity) + price * abs(quantity)
+        average = price if holding.quantity == 0 else cost / abs(total)
+        peak = max(holding.peak_size, abs(total))
+        after = replace(holding, quantity=total, average_price=average, peak_size=peak)
+        return _Execution(quantity=quantity, price=price, fee=fee, realized_pnl=None, after=after)
+    size = min(abs(quantity), abs(holding.quantity))
+    realized = positive_zero(math.copysign(size, holding.quantity) * (price - holding.average_price))
+    if abs(quantity) < abs(holding.quantity):
+        after = replace(holding, quantity=total)
     else:
-        turned = _Holding(position_key=held.position_key, symbol=held.symbol)
-        after = replace(turned, quantity=total, average_price=price, peak_size=abs(total))
-    return _Trade(quantity=quantity, price=price, fee=fee, realized_pnl=realized, after=after)
+        reversed_holding = _Holding(position_key=holding.position_key, symbol=holding.symbol)
+        after = replace(reversed_holding, quantity=total, average_price=price, peak_size=abs(total))
+    return _Execution(quantity=quantity, price=price, fee=fee, realized_pnl=realized, after=after)
 
 
-def _protected(holding: _Holding, order: Order) -> _Holding:
-    """The holding with the levels that an order brings; those it does not bring stay."""
+def _with_levels(holding: _Holding, order: Order) -> _Holding:
+    """The holding with the stop and target of an order; levels that the order does not have stay."""
     stop = holding.stop_price if order.stop_price is None else float(order.stop_price)
     target = holding.target_price if order.target_price is None else float(order.target_price)
     return replace(holding, stop_price=stop, target_price=target)
 
 
 def _level_reached(order: Order, after: _Holding, *, mark: float) -> Rejected | None:
-    """The rejection of a stop or target that the mark is at or beyond already: it would execute at once."""
-    way = math.copysign(1.0, after.quantity)
+    """The rejection of a stop or target that the mark has reached already, because it would execute at once."""
+    side = math.copysign(1.0, after.quantity)
     if after.quantity == 0:
         return None
-    if order.stop_price is not None and way * (mark - order.stop_price) <= 0:
-        told = f"stop {order.stop_price} is not on the losing side of the mark {mark}; move it"
-        return Rejected(order=order, rule="STOP_REACHED", detail=told)
-    if order.target_price is not None and way * (order.target_price - mark) <= 0:
-        told = f"target {order.target_price} is not on the winning side of the mark {mark}; move it"
-        return Rejected(order=order, rule="TARGET_REACHED", detail=told)
+    if order.stop_price is not None and side * (mark - order.stop_price) <= 0:
+        message = f"stop {order.stop_price} is not on the losing side of the mark {mark}; move it"
+        return Rejected(order=order, rule="STOP_REACHED", detail=message)
+    if order.target_price is not None and side * (order.target_price - mark) <= 0:
+        message = f"target {order.target_price} is not on the winning side of the mark {mark}; move it"
+        return Rejected(order=order, rule="TARGET_REACHED", detail=message)
     return None
 
 
 def _price_at_level(bar: Bar, *, level: float, rising: bool) -> float | None:
-    """Where a level fills in a bar that rises or falls to it; None where the bar does not reach it."""
+    """The price at which a level fills in a bar that rises or falls to it; None if the bar does not reach it."""
     if rising:
         return float(max(bar.open, level)) if bar.high >= level else None
     return float(min(bar.open, level)) if bar.low <= level else None
 
 
 def _worst(bars: Mapping[str, Bar], book: _Book, *, maintenance: float) -> dict[str, float]:
-    """Of every symbol, the extreme of its bar at which what is held in it leaves less above the maintenance."""
+    """Of every symbol, the extreme of its bar at which what is holding in it leaves less above the maintenance."""
     worst: dict[str, float] = {}
     for symbol, bar in bars.items():
-        own = book.of_symbol(symbol)
-        slacks = [(own.slack({symbol: price}, maintenance=maintenance), float(price)) for price in (bar.low, bar.high)]
+        holdings = book.of_symbol(symbol)
+        slacks = [
+            (holdings.slack({symbol: price}, maintenance=maintenance), float(price)) for price in (bar.low, bar.high)
+        ]
         worst[symbol] = min(slacks)[1]
     return worst
 
 
 def _amount(amount: float) -> float:
     if not 0 < amount < math.inf:
-        raise Invalid(f"{amount} is no amount to move; give one above 0", field="amount")
+        raise Invalid(f"{amount} is not an amount to move; give one above 0", field="amount")
     return float(amount)

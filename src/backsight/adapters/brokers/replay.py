@@ -1,4 +1,4 @@
-"""A broker that answers as one did before: the snapshots and verdicts of a recorded session, tick by tick."""
+"""A broker that repeats the snapshots and order results of a recorded session, tick by tick."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTick:
-    """What happened between an agent and its broker at one tick."""
+    """The snapshots, the order and its result at one recorded tick."""
 
     at: datetime
     sequence: int
@@ -23,32 +23,32 @@ class RecordedTick:
 
 
 class ReplayBroker:
-    """Answers from a recording; an order that was not placed then has no answer, and is `Conflict`."""
+    """A broker that answers from a recording; an order that the recording does not have is `Conflict`."""
 
     def __init__(self, session: Sequence[RecordedTick]) -> None:
         self._session = list(session)
         self._tick = -1
-        self._asked = 0
+        self._snapshots = 0
 
     def turn_to_next(self) -> RecordedTick:
-        """The next tick of the recording, from which it answers from now on."""
+        """Move to the next tick of the recording, and return it."""
         if self._tick + 1 == len(self._session):
             raise Conflict("the recording has ended; there is no next tick", field="session")
         self._tick += 1
-        self._asked = 0
+        self._snapshots = 0
         return self._session[self._tick]
 
     def snapshot(self) -> BrokerSnapshot:
-        """The account as it was before the decision, then as it was after."""
-        tick, self._asked = self._session[self._tick], self._asked + 1
-        return tick.before if self._asked == 1 else tick.after or replace(tick.before, fills=())
+        """The recorded account: before the decision at the first call of a tick, after it at further calls."""
+        tick, self._snapshots = self._session[self._tick], self._snapshots + 1
+        return tick.before if self._snapshots == 1 else tick.after or replace(tick.before, fills=())
 
     def submit(self, order: Order) -> OrderResult:
-        """What became of the order then."""
+        """The recorded result of the order."""
         tick = self._session[self._tick]
         if order != tick.order:
-            told = f"at {format_instant(tick.at)} the recording has {tick.order}, not {order}"
-            raise Conflict(f"{told}; replay with the agent that was recorded", field="order")
+            message = f"at {format_instant(tick.at)} the recording has {tick.order}, not {order}"
+            raise Conflict(f"{message}; replay with the agent that was recorded", field="order")
         if tick.verdict.kind == "executed":
             fills = () if tick.after is None else tick.after.fills
             return Executed(order=order, position_key=order.position_key or order.symbol, fills=fills)
