@@ -67,9 +67,9 @@ def test_gaps_negative_prices_and_no_trade_at_all_are_sound() -> None:
         ({"symbol": "BTC"}, "bars[1].symbol", "'BTC' follows 'XAUUSD'; give one symbol at a time"),
         ({"interval_seconds": 300}, "bars[1].interval_seconds", "300 follows 60; give one interval at a time"),
         ({"interval_seconds": 0}, "bars[1].interval_seconds", "0 is not a length; give whole seconds"),
-        ({"opened_at": MIDNIGHT}, "bars[1].opened_at", "sort them and give each once"),
-        ({"opened_at": MIDNIGHT + timedelta(seconds=59)}, "bars[1].opened_at", "the close of the bar before it"),
-        ({"opened_at": MIDNIGHT - timedelta(minutes=5)}, "bars[1].opened_at", "sort them"),
+        ({"opened_at": MIDNIGHT}, "bars[1].opened_at", "sort the bars and give each once"),
+        ({"opened_at": MIDNIGHT + timedelta(seconds=59)}, "bars[1].opened_at", "the close of the previous bar"),
+        ({"opened_at": MIDNIGHT - timedelta(minutes=5)}, "bars[1].opened_at", "sort the bars"),
         ({"opened_at": MIDNIGHT.replace(tzinfo=None)}, "bars[1].opened_at", "2026-06-01T00:00:00 is not in UTC"),
         (
             {"opened_at": MIDNIGHT.astimezone(timezone(timedelta(hours=2)))},

@@ -185,7 +185,7 @@ def test_bars_of_another_symbol_or_interval_are_refused() -> None:
 
 def test_broken_input_is_refused_at_the_door() -> None:
     at = START + timedelta(days=2)
-    with pytest.raises(Invalid, match=r"bars\[3600\]\[1\].opened_at: .* sort them"):
+    with pytest.raises(Invalid, match=r"bars\[3600\]\[1\].opened_at: .* sort the bars"):
         seen([HOURS[1], HOURS[0]], at=at)
     with pytest.raises(Invalid, match=r"at: .* has no time zone"):
         seen(HOURS, at=at.replace(tzinfo=None))
