@@ -133,8 +133,8 @@ def test_local_times_that_clocks_repeat_need_an_offset(tmp_path: Path) -> None:
     rows = ["2025-11-02 01:00,1,2,0.5,1.5,1", "2025-11-02 01:00,1,2,0.5,1.6,1"]
     told = refusal(tmp_path, *rows, timezone="America/New_York")
     assert told == (
-        "time: bars.csv line 3: another bar of BTC at 2025-11-02T05:00:00+00:00 than line 2 has; "
-        "keep one, or give times with an offset where clocks changed"
+        "time: bars.csv line 3: line 2 has a different bar of BTC at 2025-11-02T05:00:00+00:00; "
+        "keep one of them, or give times with an offset if clocks changed"
     )
 
 
