@@ -216,7 +216,7 @@ def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() ->
     [
         ({"condition": [{"regime": "ranging"}]}, "trigger_condition: a list is not a condition"),
         ({"condition": {"regmie": "ranging"}}, "trigger_condition: 'regmie' is not a known field; did you mean"),
-        ({"expires_when": {}}, "expires_when: is empty"),
+        ({"expires_when": {}}, "expires_when: the condition is empty"),
         ({"expires_at": T0}, "expires_at: 2026-06-04T10:00:00.000000Z is not after now"),
         ({"expires_at": datetime(2027, 1, 1)}, "expires_at: 2027-01-01T00:00:00 has no time zone"),  # noqa: DTZ001
         ({"priority": 2}, "priority: 2.0 is not a priority; give a number from 0 to 1"),

@@ -1,21 +1,21 @@
-"""Conditions: what must hold for a plan to apply or a belief to be valid; JSON that can always be evaluated.
+"""Conditions of plans and beliefs: JSON that is checked when it is made, and can then always be evaluated.
 
     {"all": [condition, …]}    {"any": [condition, …]}    {"not": condition}
     {"field": "drawdown_pct", "op": ">=", "value": 0.15}
-    {"regime": "ranging", "strategy": "IM"}               short for all of these equal
+    {"regime": "ranging", "strategy": "IM"}               short for `all` of these equalities
 
-A condition is checked when it is made: an unknown field, a value of the wrong type or out of its range (a drawdown of
-15 instead of .15 would never hold, and nobody would notice), an empty or an endless condition is refused. From then on
-`evaluate_condition` answers for any values whatever.
+`parse_condition` refuses an unknown field, a value of the wrong type or out of range (a drawdown of 15 instead of .15
+would never hold, and nobody would notice), and a condition that is empty or too large. `evaluate_condition` then gives
+a result for any values.
 
-**What is not known.** A field that is missing makes its comparison false, and the verdict names it. So that a `not`
-around such a comparison does not silently become true, truth has three values inside (Kleene 1952): a comparison with
-a missing field is unknown, `not` of unknown is unknown, `all` is false where one is false and else unknown where one is
-unknown, `any` is true where one is true and else unknown where one is unknown. In the end, unknown does not hold.
+**Missing values.** A comparison with a missing value does not hold, and the result names the field. A `not` around such
+a comparison must not become true. Evaluation therefore uses three-valued logic (Kleene 1952): a comparison with a
+missing value is unknown; `not` of unknown is unknown; `all` is false if one part is false, else unknown if one part is
+unknown; `any` is true if one part is true, else unknown if one part is unknown. An unknown condition does not hold.
 
-**Names.** The context vector's fields have the bare names. The mood's do too, but for the two that the context vector
-also has: those are `mood.confidence` and `mood.consecutive_losses`. `hour` and `hour_utc`, `weekday` and `day_of_week`
-(0 is Monday) are UTC.
+**Names.** The fields of the context vector have their own names. The fields of the mood do too, except the two that the
+context vector also has: these are `mood.confidence` and `mood.consecutive_losses`. `hour` and `hour_utc`, `weekday` and
+`day_of_week` (0 is Monday) are UTC.
 """
 
 import json
@@ -48,12 +48,12 @@ MOST_COMPARISONS = 100
 MOST_VALUES = 100
 LONGEST_TEXT = 250
 FORMER = "former "
-"""Stands before the name of a field that is missing in the tick before."""
+"""Prefix of a missing field whose value at the tick before is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """What a field holds: a number in a range, text (one of some labels), or an instant."""
+    """The type of a field: a number in a range, text (perhaps one of some labels), or an instant."""
 
     kind: FieldKind = "number"
     labels: tuple[str, ...] = ()
@@ -107,12 +107,12 @@ MOOD_FIELDS: Mapping[str, str] = {
     "mood.confidence": "confidence",
     "mood.consecutive_losses": "consecutive_losses",
 } | {name: name for name in ("risk_appetite", "drawdown_state", "momentum_bias", "consecutive_wins", "equity", "peak")}
-"""The mood's fields by their names in conditions; `drawdown` is one more, where the equity is known."""
+"""The fields of the mood by their names in conditions; `drawdown` is added where the equity is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldComparison:
-    """A field against a value; `in` and `not_in` have several, `between` its two ends, which belong to it."""
+    """A field compared with a value; `in` and `not_in` have several values, `between` has both ends, inclusive."""
 
     field: str
     op: Operator
@@ -121,21 +121,21 @@ class FieldComparison:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every one of these."""
+    """Holds if all parts hold."""
 
     conditions: "tuple[Condition, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one of these."""
+    """Holds if at least one part holds."""
 
     conditions: "tuple[Condition, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The contrary of this."""
+    """Holds if the part is false."""
 
     condition: "Condition"
 
@@ -145,17 +145,17 @@ Condition = AllOf | AnyOf | Not | FieldComparison
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionResult:
-    """Whether a condition holds, and which of its fields were not known."""
+    """Whether a condition holds, and which of its fields had no value."""
 
     holds: bool
     missing: tuple[str, ...] = ()
-    """In the order of the condition; `former price` is the price at the tick before, which a crossing needs."""
+    """In the order of the condition. `former price` is the price at the tick before, which a crossing needs."""
     unknown: bool = False
-    """Whether what is missing decides: it may hold, and may not."""
+    """Whether the result depends on the missing values."""
 
 
 def parse_condition(value: object, *, field: str = "condition") -> Condition:
-    """The condition that JSON spells, or `Invalid` naming the place and the remedy; a `type` at its top is left out.
+    """Parse the JSON of a condition; raises `Invalid` with the place and the remedy. A `type` at the top is ignored.
 
     >>> parse_condition({"strategy": "IM", "regime": "ranging", "type": "market_condition"}) == parse_condition(
     ...     {"all": [{"field": "regime", "op": "==", "value": "ranging"},
@@ -175,11 +175,11 @@ def parse_condition(value: object, *, field: str = "condition") -> Condition:
     stated_trigger(value, field=field)
     if isinstance(value, Mapping):
         value = {name: each for name, each in value.items() if name != "type"}
-    return _parse(value, place=field, depth=1, found=[])
+    return _parse(value, place=field, depth=1, parsed=[])
 
 
 def stated_trigger(value: object, *, field: str = "condition") -> TriggerType | None:
-    """The trigger type that a condition's JSON states as its `type`; None where it states none.
+    """The trigger type that a condition's JSON states as `type`; None where it states none.
 
     >>> stated_trigger({"regime": "ranging", "type": "market_condition"}), stated_trigger({"regime": "ranging"})
     ('market_condition', None)
@@ -190,12 +190,12 @@ def stated_trigger(value: object, *, field: str = "condition") -> TriggerType | 
     for known in TRIGGER_TYPES:
         if stated == known:
             return known
-    remedy = did_you_mean(_shown(stated), TRIGGER_TYPES)
-    raise Invalid(f"{_shown(stated)} is not a trigger type; {remedy}", field=f"{field}.type")
+    remedy = did_you_mean(_describe(stated), TRIGGER_TYPES)
+    raise Invalid(f"{_describe(stated)} is not a trigger type; {remedy}", field=f"{field}.type")
 
 
 def trigger_type_of(condition: Condition) -> TriggerType:
-    """What kind of trigger a condition is by its fields: an event, the agent's state, time alone, else the market.
+    """The trigger type of a condition by its fields: event, else state, else time if all fields are, else market.
 
     >>> conditions = {"hour": 9}, {"hour": 9, "regime": "ranging"}, {"drawdown_state": 1}
     >>> [trigger_type_of(parse_condition(condition)) for condition in conditions]
@@ -209,7 +209,7 @@ def trigger_type_of(condition: Condition) -> TriggerType:
 
 
 def condition_json(condition: Condition) -> dict[str, Any]:
-    """The condition as JSON in its full spelling, which reads back as the same condition.
+    """The condition as JSON in full form; `parse_condition` reads it back.
 
     >>> condition_json(parse_condition({"regime": "ranging"}))
     {'field': 'regime', 'op': '==', 'value': 'ranging'}
@@ -233,7 +233,7 @@ def condition_text(condition: Condition) -> str:
 
 @lru_cache(maxsize=1024)
 def condition_from_text(text: str) -> Condition:
-    """The condition that a text spells: `from_text(as_text(condition)) == condition`; read once, as it is asked often.
+    """The condition of a canonical text: `condition_from_text(condition_text(condition)) == condition`; cached.
 
     >>> condition_from_text('{"regime":"ranging"}')
     FieldComparison(field='regime', op='==', value='ranging')
@@ -254,17 +254,17 @@ def comparisons_in(condition: Condition) -> tuple[FieldComparison, ...]:
 
 
 def fields_in(condition: Condition) -> tuple[str, ...]:
-    """The fields that a condition asks about, each once, in its order."""
+    """The fields that a condition compares, each once, in its order."""
     return tuple(dict.fromkeys(each.field for each in comparisons_in(condition)))
 
 
 def evaluate_condition(
     condition: Condition, values: Mapping[str, object], *, former_values: Mapping[str, object] | None = None
 ) -> ConditionResult:
-    """Whether the condition holds for these values; crossings look at those of the tick before.
+    """Evaluate a condition for these values; `former_values` are those of the tick before, for crossings.
 
-    A value that is not of its field's type counts as missing. `crosses_above` holds where the former value was at most
-    the level and this one is above it; without a tick before, no crossing holds.
+    A value of the wrong type counts as missing. `crosses_above` holds if the former value was at most the level and the
+    value is above it. Without former values no crossing holds.
 
     >>> calm = parse_condition({"not": {"field": "volatility_regime", "op": "in", "value": ["high", "extreme"]}})
     >>> evaluate_condition(calm, {"volatility_regime": "low"})
@@ -293,10 +293,10 @@ def condition_values(
     event_kind: str | None = None,
     hours_to_event: float | None = None,
 ) -> dict[str, Scalar]:
-    """What is known at an instant, by the names that conditions use; what is not known is left out.
+    """The values at an instant by field name; unknown values are left out.
 
-    Where the context lacks the session, hour and day, `now` tells them; its drawdown, losses and confidence are the
-    agent's state, so where it lacks them the mood tells them.
+    Values that the context lacks are taken from elsewhere: session, hour and day from `now`; drawdown, losses and
+    confidence, which are the agent's state, from the mood.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, 13, tzinfo=UTC)
@@ -305,18 +305,18 @@ def condition_values(
     >>> condition_values(mood=Mood(equity=900.0, peak=1000.0, drawdown=0.1))["drawdown_pct"]
     0.1
     """
-    stated = context or ContextVector()
-    given: dict[str, Scalar | None] = {
+    known = context or ContextVector()
+    values: dict[str, Scalar | None] = {
         **_of_time(now),
         **_of_mood(mood),
-        **{name: getattr(stated, name) for name in stated.known},
+        **{name: getattr(known, name) for name in known.known},
         "strategy": strategy,
-        "symbol": symbol or stated.symbol,
+        "symbol": symbol or known.symbol,
         "direction": direction,
         "event.kind": event_kind,
         "hours_to_event": hours_to_event,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _of_time(now: datetime | None) -> dict[str, Scalar | None]:
@@ -343,82 +343,85 @@ def _of_mood(mood: Mood | None) -> dict[str, Scalar | None]:
     return {**own, "drawdown": drawdown, **agent}
 
 
-def _parse(value: object, *, place: str, depth: int, found: list[FieldComparison]) -> Condition:
-    """One condition; `found` counts the comparisons of the whole tree as it is read."""
+def _parse(value: object, *, place: str, depth: int, parsed: list[FieldComparison]) -> Condition:
+    """Parse one condition of a tree; `parsed` collects the comparisons of the whole tree, to limit their number."""
     if not isinstance(value, Mapping):
         example = '{"field": "regime", "op": "==", "value": "ranging"}'
-        raise Invalid(f"{_shown(value)} is not a condition; give an object like {example}", field=place)
+        raise Invalid(f"{_describe(value)} is not a condition; give an object like {example}", field=place)
     if not value:
-        raise Invalid('is empty; give what must hold, like {"regime": "ranging"}', field=place)
+        raise Invalid('the condition is empty; give one, like {"regime": "ranging"}', field=place)
     if depth > DEEPEST:
-        raise Invalid(f"is nested deeper than {DEEPEST}; make it flatter", field=place)
+        raise Invalid(f"the condition is nested deeper than {DEEPEST}; make it flatter", field=place)
     joint = [name for name in ("all", "any", "not") if name in value]
     if joint:
-        return _parse_joint(value, joint[0], place=place, depth=depth, found=found)
+        return _parse_joint(value, joint[0], place=place, depth=depth, parsed=parsed)
     if any(name in value for name in ("field", "op", "value")):
-        return _parse_comparison(value, place=place, found=found)
-    return _parse_shorthand(value, place=place, found=found)
+        return _parse_comparison(value, place=place, parsed=parsed)
+    return _parse_shorthand(value, place=place, parsed=parsed)
 
 
 def _parse_joint(
-    value: Mapping[Any, Any], joint: str, *, place: str, depth: int, found: list[FieldComparison]
+    value: Mapping[Any, Any], joint: str, *, place: str, depth: int, parsed: list[FieldComparison]
 ) -> Condition:
     if len(value) > 1:
-        other = next(name for name in value if name != joint)
-        raise Invalid(f"{_shown(other)} stands beside {joint!r}; put it into its own object inside", field=place)
+        extra = next(name for name in value if name != joint)
+        message = f"{_describe(extra)} is in one object with {joint!r}; give it an object of its own inside {joint!r}"
+        raise Invalid(message, field=place)
     inner, place = value[joint], f"{place}.{joint}"
     if joint == "not":
-        return Not(_parse(inner, place=place, depth=depth + 1, found=found))
+        return Not(_parse(inner, place=place, depth=depth + 1, parsed=parsed))
     if not isinstance(inner, list | tuple):
-        raise Invalid(f"{_shown(inner)} is not a list; give a list of conditions", field=place)
+        raise Invalid(f"{_describe(inner)} is not a list; give a list of conditions", field=place)
     if not inner:
-        raise Invalid("is empty; give at least one condition", field=place)
+        raise Invalid("the list is empty; give at least one condition", field=place)
     parts = tuple(
-        _parse(each, place=f"{place}[{number}]", depth=depth + 1, found=found) for number, each in enumerate(inner)
+        _parse(each, place=f"{place}[{number}]", depth=depth + 1, parsed=parsed) for number, each in enumerate(inner)
     )
     return AllOf(parts) if joint == "all" else AnyOf(parts)
 
 
-def _parse_comparison(value: Mapping[Any, Any], *, place: str, found: list[FieldComparison]) -> FieldComparison:
+def _parse_comparison(value: Mapping[Any, Any], *, place: str, parsed: list[FieldComparison]) -> FieldComparison:
     for name in value:
         if name not in ("field", "op", "value"):
-            raise Invalid(f"{_shown(name)} is no part of a comparison; give field, op and value", field=place)
+            raise Invalid(f"{_describe(name)} is not a key of a comparison; give field, op and value", field=place)
     for name in ("field", "op", "value"):
         if name not in value:
-            raise Invalid(f"has no {name}; give field, op and value", field=place)
+            raise Invalid(f"the comparison has no {name}; give field, op and value", field=place)
     known = _field(value["field"], place=f"{place}.field")
     op = _operator(value["op"], of=value["field"], known=known, place=f"{place}.op")
-    held = _operand(value["value"], op=op, of=value["field"], known=known, place=f"{place}.value")
-    return _counted(FieldComparison(field=value["field"], op=op, value=held), place=place, found=found)
+    operand = _operand(value["value"], op=op, of=value["field"], known=known, place=f"{place}.value")
+    return _counted(FieldComparison(field=value["field"], op=op, value=operand), place=place, parsed=parsed)
 
 
-def _parse_shorthand(value: Mapping[Any, Any], *, place: str, found: list[FieldComparison]) -> Condition:
-    """All of these equal, by field name, since the keys of an object have no order."""
+def _parse_shorthand(value: Mapping[Any, Any], *, place: str, parsed: list[FieldComparison]) -> Condition:
+    """Equalities joined by `all`, sorted by field name, since the keys of a JSON object have no order."""
     for name in value:
         _field(name, place=place)
     parts = tuple(
         _counted(
             FieldComparison(field=name, op="==", value=_scalar(value[name], of=name, place=f"{place}.{name}")),
             place=place,
-            found=found,
+            parsed=parsed,
         )
         for name in sorted(value)
     )
     return parts[0] if len(parts) == 1 else AllOf(parts)
 
 
-def _counted(comparison: FieldComparison, *, place: str, found: list[FieldComparison]) -> FieldComparison:
-    found.append(comparison)
-    if len(found) > MOST_COMPARISONS:
-        raise Invalid(f"has more than {MOST_COMPARISONS} comparisons; split it into several plans", field=place)
+def _counted(comparison: FieldComparison, *, place: str, parsed: list[FieldComparison]) -> FieldComparison:
+    parsed.append(comparison)
+    if len(parsed) > MOST_COMPARISONS:
+        raise Invalid(
+            f"the condition has more than {MOST_COMPARISONS} comparisons; split it into several plans", field=place
+        )
     return comparison
 
 
 def _field(name: object, *, place: str) -> Field:
     known = FIELDS.get(name) if isinstance(name, str) else None
     if known is None:
-        asked = name if isinstance(name, str) else _shown(name)
-        raise Invalid(f"{_shown(name)} is not a known field; {did_you_mean(asked, FIELDS)}", field=place)
+        text = name if isinstance(name, str) else _describe(name)
+        raise Invalid(f"{_describe(name)} is not a known field; {did_you_mean(text, FIELDS)}", field=place)
     return known
 
 
@@ -427,7 +430,7 @@ def _operator(op: object, *, of: str, known: Field, place: str) -> Operator:
         if op == operator:
             break
     else:
-        raise Invalid(f"{_shown(op)} is not an operator; known: {' '.join(OPERATORS)}", field=place)
+        raise Invalid(f"{_describe(op)} is not an operator; known: {' '.join(OPERATORS)}", field=place)
     if known.kind == "text" and operator not in FOR_TEXT:
         raise Invalid(f"{operator} needs a number or a time, and {of} is text; use {' '.join(FOR_TEXT)}", field=place)
     return operator
@@ -437,26 +440,25 @@ def _operand(value: object, *, op: Operator, of: str, known: Field, place: str) 
     if op not in ("in", "not_in", "between"):
         return _scalar(value, of=of, place=place)
     if not isinstance(value, list | tuple):
-        raise Invalid(f"{_shown(value)} is not a list; {op} needs one", field=place)
+        raise Invalid(f"{_describe(value)} is not a list; {op} needs one", field=place)
     if op == "between":
         return _ends(value, of=of, place=place)
     if not 0 < len(value) <= MOST_VALUES:
-        raise Invalid(f"holds {len(value)} values; give 1 to {MOST_VALUES}", field=place)
+        raise Invalid(f"the list has {len(value)} values; give 1 to {MOST_VALUES}", field=place)
     return tuple(_scalar(each, of=of, place=f"{place}[{number}]") for number, each in enumerate(value))
 
 
 def _ends(value: list[object] | tuple[object, ...], *, of: str, place: str) -> tuple[Scalar, ...]:
     if len(value) != 2:
-        raise Invalid(f"holds {len(value)} values; give the lower and the upper end", field=place)
+        raise Invalid(f"the list has {len(value)} values; give the lower and the upper end", field=place)
     low, high = (_scalar(each, of=of, place=f"{place}[{number}]") for number, each in enumerate(value))
     if _compare(">", low, high):
-        shown = f"{plain(low)} is above {plain(high)}"
-        raise Invalid(f"{shown}; give the lower end first", field=place)
+        raise Invalid(f"{plain(low)} is above {plain(high)}; give the lower end first", field=place)
     return low, high
 
 
 def _scalar(value: object, *, of: str, place: str) -> Scalar:
-    """A value of the field's type."""
+    """The value as the type of its field; raises `Invalid` for any other type."""
     known = FIELDS[of]
     match known.kind:
         case "number":
@@ -468,14 +470,14 @@ def _scalar(value: object, *, of: str, place: str) -> Scalar:
                 return to_utc(value, field=place)
             if isinstance(value, str):
                 return parse_instant(value, field=place)
-            raise Invalid(f"{_shown(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=place)
+            raise Invalid(f"{_describe(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=place)
     assert_never(known.kind)
 
 
 def _number(value: object, *, of: str, known: Field, place: str) -> float:
     number = finite_number(value)
     if number is None:
-        raise Invalid(f"{_shown(value)} is not a finite number; {of} needs one", field=place)
+        raise Invalid(f"{_describe(value)} is not a finite number; {of} needs one", field=place)
     if not known.low <= number <= known.high:
         ends = f"{known.low:g} to {known.high:g}" if known.high < math.inf else f"{known.low:g} or more"
         raise Invalid(f"{number} is out of range for {of}; give {ends}", field=place)
@@ -484,14 +486,14 @@ def _number(value: object, *, of: str, known: Field, place: str) -> float:
 
 def _text(value: object, *, of: str, known: Field, place: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
-        raise Invalid(f"{_shown(value)} is not text of 1 to {LONGEST_TEXT} characters; {of} needs it", field=place)
+        raise Invalid(f"{_describe(value)} is not text of 1 to {LONGEST_TEXT} characters; {of} needs it", field=place)
     if known.labels and value not in known.labels:
-        raise Invalid(f"{_shown(value)} is not a {of}; {did_you_mean(value, known.labels)}", field=place)
+        raise Invalid(f"{_describe(value)} is not a {of}; {did_you_mean(value, known.labels)}", field=place)
     return value
 
 
 def finite_number(value: object) -> float | None:
-    """The number that a value is; None where it is none, or not a finite one.
+    """The value as a float; None where it is not a finite number.
 
     >>> finite_number(3), finite_number(float("nan")), finite_number(True), finite_number(10**400)
     (3.0, None, None, None)
@@ -508,25 +510,25 @@ def finite_number(value: object) -> float | None:
 def _truth(
     condition: Condition, values: Mapping[str, object], former: Mapping[str, object], missing: dict[str, None]
 ) -> bool | None:
-    """True, false or unknown; notes every field that is missing, also where the answer does not depend on it."""
+    """True, false or None for unknown; adds every missing field to `missing`, even if the result does not need it."""
     match condition:
         case AllOf(conditions):
             return _all([_truth(each, values, former, missing) for each in conditions])
         case AnyOf(conditions):
-            return _contrary(_all([_contrary(_truth(each, values, former, missing)) for each in conditions]))
+            return _negate(_all([_negate(_truth(each, values, former, missing)) for each in conditions]))
         case Not(inner):
-            return _contrary(_truth(inner, values, former, missing))
+            return _negate(_truth(inner, values, former, missing))
         case FieldComparison():
             return _holds(condition, values, former, missing)
     assert_never(condition)
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:
-    found = set(truths)
-    return False if False in found else None if None in found else True
+    values = set(truths)
+    return False if False in values else None if None in values else True
 
 
-def _contrary(truth: bool | None) -> bool | None:
+def _negate(truth: bool | None) -> bool | None:
     return None if truth is None else not truth
 
 
@@ -534,13 +536,13 @@ def _holds(
     comparison: FieldComparison, values: Mapping[str, object], former: Mapping[str, object], missing: dict[str, None]
 ) -> bool | None:
     name, op, level = comparison.field, comparison.op, comparison.value
-    value = _seen(values, name)
+    value = _typed_value(values, name)
     if value is None:
         missing[name] = None
         return None
     if op not in ("crosses_above", "crosses_below"):
         return _compare(op, value, level)
-    before = _seen(former, name)
+    before = _typed_value(former, name)
     if before is None:
         missing[FORMER + name] = None
         return None
@@ -549,8 +551,8 @@ def _holds(
     return _compare(">=", before, level) and _compare("<", value, level)
 
 
-def _seen(values: Mapping[str, object], name: str) -> Scalar | None:
-    """The value of a field, if it is one of the field's type."""
+def _typed_value(values: Mapping[str, object], name: str) -> Scalar | None:
+    """The value of a field; None where it is missing or of the wrong type."""
     value, kind = values.get(name), FIELDS[name].kind
     if kind == "number":
         return finite_number(value)
@@ -561,7 +563,7 @@ def _seen(values: Mapping[str, object], name: str) -> Scalar | None:
 
 
 def _compare(op: Operator, value: Any, level: Any) -> bool:
-    """Both are of the field's type, so this is total."""
+    """Compare two values of the field's type."""
     match op:
         case "==":
             return bool(value == level)
@@ -584,7 +586,7 @@ def _compare(op: Operator, value: Any, level: Any) -> bool:
     assert_never(op)
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list | tuple):
