@@ -230,7 +230,10 @@ def test_a_value_of_another_type_is_missing(value: object) -> None:
         ({"field": "price", "op": "in", "value": 5}, "condition.value: 5 is not a list; in needs one"),
         ({"field": "price", "op": "in", "value": []}, "condition.value: the list has 0 values; give 1 to 100"),
         ({"field": "price", "op": "in", "value": [1, "a"]}, "condition.value[1]: 'a' is not a finite number"),
-        ({"field": "price", "op": "between", "value": [1]}, "condition.value: the list has 1 values; give the lower and the"),
+        (
+            {"field": "price", "op": "between", "value": [1]},
+            "condition.value: the list has 1 values; give the lower and the",
+        ),
         ({"field": "price", "op": "between", "value": [2, 1]}, "condition.value: 2.0 is above 1.0; give the lower end"),
         ({"drawdown_pct": 15}, "condition.drawdown_pct: 15.0 is out of range for drawdown_pct; give 0 to 1"),
         (
