@@ -3,17 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from backsight.arguments import invalid_from
+from backsight.audience import Audience
 from backsight.core.errors import Invalid
 
 Kind = Literal["query", "command"]
-Audience = Literal["trader", "coach", "owner"]
-AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 F = TypeVar("F", bound=Callable[..., Any])
 
 MARK = "__operation__"

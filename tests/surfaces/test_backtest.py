@@ -104,8 +104,8 @@ def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:
         ([REVERSION, "--max-leverage", "0"], "Invalid: max_leverage: "),
         ([REVERSION, "--every", "0"], "Invalid: every: "),
         ([REVERSION, "--timezone", "Mars"], "Invalid: timezone: "),
-        ([REVERSION, "--reflect", "weekly"], "Invalid: reflect: 'weekly' is no cadence; give off, daily, or per_n_"),
-        ([REVERSION, "--reflect", "per_n_trades:0"], "Invalid: reflect: 'per_n_trades:0' is no cadence"),
+        ([REVERSION, "--reflect", "weekly"], "Invalid: reflect: 'weekly' is not a cadence; give off, daily, or per_n_"),
+        ([REVERSION, "--reflect", "per_n_trades:0"], "Invalid: reflect: 'per_n_trades:0' is not a cadence"),
     ],
 )
 def test_a_mistake_is_named_in_one_line(bars: Path, words: list[str], message: str) -> None:

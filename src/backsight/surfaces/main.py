@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from backsight import __version__
+from backsight.audience import AUDIENCES, Audience
 from backsight.core.errors import BacksightError, Refused, Unavailable
-from backsight.operation import AUDIENCES, Audience
 from backsight.settings import settings_from_environment
 from backsight.surfaces.cli import Nouns, memory_of, operation_command
 

@@ -21,9 +21,10 @@ from mcp_types import (
 )
 
 from backsight import __version__
+from backsight.audience import Audience
 from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory
-from backsight.operation import Audience, Operation
+from backsight.operation import Operation
 
 INSTRUCTIONS = (
     "The memory of a trading agent. Before a decision, call recall_memories. After a trade is closed, call "
