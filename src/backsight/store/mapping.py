@@ -71,7 +71,7 @@ class UtcInstant(TypeDecorator[datetime]):
 
 
 class StoredInstant(UtcInstant):
-    """An instant as it stands in the row, as text and unparsed, so that a spoilt one can be shown."""
+    """An instant as stored text, not decoded, so that a corrupt value can be shown."""
 
     cache_ok = True
 
@@ -133,18 +133,18 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One column: where its value lives in the noun, and its type."""
+    """One column of a table: the path to its value in the dataclass, its name and its type."""
 
     path: tuple[str, ...]
     column: str
     type: TypeEngine[Any]
     nullable: bool
     optional: bool
-    """Whether the part of the noun that it is in may be absent."""
+    """Whether a nested dataclass on the path may be None."""
 
 
 class Noun(Generic[T]):
-    """A frozen dataclass and the table that keeps it."""
+    """A frozen dataclass and the table that stores it."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Noun(Generic[T]):
         self.leaves = leaves
         self.key = key
         self.former = former
-        """Versions that a correction replaced, with the instants from which they no longer stand."""
+        """The table of replaced versions, with the instants at which each was replaced; None if rows are never revised."""
         self.columns = tuple(column.name for column in table.c)
         converters = [(name, number, _converter(column)) for number, (name, column) in enumerate(table.c.items())]
         self._converted = [(name, number, convert) for name, number, convert in converters if convert is not None]
