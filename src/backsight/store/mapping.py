@@ -159,7 +159,7 @@ class Noun(Generic[T]):
         self.leaves = leaves
         self.key = key
         self.former = former
-        """The table of replaced versions, with the instants at which each was replaced; None if rows are never revised."""
+        """The table of replaced versions, each with the instants of its replacement; None if rows are never revised."""
         self.columns = tuple(column.name for column in table.c)
         converters = [(name, number, _converter(column)) for number, (name, column) in enumerate(table.c.items())]
         self._converted = [(name, number, convert) for name, number, convert in converters if convert is not None]
