@@ -26,7 +26,6 @@ REMAINING: dict[str, int] = {
     "adapters/brokers/paper.py": 77,
     "adapters/brokers/replay.py": 7,
     "core/market.py": 10,
-    "core/memory/affective.py": 19,
     "core/memory/conditions.py": 41,
     "core/memory/drift.py": 13,
     "core/memory/procedural.py": 19,

@@ -9,9 +9,10 @@ from backsight.arguments import AsOf, Instant, Key, Name, NotNegative, Number, P
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import CLOCK_SKEW, format_instant
-from backsight.core.memory.affective import EquityPoint, Mood, mood_from
+from backsight.core.memory.affective import EquityPoint, Mood
 from backsight.core.memory.drift import Detector, Turn, settle
 from backsight.core.memory.experience import SIZE, HabitsRecord
+from backsight.core.memory.mood_series import mood_from
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Account, Mode
 from backsight.core.strategies import Deployment

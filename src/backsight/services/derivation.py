@@ -3,8 +3,8 @@
 from typing import Any
 
 from backsight.core.audit import Finding
-from backsight.core.memory.affective import account_rows
 from backsight.core.memory.experience import learn_habits
+from backsight.core.memory.mood_series import account_rows
 from backsight.services.belief_learning import beliefs_at
 from backsight.services.habit_learning import episodes_by_strategy
 from backsight.services.mood import strategy_moods

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from backsight.core.memory.affective import EquityFact, Mood, TransferFact, account_row
+from backsight.core.memory.affective import EquityFact, Mood, TransferFact
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import BeliefRecord, HabitRecords
+from backsight.core.memory.mood_series import account_row
 from backsight.core.memory.plan_origins import MOOD_BEGINS
 from backsight.core.memory.procedural import DriftAlarm
 from backsight.core.memory.semantic import Belief, BeliefEvidence

@@ -8,18 +8,17 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import (
+from backsight.core.memory.affective import Mood, close_fact
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.experience import in_teaching_order
+from backsight.core.memory.mood_series import (
     CloseVersion,
-    Mood,
     MoodRow,
     account_rows,
-    close_fact,
     mood_from,
     next_strategy_rows,
     strategy_rows,
 )
-from backsight.core.memory.episodic import Episode
-from backsight.core.memory.experience import in_teaching_order
 from backsight.core.strategies import Deployment
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, 
 
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import AccountMood, MoodRow, StrategyMood
+from backsight.core.memory.affective import AccountMood, StrategyMood
 from backsight.core.memory.cells import DayCount
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
@@ -22,6 +22,7 @@ from backsight.core.memory.experience import (
     Retirement,
     StatedBelief,
 )
+from backsight.core.memory.mood_series import MoodRow
 from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, Record, TradeFigures
 from backsight.core.memory.semantic import (
     DIMENSIONS,

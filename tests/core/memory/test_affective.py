@@ -1,6 +1,7 @@
 """The mood: its figures, its laws, and that money paid in or out does not change it."""
 
 import math
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import reduce
 from itertools import pairwise
@@ -28,11 +29,9 @@ from backsight.core.memory.affective import (
     after_transfer,
     close_fact,
     drawdown_state,
-    in_order,
+    fact_order,
     mood_of,
-    moods,
     risk_appetite,
-    state_after,
     usual_outcome,
 )
 from backsight.core.trades.trade import Outcome, OutcomeUnit
@@ -63,9 +62,32 @@ def account(*equities: float) -> AccountMood:
     return reduce(after_equity, equities, AccountMood())
 
 
+def in_order(facts: Iterable[MoodFact]) -> list[MoodFact]:
+    return sorted(facts, key=fact_order)
+
+
+def moods(facts: Iterable[MoodFact]) -> tuple[Mood, ...]:
+    """The mood after each of the facts."""
+    state, rows = MoodState(), list[Mood]()
+    for fact in in_order(facts):
+        state = advance(state, fact)
+        rows.append(mood_of(state, fact))
+    return tuple(rows)
+
+
+def state_after(facts: Iterable[MoodFact]) -> MoodState:
+    return reduce(advance, in_order(facts), MoodState())
+
+
 def test_the_start_is_neutral() -> None:
     assert mood_of(MoodState()) == Mood()
     assert moods([]) == ()
+
+
+def test_facts_count_in_the_order_in_which_they_became_known() -> None:
+    later = EquityFact(id="b", at=T0, known_at=T0, sequence=1, equity=900.0)
+    earlier = EquityFact(id="a", at=T0, known_at=T0, equity=1000.0)
+    assert [(mood.cause, mood.drawdown) for mood in moods([later, earlier])] == [("equity", 0.0), ("equity", 0.1)]
 
 
 def test_twenty_three_losses_drive_confidence_down_whatever_was_stated() -> None:
@@ -86,7 +108,7 @@ def test_a_net_of_zero_is_a_loss() -> None:
     assert closes(1.0, 0.0).consecutive_losses == 1
 
 
-def test_an_outcome_is_held_against_what_was_usual_before_it() -> None:
+def test_an_outcome_is_divided_by_the_usual_outcome_before_it() -> None:
     usual = closes(*[2.0] * 10)
     assert usual_outcome("R", usual.recent["R"]) == 2.0
     after = closes(2.0, mood=usual)
@@ -103,7 +125,7 @@ def test_units_have_windows_of_their_own() -> None:
     assert {unit: len(values) for unit, values in mixed.recent.items()} == {"R": 9, "pct": 9}
 
 
-def test_where_nothing_was_ever_won_or_lost_there_is_no_measure() -> None:
+def test_outcomes_of_zero_make_no_usual_outcome() -> None:
     assert closes(*[0.0] * 10, 5.0, unit="vol").confidence == 0.5
 
 
@@ -141,23 +163,23 @@ def test_nothing_left_is_a_drawdown_of_one() -> None:
 
 def test_a_deposit_and_a_withdrawal_change_no_part_of_the_mood() -> None:
     down = MoodState(account=account(10_000.0, 8_500.0), strategy=closes(-1.0, -1.0))
-    paid = TransferFact(id="in", at=T0, known_at=T0, amount=50_000.0, equity_after=58_500.0)
-    taken = TransferFact(id="out", at=T0, known_at=T0, amount=-58_000.0, equity_after=500.0)
-    before, after = mood_of(down), mood_of(advance(advance(down, paid), taken))
+    deposit = TransferFact(id="in", at=T0, known_at=T0, amount=50_000.0, equity_after=58_500.0)
+    withdrawal = TransferFact(id="out", at=T0, known_at=T0, amount=-58_000.0, equity_after=500.0)
+    before, after = mood_of(down), mood_of(advance(advance(down, deposit), withdrawal))
     for name in ("confidence", "risk_appetite", "drawdown_state", "momentum_bias", "drawdown", "consecutive_losses"):
         assert getattr(after, name) == getattr(before, name)
 
 
 @given(MONEY, st.floats(0.01, 1.0), st.floats(-0.99, 100.0))
 def test_drawdown_stays_through_a_transfer_and_after_it(peak: float, left: float, share: float) -> None:
-    seen = account(peak, peak * left)
-    assert seen.equity is not None
-    moved = after_transfer(seen, amount=seen.equity * share, equity_after=seen.equity * (1 + share))
-    assert math.isclose(moved.drawdown, seen.drawdown, abs_tol=1e-9)
-    assert math.isclose(after_equity(moved, seen.equity * (1 + share)).drawdown, seen.drawdown, abs_tol=1e-9)
+    before = account(peak, peak * left)
+    assert before.equity is not None
+    after = after_transfer(before, amount=before.equity * share, equity_after=before.equity * (1 + share))
+    assert math.isclose(after.drawdown, before.drawdown, abs_tol=1e-9)
+    assert math.isclose(after_equity(after, before.equity * (1 + share)).drawdown, before.drawdown, abs_tol=1e-9)
 
 
-def test_what_was_lost_since_the_last_look_is_seen_with_the_transfer() -> None:
+def test_a_loss_since_the_last_reading_counts_at_the_transfer() -> None:
     assert after_transfer(account(1_000.0), amount=100.0, equity_after=1_000.0).drawdown == 0.1
 
 
@@ -178,7 +200,7 @@ def test_a_deposit_into_an_account_that_lost_everything_starts_anew() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_no_amount_is_refused(value: float) -> None:
+def test_an_amount_that_is_not_finite_is_refused(value: float) -> None:
     with pytest.raises(Invalid, match=r"equity: .* is not an amount; give a finite number"):
         after_equity(AccountMood(), value)
     with pytest.raises(Invalid, match="equity_after"):
@@ -205,13 +227,10 @@ def test_a_mood_stays_in_its_bounds(facts: list[MoodFact]) -> None:
 
 
 @given(SERIES, st.randoms(use_true_random=False))
-def test_one_fact_after_the_other_is_the_same_as_all_again(facts: list[MoodFact], rng: Random) -> None:
-    state, rows = MoodState(), []
-    for fact in in_order(facts):
-        state = advance(state, fact)
-        rows.append(mood_of(state, fact))
+def test_the_order_of_arrival_does_not_matter(facts: list[MoodFact], rng: Random) -> None:
+    expected = moods(facts), state_after(facts)
     rng.shuffle(facts)
-    assert (tuple(rows), state) == (moods(facts), state_after(facts))
+    assert (moods(facts), state_after(facts)) == expected
 
 
 @given(SERIES, INSTANTS)
@@ -224,5 +243,5 @@ def test_as_of_an_instant_is_what_was_known_by_then(facts: list[MoodFact], at: d
 def test_a_late_arrival_refolds_from_its_place(facts: list[MoodFact], late: MoodFact) -> None:
     former, place = moods(facts), in_order([*facts, late]).index(late)
     assert moods([*facts, late])[:place] == former[:place]
-    kept = state_after(in_order([*facts, late])[:place])
-    assert reduce(advance, in_order([*facts, late])[place:], kept) == state_after([*facts, late])
+    before = state_after(in_order([*facts, late])[:place])
+    assert reduce(advance, in_order([*facts, late])[place:], before) == state_after([*facts, late])
