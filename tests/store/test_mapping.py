@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, select
 
-from backsight.core.audit import RowChange, item_hash
+from backsight.core.audit import AuditChange, item_hash
 from backsight.core.ids import canonical_json
 from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
@@ -132,7 +132,7 @@ def test_audit_cells_of_a_json_column_are_its_stored_text(connection: Connection
     transaction.add(BASKETS, FULL)
     transaction.put(BASKETS, replace(BARE, id="full"))
     transaction.put(BASKETS, replace(BARE, id="full"))
-    first, second = (change for change in transaction.changes if isinstance(change, RowChange))
+    first, second = (change for change in transaction.changes if isinstance(change, AuditChange))
     full = dict(zip(("id", "main", "hedge", "legs", "exit"), ("full", *_texts(FULL)), strict=True))
     assert first.set == full == BASKETS.cells(BASKETS.to_row(FULL))
     assert second.was == item_hash(full)

@@ -17,7 +17,7 @@ Cell = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowChange:
+class AuditChange:
     """What one command did to one row."""
 
     table: str
@@ -38,7 +38,7 @@ ITEM_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowBatch:
+class AuditBatch:
     """Many rows that one command added to a table: a short hash of each row instead of its columns."""
 
     table: str
@@ -129,7 +129,13 @@ def link_hash(row: AuditRow) -> str:
 
 
 def next_link(
-    head: ChainHead, changes: Iterable[RowChange | RowBatch], *, owner_id: str, at: datetime, actor: str, operation: str
+    head: ChainHead,
+    changes: Iterable[AuditChange | AuditBatch],
+    *,
+    owner_id: str,
+    at: datetime,
+    actor: str,
+    operation: str,
 ) -> AuditRow:
     """The link to append after a head."""
     row = AuditRow(

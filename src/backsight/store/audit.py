@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from backsight.core.audit import EMPTY, AuditRow, ChainHead, RowBatch, RowChange, next_link
+from backsight.core.audit import EMPTY, AuditBatch, AuditChange, AuditRow, ChainHead, next_link
 from backsight.store.mapping import noun
 from backsight.store.reading import OWNED, owned, parameters
 
@@ -47,7 +47,7 @@ def changes_of(
 
 def append(
     connection: Connection,
-    changes: Sequence[RowChange | RowBatch],
+    changes: Sequence[AuditChange | AuditBatch],
     *,
     owner: str,
     at: datetime,

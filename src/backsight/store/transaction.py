@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Table, delete, insert, select
 
-from backsight.core.audit import RowBatch, RowChange, item_hash
+from backsight.core.audit import AuditBatch, AuditChange, item_hash
 from backsight.core.instants import format_instant
 from backsight.store.database import upsert, upsert_all
 from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
@@ -19,7 +19,7 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.changes: list[RowChange | RowBatch] = []
+        self.changes: list[AuditChange | AuditBatch] = []
 
     def add(self, noun: Noun[T], value: T) -> None:
         """Insert a new row."""
@@ -34,7 +34,7 @@ class Transaction:
         if rows:
             insert_all(self.connection, noun.table, rows)
             items = tuple(item_hash(noun.cells_of_values(row)) for row in rows)
-            self.changes.append(RowBatch(table=noun.table.name, items=items))
+            self.changes.append(AuditBatch(table=noun.table.name, items=items))
 
     def derive(self, noun: Noun[T], values: Iterable[T]) -> None:
         """Insert or replace rows that are derived from other rows; the audit chain does not record them."""
@@ -98,7 +98,7 @@ class Transaction:
         self._audit(versions, row, versions.cells(row))
 
     def _audit(self, noun: Noun[Any], row: Row, cells: dict[str, Any] | None, *, was: str | None = None) -> None:
-        self.changes.append(RowChange(table=noun.table.name, key=noun.key_of(row), set=cells, was=was))
+        self.changes.append(AuditChange(table=noun.table.name, key=noun.key_of(row), set=cells, was=was))
 
 
 def insert_all(connection: Connection, table: Table, rows: Iterable[Sequence[Any]]) -> None:

@@ -245,7 +245,7 @@ def comparisons_in(condition: Condition) -> tuple[FieldComparison, ...]:
     """All comparisons in a condition, in its order."""
     match condition:
         case AllOf(conditions) | AnyOf(conditions):
-            return tuple(found for each in conditions for found in comparisons_in(each))
+            return tuple(comparison for each in conditions for comparison in comparisons_in(each))
         case Not(inner):
             return comparisons_in(inner)
         case FieldComparison():
