@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from backsight.memory import OPERATIONS
 
 SOURCE = Path(__file__).parents[2] / "src" / "backsight"
@@ -68,10 +66,11 @@ def is_banned(name: str) -> bool:
     return name.strip("._").lower() in BANNED and name not in allowed
 
 
-@pytest.mark.parametrize("path", TREES)
-def test_no_participle_stands_for_a_noun(path: str) -> None:
-    uses = [f"{path}:{line} {name}" for line, name in names(TREES[path]) if is_banned(name)]
-    assert len(uses) <= REMAINING.get(path, 0), uses
+def test_no_participle_stands_for_a_noun() -> None:
+    uses = {
+        path: [f"line {line}: {name}" for line, name in names(tree) if is_banned(name)] for path, tree in TREES.items()
+    }
+    assert {path: lines for path, lines in uses.items() if len(lines) > REMAINING.get(path, 0)} == {}
 
 
 def test_no_module_is_named_by_a_participle() -> None:
@@ -104,14 +103,19 @@ def is_operation(path: str, name: str) -> bool:
     return name in OPERATIONS and path == f"ops/{OPERATIONS[name].noun}.py"
 
 
-@pytest.mark.parametrize("path", [path for path in TREES if path.startswith("core/")])
-def test_core_has_no_locks_and_no_addresses_of_providers(path: str) -> None:
-    imported = {
+def test_core_has_no_locks_and_no_addresses_of_providers() -> None:
+    for path, tree in TREES.items():
+        if path.startswith("core/"):
+            assert not imported_packages(tree) & {"threading", "multiprocessing", "asyncio", "socket"}, path
+            texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+            assert [text for text in texts if isinstance(text, str) and re.match(r"https?://[\w.]", text)] == [], path
+
+
+def imported_packages(tree: ast.AST) -> set[str]:
+    modules = [
         alias.name if isinstance(node, ast.Import) else str(node.module)
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
-    }
-    assert not {name.partition(".")[0] for name in imported} & {"threading", "multiprocessing", "asyncio", "socket"}
-    texts = [node.value for node in ast.walk(TREES[path]) if isinstance(node, ast.Constant)]
-    assert [text for text in texts if isinstance(text, str) and re.match(r"https?://[\w.]", text)] == []
+    ]
+    return {module.partition(".")[0] for module in modules}
