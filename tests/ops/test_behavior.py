@@ -33,14 +33,14 @@ def quick(clock: FakeClock) -> Iterator[Memory]:
 def traded(
     memory: Memory, clock: FakeClock, results: Iterable[float], *, hours: float = 1.0, **changes: Any
 ) -> list[LearningReport]:
-    """What these trades taught, one a day, each with its result in R, held for so long."""
+    """Remember one trade a day with each result in R and holding time; return what was learned."""
     return [one_traded(memory, clock, r, hours=hours, **changes) for r in results]
 
 
 def one_traded(memory: Memory, clock: FakeClock, r: float, *, hours: float = 1.0, **changes: Any) -> LearningReport:
     clock.advance(days=1)
-    told: dict[str, Any] = {"pnl": 100 * r, "pnl_r": r, "opened_at": clock.now() - hours * HOUR}
-    learned = memory.remember_trade(**a_trade_call(**(told | changes))).learned
+    fields: dict[str, Any] = {"pnl": 100 * r, "pnl_r": r, "opened_at": clock.now() - hours * HOUR}
+    learned = memory.remember_trade(**a_trade_call(**(fields | changes))).learned
     assert learned is not None
     return learned
 
@@ -53,8 +53,8 @@ def sized(memory: Memory, clock: FakeClock, *, after_win: float, after_loss: flo
     return the_only(memory).habits
 
 
-def the_only(memory: Memory, **asked: Any) -> Behavior:
-    (behavior,) = memory.get_behavioral_analysis(**asked).behaviors
+def the_only(memory: Memory, **arguments: Any) -> Behavior:
+    (behavior,) = memory.get_behavioral_analysis(**arguments).behaviors
     return behavior
 
 
@@ -66,14 +66,14 @@ def approximately(value: float, n: int) -> tuple[Any, int]:
     return pytest.approx(value), n
 
 
-def told(figure: Figure) -> tuple[float | None, int]:
+def value_and_n(figure: Figure) -> tuple[float | None, int]:
     return figure.value, figure.n
 
 
 def test_without_trades_there_is_nothing_to_see(memory: Memory) -> None:
-    seen = memory.get_behavioral_analysis()
-    assert (seen.behaviors, seen.mode, seen.as_of) == ((), "live", T0)
-    assert seen.message == "No closed live trades match; habits need ten."
+    analysis = memory.get_behavioral_analysis()
+    assert (analysis.behaviors, analysis.mode, analysis.as_of) == ((), "live", T0)
+    assert analysis.message == "No closed live trades match; habits need ten."
     with pytest.raises(NotFound, match="deployment: no deployment 'nowhere'"):
         memory.get_behavioral_analysis(deployment="nowhere")
 
@@ -98,8 +98,8 @@ def test_holding_losers_longer_than_winners_is_a_disposition_effect_and_letting_
     for r in IN_TURN:
         one_traded(memory, clock, r, hours=winners if r > 0 else losers)
     habits = the_only(memory).habits
-    assert told(habits.disposition_effect) == approximately(effect, 12)
-    assert told(habits.hold_seconds) == approximately(4.5 * 3600, 12)
+    assert value_and_n(habits.disposition_effect) == approximately(effect, 12)
+    assert value_and_n(habits.hold_seconds) == approximately(4.5 * 3600, 12)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_sizes_after_wins_and_losses_tell_loss_aversion_and_recency_bias(
     deployed(memory)
     memory.record_equity(account="main", equity=10_000.0)
     habits = sized(memory, clock, after_win=after_win, after_loss=after_loss)
-    assert told(habits.loss_aversion) == approximately(aversion, 20)
-    assert told(habits.recency_bias) == approximately(bias, 20)
+    assert value_and_n(habits.loss_aversion) == approximately(aversion, 20)
+    assert value_and_n(habits.recency_bias) == approximately(bias, 20)
     assert habits.recency_bias_of == "size"
     assert habits.size_variation.n == 21
 
@@ -120,7 +120,7 @@ def test_sizes_after_wins_and_losses_tell_loss_aversion_and_recency_bias(
 def test_where_sizes_are_not_known_confidence_answers_for_recency(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     habits = sized(memory, clock, after_win=0.9, after_loss=0.3, by="confidence")
-    assert (told(habits.recency_bias), habits.recency_bias_of) == (approximately(1.0, 20), "confidence")
+    assert (value_and_n(habits.recency_bias), habits.recency_bias_of) == (approximately(1.0, 20), "confidence")
     assert habits.loss_aversion == habits.size_variation == UNKNOWN
 
 
@@ -131,7 +131,7 @@ def test_a_size_is_a_share_of_the_equity_at_its_entry(memory: Memory, clock: Fak
         clock.advance(hours=2)
         memory.record_equity(account="main", equity=5_000.0)
         one_traded(memory, clock, 1.0, hours=25, deployment=HOME, entry_price=100.0, size=n + 1.0)
-    assert told(the_only(memory).habits.size_variation) == approximately(0.0, 10)
+    assert value_and_n(the_only(memory).habits.size_variation) == approximately(0.0, 10)
 
 
 def test_a_told_trade_has_no_best_price_to_time_its_exit_by(memory: Memory, clock: FakeClock) -> None:
@@ -149,7 +149,7 @@ def test_ticks_tell_how_much_of_the_best_price_was_kept(quick: Memory, clock: Fa
         sold = a_report(f"out {n}", at(4 * n + 3), -2.0, 115.0, fee=4.0)
         desk.tick(4 * n + 3, fills=[sold], mark=115.0)
     habits = the_only(quick).habits
-    assert told(habits.exit_timing) == approximately(1 - 2 * 15 / 20, 10)
+    assert value_and_n(habits.exit_timing) == approximately(1 - 2 * 15 / 20, 10)
     assert habits.entry_timing == Figure(value=1.0, n=10)
 
 
@@ -160,10 +160,10 @@ def test_win_rate_and_mean_outcome_are_those_of_the_last_trades(quick: Memory, c
     habits = the_only(quick).habits
     recent, earlier = results[-75:], results[:-75]
     assert (habits.window, habits.n) == (75, 75)
-    assert told(habits.win_rate) == approximately(fmean(r > 0 for r in recent), 75)
-    assert told(habits.outcomes["R"]) == approximately(fmean(recent), 75)
-    assert told(habits.expected_win_rate) == approximately(fmean(r > 0 for r in earlier), 15)
-    assert told(habits.expected_outcomes["R"]) == approximately(fmean(earlier), 15)
+    assert value_and_n(habits.win_rate) == approximately(fmean(r > 0 for r in recent), 75)
+    assert value_and_n(habits.outcomes["R"]) == approximately(fmean(recent), 75)
+    assert value_and_n(habits.expected_win_rate) == approximately(fmean(r > 0 for r in earlier), 15)
+    assert value_and_n(habits.expected_outcomes["R"]) == approximately(fmean(earlier), 15)
 
 
 def test_what_is_expected_is_what_the_strategys_earlier_trades_did_in_any_symbol(
@@ -174,7 +174,7 @@ def test_what_is_expected_is_what_the_strategys_earlier_trades_did_in_any_symbol
     traded(memory, clock, IN_TURN)
     later = the_only(memory, strategy_name="VolBreakout", symbol="XAUUSD").habits
     assert (later.expected_win_rate, later.win_rate.value) == (Figure(value=0.9, n=10), 0.5)
-    assert told(later.expected_outcomes["R"]) == approximately(0.7, 10)
+    assert value_and_n(later.expected_outcomes["R"]) == approximately(0.7, 10)
     assert the_only(memory, symbol="BTC").habits.expected_win_rate == UNKNOWN
 
 
@@ -184,16 +184,16 @@ def test_strategies_and_symbols_are_apart_and_can_be_asked_for(memory: Memory, c
     traded(memory, clock, [1.0, -1.0], symbol="BTC")
     traded(memory, clock, [1.0] * 3, strategy_name="Fade")
 
-    def asked(**only: Any) -> list[tuple[str, str, int]]:
-        found = memory.get_behavioral_analysis(**only).behaviors
-        return [(each.strategy_name, each.symbol, each.habits.n) for each in found]
+    def analysed(**only: Any) -> list[tuple[str, str, int]]:
+        behaviors = memory.get_behavioral_analysis(**only).behaviors
+        return [(each.strategy_name, each.symbol, each.habits.n) for each in behaviors]
 
     fade, btc, gold = ("Fade", "XAUUSD", 3), ("VolBreakout", "BTC", 2), ("VolBreakout", "XAUUSD", 1)
-    assert asked() == [fade, btc, gold]
-    assert asked(symbol="XAUUSD") == [fade, gold]
-    assert asked(strategy_name="VolBreakout") == asked(deployment=HOME) == [btc, gold]
-    assert asked(strategy_name="Fade", symbol="BTC") == []
-    assert asked(symbol="BTC", as_of=T0 + 2 * DAY) == [("VolBreakout", "BTC", 1)]
+    assert analysed() == [fade, btc, gold]
+    assert analysed(symbol="XAUUSD") == [fade, gold]
+    assert analysed(strategy_name="VolBreakout") == analysed(deployment=HOME) == [btc, gold]
+    assert analysed(strategy_name="Fade", symbol="BTC") == []
+    assert analysed(symbol="BTC", as_of=T0 + 2 * DAY) == [("VolBreakout", "BTC", 1)]
 
 
 def test_live_and_paper_trades_never_mix(memory: Memory, clock: FakeClock) -> None:
@@ -217,9 +217,9 @@ def test_versions_of_a_strategy_are_pooled_and_named(memory: Memory, clock: Fake
     memory.save_strategy(name="VolBreakout", thesis="Breaks carry, if volume rises.")
     memory.deploy(strategy_name="VolBreakout", account="main", name="second")
     traded(memory, clock, [-1.0] * 6, deployment="second")
-    seen = the_only(memory)
-    assert seen.habits.win_rate == Figure(value=0.4, n=10)
-    assert seen.versions == (VersionShare(version=1, trades=4), VersionShare(version=2, trades=6))
+    behavior = the_only(memory)
+    assert behavior.habits.win_rate == Figure(value=0.4, n=10)
+    assert behavior.versions == (VersionShare(version=1, trades=4), VersionShare(version=2, trades=6))
     then = the_only(memory, as_of=T0 + 5 * DAY)
     assert then.versions == (VersionShare(version=1, trades=4), VersionShare(version=2, trades=1))
 
@@ -236,12 +236,12 @@ def test_a_lasting_fall_in_outcomes_is_drift_since_about_when_it_began(quick: Me
     before = quick.get_behavioral_analysis()
     alarms = [each for learned in traded(quick, clock, results[200:]) for each in learned.drifted]
     assert [(each.series, each.unit, each.alarm.turn) for each in alarms] == [("outcome", "R", "down")]
-    seen = quick.get_behavioral_analysis()
-    drift = drift_of(seen.behaviors[0], "R")
+    analysis = quick.get_behavioral_analysis()
+    drift = drift_of(analysis.behaviors[0], "R")
     assert (drift.turn, drift.degrading, drift.at) == ("down", True, alarms[0].alarm.at)
     assert abs((drift.since or T0) - (T0 + 201 * DAY)) <= 10 * DAY
     assert (drift.magnitude or 0.0) < -0.5
-    assert seen.message.endswith("Degrading: VolBreakout in XAUUSD.")
+    assert analysis.message.endswith("Degrading: VolBreakout in XAUUSD.")
     assert quick.get_behavioral_analysis(as_of=T0 + 200 * DAY) == before
     assert not drift_of(before.behaviors[0], "R").degrading
 
@@ -281,7 +281,7 @@ def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals
         memory.remember_trade(**a_trade_call(strategy_name="S", symbol="BTC", closed_at=at(hours + 1.5)))
     for when, answer in answers.items():
         assert memory.get_behavioral_analysis(as_of=when, seen_at=when) == answer
-    assert told(the_only(memory).habits.win_rate) == approximately(0.5, 12)
+    assert value_and_n(the_only(memory).habits.win_rate) == approximately(0.5, 12)
     assert memory.doctor().healthy
 
 

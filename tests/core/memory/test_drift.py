@@ -1,4 +1,4 @@
-"""Drift: seldom where nothing changed, soon where something did."""
+"""Drift: few false alarms, and a change is detected soon."""
 
 import math
 import random
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
-from backsight.core.memory.drift import Detector, DriftUpdate, settle, standardised, watch, watch_all
+from backsight.core.memory.drift import Alarm, Detector, DriftUpdate, settle, standardised, watch
 from backsight.core.statistics import moments_of, rate_bounds
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,17 +35,27 @@ def daily(values: Iterable[float]) -> list[tuple[datetime, float]]:
     return [(T0 + number * DAY, value) for number, value in enumerate(values)]
 
 
+def watch_all(values: Iterable[tuple[datetime, float]], *, detector: Detector | None = None) -> DriftUpdate:
+    """The detector after instants and values, and all alarms."""
+    detector, alarms = detector or Detector(), list[Alarm]()
+    for at, value in values:
+        update = watch(detector, value, at=at)
+        detector = update.detector
+        alarms += update.alarms
+    return DriftUpdate(detector=detector, alarms=tuple(alarms))
+
+
 def watched(*values: float) -> DriftUpdate:
-    """After one value a day, all days over."""
-    seen = watch_all(daily(values))
-    settled = settle(seen.detector, now=T0 + len(values) * DAY)
-    return DriftUpdate(detector=settled.detector, alarms=seen.alarms + settled.alarms)
+    """The detector after one value a day, with all days over."""
+    update = watch_all(daily(values))
+    settled = settle(update.detector, now=T0 + len(values) * DAY)
+    return DriftUpdate(detector=settled.detector, alarms=update.alarms + settled.alarms)
 
 
 STEADY = (1.0, -1.0) * 50
 
 
-def test_a_fall_is_told_with_its_direction_size_and_beginning() -> None:
+def test_an_alarm_has_the_direction_size_and_beginning_of_a_fall() -> None:
     alarm, *more = watched(*STEADY, *[-3.0] * 6).alarms
     assert not more
     assert alarm.turn == "down"
@@ -56,12 +66,12 @@ def test_a_fall_is_told_with_its_direction_size_and_beginning() -> None:
 
 
 def test_a_rise_is_no_degrading() -> None:
-    seen = watched(*STEADY, *[3.0] * 6)
-    assert [alarm.turn for alarm in seen.alarms] == ["up"]
-    assert not seen.detector.degrading
+    update = watched(*STEADY, *[3.0] * 6)
+    assert [alarm.turn for alarm in update.alarms] == ["up"]
+    assert not update.detector.degrading
 
 
-def test_degrading_stands_for_a_hundred_quiet_values() -> None:
+def test_degrading_lasts_for_a_hundred_quiet_values() -> None:
     fall, quiet = (*STEADY, *[-3.0] * 6), (-2.0, -4.0) * 50
     already = watched(*fall).detector.quiet
     assert watched(*fall, *quiet[: 99 - already]).detector.degrading
@@ -77,12 +87,12 @@ def test_degrading_ends_with_a_rise() -> None:
 
 
 def test_after_an_alarm_the_past_begins_where_the_change_did() -> None:
-    seen = watched(*STEADY, *[-3.0] * 6)
-    alarm = seen.alarms[0]
+    update = watched(*STEADY, *[-3.0] * 6)
+    alarm = update.alarms[0]
     since = (alarm.at - alarm.since).days + 1
     assert alarm.after.n == since
-    assert seen.detector.past.n == since + seen.detector.quiet
-    assert (seen.detector.up.total, seen.detector.down.total) == (0.0, 0.0)
+    assert update.detector.past.n == since + update.detector.quiet
+    assert (update.detector.up.total, update.detector.down.total) == (0.0, 0.0)
 
 
 def test_the_first_thirty_values_raise_nothing() -> None:
@@ -95,14 +105,14 @@ def test_one_wild_value_is_clipped() -> None:
     assert watched(*STEADY, -1e9).alarms == ()
 
 
-def test_sizes_that_never_vary_do_not_alarm_by_a_rounding() -> None:
+def test_a_rounding_difference_in_constant_sizes_raises_no_alarm() -> None:
     assert watched(*[0.02] * 60, *[0.02 + 1e-9] * 60).alarms == ()
     assert [alarm.turn for alarm in watched(*[0.02] * 60, *[0.03] * 6).alarms] == ["up"]
     assert standardised(1.0, moments_of([0.0] * 40)) == 2.5
     assert standardised(0.0, moments_of([0.0] * 40)) == 0.0
 
 
-def test_several_values_of_a_day_are_one() -> None:
+def test_the_values_of_a_day_count_as_their_mean() -> None:
     hourly = [(at + hour * timedelta(hours=1), value + hour - 1) for at, value in daily(STEADY) for hour in range(3)]
     thrice, once = watch_all(hourly).detector, watch_all(daily(STEADY)).detector
     assert thrice.past == once.past
@@ -110,15 +120,14 @@ def test_several_values_of_a_day_are_one() -> None:
 
 
 def test_a_day_counts_once_it_is_over() -> None:
-    seen = watch_all(daily([*STEADY, *[-3.0] * 5]))
-    held = seen.detector
+    detector = watch_all(daily([*STEADY, *[-3.0] * 5])).detector
     evening = T0 + (len(STEADY) + 4) * DAY + timedelta(hours=23)
-    assert settle(held, now=evening).detector == held
-    assert settle(held, now=evening + timedelta(hours=1)).detector.past.n != held.past.n
+    assert settle(detector, now=evening).detector == detector
+    assert settle(detector, now=evening + timedelta(hours=1)).detector.past.n != detector.past.n
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_no_number_is_refused(value: float) -> None:
+def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
     with pytest.raises(Invalid, match="finite"):
         watch(Detector(), value, at=T0)
 

@@ -32,10 +32,10 @@ EIGHT_HOURS, ONE_HOUR = 8 * 3600.0, 3600.0
 
 def figures(number: int = 0, *, r: float | None = 1.0, unit: OutcomeUnit = "R", **changes: Any) -> TradeFigures:
     """What habits are read from, of a trade that won or lost so much; one a day."""
-    told: dict[str, Any] = {"episode_id": f"e{number:04}", "strategy_name": "IM", "symbol": "BTC"}
+    fields: dict[str, Any] = {"episode_id": f"e{number:04}", "strategy_name": "IM", "symbol": "BTC"}
     if r is not None:
-        told |= {"win": r > 0, "outcome": Outcome(value=r, unit=unit)}
-    return TradeFigures(**(told | {"known_at": T0 + number * DAY} | changes))
+        fields |= {"win": r > 0, "outcome": Outcome(value=r, unit=unit)}
+    return TradeFigures(**(fields | {"known_at": T0 + number * DAY} | changes))
 
 
 def alternating(n: int = 20, **both: tuple[Any, Any]) -> list[TradeFigures]:
@@ -56,13 +56,13 @@ def habits_of(trades: Iterable[TradeFigures]) -> Habits:
 
 
 def test_letting_winners_run_is_no_disposition_effect() -> None:
-    held = habits(alternating(hold_seconds=(EIGHT_HOURS, ONE_HOUR))).disposition_effect
-    assert held == about(-0.875, n=20)
+    effect = habits(alternating(hold_seconds=(EIGHT_HOURS, ONE_HOUR))).disposition_effect
+    assert effect == about(-0.875, n=20)
 
 
 def test_holding_losers_is_a_disposition_effect() -> None:
-    held = habits(alternating(hold_seconds=(ONE_HOUR, EIGHT_HOURS))).disposition_effect
-    assert held == about(7.0, n=20)
+    effect = habits(alternating(hold_seconds=(ONE_HOUR, EIGHT_HOURS))).disposition_effect
+    assert effect == about(7.0, n=20)
 
 
 def test_without_winners_or_losers_there_is_no_disposition_to_see() -> None:
@@ -71,18 +71,22 @@ def test_without_winners_or_losers_there_is_no_disposition_to_see() -> None:
 
 
 def test_what_rests_on_fewer_than_ten_trades_is_not_told() -> None:
-    seen = habits(alternating(9, hold_seconds=(1.0, 1.0), size_share=(0.01, 0.01)))
-    assert seen.win_rate == Figure(value=None, n=9)
-    assert seen.outcomes == {"R": Figure(value=None, n=9)}
-    assert (seen.hold_seconds.value, seen.size_variation.value, seen.disposition_effect.value) == (None, None, None)
-    assert seen.stability == 0.5
+    result = habits(alternating(9, hold_seconds=(1.0, 1.0), size_share=(0.01, 0.01)))
+    assert result.win_rate == Figure(value=None, n=9)
+    assert result.outcomes == {"R": Figure(value=None, n=9)}
+    assert (result.hold_seconds.value, result.size_variation.value, result.disposition_effect.value) == (
+        None,
+        None,
+        None,
+    )
+    assert result.stability == 0.5
 
 
 def test_each_figure_counts_only_the_trades_that_have_it() -> None:
     trades = [figures(n, hold_seconds=100.0 if n < 12 else None) for n in range(20)]
-    seen = habits(trades)
-    assert (seen.win_rate, seen.hold_seconds) == (Figure(value=1.0, n=20), Figure(value=100.0, n=12))
-    assert (seen.exit_timing, seen.entry_timing) == (Figure(value=None, n=0), Figure(value=None, n=0))
+    result = habits(trades)
+    assert (result.win_rate, result.hold_seconds) == (Figure(value=1.0, n=20), Figure(value=100.0, n=12))
+    assert (result.exit_timing, result.entry_timing) == (Figure(value=None, n=0), Figure(value=None, n=0))
 
 
 def test_units_are_never_mixed() -> None:
@@ -112,16 +116,16 @@ def test_entries_are_judged_by_what_came_first() -> None:
 
 def test_size_is_seen_against_what_was_recommended() -> None:
     trades = [figures(n, size_share=0.03, recommended_share=0.02) for n in range(10)]
-    seen = habits([*trades, figures(10, size_share=0.03, recommended_share=0.0)])
-    assert seen.size_against_recommended == about(1.5, n=10)
-    assert seen.size_variation == about(0.0, n=11)
-    assert seen.stability == pytest.approx(1.0)
+    result = habits([*trades, figures(10, size_share=0.03, recommended_share=0.0)])
+    assert result.size_against_recommended == about(1.5, n=10)
+    assert result.size_variation == about(0.0, n=11)
+    assert result.stability == pytest.approx(1.0)
 
 
 def test_stability_falls_with_the_variation_of_size() -> None:
-    seen = habits(alternating(size_share=(0.01, 0.03)))
-    assert seen.size_variation.value == pytest.approx(0.01 * (20 / 19) ** 0.5 / 0.02)
-    assert seen.stability == pytest.approx(1 / (1 + 0.01 * (20 / 19) ** 0.5 / 0.02))
+    result = habits(alternating(size_share=(0.01, 0.03)))
+    assert result.size_variation.value == pytest.approx(0.01 * (20 / 19) ** 0.5 / 0.02)
+    assert result.stability == pytest.approx(1 / (1 + 0.01 * (20 / 19) ** 0.5 / 0.02))
 
 
 def test_larger_after_a_loss_is_seen() -> None:
@@ -132,14 +136,14 @@ def test_larger_after_a_loss_is_seen() -> None:
 
 
 def test_where_size_never_varies_confidence_tells() -> None:
-    seen = habits(alternating(21, size_share=(0.01, 0.01), confidence=(0.4, 0.8)))
-    assert seen.loss_aversion.value == pytest.approx(0.0)
-    assert seen.recency_bias == about(1.0, n=20)
-    assert seen.recency_bias_of == "confidence"
+    result = habits(alternating(21, size_share=(0.01, 0.01), confidence=(0.4, 0.8)))
+    assert result.loss_aversion.value == pytest.approx(0.0)
+    assert result.recency_bias == about(1.0, n=20)
+    assert result.recency_bias_of == "confidence"
 
 
 def test_a_result_not_known_at_the_entry_moves_no_size() -> None:
-    """The third trade was opened before the second had ended, so it followed the first."""
+    """The third trade was opened before the second was closed, so it followed the first."""
     first, second = figures(1), figures(2, r=-1.0)
     third = figures(3, opened_at=second.known_at - HOUR)
     assert [(before.episode_id, after.episode_id) for before, after in pairs([first, second, third])] == [
@@ -163,9 +167,9 @@ def test_the_window_of_a_row_is_that_of_the_row_before() -> None:
 def test_what_is_expected_is_the_strategys_record_before_the_window() -> None:
     others = [figures(n, r=-1.0, symbol="ETH") for n in range(30)]
     recent = [figures(30 + n, r=2.0) for n in range(75)]
-    seen = habits_of([*others, *recent])
-    assert (seen.win_rate, seen.expected_win_rate) == (Figure(value=1.0, n=75), Figure(value=0.0, n=30))
-    assert (seen.outcomes["R"].value, seen.expected_outcomes["R"].value) == (2.0, -1.0)
+    result = habits_of([*others, *recent])
+    assert (result.win_rate, result.expected_win_rate) == (Figure(value=1.0, n=75), Figure(value=0.0, n=30))
+    assert (result.outcomes["R"].value, result.expected_outcomes["R"].value) == (2.0, -1.0)
 
 
 def test_what_lies_in_the_window_is_not_expected() -> None:
@@ -188,9 +192,9 @@ def test_falling_outcomes_and_growing_sizes_drift_apart() -> None:
 
 def test_a_trade_of_another_strategy_or_out_of_order_is_refused() -> None:
     skill = learn(Skill(strategy_name="IM"), figures(3)).skill
-    with pytest.raises(Invalid, match="keep them apart"):
+    with pytest.raises(Invalid, match="learn each strategy by itself"):
         learn(skill, figures(4, strategy_name="VB"))
-    with pytest.raises(Invalid, match="learn all anew"):
+    with pytest.raises(Invalid, match="learn all episodes again"):
         learn(skill, figures(2))
 
 

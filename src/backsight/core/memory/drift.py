@@ -1,11 +1,10 @@
-"""Drift: when a series of outcomes or sizes stopped being what it was, in which direction, and since when.
+"""Drift: detect that the level of a series of outcomes or sizes changed, in which direction, and since when.
 
-The test is Page's and Hinkley's cumulative sum, two-sided, on values standardised by their own past. One value is one
-UTC day: where several came on a day, their mean, known when the day is over.
+The test is the two-sided cumulative sum (CUSUM) of Page and Hinkley, on values standardised by the mean and deviation
+of the values before them. A day in UTC counts as one value: the mean of its values, once the day is over.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Literal
@@ -16,34 +15,40 @@ from backsight.core.statistics import Moments
 
 Turn = Literal["up", "down"]
 
-SKIPPED = 30
+WARM_UP = 30
+"""Daily values that only make the baseline."""
 CLIP = 2.5
+"""Largest absolute z."""
 ALLOWANCE = 0.5
+"""k of the CUSUM: half of the change to detect, in standard deviations."""
 THRESHOLD = 10.0
-QUIET = 100
+"""h of the CUSUM: a sum above it raises an alarm."""
+QUIET_DAYS = 100
+"""Daily values without an alarm after which a fall no longer counts."""
 LEAST_DEVIATION = 0.01
+"""Smallest standard deviation, as a share of the mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """That the level of a series has changed."""
+    """A change in the level of a series."""
 
     turn: Turn
     at: datetime
-    """When the last value of the day became known that raised it."""
+    """When the last value of the day that raised the alarm became known."""
     since: datetime
-    """t₀: when the first value after the change became known, as far as can be told."""
+    """t₀: the estimated change point, when the first value after the change became known."""
     before: Moments
-    """Of the values before t₀."""
+    """The values before t₀."""
     after: Moments
-    """Of the values from t₀ to the alarm."""
+    """The values from t₀ to the alarm."""
     magnitude: float
-    """By how much the mean has moved, in standard deviations of the values before; its sign is the direction."""
+    """The change of the mean, in standard deviations of the values before; its sign is the direction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CumulativeSum:
-    """The cumulative sum in one direction, and what lies on either side of where it last left zero."""
+    """The CUSUM in one direction, and the values before and after the instant at which it last left zero."""
 
     total: float = 0.0
     since: datetime | None = None
@@ -56,7 +61,7 @@ _AT_ZERO = CumulativeSum()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDay:
-    """The values of a day that is not over."""
+    """The values of the current day, which is not over."""
 
     date: date
     n: int
@@ -67,7 +72,7 @@ class OpenDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detector:
-    """Where the test stands after the values seen so far."""
+    """The state of the test after the values so far."""
 
     past: Moments = field(default_factory=Moments)
     up: CumulativeSum = field(default_factory=CumulativeSum)
@@ -79,8 +84,8 @@ class Detector:
 
     @property
     def degrading(self) -> bool:
-        """Whether a fall stands: until a rise, or a hundred values without an alarm."""
-        return self.latest is not None and self.latest.turn == "down" and self.quiet < QUIET
+        """Whether the latest alarm is a fall, less than a hundred daily values ago."""
+        return self.latest is not None and self.latest.turn == "down" and self.quiet < QUIET_DAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,42 +97,34 @@ class DriftUpdate:
 
 
 def watch(detector: Detector, value: float, *, at: datetime) -> DriftUpdate:
-    """The detector after one more value, in the order in which values become known.
+    """The detector after one more value; values come in the order in which they become known.
 
-    The value joins those of its day; the day before, now over, is judged.
+    The first value of a new day completes the day before, and the test takes one step.
 
     >>> from datetime import timedelta
     >>> t0 = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> values = [1.0, -1.0] * 50 + [-3.0] * 20
-    >>> watched = watch_all(((t0 + timedelta(days=n), value) for n, value in enumerate(values)))
-    >>> [(alarm.turn, (alarm.since - t0).days, (alarm.at - t0).days) for alarm in watched.alarms]
+    >>> detector, alarms = Detector(), []
+    >>> for n, value in enumerate([1.0, -1.0] * 50 + [-3.0] * 20):
+    ...     update = watch(detector, value, at=t0 + timedelta(days=n))
+    ...     detector, alarms = update.detector, [*alarms, *update.alarms]
+    >>> [(alarm.turn, (alarm.since - t0).days, (alarm.at - t0).days) for alarm in alarms]
     [('down', 99, 104)]
     """
     if not math.isfinite(value):
         raise Invalid(f"{value} cannot be watched; give a finite number", field="value")
     today = detector.today
     if today is not None and at < today.last_at:
-        late = f"a value of {format_instant(at)} is earlier than the last one, of {format_instant(today.last_at)}"
-        raise Invalid(f"{late}; watch all anew in order", field="at")
+        late = f"the value at {format_instant(at)} is earlier than the last value, at {format_instant(today.last_at)}"
+        raise Invalid(f"{late}; watch all values again in order", field="at")
     settled = settle(detector, now=at)
-    held = settled.detector
-    return DriftUpdate(detector=_with_today(held, _joined(held.today, value, at)), alarms=settled.alarms)
-
-
-def watch_all(values: Iterable[tuple[datetime, float]], *, detector: Detector | None = None) -> DriftUpdate:
-    """The detector after these instants and values, in the order in which they became known."""
-    held, alarms = detector or Detector(), list[Alarm]()
-    for at, value in values:
-        watched = watch(held, value, at=at)
-        held = watched.detector
-        alarms += watched.alarms
-    return DriftUpdate(detector=held, alarms=tuple(alarms))
+    today = _day_with_value(settled.detector.today, value, at)
+    return DriftUpdate(detector=_with_today(settled.detector, today), alarms=settled.alarms)
 
 
 def settle(detector: Detector, *, now: datetime) -> DriftUpdate:
-    """The detector as it stands at an instant: the values of a day count once the day is over.
+    """The detector at an instant: the values of a day count once the day is over.
 
-    Reading settled or not changes nothing in what comes after.
+    Whether a detector is settled before the next value or not, the result is the same.
     """
     today = detector.today
     if today is None or now.astimezone(UTC).date() <= today.date:
@@ -137,26 +134,33 @@ def settle(detector: Detector, *, now: datetime) -> DriftUpdate:
 
 
 def standardised(value: float, past: Moments) -> float:
-    """z: a value by the mean and deviation of all before it, clipped at ±2.5.
+    """z: (value − mean) / deviation of all values before it, clipped at ±2.5.
 
-    The deviation counts as at least 1 % of the mean, so that sizes that never varied do not alarm by a rounding.
+    The deviation is at least 1 % of the mean, so that a rounding difference in constant sizes raises no alarm.
 
     >>> from backsight.core.statistics import moments_of
     >>> [standardised(value, moments_of([1.0, 2.0, 3.0])) for value in (2.5, 9.0)]
     [0.5, 2.5]
     """
     deviation = max(past.deviation or 0.0, LEAST_DEVIATION * abs(past.mean))
-    off = value - past.mean
+    difference = value - past.mean
     if deviation == 0.0:
-        return math.copysign(CLIP, off) if off else 0.0
-    return max(-CLIP, min(CLIP, off / deviation))
+        return math.copysign(CLIP, difference) if difference else 0.0
+    return max(-CLIP, min(CLIP, difference / deviation))
 
 
-def _with_today(held: Detector, today: OpenDay) -> Detector:
-    return Detector(past=held.past, up=held.up, down=held.down, today=today, latest=held.latest, quiet=held.quiet)
+def _with_today(detector: Detector, today: OpenDay) -> Detector:
+    return Detector(
+        past=detector.past,
+        up=detector.up,
+        down=detector.down,
+        today=today,
+        latest=detector.latest,
+        quiet=detector.quiet,
+    )
 
 
-def _joined(today: OpenDay | None, value: float, at: datetime) -> OpenDay:
+def _day_with_value(today: OpenDay | None, value: float, at: datetime) -> OpenDay:
     if today is None:
         return OpenDay(date=at.astimezone(UTC).date(), n=1, mean=value, first_at=at, last_at=at)
     n = today.n + 1
@@ -165,13 +169,14 @@ def _joined(today: OpenDay | None, value: float, at: datetime) -> OpenDay:
 
 
 def _judge(detector: Detector, day: OpenDay) -> Detector:
-    """One step of the test, once a day is over: S ← max(0, S ± z − .5), an alarm above 10 (Page 1954, Hinkley 1971).
+    """One CUSUM step, once a day is over: S ← max(0, S ± z − .5), an alarm above 10 (Page 1954, Hinkley 1971).
 
-    The first 30 values only make the past. After an alarm the past is what came since t₀, and both sums are zero.
+    The first 30 values only make the baseline. After an alarm the baseline is the values since t₀, and both sums are
+    zero.
     """
     past, quiet = detector.past, detector.quiet + 1
     up, down = detector.up, detector.down
-    if past.n < SKIPPED:
+    if past.n < WARM_UP:
         return Detector(past=past.add(day.mean), up=up, down=down, latest=detector.latest, quiet=quiet)
     z = standardised(day.mean, past)
     up, down = _step(up, z, day, past), _step(down, -z, day, past)
@@ -191,7 +196,7 @@ def _step(side: CumulativeSum, z: float, day: OpenDay, past: Moments) -> Cumulat
 
 
 def _alarm(turn: Turn, side: CumulativeSum, day: OpenDay) -> Alarm:
-    moved = side.after.mean - side.before.mean
+    change = side.after.mean - side.before.mean
     deviation = max(side.before.deviation or 0.0, LEAST_DEVIATION * abs(side.before.mean))
     return Alarm(
         turn=turn,
@@ -199,5 +204,5 @@ def _alarm(turn: Turn, side: CumulativeSum, day: OpenDay) -> Alarm:
         since=side.since or day.first_at,
         before=side.before,
         after=side.after,
-        magnitude=moved / deviation if deviation else math.copysign(CLIP, moved),
+        magnitude=change / deviation if deviation else math.copysign(CLIP, change),
     )

@@ -1,4 +1,4 @@
-"""Episodes: what happened once, in which context, and how it ended."""
+"""Episodes: single trades, calls and inactions, with their context and outcome."""
 
 import math
 from dataclasses import dataclass, replace
@@ -28,27 +28,28 @@ class Episode:
     symbol: str
     direction: Direction | None
     reason: str | None = None
-    """Why nothing was done, for an inaction; why one would trade, for a call."""
+    """The reason for an inaction or a call."""
     benchmark: str | None = None
-    """What the return of a call is held against; None is cash."""
+    """The symbol whose return is subtracted from the return of a call; None is cash."""
     due_at: datetime | None = None
     """When the horizon of a call ends; None once its outcome is known."""
     run_id: str
-    """The first of consecutive inactions with one symbol and reason; an episode's own id otherwise."""
+    """The id of the first of consecutive inactions with the same symbol and reason; else the id of the episode."""
     count: int = 1
-    """How many such inactions there were up to and with this one."""
+    """The number of consecutive inactions up to this episode, inclusive."""
     context: ContextVector
     market_context: str | None = None
     entry_price: float | None = None
     exit_price: float | None = None
     pnl: float | None = None
     gross: float | None = None
-    """Before fees and funding, in the money of the excursions."""
+    """Result before fees and funding, in the currency of the excursions."""
     outcome: Outcome | None = None
     hold_seconds: float | None = None
     size_share: float | None = None
-    """Largest size, at the entry price, as a share of the equity at entry; `recommended_share` what was advised."""
+    """Largest size at the entry price, as a share of the equity at entry."""
     recommended_share: float | None = None
+    """The share that was recommended at entry."""
     mfe: float | None = None
     mae: float | None = None
     mfe_at: datetime | None = None
@@ -57,29 +58,32 @@ class Episode:
     reflection: str | None = None
     tags: tuple[str, ...] = ()
     citations: tuple[str, ...] = ()
-    """What a call was made on, as far as it is written down: places like `TRADING_MANUAL.md:42-58`."""
+    """Passages of documents that a call rests on, like `TRADING_MANUAL.md:42-58`."""
     group_id: str | None = None
-    """An episode may be of a group of trades: legs of one idea."""
+    """The group of trades that the episode belongs to: legs of one idea."""
     opened_at: datetime | None = None
     ended_at: datetime
-    """When the trade was closed or the decision taken; a correction is known later."""
+    """When the trade was closed or the decision was made."""
     first_known_at: datetime
-    """When its end first became known: episodes teach in the order of this, whatever is corrected later."""
+    """When the end first became known. Memories learn episodes in this order; a correction does not change it."""
     sequence: int = 0
-    """Order among the episodes of that instant, as they came."""
+    """Order among the episodes with the same `first_known_at`."""
     archived_at: datetime | None = None
-    """When the owner put it away: it stays in ledger and statistics and leaves recall."""
+    """When the owner archived the episode: recall leaves it out, ledger and statistics do not."""
     known_at: datetime
     recorded_at: datetime
 
     @property
     def place(self) -> tuple[datetime, int, str]:
-        """Where it stands in the order in which episodes teach."""
+        """The sort key of the order in which memories learn episodes."""
         return self.first_known_at, self.sequence, self.id
 
     @property
     def teaching(self) -> "Episode":
-        """The episode without what no memory but itself is made of: two that are equal so teach the same."""
+        """The episode without the fields that no other memory depends on.
+
+        If two versions of an episode are equal here, no other memory has to learn the second.
+        """
         return replace(
             self,
             market_context=None,
@@ -94,7 +98,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """That an episode was recalled for a decision: retrieval is counted from these."""
+    """The recall of an episode for a decision."""
 
     owner_id: str
     episode_id: str
@@ -107,9 +111,9 @@ STRENGTH_DAYS = 30.0
 
 
 def retrieval_strength(ended_at: datetime, *, now: datetime, retrieved: int) -> float:
-    """(1 + t/30)^−.5 · (1 + .1·ln(1 + n)): how fresh a memory is, t days after its end and retrieved n times.
+    """(1 + t/30)^−.5 · (1 + .1·ln(1 + n)): how fresh an episode is, t days after its end and retrieved n times.
 
-    It is shown and ranks nothing.
+    The strength is for display. It has no influence on ranking.
 
     >>> from datetime import UTC, timedelta
     >>> t0 = datetime(2026, 6, 4, tzinfo=UTC)
@@ -121,12 +125,12 @@ def retrieval_strength(ended_at: datetime, *, now: datetime, retrieved: int) -> 
 
 
 def episode_id_of(trade_id: str) -> str:
-    """The id of the episode that a trade leaves behind."""
+    """The id of the episode of a trade."""
     return derive_id("episode", trade_id)
 
 
 def episode_of_trade(trade: Trade) -> Episode:
-    """The episode that a closed trade leaves behind."""
+    """The episode of a closed trade."""
     episode_id = episode_id_of(trade.id)
     return Episode(
         owner_id=trade.owner_id,
@@ -166,7 +170,7 @@ def episode_of_trade(trade: Trade) -> Episode:
 
 
 def size_share(trade: Trade) -> float | None:
-    """The largest size at the entry price as a share of the equity at entry; None where one of them is not known."""
+    """The largest size at the entry price as a share of the equity at entry; None where a part is not known."""
     equity = trade.entry.equity
     if not equity or equity < 0 or trade.size is None or trade.entry_price is None:
         return None
@@ -183,18 +187,19 @@ def resolve_call(
     known_at: datetime,
     recorded_at: datetime,
 ) -> Episode:
-    """A call with its outcome: the return over its horizon, less the benchmark's, signed by its direction.
+    """A call with its outcome: the return over its horizon minus the return of the benchmark, signed by the direction.
 
-    Prices are those at the decision and at the end of the horizon; `benchmark` has its own two.
+    The entry price is the price at the decision, the exit price is the price at the end of the horizon. `benchmark` is
+    the same pair of prices of the benchmark.
     """
     sign = -1.0 if call.direction == "short" else 1.0
-    against = 0.0 if benchmark is None else benchmark[1] / benchmark[0] - 1.0
-    gained = sign * (exit_price / entry_price - 1.0 - against)
+    benchmark_return = 0.0 if benchmark is None else benchmark[1] / benchmark[0] - 1.0
+    excess_return = sign * (exit_price / entry_price - 1.0 - benchmark_return)
     return replace(
         call,
         entry_price=entry_price,
         exit_price=exit_price,
-        outcome=Outcome(value=gained, unit="pct") if math.isfinite(gained) else None,
+        outcome=Outcome(value=excess_return, unit="pct") if math.isfinite(excess_return) else None,
         hold_seconds=None if call.opened_at is None else (call.ended_at - call.opened_at).total_seconds(),
         due_at=None,
         known_at=max(call.known_at, known_at),
@@ -203,5 +208,5 @@ def resolve_call(
 
 
 def continues(latest: Episode | None, *, reason: str) -> bool:
-    """Whether one more inaction for this reason carries on the latest episode of its symbol."""
+    """Whether an inaction with a reason continues the latest episode of its symbol."""
     return latest is not None and latest.kind == "inaction" and latest.reason == reason

@@ -1,7 +1,7 @@
-"""Habits: what the agent does again and again in one strategy and symbol, beside what it meant to do.
+"""Habits: how an agent trades one strategy in one symbol, measured over its last trades.
 
-Every figure comes with how many trades it rests on, and is None below ten. All of it is a fold over trades in the order
-in which they became known: `learn` takes one more, `learn_all` any number, and both ways end in equal states.
+Every figure has the number of trades behind it, and is None for fewer than ten. Habits are a fold over trades in the
+order in which they became known: `learn` adds one trade, `learn_all` any number, and both ways end in equal states.
 """
 
 import math
@@ -18,6 +18,7 @@ from backsight.core.statistics import Moments, moments_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 FEWEST = 10
+"""How many trades a figure needs."""
 SHORTEST_WINDOW, LONGEST_WINDOW = 20, 100
 NEUTRAL_STABILITY = 0.5
 UNITS: tuple[OutcomeUnit, ...] = get_args(OutcomeUnit)
@@ -27,7 +28,7 @@ Reaction = Literal["size", "confidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeFigures:
-    """What habits are read from, of one closed trade; None where it is not known."""
+    """The figures of one closed trade that habits are computed from; None where a figure is not known."""
 
     episode_id: str
     strategy_name: str
@@ -37,11 +38,12 @@ class TradeFigures:
     win: bool | None = None
     outcome: Outcome | None = None
     gain: float | None = None
-    """What was realised, in the money of `mfe`: gross where that is known, else net."""
+    """The realised result in the currency of `mfe`: gross where it is known, else net."""
     hold_seconds: float | None = None
     size_share: float | None = None
-    """Size as a share of equity at entry; `recommended_share` what was recommended then."""
+    """Size as a share of equity at entry."""
     recommended_share: float | None = None
+    """The share that was recommended at entry."""
     confidence: float | None = None
     mfe: float | None = None
     mae: float | None = None
@@ -51,7 +53,7 @@ class TradeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A value and how many trades it rests on; None below ten."""
+    """A value and the number of trades behind it; the value is None for fewer than ten."""
 
     value: float | None
     n: int
@@ -59,7 +61,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Wins and outcomes of trades up to some point."""
+    """Count, wins and outcomes of trades up to an instant."""
 
     n: int = 0
     wins: int = 0
@@ -76,49 +78,50 @@ class Record:
         return Figure(value=self.wins / self.n if self.n >= FEWEST else None, n=self.n)
 
     def means(self) -> dict[OutcomeUnit, Figure]:
-        """The mean outcome in each unit apart."""
+        """The mean outcome by unit."""
         return {unit: Figure(value=m.mean if m.n >= FEWEST else None, n=m.n) for unit, m in self.outcomes.items()}
 
 
 NOTHING = Record()
-_Paired = Sequence[tuple[TradeFigures, TradeFigures]]
-"""Each trade after the one whose result was the last known when it was opened, as `pairs` gives them."""
+_Pairs = Sequence[tuple[TradeFigures, TradeFigures]]
+"""Pairs of a previous trade and a trade, as `pairs` yields them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How one strategy is traded in one symbol, over its last trades."""
+    """How an agent trades one strategy in one symbol, over its last trades."""
 
     window: int
-    """How many trades were asked for; `n` is how many there are."""
+    """The number of trades that habits are computed from; `n` is smaller while there are fewer."""
     n: int
     win_rate: Figure
     outcomes: Mapping[OutcomeUnit, Figure]
-    """Mean outcome, units never mixed."""
+    """Mean outcome by unit."""
     expected_win_rate: Figure
-    """Of all the strategy's trades before these, in any symbol, as is `expected_outcomes`."""
+    """Win rate of all trades of the strategy before the window, in any symbol."""
     expected_outcomes: Mapping[OutcomeUnit, Figure]
+    """Mean outcome of the same trades, by unit."""
     hold_seconds: Figure
     exit_timing: Figure
-    """−1 at the best price … +1 after all was given back."""
+    """From −1 (left at the best price) to +1 (the whole gain was given back)."""
     entry_timing: Figure
-    """Share of trades that went against us before they went for us."""
+    """Share of trades whose worst price came before their best price."""
     size_against_recommended: Figure
     size_variation: Figure
-    """Deviation of size as a share of equity, over its mean."""
+    """Coefficient of variation of size as a share of equity."""
     disposition_effect: Figure
     """Above 0: losers are held longer than winners."""
     loss_aversion: Figure
-    """Below 0: smaller after a loss than after a win; above 0: larger."""
+    """Below 0: sizes are smaller after a loss than after a win; above 0: larger."""
     recency_bias: Figure
-    """Correlation of the last outcome with the next size, or confidence."""
+    """Correlation of the last outcome with the next size, or with the next confidence."""
     recency_bias_of: Reaction | None
     stability: float
     """1 / (1 + variation of size); it sets the next window."""
 
 
 def window_of(stability: float) -> int:
-    """How many trades habits are read from: more where behaviour is stable.
+    """How many trades habits are computed from: more where sizes are stable.
 
     >>> [window_of(stability) for stability in (0.0, 0.5, 1.0)]
     [50, 75, 100]
@@ -127,7 +130,7 @@ def window_of(stability: float) -> int:
 
 
 def stability_of(variation: float | None) -> float:
-    """1 / (1 + coefficient of variation of size); .5 where that is not known.
+    """1 / (1 + coefficient of variation of size); .5 where the variation is not known.
 
     >>> stability_of(0.0), stability_of(1.0), stability_of(None)
     (1.0, 0.5, 0.5)
@@ -140,14 +143,15 @@ def habits(
 ) -> Habits:
     """The habits in the last trades of one strategy and symbol, given in the order in which they became known.
 
-    `stability` is that of the row before, and sets the window; `earlier` is the strategy's record before the window.
+    `stability` is the stability before the last trade and sets the window. `earlier` is the record of the strategy
+    before the window.
     """
     window = window_of(stability)
     recent = trades[-window:]
     record = _record_of(recent)
     size_variation = variation_of_size(recent)
-    paired = list(pairs(recent))
-    recency_bias, recency_bias_of = _recency_bias(paired)
+    trade_pairs = list(pairs(recent))
+    recency_bias, recency_bias_of = _recency_bias(trade_pairs)
     return Habits(
         window=window,
         n=len(recent),
@@ -161,7 +165,7 @@ def habits(
         size_against_recommended=_mean([_against_recommended(each) for each in recent]),
         size_variation=size_variation,
         disposition_effect=_disposition_effect(recent),
-        loss_aversion=_loss_aversion(paired),
+        loss_aversion=_loss_aversion(trade_pairs),
         recency_bias=recency_bias,
         recency_bias_of=recency_bias_of,
         stability=stability_of(size_variation.value),
@@ -169,15 +173,16 @@ def habits(
 
 
 def exit_timing(trade: TradeFigures) -> float | None:
-    """When a trade was left: 1 − 2c, c = realised / MFE clipped to 0 … 1; None where it was never in favour.
+    """1 − 2c, where c = realised / MFE, clipped to 0 … 1; None for a trade that was never in profit.
 
-    −1 is early: left at the best price seen, while it still ran. 0: half of it was given back. +1 is late: all was.
+    −1: the trade was left at its best price. 0: half of the best gain was given back. +1: all of it was given back.
 
     >>> from datetime import UTC
-    >>> told = {"episode_id": "e", "strategy_name": "IM", "symbol": "BTC", "known_at": datetime(2026, 6, 4, tzinfo=UTC)}
-    >>> [exit_timing(TradeFigures(gain=gain, mfe=100.0, **told)) for gain in (100.0, 50.0, -20.0)]
+    >>> known_at = datetime(2026, 6, 4, tzinfo=UTC)
+    >>> trade = {"episode_id": "e", "strategy_name": "IM", "symbol": "BTC", "known_at": known_at}
+    >>> [exit_timing(TradeFigures(gain=gain, mfe=100.0, **trade)) for gain in (100.0, 50.0, -20.0)]
     [-1.0, 0.0, 1.0]
-    >>> exit_timing(TradeFigures(gain=-20.0, mfe=0.0, **told)) is None
+    >>> exit_timing(TradeFigures(gain=-20.0, mfe=0.0, **trade)) is None
     True
     """
     gain, mfe = trade.gain, trade.mfe
@@ -187,14 +192,14 @@ def exit_timing(trade: TradeFigures) -> float | None:
 
 
 def entry_timing(trade: TradeFigures) -> float | None:
-    """1 where the worst came before the best, 0 where after; None without both, or where both fell into one bar."""
+    """1 if the worst price came before the best, 0 if after; None if either is not known or both are of one bar."""
     if not trade.mfe or not trade.mae or trade.mfe_at is None or trade.mae_at is None or trade.mfe_at == trade.mae_at:
         return None
     return 1.0 if trade.mae_at < trade.mfe_at else 0.0
 
 
 def variation_of_size(trades: Iterable[TradeFigures]) -> Figure:
-    """The coefficient of variation of size as a share of equity: deviation (n − 1) over mean."""
+    """The coefficient of variation of size as a share of equity: sample standard deviation / mean."""
     return _variation([each.size_share for each in trades if each.size_share is not None])
 
 
@@ -205,9 +210,10 @@ def _variation(values: Sequence[float]) -> Figure:
 
 
 def pairs(trades: Sequence[TradeFigures]) -> Iterator[tuple[TradeFigures, TradeFigures]]:
-    """Each trade after the one whose result was the last known when it was opened.
+    """Pairs of a previous trade and a trade.
 
-    Without an opening time that is the one before it; a trade opened before any result was known has none.
+    The previous trade is the trade whose result was the last known when the trade was opened. If the opening time is
+    not known, it is the trade before. A trade opened before any result was known is in no pair.
     """
     known = [each.known_at for each in trades]
     for position, trade in enumerate(trades):
@@ -217,7 +223,7 @@ def pairs(trades: Sequence[TradeFigures]) -> Iterator[tuple[TradeFigures, TradeF
 
 
 def correlation(points: Sequence[tuple[float, float]]) -> float | None:
-    """Pearson's r; None where either side does not vary.
+    """Pearson's r; None where either variable is constant.
 
     >>> correlation([(0.0, 2.0), (2.0, 4.0), (0.0, 2.0), (2.0, 4.0)]), correlation([(1.0, 2.0), (2.0, 2.0)])
     (1.0, None)
@@ -226,18 +232,18 @@ def correlation(points: Sequence[tuple[float, float]]) -> float | None:
     if not (xs.squares > 0 and ys.squares > 0):
         return None
     mean_x, mean_y = xs.mean, ys.mean
-    shared = math.fsum([(x - mean_x) * (y - mean_y) for x, y in points])
-    return max(-1.0, min(1.0, shared / math.sqrt(xs.squares) / math.sqrt(ys.squares)))
+    products = math.fsum([(x - mean_x) * (y - mean_y) for x, y in points])
+    return max(-1.0, min(1.0, products / math.sqrt(xs.squares) / math.sqrt(ys.squares)))
 
 
 def _record_of(trades: Sequence[TradeFigures]) -> Record:
-    """What `Record.add` gives for one trade after the other."""
+    """The record of trades, equal to adding them one by one with `Record.add`."""
     wins = [each.win is True for each in trades if each.win is not None]
     values: dict[OutcomeUnit, list[float]] = {}
     for each in trades:
         if (outcome := each.outcome) is not None:
             values.setdefault(outcome.unit, []).append(outcome.value)
-    outcomes = {unit: moments_of(held) for unit, held in values.items()}
+    outcomes = {unit: moments_of(unit_values) for unit, unit_values in values.items()}
     return Record(n=len(wins), wins=sum(wins), outcomes=outcomes)
 
 
@@ -252,47 +258,48 @@ def _against_recommended(trade: TradeFigures) -> float | None:
     return trade.size_share / trade.recommended_share
 
 
-def _excess(above: Sequence[float], below: Sequence[float]) -> Figure:
-    """mean(above) / mean(below) − 1; None where one of them is empty, or the divisor is not above zero."""
-    n = len(above) + len(below)
-    if n < FEWEST or not above or not math.fsum(below) > 0:
+def _excess(numerators: Sequence[float], denominators: Sequence[float]) -> Figure:
+    """mean(numerators) / mean(denominators) − 1; None if either is empty or the divisor is not above zero."""
+    n = len(numerators) + len(denominators)
+    if n < FEWEST or not numerators or not math.fsum(denominators) > 0:
         return Figure(value=None, n=n)
-    return Figure(value=math.fsum(above) / len(above) / (math.fsum(below) / len(below)) - 1.0, n=n)
+    mean, divisor = math.fsum(numerators) / len(numerators), math.fsum(denominators) / len(denominators)
+    return Figure(value=mean / divisor - 1.0, n=n)
 
 
 def _disposition_effect(trades: Iterable[TradeFigures]) -> Figure:
     """Mean hold of losers / mean hold of winners − 1 (Shefrin & Statman 1985)."""
-    held = [(each.win, each.hold_seconds) for each in trades if each.hold_seconds is not None]
-    return _excess([hold for win, hold in held if win is False], [hold for win, hold in held if win])
+    holds = [(each.win, each.hold_seconds) for each in trades if each.hold_seconds is not None]
+    return _excess([hold for win, hold in holds if win is False], [hold for win, hold in holds if win])
 
 
-def _loss_aversion(paired: _Paired) -> Figure:
+def _loss_aversion(trade_pairs: _Pairs) -> Figure:
     """Mean size after a loss / mean size after a win − 1."""
-    sized = [(before.win, after.size_share) for before, after in paired if after.size_share is not None]
-    return _excess([size for win, size in sized if win is False], [size for win, size in sized if win])
+    sizes = [(before.win, after.size_share) for before, after in trade_pairs if after.size_share is not None]
+    return _excess([size for win, size in sizes if win is False], [size for win, size in sizes if win])
 
 
-def _recency_bias(paired: _Paired) -> tuple[Figure, Reaction | None]:
-    """How the last outcome moves the next size; where sizes are few or never vary, the next confidence."""
-    by_size = _reaction([(before.outcome, after.size_share) for before, after in paired])
+def _recency_bias(trade_pairs: _Pairs) -> tuple[Figure, Reaction | None]:
+    """Correlation of the last outcome with the next size; with the next confidence if sizes are few or constant."""
+    by_size = _reaction([(before.outcome, after.size_share) for before, after in trade_pairs])
     if by_size.value is not None:
         return by_size, "size"
-    by_confidence = _reaction([(before.outcome, after.confidence) for before, after in paired])
+    by_confidence = _reaction([(before.outcome, after.confidence) for before, after in trade_pairs])
     return (by_confidence, "confidence") if by_confidence.value is not None else (by_size, None)
 
 
 def _reaction(answers: Iterable[tuple[Outcome | None, float | None]]) -> Figure:
-    """The correlation of the last outcome, in the unit most trades have, with the answer to it."""
-    told = [(outcome, value) for outcome, value in answers if outcome is not None and value is not None]
-    units = Counter([outcome.unit for outcome, _ in told])
+    """The correlation of the last outcome, in its most frequent unit, with the next size or confidence."""
+    reactions = [(outcome, value) for outcome, value in answers if outcome is not None and value is not None]
+    units = Counter([outcome.unit for outcome, _ in reactions])
     usual = max(UNITS, key=lambda unit: units[unit])
-    points = [(outcome.value, value) for outcome, value in told if outcome.unit == usual]
+    points = [(outcome.value, value) for outcome, value in reactions if outcome.unit == usual]
     return Figure(value=correlation(points) if len(points) >= FEWEST else None, n=len(points))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTrade:
-    """A trade that may still be in a window, with the strategy's record before it."""
+    """A trade that may be in the next window, with the record of the strategy before the trade."""
 
     trade: TradeFigures
     earlier: Record
@@ -300,30 +307,30 @@ class WindowTrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Practice:
-    """What is kept of one strategy in one symbol: its last hundred trades, and where the drift tests stand."""
+    """The state of one strategy in one symbol: its last hundred trades and its drift detectors."""
 
     recent: tuple[WindowTrade, ...] = ()
     stability: float = NEUTRAL_STABILITY
-    """After the last trade; it sets the window from the next one on."""
+    """Stability after the last trade, which sets the window of the next habits."""
     previous_stability: float = NEUTRAL_STABILITY
-    """Before the last trade; it set the window of the habits as they stand."""
+    """Stability before the last trade, which set the window of the current habits."""
     outcome_drift: Mapping[OutcomeUnit, Detector] = field(default_factory=dict)
     size_drift: Detector = field(default_factory=Detector)
 
     @property
     def habits(self) -> Habits:
-        """The habits as they stand after the last trade."""
+        """The habits after the last trade."""
         window = window_of(self.previous_stability)
         earlier = self.recent[-window:][0].earlier if self.recent else NOTHING
-        return habits([kept.trade for kept in self.recent], stability=self.previous_stability, earlier=earlier)
+        return habits([each.trade for each in self.recent], stability=self.previous_stability, earlier=earlier)
 
 
-_UNPRACTISED = Practice()
+_NO_PRACTICE = Practice()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """All that one strategy's trades of one mode have taught: the state that `learn` carries on."""
+    """The habits of one strategy in one mode, over all symbols: the state that `learn` carries on."""
 
     strategy_name: str
     record: Record = NOTHING
@@ -342,34 +349,36 @@ class DriftAlarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HabitUpdate:
-    """A strategy's habits after more trades, and the alarms they raised."""
+    """The habits of a strategy after more trades, and the alarms that the trades raised."""
 
     skill: Skill
     alarms: tuple[DriftAlarm, ...] = ()
     earlier: tuple[Record, ...] = ()
-    """The strategy's record before each of the trades."""
+    """The record of the strategy before each of the trades."""
 
 
 def learn(skill: Skill, trade: TradeFigures) -> HabitUpdate:
-    """The habits after one more trade, in the order in which trades become known."""
+    """The habits after one more trade; trades come in the order in which they become known."""
     return learn_all((trade,), skill=skill)
 
 
 def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
-    """The habits after these trades, in the order in which they became known."""
+    """The habits after more trades, given in the order in which they became known."""
     record, alarms, earlier = skill.record, list[DriftAlarm](), list[Record]()
     opened: dict[str, _OpenPractice] = {}
     for trade in trades:
         if trade.strategy_name != skill.strategy_name:
-            other = f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
-            raise Invalid(f"{other}; keep them apart", field="strategy_name")
+            message = (
+                f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
+            )
+            raise Invalid(f"{message}; learn each strategy by itself", field="strategy_name")
         practice = opened.get(trade.symbol)
         if practice is None:
-            practice = opened[trade.symbol] = _OpenPractice(skill.symbols.get(trade.symbol) or _UNPRACTISED)
+            practice = opened[trade.symbol] = _OpenPractice(skill.symbols.get(trade.symbol) or _NO_PRACTICE)
         alarms += practice.add(trade, earlier=record)
         earlier.append(record)
         record = record.add(trade)
-    symbols = {**skill.symbols, **{symbol: practice.closed() for symbol, practice in opened.items()}}
+    symbols = {**skill.symbols, **{symbol: practice.practice() for symbol, practice in opened.items()}}
     learned = Skill(strategy_name=skill.strategy_name, record=record, symbols=symbols)
     return HabitUpdate(skill=learned, alarms=tuple(alarms), earlier=tuple(earlier))
 
@@ -379,16 +388,16 @@ class _OpenPractice:
 
     __slots__ = ("outcome_drift", "previous_stability", "recent", "size_drift", "sizes", "stability")
 
-    def __init__(self, held: Practice) -> None:
-        self.recent, self.sizes = list(held.recent), [kept.trade.size_share for kept in held.recent]
-        self.stability, self.previous_stability = held.stability, held.previous_stability
-        self.outcome_drift, self.size_drift = dict(held.outcome_drift), held.size_drift
+    def __init__(self, practice: Practice) -> None:
+        self.recent, self.sizes = list(practice.recent), [each.trade.size_share for each in practice.recent]
+        self.stability, self.previous_stability = practice.stability, practice.previous_stability
+        self.outcome_drift, self.size_drift = dict(practice.outcome_drift), practice.size_drift
 
     def add(self, trade: TradeFigures, *, earlier: Record) -> list[DriftAlarm]:
-        """Add a trade; the alarms of the drift tests that its outcome and size go to."""
+        """Add a trade and return the drift alarms that its outcome and size raise."""
         if self.recent and trade.known_at < self.recent[-1].trade.known_at:
-            late = f"episode {trade.episode_id!r} became known before the last one learned"
-            raise Invalid(f"{late}; learn all anew in order", field="known_at")
+            late = f"episode {trade.episode_id!r} became known before the last episode learned"
+            raise Invalid(f"{late}; learn all episodes again in order", field="known_at")
         self.recent = [*self.recent[1 - LONGEST_WINDOW :], WindowTrade(trade=trade, earlier=earlier)]
         self.sizes = [*self.sizes[1 - LONGEST_WINDOW :], trade.size_share]
         window = self.sizes[-window_of(self.stability) :]
@@ -396,7 +405,7 @@ class _OpenPractice:
         self.stability = stability_of(_variation([size for size in window if size is not None]).value)
         return [*self._watch_outcome(trade), *self._watch_size(trade)]
 
-    def closed(self) -> Practice:
+    def practice(self) -> Practice:
         return Practice(
             recent=tuple(self.recent),
             stability=self.stability,
@@ -406,17 +415,17 @@ class _OpenPractice:
         )
 
     def _watch_outcome(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
-        """The test after the trade's outcome; outcomes of each unit have their own."""
+        """Pass the outcome of a trade to the detector of its unit."""
         outcome = trade.outcome
         if outcome is not None:
-            watched = watch(self.outcome_drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
-            self.outcome_drift[outcome.unit] = watched.detector
-            for alarm in watched.alarms:
+            update = watch(self.outcome_drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
+            self.outcome_drift[outcome.unit] = update.detector
+            for alarm in update.alarms:
                 yield DriftAlarm(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=alarm)
 
     def _watch_size(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
         if trade.size_share is not None:
-            watched = watch(self.size_drift, trade.size_share, at=trade.known_at)
-            self.size_drift = watched.detector
-            for alarm in watched.alarms:
+            update = watch(self.size_drift, trade.size_share, at=trade.known_at)
+            self.size_drift = update.detector
+            for alarm in update.alarms:
                 yield DriftAlarm(symbol=trade.symbol, series="size", unit=None, alarm=alarm)
