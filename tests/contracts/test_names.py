@@ -24,14 +24,6 @@ MOST_PARAMETERS = 8
 DECLARATIONS = frozenset({"store/mapping.py:noun"})
 """A table's declaration: every parameter is an option of it, and is named where it is used."""
 
-REMAINING: dict[str, int] = {}
-"""Uses of banned names that are still to be renamed, by file; only ever lowered."""
-REMAINING_CLASSES: frozenset[str] = frozenset()
-REMAINING_PARAMETERS: frozenset[str] = frozenset(
-    {"core/memory/semantic.py:seed_belief", "services/beliefs.py:make_stated_belief"}
-)
-"""Functions that still have too many parameters."""
-
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every name in a module with its line; names of attributes, fields and keywords begin with a dot."""
@@ -66,7 +58,7 @@ def test_no_participle_stands_for_a_noun() -> None:
     uses = {
         path: [f"line {line}: {name}" for line, name in names(tree) if is_banned(name)] for path, tree in TREES.items()
     }
-    assert {path: lines for path, lines in uses.items() if len(lines) > REMAINING.get(path, 0)} == {}
+    assert {path: lines for path, lines in uses.items() if lines} == {}
 
 
 def test_no_module_is_named_by_a_participle() -> None:
@@ -79,7 +71,7 @@ def test_a_class_name_is_used_for_one_class() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 classes[node.name].append(path)
-    assert {name: paths for name, paths in classes.items() if len(paths) > 1 and name not in REMAINING_CLASSES} == {}
+    assert {name: paths for name, paths in classes.items() if len(paths) > 1} == {}
 
 
 def test_only_operations_have_many_parameters() -> None:
@@ -92,7 +84,7 @@ def test_only_operations_have_many_parameters() -> None:
                 count = len([each for each in parameters if each.arg not in ("self", "cls")])
                 if count > MOST_PARAMETERS:
                     many[f"{path}:{node.name}"] = count
-    assert {name: count for name, count in many.items() if name not in REMAINING_PARAMETERS | DECLARATIONS} == {}
+    assert {name: count for name, count in many.items() if name not in DECLARATIONS} == {}
 
 
 def is_operation(path: str, name: str) -> bool:

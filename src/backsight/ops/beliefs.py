@@ -7,7 +7,7 @@ from typing import Annotated
 from backsight.arguments import AsOf, Flag, JsonObject, Key, Name, Reason, SeenAt, Share, Symbol
 from backsight.core.errors import NotFound
 from backsight.core.memory.experience import BeliefRecord, Retirement, belief_record
-from backsight.core.memory.semantic import Belief, Claim, Standing, Weighting
+from backsight.core.memory.semantic import Belief, Claim, Domain, Standing, Weighting
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.operation import command, query
@@ -73,12 +73,14 @@ def add_belief(
     stated = make_stated_belief(
         ctx,
         proposition=proposition,
-        strategy_name=strategy_name,
-        symbol=symbol,
-        direction=direction,
-        regime=regime,
-        volatility_regime=volatility_regime,
-        session=session,
+        domain=Domain(
+            strategy=strategy_name,
+            symbol=symbol,
+            direction=direction,
+            regime=regime,
+            volatility_regime=volatility_regime,
+            session=session,
+        ),
         conditions=conditions,
         claims=claims,
         reference=reference,

@@ -7,7 +7,7 @@ from typing import Annotated
 from backsight.arguments import Key, Name
 from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import episode_of_trade
-from backsight.core.memory.semantic import Belief, Domain, seed_belief
+from backsight.core.memory.semantic import Belief, BeliefDraft, Domain, seed_belief
 from backsight.core.strategies import Deployment
 from backsight.core.trades.report import checked_report, keyed_trade_id, trade_from_report
 from backsight.core.trades.trade import Trade
@@ -119,14 +119,12 @@ def _store_belief(
 
 
 def _seeded_belief(ctx: Context, legacy: LegacyBelief) -> Belief:
-    return seed_belief(
-        legacy.proposition,
-        owner_id=ctx.owner,
-        mode="live",
+    draft = BeliefDraft(
+        proposition=legacy.proposition,
         domain=Domain(**legacy.domain),  # type: ignore[arg-type]
-        known_at=min(ctx.now, legacy.discovered_at or ctx.now),
         conditions=legacy.conditions,
         claims=legacy.claims,
         source="migrated",
         prior=(legacy.alpha, legacy.beta),
     )
+    return seed_belief(draft, owner_id=ctx.owner, known_at=min(ctx.now, legacy.discovered_at or ctx.now))

@@ -20,6 +20,7 @@ from backsight.core.memory.conditions import (
 from backsight.core.memory.experience import BeliefRecord, belief_record, statement_of
 from backsight.core.memory.semantic import (
     Belief,
+    BeliefDraft,
     Claim,
     Domain,
     Posterior,
@@ -31,7 +32,7 @@ from backsight.core.memory.semantic import (
     worth_testing,
 )
 from backsight.core.portfolio import Direction, Mode
-from backsight.core.regime import Regime, Session, VolatilityRegime
+from backsight.core.regime import Regime
 from backsight.core.statistics import Moments
 from backsight.core.trades.trade import OutcomeUnit
 from backsight.services.belief_learning import current_beliefs, rebuild_beliefs
@@ -86,39 +87,25 @@ def make_stated_belief(
     ctx: Context,
     *,
     proposition: str,
-    strategy_name: str | None = None,
-    symbol: str | None = None,
-    direction: Direction | None = None,
-    regime: Regime | None = None,
-    volatility_regime: VolatilityRegime | None = None,
-    session: Session | None = None,
+    domain: Domain,
     conditions: Mapping[str, Any] | None = None,
     claims: Claim = "above",
     reference: float = 0.5,
     mode: Mode = "live",
 ) -> Belief:
-    """A belief as somebody states it now; conditions that no trade could meet are refused."""
-    domain = Domain(
-        strategy=strategy_name,
-        symbol=symbol,
-        direction=direction,
-        regime=regime,
-        volatility_regime=volatility_regime,
-        session=session,
-    )
+    """The belief that somebody states now; conditions that no trade can meet are refused."""
     condition = None if conditions is None else parse_condition(conditions, field="conditions")
     if condition is not None:
         _check_known_at_entry(condition)
-    return seed_belief(
-        proposition.strip(),
-        owner_id=ctx.owner,
-        mode=mode,
+    draft = BeliefDraft(
+        proposition=proposition.strip(),
         domain=domain,
-        known_at=ctx.now,
         conditions=None if condition is None else condition_text(condition),
         claims=claims,
         reference=reference,
+        mode=mode,
     )
+    return seed_belief(draft, owner_id=ctx.owner, known_at=ctx.now)
 
 
 def _check_known_at_entry(condition: Condition) -> None:

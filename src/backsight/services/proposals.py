@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from backsight.core.ids import canonical_json
-from backsight.core.memory.semantic import Domain
+from backsight.core.memory.semantic import DIMENSIONS, Domain
 from backsight.core.reflection.notes import Proposal, Reflection
 from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.proposals import Suggestion, suggest
@@ -83,9 +83,11 @@ def _decide(transaction: Transaction, ctx: Context, proposal: Proposal) -> Propo
     return decided
 
 
-def _store_belief(transaction: Transaction, ctx: Context, arguments: dict[str, Any]) -> str:
+def _store_belief(transaction: Transaction, ctx: Context, content: dict[str, Any]) -> str:
     """Store the proposed belief unless it is there already, whatever its reference rate; return its id."""
-    belief = make_stated_belief(ctx, **arguments)
+    dimensions = {name: value for name, value in content.items() if name in DIMENSIONS}
+    claim = {name: value for name, value in content.items() if name not in (*DIMENSIONS, "strategy_name")}
+    belief = make_stated_belief(ctx, domain=Domain(strategy=content["strategy_name"], **dimensions), **claim)
     if stored_experience.stated_belief(transaction.connection, ctx.owner, belief.id) is None:
         state_belief(transaction, belief, recorded_at=ctx.now)
     return belief.id

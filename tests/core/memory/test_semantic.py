@@ -20,14 +20,16 @@ from backsight.core.memory.belief_induction import (
     learn_all,
     with_belief,
 )
-from backsight.core.memory.cells import Cell, DayCount, cells_of, difference, level_of_look
+from backsight.core.memory.cells import Cell, DayCount, cells_at, difference, level_of_look
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     Belief,
+    BeliefDraft,
     Claim,
     Domain,
     EvidenceTally,
     Standing,
+    place_of,
     posterior,
     seed_belief,
     strength,
@@ -57,13 +59,9 @@ def an_episode(number: int = 0, *, r: float = 1.0, at: datetime | None = None, *
 
 
 def a_belief(**changes: Any) -> Belief:
-    told: dict[str, Any] = {
-        "owner_id": "ana",
-        "mode": "live",
-        "domain": Domain(regime="trending_up"),
-        "known_at": T0 - DAY,
-    }
-    return seed_belief("Breakouts work in trends", **(told | changes))
+    known_at = changes.pop("known_at", T0 - DAY)
+    fields: dict[str, Any] = {"proposition": "Breakouts work in trends", "domain": Domain(regime="trending_up")}
+    return seed_belief(BeliefDraft(**(fields | changes)), owner_id="ana", known_at=known_at)
 
 
 def standing_of(learned: BeliefUpdate, belief: Belief) -> Standing:
@@ -160,13 +158,13 @@ def test_a_belief_without_a_possible_rate_is_refused(wrong: dict[str, Any]) -> N
 
 def test_an_episode_without_a_dimension_is_no_evidence_about_it() -> None:
     assert fed(a_belief(), [an_episode(1)]).n == 0
-    assert cells_of(an_episode(1)) == (Domain(strategy="IM"), Domain(strategy="IM", symbol="BTC"))
+    assert cells_at(place_of(an_episode(1))) == (Domain(strategy="IM"), Domain(strategy="IM", symbol="BTC"))
 
 
 def test_an_episode_lies_in_one_cell_of_each_one_and_two_dimensions() -> None:
     full = an_episode(1, regime="ranging", volatility_regime="low", session="asia", direction="long")
-    assert [sum(domain.width == width for domain in cells_of(full)) for width in (0, 1, 2)] == [1, 5, 10]
-    assert all(domain.matches(full) for domain in cells_of(full))
+    assert [sum(domain.width == width for domain in cells_at(place_of(full))) for width in (0, 1, 2)] == [1, 5, 10]
+    assert all(domain.matches(full) for domain in cells_at(place_of(full)))
 
 
 def test_one_win_in_a_trend_and_nine_losses_elsewhere_say_nothing_about_trends() -> None:
@@ -418,7 +416,7 @@ def test_the_days_at_hand_are_enough_to_learn_from() -> None:
     trades = noise(random.Random(2), trades=26, a_day=2)
     knowledge = learn_all(trades[:-1], knowledge=NOTHING).knowledge
     day = trades[-1].ended_at.date()
-    part = {name: knowledge.cells[name] for name in cells_of(trades[-1]) if name in knowledge.cells}
+    part = {name: knowledge.cells[name] for name in cells_at(place_of(trades[-1])) if name in knowledge.cells}
     part = {
         name: replace(cell, days={at: count for at, count in cell.days.items() if at == day})
         if cell.tally.n + 1 not in (10, 20) and name.width

@@ -57,17 +57,12 @@ def day_of(episode: Episode) -> date:
     return episode.ended_at.astimezone(UTC).date()
 
 
-def cells_of(episode: Episode) -> tuple[Domain, ...]:
-    """The cells of an episode: the strategy's own, then those of every one and every two dimensions it has.
+@lru_cache(maxsize=4096)
+def cells_at(place: EpisodePlace) -> tuple[Domain, ...]:
+    """The cells of the episodes at a place: the cell of the strategy, then those of every one and every two dimensions.
 
     An episode with an unknown dimension is in no cell of that dimension.
     """
-    return cells_at(place_of(episode))
-
-
-@lru_cache(maxsize=4096)
-def cells_at(place: EpisodePlace) -> tuple[Domain, ...]:
-    """The cells of the episodes at a place, as `cells_of` orders them."""
     strategy, values = place
     known = {name: value for name, value in zip(DIMENSIONS, values, strict=True) if value is not None}
     selections = [names for width in (0, *WIDTHS) for names in combinations(known, width)]

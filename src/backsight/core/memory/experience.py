@@ -4,7 +4,6 @@ Except stated beliefs and retirements, these rows are not facts. They follow fro
 Learning one more episode and learning all episodes again end in equal rows.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -185,15 +184,6 @@ def conditions_held(conditions: str, episode: Episode) -> bool:
         direction=episode.direction,
     )
     return evaluate_condition(condition_from_text(conditions), values).holds
-
-
-def domain_of(text: str) -> Domain:
-    """The domain of a canonical text: `domain_of(domain.text()) == domain`.
-
-    >>> domain_of('{"regime":"ranging","strategy":"IM"}')
-    Domain(strategy='IM', symbol=None, direction=None, regime='ranging', volatility_regime=None, session=None)
-    """
-    return Domain(**json.loads(text))
 
 
 def belief_record(standing: Standing) -> BeliefRecord:

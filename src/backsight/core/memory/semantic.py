@@ -220,53 +220,61 @@ class Posterior:
     win_rate: float
 
 
-def seed_belief(
-    proposition: str,
-    *,
-    owner_id: str,
-    mode: Mode,
-    domain: Domain,
-    known_at: datetime,
-    conditions: str | None = None,
-    claims: Claim = "above",
-    reference: float = SEEDED_REFERENCE,
-    source: BeliefSource = "seeded",
-    prior: tuple[float, float] = SEEDED_PRIOR,
-) -> Belief:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeliefDraft:
+    """A belief as somebody states it, not yet checked."""
+
+    proposition: str
+    domain: Domain
+    conditions: str | None = None
+    """The canonical text of a condition on the context at entry."""
+    claims: Claim = "above"
+    reference: float = SEEDED_REFERENCE
+    mode: Mode = "live"
+    source: BeliefSource = "seeded"
+    prior: tuple[float, float] = SEEDED_PRIOR
+    """α and β of the Beta prior."""
+
+
+def seed_belief(draft: BeliefDraft, *, owner_id: str, known_at: datetime) -> Belief:
     """The belief that somebody states; a belief without a domain or conditions is refused.
 
     >>> from datetime import UTC
-    >>> common = {"owner_id": "me", "mode": "live", "known_at": datetime(2026, 6, 4, tzinfo=UTC)}
-    >>> belief = seed_belief("Breakouts fail in ranges", domain=Domain(regime="ranging"), claims="below", **common)
+    >>> stated = {"owner_id": "me", "known_at": datetime(2026, 6, 4, tzinfo=UTC)}
+    >>> ranges = BeliefDraft(proposition="Breakouts fail in ranges", domain=Domain(regime="ranging"), claims="below")
+    >>> belief = seed_belief(ranges, **stated)
     >>> belief.prior_alpha, belief.prior_beta, belief.reference
     (2.0, 1.0, 0.5)
-    >>> seed_belief("Breakouts work", domain=Domain(strategy="VB"), **common)
+    >>> seed_belief(BeliefDraft(proposition="Breakouts work", domain=Domain(strategy="VB")), **stated)
     Traceback (most recent call last):
     ...
     backsight.core.errors.Invalid: domain: 'Breakouts work' does not say where it holds; name at least one of symbol,
     direction, session, regime, volatility_regime, or give conditions
     """
-    if not proposition.strip():
+    if not draft.proposition.strip():
         raise Invalid("the proposition is empty; give one sentence", field="proposition")
-    if not domain.width and conditions is None:
+    if not draft.domain.width and draft.conditions is None:
         remedy = f"name at least one of {', '.join(DIMENSIONS)}, or give conditions"
-        raise Invalid(f"{proposition!r} does not say where it holds; {remedy}", field="domain")
-    if not 0.0 < reference < 1.0:
-        raise Invalid(f"{reference} is no win rate; give a number between 0 and 1", field="reference")
-    if not all(0.0 < part < math.inf for part in prior):
-        raise Invalid(f"Beta{prior} does not exist; give two numbers above 0", field="prior")
+        raise Invalid(f"{draft.proposition!r} does not say where it holds; {remedy}", field="domain")
+    if not 0.0 < draft.reference < 1.0:
+        raise Invalid(f"{draft.reference} is no win rate; give a number between 0 and 1", field="reference")
+    if not all(0.0 < part < math.inf for part in draft.prior):
+        raise Invalid(f"Beta{draft.prior} does not exist; give two numbers above 0", field="prior")
+    belief_id = derive_id(
+        "belief", owner_id, draft.mode, draft.domain.text(), draft.conditions, draft.claims, draft.proposition
+    )
     return Belief(
         owner_id=owner_id,
-        id=derive_id("belief", owner_id, mode, domain.text(), conditions, claims, proposition),
-        mode=mode,
-        proposition=proposition,
-        domain=domain,
-        conditions=conditions,
-        claims=claims,
-        reference=reference,
-        source=source,
-        prior_alpha=prior[0],
-        prior_beta=prior[1],
+        id=belief_id,
+        mode=draft.mode,
+        proposition=draft.proposition,
+        domain=draft.domain,
+        conditions=draft.conditions,
+        claims=draft.claims,
+        reference=draft.reference,
+        source=draft.source,
+        prior_alpha=draft.prior[0],
+        prior_beta=draft.prior[1],
         known_at=known_at,
     )
 
@@ -278,8 +286,8 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     P(win rate > reference) for a belief that claims `above`, P(win rate < reference) for one that claims `below`.
 
     >>> from datetime import UTC
-    >>> belief = seed_belief("7 of 10", owner_id="me", mode="live", domain=Domain(session="london"), prior=(1.0, 1.0),
-    ...                      known_at=datetime(2026, 6, 4, tzinfo=UTC))
+    >>> draft = BeliefDraft(proposition="7 of 10", domain=Domain(session="london"), prior=(1.0, 1.0))
+    >>> belief = seed_belief(draft, owner_id="me", known_at=datetime(2026, 6, 4, tzinfo=UTC))
     >>> seven = Standing(belief=belief, tested=EvidenceTally(wins=7, losses=3, won_weight=7.0, lost_weight=3.0))
     >>> after = posterior(seven)
     >>> after.alpha, after.beta, round(after.confidence, 3), round(after.uncertainty, 4), round(after.credibility, 3)
@@ -322,7 +330,8 @@ def strength(standing: Standing, *, now: datetime, regime: Regime | None) -> flo
 
     >>> from datetime import UTC, timedelta
     >>> t0 = datetime(2026, 6, 4, tzinfo=UTC)
-    >>> belief = seed_belief("x", owner_id="me", mode="live", domain=Domain(regime="ranging"), known_at=t0)
+    >>> draft = BeliefDraft(proposition="x", domain=Domain(regime="ranging"))
+    >>> belief = seed_belief(draft, owner_id="me", known_at=t0)
     >>> later = {"now": t0 + timedelta(days=180)}
     >>> [round(strength(Standing(belief=belief), regime=regime, **later), 3) for regime in ("ranging", "volatile")]
     [0.812, 0.244]
