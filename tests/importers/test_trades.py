@@ -65,7 +65,7 @@ def test_a_text_that_should_be_a_number_stays_one_for_the_check_to_name(tmp_path
     [
         ("closed_at\n2026-06-04T10:00:00Z\nyesterday\n", r"closed_at: .*trades\.csv line 3: 'yesterday' is not a time"),
         ("pnl,pnl\n1,2\n", r"path: .*trades\.csv has two columns named 'pnl'; rename one"),
-        ("pnl,symbol\n1\n", r"path: .*trades\.csv line 2: 1 cells where the header has 2"),
+        ("pnl,symbol\n1\n", r"path: .*trades\.csv line 2: 1 cells, but the header has 2"),
         ("pnl,symbol\n", r"path: .*trades\.csv has no rows below its header"),
         ("", r"path: .*trades\.csv is empty"),
     ],
