@@ -107,7 +107,7 @@ def test_several_deployments_and_none_named_is_refused_with_their_names(memory: 
     deployed(memory)
     memory.save_strategy(name="Fade")
     memory.deploy(strategy_name="Fade", account="main")
-    with pytest.raises(Invalid, match="deployment: there are several; name one of 'Fade@main', 'VolBreakout@main'"):
+    with pytest.raises(Invalid, match="there are several deployments; name one of 'Fade@main', 'VolBreakout@main'"):
         memory.get_agent_state()
 
 
