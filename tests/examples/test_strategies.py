@@ -1,4 +1,4 @@
-"""The example strategies trade as their rules say, and decide on nothing but what they see."""
+"""The example strategies follow their rules and decide only on their input."""
 
 import importlib.util
 import random
@@ -33,7 +33,7 @@ every_strategy = pytest.mark.parametrize("file", CLASSES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """What a strategy saw, what it made of it, and what became of that."""
+    """The input of a strategy at a tick, its decision, and the result of its order."""
 
     before: BrokerSnapshot
     agent_input: AgentInput
@@ -41,8 +41,8 @@ class Tick:
     result: OrderResult | None
 
     @property
-    def held(self) -> float:
-        """What was held of the symbol that was ordered."""
+    def position_size(self) -> float:
+        """The signed size of the position in the symbol of the order."""
         positions = self.agent_input.portfolio.positions
         return sum(each.signed_size for each in positions if each.symbol == self.order.symbol)
 
@@ -53,17 +53,17 @@ class Tick:
 
     @property
     def kind(self) -> str:
-        """An entry, a turn, an exit, or a level that was moved; nothing, where nothing was ordered."""
+        """Whether the order is an entry, a turn, an exit or a moved level; "nothing" without an order."""
         if self.decision.order is None:
             return "nothing"
         if self.order.quantity == 0:
             return "move"
-        return "exit" if self.order.reduce_only else "turn" if self.held else "entry"
+        return "exit" if self.order.reduce_only else "turn" if self.position_size else "entry"
 
 
 @cache
 def strategy(file: str) -> Any:
-    """The class in an example, loaded by its path."""
+    """The strategy class of an example, loaded by its path."""
     spec = importlib.util.spec_from_file_location(file, EXAMPLES / f"{file}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -74,7 +74,7 @@ def strategy(file: str) -> Any:
 
 @cache
 def bars_by_tick() -> Mapping[int, Sequence[Bar]]:
-    """The bars of both markets by the hour at which they are first seen, in the order of their closes."""
+    """The bars of both markets, in the order of their closes, by the hour at which they become visible."""
     bars: list[Bar] = []
     for symbol, (price, atr, rests) in MARKETS.items():
         rng = random.Random(f"7 {symbol}")
@@ -85,7 +85,7 @@ def bars_by_tick() -> Mapping[int, Sequence[Bar]]:
     return ticks
 
 
-def an_agent_input(seen: BrokerSnapshot, *, at: datetime, bars: Mapping[str, Sequence[Bar]]) -> AgentInput:
+def an_agent_input(snapshot: BrokerSnapshot, *, at: datetime, bars: Mapping[str, Sequence[Bar]]) -> AgentInput:
     opened = OpenedTick(
         decision_id="tick",
         deployment_id="deployment",
@@ -99,19 +99,19 @@ def an_agent_input(seen: BrokerSnapshot, *, at: datetime, bars: Mapping[str, Seq
         lessons_hash=None,
         contexts=(),
     )
-    return AgentInput(opened=opened, portfolio=seen.portfolio, marks=seen.marks, bars=bars)
+    return AgentInput(opened=opened, portfolio=snapshot.portfolio, marks=snapshot.marks, bars=bars)
 
 
 def traded(agent: Agent) -> Iterator[Tick]:
-    """Weeks of hourly decisions, each carried out by a simulated broker."""
+    """Weeks of hourly decisions, each executed by a paper broker."""
     broker = PaperBroker("paper", at=START, cash=10_000.0, terms=PaperTerms(fee_rate=0.0002, slippage=0.0001))
-    shown: dict[str, list[Bar]] = {symbol: [] for symbol in MARKETS}
+    history: dict[str, list[Bar]] = {symbol: [] for symbol in MARKETS}
     for number, closed in bars_by_tick().items():
         broker.advance(closed)
         for bar in closed:
-            shown[bar.symbol].append(bar)
-        before, seen = broker.snapshot(), {symbol: bars[-BARS_SEEN:] for symbol, bars in shown.items()}
-        agent_input = an_agent_input(before, at=START + number * HOUR, bars=seen)
+            history[bar.symbol].append(bar)
+        before, recent = broker.snapshot(), {symbol: bars[-BARS_SEEN:] for symbol, bars in history.items()}
+        agent_input = an_agent_input(before, at=START + number * HOUR, bars=recent)
         decision = agent.decide(agent_input)
         result = broker.submit(decision.order) if decision.order else None
         yield Tick(before=before, agent_input=agent_input, decision=decision, result=result)
@@ -123,23 +123,25 @@ def weeks(file: str) -> Sequence[Tick]:
 
 
 def entries(file: str) -> list[Tick]:
-    found = [tick for tick in weeks(file) if tick.kind in ("entry", "turn")]
-    assert len(found) > 10
-    return found
+    ticks = [tick for tick in weeks(file) if tick.kind in ("entry", "turn")]
+    assert len(ticks) > 10
+    return ticks
 
 
 @every_strategy
-def test_it_says_what_it_believes_and_does(file: str) -> None:
-    made = strategy(file)
-    assert all(isinstance(text, str) and text for text in (made.name, made.thesis, *made.rules, *made.avoid))
-    assert isinstance(made.rules, tuple)
-    assert isinstance(made.avoid, tuple)
+def test_a_strategy_has_a_name_a_thesis_and_rules(file: str) -> None:
+    example = strategy(file)
+    assert all(
+        isinstance(text, str) and text for text in (example.name, example.thesis, *example.rules, *example.avoid)
+    )
+    assert isinstance(example.rules, tuple)
+    assert isinstance(example.avoid, tuple)
 
 
 @every_strategy
-def test_it_trades_both_markets_both_ways_and_every_order_is_accepted(file: str) -> None:
-    seen = {(tick.order.symbol, tick.order.quantity > 0) for tick in entries(file)}
-    assert seen == {(symbol, is_long) for symbol in MARKETS for is_long in (True, False)}
+def test_a_strategy_trades_both_markets_both_ways_and_every_order_is_accepted(file: str) -> None:
+    directions = {(tick.order.symbol, tick.order.quantity > 0) for tick in entries(file)}
+    assert directions == {(symbol, is_long) for symbol in MARKETS for is_long in (True, False)}
     assert all(isinstance(tick.result, Executed) for tick in weeks(file) if tick.result)
 
 
@@ -154,7 +156,7 @@ def test_every_entry_has_a_stop_where_it_loses_a_reason_and_a_confidence(file: s
 
 
 @every_strategy
-def test_every_order_has_one_line_of_reason_and_doing_nothing_has_one_too(file: str) -> None:
+def test_every_decision_has_a_reason_of_one_line(file: str) -> None:
     for tick in weeks(file):
         reason = tick.order.reason if tick.decision.order else tick.decision.reason
         assert reason is not None
@@ -166,7 +168,7 @@ def test_every_order_has_one_line_of_reason_and_doing_nothing_has_one_too(file: 
 def test_an_entry_risks_a_hundredth_of_equity_at_most_and_notional_stays_within_three_times(file: str) -> None:
     for tick in entries(file):
         order, portfolio = tick.order, tick.agent_input.portfolio
-        mark, size = tick.agent_input.marks[order.symbol], abs(tick.held + order.quantity)
+        mark, size = tick.agent_input.marks[order.symbol], abs(tick.position_size + order.quantity)
         assert order.stop_price is not None
         assert size * abs(mark - order.stop_price) <= 0.0101 * portfolio.equity
         others = sum(each.size * each.mark for each in portfolio.positions if each.symbol != order.symbol)
@@ -174,7 +176,7 @@ def test_an_entry_risks_a_hundredth_of_equity_at_most_and_notional_stays_within_
 
 
 @every_strategy
-def test_the_same_sight_is_decided_the_same_whatever_came_before(file: str) -> None:
+def test_the_same_input_gives_the_same_decision_whatever_came_before(file: str) -> None:
     used = strategy(file)()
     for tick in reversed(weeks(file)[::3]):
         assert used.decide(tick.agent_input) == strategy(file)().decide(tick.agent_input) == tick.decision
@@ -182,7 +184,7 @@ def test_the_same_sight_is_decided_the_same_whatever_came_before(file: str) -> N
 
 @every_strategy
 @pytest.mark.parametrize("count", [0, 10])
-def test_with_too_few_bars_it_does_nothing(file: str, count: int) -> None:
+def test_a_strategy_orders_nothing_with_too_few_bars(file: str, count: int) -> None:
     for tick in entries(file):
         bars = {symbol: bars[len(bars) - count :] for symbol, bars in tick.agent_input.bars.items()}
         assert strategy(file)().decide(replace(tick.agent_input, bars=bars)).order is None
@@ -190,7 +192,7 @@ def test_with_too_few_bars_it_does_nothing(file: str, count: int) -> None:
 
 
 @every_strategy
-def test_without_a_mark_or_after_the_close_it_does_nothing(file: str) -> None:
+def test_a_strategy_orders_nothing_without_a_mark_or_after_the_close(file: str) -> None:
     agent = strategy(file)()
     for tick in (tick for tick in weeks(file) if tick.decision.order):
         assert agent.decide(replace(tick.agent_input, marks={})).order is None
@@ -213,7 +215,7 @@ def test_half_the_risk_is_half_the_size(file: str) -> None:
         ("mean_reversion", {"entry", "exit", "move"}, {"stop_loss", "take_profit"}),
     ],
 )
-def test_each_leaves_in_its_own_ways(file: str, kinds: set[str], reasons: set[str]) -> None:
+def test_every_strategy_exits_in_its_own_ways(file: str, kinds: set[str], reasons: set[str]) -> None:
     assert {tick.kind for tick in weeks(file)} == kinds | {"nothing"}
     assert {fill.reason for tick in weeks(file) for fill in tick.before.fills} - {None} == reasons
 

@@ -1,4 +1,4 @@
-"""Bars from files: what is read, what is told, what is refused."""
+"""Bars are read from CSV, Parquet and trader files; gaps are reported and bad rows refused."""
 
 import codecs
 import importlib
@@ -43,8 +43,8 @@ def refusal(folder: Path, *lines: str, header: str = HEADER, **options: Any) -> 
     return caught.value.message.replace(str(folder / "bars.csv"), "bars.csv")
 
 
-def opened(found: BarsRead, symbol: str = "BTC") -> list[str]:
-    return [bar.opened_at.strftime("%m-%d %H:%M") for bar in found.bars[symbol]]
+def opened(file: BarsRead, symbol: str = "BTC") -> list[str]:
+    return [bar.opened_at.strftime("%m-%d %H:%M") for bar in file.bars[symbol]]
 
 
 def test_a_row_becomes_a_bar(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_columns_are_found_by_their_common_names(tmp_path: Path, header: str) ->
 
 
 def test_columns_may_come_in_any_order_among_others(tmp_path: Path) -> None:
-    found = read(tmp_path, "9,1.5,2,0.5,1,2026-06-04", header="trades,close,high,low,open,date")
-    (bar,) = found.bars["BTC"]
+    file = read(tmp_path, "9,1.5,2,0.5,1,2026-06-04", header="trades,close,high,low,open,date")
+    (bar,) = file.bars["BTC"]
     assert (bar.open, bar.close, bar.volume) == (1.0, 1.5, None)
 
 
@@ -82,9 +82,9 @@ def test_byte_order_mark_crlf_blank_lines_and_unicode_are_read(tmp_path: Path) -
     assert list(read_bars(path, interval_seconds=60).bars) == ["Ø", "中国石化"]
 
 
-def test_an_empty_volume_is_not_known(tmp_path: Path) -> None:
-    found = read(tmp_path, "2026-06-04,1,2,0.5,1.5,", "2026-06-05,1,2,0.5,1.5,nan", "2026-06-06,1,2,0.5,1.5,0")
-    assert [bar.volume for bar in found.bars["BTC"]] == [None, None, 0.0]
+def test_an_empty_volume_is_unknown(tmp_path: Path) -> None:
+    file = read(tmp_path, "2026-06-04,1,2,0.5,1.5,", "2026-06-05,1,2,0.5,1.5,nan", "2026-06-06,1,2,0.5,1.5,0")
+    assert [bar.volume for bar in file.bars["BTC"]] == [None, None, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -114,25 +114,25 @@ def test_eight_digits_are_a_date(tmp_path: Path) -> None:
     assert opened(read(tmp_path, *times("20260604"))) == ["06-04 00:00"]
 
 
-def test_naive_times_are_in_the_zone_given(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2025-10-09", "2025-10-10T00:00+00:00"), timezone="Asia/Shanghai")
-    assert opened(found) == ["10-08 16:00", "10-10 00:00"]
+def test_naive_times_are_in_the_timezone_argument(tmp_path: Path) -> None:
+    file = read(tmp_path, *times("2025-10-09", "2025-10-10T00:00+00:00"), timezone="Asia/Shanghai")
+    assert opened(file) == ["10-08 16:00", "10-10 00:00"]
 
 
-def test_an_hour_that_occurs_twice_is_its_first(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2025-11-02 00:30", "2025-11-02 01:30"), timezone="America/New_York")
-    assert opened(found) == ["11-02 04:30", "11-02 05:30"]
+def test_an_hour_that_occurs_twice_is_read_as_the_first(tmp_path: Path) -> None:
+    file = read(tmp_path, *times("2025-11-02 00:30", "2025-11-02 01:30"), timezone="America/New_York")
+    assert opened(file) == ["11-02 04:30", "11-02 05:30"]
 
 
 def test_an_hour_that_is_skipped_is_read_with_the_offset_before(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2025-03-09 02:30"), timezone="America/New_York")
-    assert opened(found) == ["03-09 07:30"]
+    file = read(tmp_path, *times("2025-03-09 02:30"), timezone="America/New_York")
+    assert opened(file) == ["03-09 07:30"]
 
 
 def test_local_times_that_clocks_repeat_need_an_offset(tmp_path: Path) -> None:
     rows = ["2025-11-02 01:00,1,2,0.5,1.5,1", "2025-11-02 01:00,1,2,0.5,1.6,1"]
-    told = refusal(tmp_path, *rows, timezone="America/New_York")
-    assert told == (
+    message = refusal(tmp_path, *rows, timezone="America/New_York")
+    assert message == (
         "time: bars.csv line 3: line 2 has a different bar of BTC at 2025-11-02T05:00:00+00:00; "
         "keep one of them, or give times with an offset if clocks changed"
     )
@@ -141,43 +141,43 @@ def test_local_times_that_clocks_repeat_need_an_offset(tmp_path: Path) -> None:
 def test_days_of_23_and_25_hours_are_no_gaps(tmp_path: Path) -> None:
     stamps = [(date(2025, 10, 30) + timedelta(days=n)).isoformat() for n in range(6)]
     stamps += [(date(2025, 3, 7) + timedelta(days=n)).isoformat() for n in range(6)]
-    found = read(tmp_path, *times(*stamps), interval_seconds=None, timezone="America/New_York")
-    assert found.interval_seconds == 86_400
-    assert (found.report.gap_count, found.report.overlaps, found.report.missing) == (1, 0, 231)
+    file = read(tmp_path, *times(*stamps), interval_seconds=None, timezone="America/New_York")
+    assert file.interval_seconds == 86_400
+    assert (file.report.gap_count, file.report.overlaps, file.report.missing) == (1, 0, 231)
 
 
 def test_a_single_long_day_is_a_day(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2025-11-02", "2025-11-03"), interval_seconds=None, timezone="America/New_York")
-    assert found.interval_seconds == 86_400
+    file = read(tmp_path, *times("2025-11-02", "2025-11-03"), interval_seconds=None, timezone="America/New_York")
+    assert file.interval_seconds == 86_400
 
 
 def test_the_interval_is_the_most_common_distance(tmp_path: Path) -> None:
-    found = read(tmp_path, *times(*(f"2026-06-04 10:{m:02}" for m in (0, 5, 10, 25, 30))), interval_seconds=None)
-    assert found.interval_seconds == 300
-    (gap,) = found.report.gaps
+    file = read(tmp_path, *times(*(f"2026-06-04 10:{m:02}" for m in (0, 5, 10, 25, 30))), interval_seconds=None)
+    assert file.interval_seconds == 300
+    (gap,) = file.report.gaps
     assert (gap.symbol, gap.after.minute, gap.before.minute, gap.missing) == ("BTC", 10, 25, 2)
 
 
 def test_of_equally_common_distances_the_shortest_counts(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2026-06-04 10:00", "2026-06-04 10:10", "2026-06-04 10:15"), interval_seconds=None)
-    assert found.interval_seconds == 300
+    file = read(tmp_path, *times("2026-06-04 10:00", "2026-06-04 10:10", "2026-06-04 10:15"), interval_seconds=None)
+    assert file.interval_seconds == 300
 
 
-def test_a_gap_that_is_no_multiple_counts_what_would_have_opened(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2026-06-04 10:00:00", "2026-06-04 10:01:30", "2026-06-04 10:02:00"))
-    assert (found.report.missing, found.report.overlaps) == (1, 1)
+def test_a_gap_that_is_no_multiple_counts_the_bars_that_would_have_opened(tmp_path: Path) -> None:
+    file = read(tmp_path, *times("2026-06-04 10:00:00", "2026-06-04 10:01:30", "2026-06-04 10:02:00"))
+    assert (file.report.missing, file.report.overlaps) == (1, 1)
 
 
 def test_at_most_a_thousand_gaps_are_listed_and_all_are_counted(tmp_path: Path) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    found = read(tmp_path, *times(*((start + timedelta(minutes=2 * n)).isoformat() for n in range(1202))))
-    assert (len(found.report.gaps), found.report.gap_count, found.report.missing) == (1000, 1201, 1201)
+    file = read(tmp_path, *times(*((start + timedelta(minutes=2 * n)).isoformat() for n in range(1202))))
+    assert (len(file.report.gaps), file.report.gap_count, file.report.missing) == (1000, 1201, 1201)
 
 
 def test_unsorted_rows_are_sorted_and_counted(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2026-06-04 10:03", "2026-06-04 10:01", "2026-06-04 10:02", "2026-06-04 10:04"))
-    assert opened(found) == ["06-04 10:01", "06-04 10:02", "06-04 10:03", "06-04 10:04"]
-    assert found.report.out_of_order == 2
+    file = read(tmp_path, *times("2026-06-04 10:03", "2026-06-04 10:01", "2026-06-04 10:02", "2026-06-04 10:04"))
+    assert opened(file) == ["06-04 10:01", "06-04 10:02", "06-04 10:03", "06-04 10:04"]
+    assert file.report.out_of_order == 2
 
 
 @given(st.permutations(range(8)))
@@ -188,21 +188,21 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path_factory: pytest.TempPath
 
 
 def test_identical_rows_are_dropped_and_counted(tmp_path: Path) -> None:
-    found = read(tmp_path, GOOD, GOOD.replace("1.5", "1.50"), GOOD)
-    assert (len(found.bars["BTC"]), found.report.rows, found.report.duplicates) == (1, 3, 2)
+    file = read(tmp_path, GOOD, GOOD.replace("1.5", "1.50"), GOOD)
+    assert (len(file.bars["BTC"]), file.report.rows, file.report.duplicates) == (1, 3, 2)
 
 
-def test_symbols_are_kept_apart(tmp_path: Path) -> None:
+def test_every_symbol_has_its_own_bars(tmp_path: Path) -> None:
     rows = ["2026-06-04 10:00,1,2,0.5,1.5,B", "2026-06-04 10:00,9,9,9,9,A", "2026-06-04 10:02,1,2,0.5,1.5,B"]
-    found = read(tmp_path, *rows, header="time,open,high,low,close,instrument", symbol=None)
-    assert {symbol: len(bars) for symbol, bars in found.bars.items()} == {"A": 1, "B": 2}
-    assert [gap.symbol for gap in found.report.gaps] == ["B"]
+    file = read(tmp_path, *rows, header="time,open,high,low,close,instrument", symbol=None)
+    assert {symbol: len(bars) for symbol, bars in file.bars.items()} == {"A": 1, "B": 2}
+    assert [gap.symbol for gap in file.report.gaps] == ["B"]
 
 
 def test_a_symbol_selects_from_a_file_with_several(tmp_path: Path) -> None:
     rows = ["2026-06-04 10:00,1,2,0.5,1.5,BTC", "2026-06-04 10:00,9,9,9,9,ETH"]
-    found = read(tmp_path, *rows, header="time,open,high,low,close,symbol")
-    assert (list(found.bars), found.report.rows, found.report.other_symbols) == (["BTC"], 2, 1)
+    file = read(tmp_path, *rows, header="time,open,high,low,close,symbol")
+    assert (list(file.bars), file.report.rows, file.report.other_symbols) == (["BTC"], 2, 1)
 
 
 def test_a_symbol_that_the_file_lacks_is_not_found(tmp_path: Path) -> None:
@@ -211,12 +211,12 @@ def test_a_symbol_that_the_file_lacks_is_not_found(tmp_path: Path) -> None:
 
 
 def test_the_bars_read_are_sound_bars(tmp_path: Path) -> None:
-    found = read(tmp_path, *times("2026-06-04 10:02", "2026-06-04 10:00", "2026-06-04 10:01"))
-    check_bars(found.bars["BTC"])
+    file = read(tmp_path, *times("2026-06-04 10:02", "2026-06-04 10:00", "2026-06-04 10:01"))
+    check_bars(file.bars["BTC"])
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "beginning"),
     [
         ("x,1,2,0.5,1.5,1", "time: bars.csv line 3: 'x' is not a time; give one like 2026-06-04T10:00:00Z"),
         (",1,2,0.5,1.5,1", "time: bars.csv line 3: '' is not a time; give one like 2026-06-04T10:00:00Z"),
@@ -245,14 +245,14 @@ def test_the_bars_read_are_sound_bars(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_row_is_refused_by_line_field_and_remedy(tmp_path: Path, row: str, told: str) -> None:
+def test_a_bad_row_is_refused_by_line_field_and_remedy(tmp_path: Path, row: str, beginning: str) -> None:
     message = refusal(tmp_path, GOOD, row)
-    assert message.startswith(told)
+    assert message.startswith(beginning)
     assert "\n" not in message
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "beginning"),
     [
         (
             "when,open,high,low,close",
@@ -265,8 +265,8 @@ def test_a_bad_row_is_refused_by_line_field_and_remedy(tmp_path: Path, row: str,
         ("time,open,high,low,close,Close", "close: bars.csv has two columns named 'close'; rename one"),
     ],
 )
-def test_a_file_without_the_columns_is_refused(tmp_path: Path, header: str, told: str) -> None:
-    assert refusal(tmp_path, GOOD, header=header).startswith(told)
+def test_a_file_without_the_columns_is_refused(tmp_path: Path, header: str, beginning: str) -> None:
+    assert refusal(tmp_path, GOOD, header=header).startswith(beginning)
 
 
 def test_a_file_of_commas_is_refused(tmp_path: Path) -> None:
@@ -274,35 +274,35 @@ def test_a_file_of_commas_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_row_without_its_symbol_is_refused(tmp_path: Path) -> None:
-    told = refusal(tmp_path, "2026-06-04,1,2,0.5,1.5, ", header="time,open,high,low,close,symbol")
-    assert told == "symbol: bars.csv line 2: no symbol; name the symbol in every row"
+    message = refusal(tmp_path, "2026-06-04,1,2,0.5,1.5, ", header="time,open,high,low,close,symbol")
+    assert message == "symbol: bars.csv line 2: no symbol; name the symbol in every row"
 
 
-def test_bars_without_a_name_are_refused(tmp_path: Path) -> None:
-    told = refusal(tmp_path, GOOD, symbol=None)
-    assert told == "symbol: bars.csv has no symbol column; give the symbol of its bars"
+def test_bars_without_a_symbol_are_refused(tmp_path: Path) -> None:
+    message = refusal(tmp_path, GOOD, symbol=None)
+    assert message == "symbol: bars.csv has no symbol column; give the symbol of its bars"
 
 
-def test_one_bar_tells_no_interval(tmp_path: Path) -> None:
-    told = refusal(tmp_path, GOOD, interval_seconds=None)
-    assert told == "interval_seconds: bars.csv has one bar per symbol, so the interval cannot be inferred; give it"
+def test_the_interval_cannot_be_inferred_from_one_bar(tmp_path: Path) -> None:
+    message = refusal(tmp_path, GOOD, interval_seconds=None)
+    assert message == "interval_seconds: bars.csv has one bar per symbol, so the interval cannot be inferred; give it"
 
 
 @pytest.mark.parametrize("seconds", [0, -60, 10**30])
 def test_an_interval_is_at_least_a_second_and_at_most_a_year(tmp_path: Path, seconds: int) -> None:
-    told = refusal(tmp_path, GOOD, interval_seconds=seconds)
-    assert told.endswith("is not the length of a bar; give whole seconds, from 1 to 31622400")
+    message = refusal(tmp_path, GOOD, interval_seconds=seconds)
+    assert message.endswith("is not the length of a bar; give whole seconds, from 1 to 31622400")
 
 
 def test_bars_of_parts_of_a_second_are_refused(tmp_path: Path) -> None:
-    told = refusal(tmp_path, *times("2026-06-04 10:00:00.0", "2026-06-04 10:00:00.5"), interval_seconds=None)
-    assert told == "interval_seconds: bars.csv has bars 0:00:00.500000 apart; give whole seconds, from 1 to 31622400"
+    message = refusal(tmp_path, *times("2026-06-04 10:00:00.0", "2026-06-04 10:00:00.5"), interval_seconds=None)
+    assert message == "interval_seconds: bars.csv has bars 0:00:00.500000 apart; give whole seconds, from 1 to 31622400"
 
 
 @pytest.mark.parametrize("zone", ["America/New_Yrok", "", "../UTC", "America", "x\0"])
 def test_an_unknown_zone_is_refused(tmp_path: Path, zone: str) -> None:
-    told = refusal(tmp_path, GOOD, timezone=zone)
-    assert told.startswith(f"timezone: {zone!r} is not a known time zone; ")
+    message = refusal(tmp_path, GOOD, timezone=zone)
+    assert message.startswith(f"timezone: {zone!r} is not a known time zone; ")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n", codecs.BOM_UTF8, "\u00a0".encode()])
@@ -339,13 +339,13 @@ def test_any_text_is_a_number_or_none(text: str) -> None:
 
 
 @given(st.text() | st.floats() | st.integers() | st.none() | st.booleans())
-def test_any_cell_is_an_instant_or_told_why_not(cell: object) -> None:
-    told = ""
+def test_any_cell_is_an_instant_or_is_refused_with_a_remedy(cell: object) -> None:
+    message = ""
     try:
         instant_of(cell, zone=zone_named("America/New_York"))
     except ValueError as error:
-        told = str(error)
-    assert not told or "; give " in told
+        message = str(error)
+    assert not message or "; give " in message
 
 
 # Parquet
@@ -368,9 +368,9 @@ def parquet(folder: Path, **columns: Any) -> Path:
 
 def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     stamps = [datetime(2026, 6, 4, 10), datetime(2026, 6, 4, 11)]  # noqa: DTZ001
-    found = read_bars(parquet(tmp_path, Timestamp=stamps), symbol="BTC", timezone="America/New_York")
-    assert opened(found) == ["06-04 14:00", "06-04 15:00"]
-    assert [bar.volume for bar in found.bars["BTC"]] == [3.0, None]
+    file = read_bars(parquet(tmp_path, Timestamp=stamps), symbol="BTC", timezone="America/New_York")
+    assert opened(file) == ["06-04 14:00", "06-04 15:00"]
+    assert [bar.volume for bar in file.bars["BTC"]] == [3.0, None]
 
 
 def test_parquet_instants_may_be_to_the_nanosecond(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_parquet_refusals_name_the_row(tmp_path: Path) -> None:
         read_bars(path, symbol="BTC")
 
 
-def test_what_is_called_parquet_and_is_not_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_file_with_other_content_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "bars.parquet").write_text(HEADER)
     with pytest.raises(Invalid, match=r"path: .*bars\.parquet is not Parquet"):
@@ -420,26 +420,26 @@ def read_trader(folder: Path, *lines: str, timezone: str | None = None) -> BarsR
 
 
 def test_a_trader_buys_at_the_open_and_sells_at_the_close(tmp_path: Path) -> None:
-    found = read_trader(tmp_path, trader_line())
-    (bar,) = found.bars["AAPL"]
+    file = read_trader(tmp_path, trader_line())
+    (bar,) = file.bars["AAPL"]
     assert (bar.open, bar.high, bar.low, bar.close, bar.volume) == (1.0, 2.0, 0.5, 1.5, 7.0)
     assert (bar.interval_seconds, bar.opened_at) == (3600, datetime(2025, 10, 30, 18, tzinfo=UTC))
 
 
-def test_a_bar_that_had_not_ended_is_an_opening(tmp_path: Path) -> None:
-    found = read_trader(tmp_path, trader_line())
-    (opening,) = found.openings
-    assert (opening.symbol, opening.price, found.report.rows) == ("AAPL", 3.0, 2)
+def test_an_incomplete_bar_is_an_opening(tmp_path: Path) -> None:
+    file = read_trader(tmp_path, trader_line())
+    (opening,) = file.openings
+    assert (opening.symbol, opening.price, file.report.rows) == ("AAPL", 3.0, 2)
     assert opening.closes_at == datetime(2025, 10, 30, 20, tzinfo=UTC)
 
 
-def test_the_zone_given_counts_before_the_one_in_the_file(tmp_path: Path) -> None:
-    found = read_trader(tmp_path, trader_line(zone="nowhere", label="Daily"), timezone="UTC")
-    assert (opened(found, "AAPL"), found.interval_seconds) == (["10-30 14:00"], 86_400)
+def test_the_timezone_argument_overrides_the_zone_in_the_file(tmp_path: Path) -> None:
+    file = read_trader(tmp_path, trader_line(zone="nowhere", label="Daily"), timezone="UTC")
+    assert (opened(file, "AAPL"), file.interval_seconds) == (["10-30 14:00"], 86_400)
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "beginning"),
     [
         (["{"], "path: bars.jsonl line 1: not JSON"),
         (["[]"], "path: bars.jsonl line 1: '[]' is not an object; write one object a line"),
@@ -474,10 +474,10 @@ def test_the_zone_given_counts_before_the_one_in_the_file(tmp_path: Path) -> Non
         ([trader_line(zone="Mars/North")], "timezone: 'Mars/North' is not a known time zone; "),
     ],
 )
-def test_bad_trader_bars_are_refused_by_line(tmp_path: Path, lines: list[str], told: str) -> None:
+def test_bad_trader_bars_are_refused_by_line(tmp_path: Path, lines: list[str], beginning: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_trader(tmp_path, *lines)
-    assert caught.value.message.replace(f"{tmp_path}/", "").startswith(told)
+    assert caught.value.message.replace(f"{tmp_path}/", "").startswith(beginning)
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the position logs are not beside this checkout")
@@ -492,9 +492,9 @@ def test_bad_trader_bars_are_refused_by_line(tmp_path: Path, lines: list[str], t
 def test_real_trader_bars_are_read_whole(
     name: str, seconds: int, symbols: int, bars: int, gaps: int, missing: int
 ) -> None:
-    found = read_trader_bars(REAL / f"{name}.jsonl")
-    for series in found.bars.values():
+    file = read_trader_bars(REAL / f"{name}.jsonl")
+    for series in file.bars.values():
         check_bars(series)
-    assert (found.interval_seconds, len(found.bars), len(found.openings)) == (seconds, symbols, symbols)
-    assert (sum(map(len, found.bars.values())), found.report.rows) == (bars, bars + symbols)
-    assert (found.report.gap_count, found.report.missing, found.report.duplicates) == (gaps, missing, 0)
+    assert (file.interval_seconds, len(file.bars), len(file.openings)) == (seconds, symbols, symbols)
+    assert (sum(map(len, file.bars.values())), file.report.rows) == (bars, bars + symbols)
+    assert (file.report.gap_count, file.report.missing, file.report.duplicates) == (gaps, missing, 0)

@@ -102,13 +102,13 @@ def test_a_verdict_follows_the_holdings_and_says_why_nothing_came_of_it(tmp_path
 
 
 def test_dust_is_flat_until_there_is_more_of_it(tmp_path: Path) -> None:
-    held = (0.0, 0.3, 5e-17, 5e-17, 0.2, -1e-12, 0.0)
-    rows = [a_row(hour, cash=1000 - 100 * size, BTC=size) for hour, size in enumerate(held)]
+    sizes = (0.0, 0.3, 5e-17, 5e-17, 0.2, -1e-12, 0.0)
+    rows = [a_row(hour, cash=1000 - 100 * size, BTC=size) for hour, size in enumerate(sizes)]
     ends = [(tick.after or tick.before).portfolio.positions for tick in ticks_of(tmp_path, *rows)]
     assert [[position.size for position in each] for each in ends] == [[], [0.3], [], [], [0.2], [], []]
 
 
-def test_cash_is_held_against_the_opens(tmp_path: Path) -> None:
+def test_cash_is_compared_with_the_opens(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(
         "\n".join(
             json.dumps(row)

@@ -1,4 +1,4 @@
-"""Position logs: what is held, what a step changed, what contradicts it."""
+"""Position logs: the rows, the change at each row, and the contradictions reported as dirt."""
 
 import codecs
 import json
@@ -65,7 +65,7 @@ def bought(folder: Path, *, cost: float = 200.0, bars: list[Bar] | None = None, 
     return last(folder, a_row(), a_row(1, cash=1000 - cost, did=act("buy", "BTC", 2, **more), BTC=2), bars=bars)
 
 
-def test_a_row_says_when_what_and_how_much(tmp_path: Path) -> None:
+def test_a_row_has_a_time_holdings_cash_and_an_action(tmp_path: Path) -> None:
     (row,) = log_of(tmp_path, a_row(3, cash=5.5, did=act("buy_crypto", "BTC", 0.1, price=7), BTC=0.1, ETH=0)).rows
     assert (row.line, row.id, row.at, row.cash) == (1, 3, T + timedelta(hours=3), 5.5)
     assert row.holdings == {"BTC": 0.1}
@@ -94,7 +94,7 @@ def test_rows_keep_the_order_of_the_file_also_within_an_instant(tmp_path: Path) 
         ("2025-10-09T10:00:00+02:00", "America/New_York", "2025-10-09T08:00:00+00:00"),
     ],
 )
-def test_naive_times_are_in_the_zone_given_and_the_first_of_two(
+def test_naive_times_are_in_the_timezone_argument_and_the_first_of_two(
     tmp_path: Path, stamp: str, zone: str, instant: str
 ) -> None:
     (row,) = log_of(tmp_path, a_row() | {"date": stamp}, timezone=zone).rows
@@ -109,7 +109,7 @@ def test_byte_order_mark_crlf_blank_lines_and_unicode_are_read(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "beginning"),
     [
         ({}, "positions: log line 2: no object with CASH; give the quantity of each symbol, and CASH"),
         (
@@ -127,15 +127,15 @@ def test_byte_order_mark_crlf_blank_lines_and_unicode_are_read(tmp_path: Path) -
         (a_row(did=act("buy", "A", None)), "this_action: log line 2: amount is None; give"),  # type: ignore[arg-type]
     ],
 )
-def test_a_bad_row_is_refused_by_line_field_and_remedy(tmp_path: Path, row: Row, told: str) -> None:
+def test_a_bad_row_is_refused_by_line_field_and_remedy(tmp_path: Path, row: Row, beginning: str) -> None:
     (tmp_path / "log").write_text(f"{json.dumps(a_row())}\n{json.dumps(row)}\n", encoding="utf-8")
     with pytest.raises(Invalid) as caught:
         read_positions(tmp_path / "log", timezone="UTC")
-    assert caught.value.message.replace(f"{tmp_path}/", "").startswith(told)
+    assert caught.value.message.replace(f"{tmp_path}/", "").startswith(beginning)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "pattern"),
     [
         (b"", "is empty; give a file with rows"),
         (b"{}\n\xff", "line 2: byte 0xff is not UTF-8; save the file as UTF-8"),
@@ -144,13 +144,13 @@ def test_a_bad_row_is_refused_by_line_field_and_remedy(tmp_path: Path, row: Row,
         (b'{"positions": {"A": 1, "A": 2}}', r"line 1: not JSON \(the key 'A' occurs twice\)"),
     ],
 )
-def test_a_file_that_is_no_log_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path, content: bytes, pattern: str) -> None:
     (tmp_path / "log").write_bytes(content)
-    with pytest.raises(Invalid, match=told):
+    with pytest.raises(Invalid, match=pattern):
         read_positions(tmp_path / "log", timezone="UTC")
 
 
-def test_a_log_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_log_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="path: there is no file"):
         read_positions(tmp_path / "none", timezone="UTC")
 
@@ -198,12 +198,12 @@ def test_no_trade_and_no_change_is_clean(tmp_path: Path) -> None:
         (0, 0, None),
     ],
 )
-def test_a_change_of_quantity_has_a_meaning(before: float, after: float, transition: str | None) -> None:
+def test_a_change_of_quantity_is_a_named_transition(before: float, after: float, transition: str | None) -> None:
     assert transition_of(before, after) == transition
 
 
 @given(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12))
-def test_turning_back_undoes_a_transition(before: float, after: float) -> None:
+def test_the_reverse_change_is_the_opposite_transition(before: float, after: float) -> None:
     undone = {"open": "close", "close": "open", "addition": "reduction", "reduction": "addition", "flip": "flip"}
     there, back = transition_of(before, after), transition_of(after, before)
     assert (there is None and back is None) or (there is not None and undone[there] == back)
@@ -215,14 +215,14 @@ def test_a_repeated_id_names_the_line_that_had_it(tmp_path: Path) -> None:
     assert kinds(change) == ["repeated_id"]
 
 
-def test_time_that_goes_backwards_is_told(tmp_path: Path) -> None:
+def test_time_that_goes_backwards_is_reported(tmp_path: Path) -> None:
     change = last(tmp_path, a_row(2), a_row(1))
     assert kinds(change) == ["time_backwards"]
     assert change.dirt[0].message == ("line 2: 2026-06-04T11:00:00+00:00 is before 2026-06-04T12:00:00+00:00 of line 1")
 
 
 @pytest.mark.parametrize(
-    ("did", "told"),
+    ("did", "message"),
     [
         (act("buy", "BTC", 3), "line 2: buy 3 BTC is stated, but BTC +2 changed"),
         (act("buy", "ETH", 2), "line 2: buy 2 ETH is stated, but BTC +2 changed"),
@@ -232,10 +232,10 @@ def test_time_that_goes_backwards_is_told(tmp_path: Path) -> None:
         (None, "line 2: no trade is stated, but BTC +2 changed"),
     ],
 )
-def test_a_change_that_is_not_the_action_is_told(tmp_path: Path, did: Row | None, told: str) -> None:
+def test_a_change_that_contradicts_the_action_is_reported(tmp_path: Path, did: Row | None, message: str) -> None:
     change = last(tmp_path, a_row(), a_row(1, cash=800, did=did, BTC=2))
     assert kinds(change) == ["not_the_action"]
-    assert change.dirt[0].message == told
+    assert change.dirt[0].message == message
 
 
 def test_an_action_within_rounding_of_doubles_is_the_change(tmp_path: Path) -> None:
@@ -243,30 +243,30 @@ def test_an_action_within_rounding_of_doubles_is_the_change(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("amount", [0, 5])
-def test_an_action_without_a_change_is_told(tmp_path: Path, amount: float) -> None:
+def test_an_action_without_a_change_is_reported(tmp_path: Path, amount: float) -> None:
     change = last(tmp_path, a_row(), a_row(1, did=act("buy", "BTC", amount)))
     assert kinds(change) == ["action_without_change"]
     assert change.dirt[0].message == f"line 2: buy {amount} BTC is stated, but nothing changed"
 
 
-def test_a_word_that_is_neither_buy_nor_sell_is_told(tmp_path: Path) -> None:
+def test_an_action_that_is_neither_buy_nor_sell_is_reported(tmp_path: Path) -> None:
     change = last(tmp_path, a_row(), a_row(1, did=act("stake", "BTC", 1)))
     assert kinds(change) == ["unknown_action"]
     assert change.dirt[0].message == "line 2: 'stake' is neither buy nor sell; changed: nothing"
 
 
-def test_an_action_in_the_first_row_cannot_be_checked_and_is_told(tmp_path: Path) -> None:
+def test_an_action_in_the_first_row_cannot_be_checked_and_is_reported(tmp_path: Path) -> None:
     assert kinds(last(tmp_path, a_row(did=act("buy", "BTC", 1), BTC=1))) == ["no_row_before"]
 
 
-def test_several_symbols_in_one_step_are_told_and_imply_no_price(tmp_path: Path) -> None:
+def test_several_symbols_in_one_step_are_reported_and_imply_no_price(tmp_path: Path) -> None:
     change = last(tmp_path, a_row(ETH=5), a_row(1, cash=900, did=act("buy", "BTC", 2), BTC=2, ETH=4), bars=[])
     assert kinds(change) == ["several_symbols", "not_the_action"]
     assert change.dirt[0].message == "line 2: one step changed BTC +2, ETH -1"
     assert change.price is None
 
 
-def test_cash_without_a_quantity_is_told(tmp_path: Path) -> None:
+def test_a_change_of_cash_without_a_change_of_quantity_is_reported(tmp_path: Path) -> None:
     change = last(tmp_path, a_row(), a_row(1, cash=1001.5))
     assert [dirt.message for dirt in change.dirt] == ["line 2: cash changed by +1.5, and no holding did"]
 
@@ -277,11 +277,11 @@ def test_cash_within_rounding_of_doubles_has_not_changed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cost", [0, -200])
-def test_a_price_that_is_not_positive_is_told_also_without_bars(tmp_path: Path, cost: float) -> None:
+def test_a_price_that_is_not_positive_is_reported_even_without_bars(tmp_path: Path, cost: float) -> None:
     assert kinds(bought(tmp_path, cost=cost)) == ["price_not_positive"]
 
 
-def test_a_price_that_is_not_the_one_stated_is_told(tmp_path: Path) -> None:
+def test_a_price_that_differs_from_the_stated_price_is_reported(tmp_path: Path) -> None:
     assert kinds(bought(tmp_path, price=100)) == []
     assert kinds(bought(tmp_path, price=101)) == ["price_not_stated"]
 
@@ -297,31 +297,31 @@ def test_a_price_that_is_not_the_one_stated_is_told(tmp_path: Path) -> None:
         (170, ["price_outside_bar"]),
     ],
 )
-def test_a_price_is_held_against_its_bar(tmp_path: Path, cost: float, expected: list[str]) -> None:
+def test_a_price_is_compared_with_its_bar(tmp_path: Path, cost: float, expected: list[str]) -> None:
     assert kinds(bought(tmp_path, cost=cost, bars=[a_bar(0), a_bar(1), a_bar(2)])) == expected
 
 
-def test_prices_off_the_bars_are_told_with_both_numbers(tmp_path: Path) -> None:
+def test_prices_outside_the_bars_are_reported_with_both_numbers(tmp_path: Path) -> None:
     (off,) = bought(tmp_path, cost=210, bars=[a_bar(1)]).dirt
     (outside,) = bought(tmp_path, cost=300, bars=[a_bar(1)]).dirt
     assert off.message == "line 2: BTC cost 105, and the bar opened at 100"
     assert outside.message == "line 2: BTC cost 150, outside low 90 to high 120"
 
 
-def test_a_price_without_a_bar_is_told(tmp_path: Path) -> None:
+def test_a_price_without_a_bar_is_reported(tmp_path: Path) -> None:
     for bars in ([], [a_bar(0)], [a_bar(2)]):
         assert kinds(bought(tmp_path, bars=bars)) == ["no_bar"]
 
 
-def test_a_bar_that_had_not_ended_still_has_an_open(tmp_path: Path) -> None:
+def test_an_incomplete_bar_still_has_an_open(tmp_path: Path) -> None:
     opening = Opening(symbol="BTC", interval_seconds=3600, opened_at=T + timedelta(hours=1), price=100)
     rows = a_row(), a_row(1, cash=400, did=act("buy", "BTC", 2), BTC=2)
     assert kinds(last(tmp_path, *rows, bars=[a_bar(0)], openings=(opening,))) == ["price_off_open"]
 
 
-def test_a_log_in_figures(tmp_path: Path) -> None:
+def test_a_summary_counts_rows_transitions_and_dirt(tmp_path: Path) -> None:
     steps = [0, 2, 3, 1, -1, 0]
-    rows = [a_row(n, cash=1000 - 100 * held, BTC=held) for n, held in enumerate(steps)]
+    rows = [a_row(n, cash=1000 - 100 * quantity, BTC=quantity) for n, quantity in enumerate(steps)]
     assert summarise(log_changes(log_of(tmp_path, *rows))) == PositionSummary(
         rows=6,
         instants=6,
@@ -339,12 +339,12 @@ def test_a_log_in_figures(tmp_path: Path) -> None:
 def test_the_moves_lead_from_the_first_row_to_the_last(
     tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
 ) -> None:
-    log = log_of(tmp_path_factory.mktemp("log"), *(a_row(n, **held) for n, held in enumerate(steps)))
-    held = dict(log.rows[0].holdings)
+    log = log_of(tmp_path_factory.mktemp("log"), *(a_row(n, **step) for n, step in enumerate(steps)))
+    holdings = dict(log.rows[0].holdings)
     for change in log_changes(log):
         for move in change.moves:
-            held[move.symbol] = held.get(move.symbol, 0) + move.quantity
-    assert {symbol: quantity for symbol, quantity in held.items() if quantity} == log.rows[-1].holdings
+            holdings[move.symbol] = holdings.get(move.symbol, 0) + move.quantity
+    assert {symbol: quantity for symbol, quantity in holdings.items() if quantity} == log.rows[-1].holdings
 
 
 # The real logs
@@ -371,13 +371,13 @@ def real_changes(path: Path, market: dict[str, BarsRead]) -> tuple[RowChange, ..
 
 @real
 def test_all_real_logs_are_read_and_counted(market: dict[str, BarsRead]) -> None:
-    found = [summarise(real_changes(path, market)) for path in LOGS]
-    assert (len(found), sum(each.rows for each in found)) == (19, 2527)
-    assert sum(each.opens for each in found) == 482
-    assert sum(each.closes for each in found) == 310
-    assert (sum(each.flips for each in found), sum(each.held_at_start for each in found)) == (0, 0)
+    summaries = [summarise(real_changes(path, market)) for path in LOGS]
+    assert (len(summaries), sum(each.rows for each in summaries)) == (19, 2527)
+    assert sum(each.opens for each in summaries) == 482
+    assert sum(each.closes for each in summaries) == 310
+    assert (sum(each.flips for each in summaries), sum(each.held_at_start for each in summaries)) == (0, 0)
     dirt: dict[str, int] = {}
-    for kind, count in (item for each in found for item in each.dirt.items()):
+    for kind, count in (item for each in summaries for item in each.dirt.items()):
         dirt[kind] = dirt.get(kind, 0) + count
     assert dirt == {
         "action_without_change": 12,
@@ -390,7 +390,7 @@ def test_all_real_logs_are_read_and_counted(market: dict[str, BarsRead]) -> None
 
 
 @real
-def test_real_chinese_logs_pay_the_open_for_what_they_say(market: dict[str, BarsRead]) -> None:
+def test_real_chinese_logs_pay_the_open_price_for_the_stated_action(market: dict[str, BarsRead]) -> None:
     logs = [path for path in LOGS if path.parts[-4] == "ashare_daily"]
     assert len(logs) == 7
     for path in logs:
@@ -405,8 +405,8 @@ def test_real_chinese_logs_pay_the_open_for_what_they_say(market: dict[str, Bars
 
 
 @real
-def test_real_american_prices_are_never_those_of_the_bars_in_october(market: dict[str, BarsRead]) -> None:
-    """The bars of October are not the ones that the agents traded on; those of November mostly are."""
+def test_real_american_prices_never_match_the_bars_in_october(market: dict[str, BarsRead]) -> None:
+    """The agents did not trade on the October bars; they mostly traded on the November bars."""
     logs = [path for path in LOGS if path.parts[-4] == "us_hourly"]
     priced = [change for path in logs for change in real_changes(path, market) if change.price is not None]
     clean = [change.row.at.month for change in priced if not change.dirt]

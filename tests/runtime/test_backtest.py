@@ -1,4 +1,4 @@
-"""Backtests: the same bytes every time, nothing seen ahead of time, markets that rest."""
+"""Backtests are reproducible to the byte, show agents no future data, and pause while markets are closed."""
 
 import random
 from collections.abc import Iterator
@@ -45,16 +45,18 @@ def run(
     *,
     terms: PaperTerms = TERMS,
     every: timedelta = timedelta(hours=1),
-    used: MemoryOverrides | None = None,
+    overrides: MemoryOverrides | None = None,
 ) -> BacktestRun:
     clock.at = START
     record_history(memory, clock, bars)
     clock.at = START
     account = memory.open_account(venue="simulated", name="paper", mode="sim").account
     memory.save_strategy(name=agent.name, thesis=agent.thesis)
-    home = memory.deploy(strategy_name=agent.name, account="paper", memory=used or memory_for(agent)).deployment
+    deployment = memory.deploy(
+        strategy_name=agent.name, account="paper", memory=overrides or memory_for(agent)
+    ).deployment
     broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=terms)
-    return run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars, every=every)
+    return run_backtest(memory, clock, agent, broker, deployment=deployment.id, bars=bars, every=every)
 
 
 @contextmanager
@@ -64,7 +66,7 @@ def simulation() -> Iterator[tuple[Memory, SimulatedClock]]:
         yield memory, clock
 
 
-def made(file: str) -> CodedStrategy:
+def load_example(file: str) -> CodedStrategy:
     return load_agent(f"{example(file)}:{EXAMPLES[file]}")
 
 
@@ -73,7 +75,7 @@ def test_an_example_run_twice_leaves_the_same_rows(file: str) -> None:
     dumps = []
     for _ in range(2):
         with simulation() as (memory, clock):
-            assert run(memory, clock, made(file), market()).closed >= 1
+            assert run(memory, clock, load_example(file), market()).closed >= 1
             assert memory.verify_audit().intact
             dumps.append(dump(memory))
     assert dumps[0] == dumps[1]
@@ -82,45 +84,45 @@ def test_an_example_run_twice_leaves_the_same_rows(file: str) -> None:
 @pytest.mark.parametrize("reports_fills", [True, False])
 def test_a_backtest_leaves_the_same_rows_on_every_database(url: str, reports_fills: bool) -> None:
     bars, terms = market(days=3), replace(TERMS, reports_fills=reports_fills)
-    used = MemoryOverrides(enabled=reports_fills)
+    overrides = MemoryOverrides(enabled=reports_fills)
     with simulation() as (memory, clock):
-        run(memory, clock, made("mean_reversion.py"), bars, terms=terms, used=used)
+        run(memory, clock, load_example("mean_reversion.py"), bars, terms=terms, overrides=overrides)
         expected = dump(memory)
     clock = SimulatedClock(START)
     with open_memory(url, owner="me", actor="simulation", clock=clock) as memory:
-        run(memory, clock, made("mean_reversion.py"), bars, terms=terms, used=used)
+        run(memory, clock, load_example("mean_reversion.py"), bars, terms=terms, overrides=overrides)
         assert dump(memory) == expected
 
 
-class Peeking:
-    """Remembers what it saw, and buys once."""
+class Recorder:
+    """Records its inputs, and buys once."""
 
-    name, thesis = "Peeking", "None."
+    name, thesis = "Recorder", "None."
     rules: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self.seen: list[AgentInput] = []
+        self.inputs: list[AgentInput] = []
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
-        self.seen.append(agent_input)
-        order = Order(symbol="BTC/USDT", quantity=0.01, reason="once") if len(self.seen) == 3 else None
+        self.inputs.append(agent_input)
+        order = Order(symbol="BTC/USDT", quantity=0.01, reason="once") if len(self.inputs) == 3 else None
         return AgentDecision(order=order, reason="waiting")
 
 
-def test_an_agent_sees_nothing_that_is_not_closed() -> None:
-    agent = Peeking()
+def test_an_agent_sees_only_closed_bars() -> None:
+    agent = Recorder()
     with simulation() as (memory, clock):
         run(memory, clock, agent, market(days=2))
-    for agent_input in agent.seen:
+    for agent_input in agent.inputs:
         assert max(bar.closes_at for bar in agent_input.bars["BTC/USDT"]) <= agent_input.opened.at
         (context,) = agent_input.opened.contexts
         assert context.price == agent_input.bars["BTC/USDT"][-1].close == agent_input.marks["BTC/USDT"]
 
 
-def test_what_comes_later_changes_nothing_that_was_seen_before() -> None:
-    """A store that holds the future: with other bars after an instant, everything up to it is the same."""
-    bars, agents = market(days=3), (Peeking(), Peeking())
+def test_later_bars_do_not_change_earlier_inputs() -> None:
+    """The store has the future bars; changing the bars after an instant changes no input up to that instant."""
+    bars, agents = market(days=3), (Recorder(), Recorder())
     until = START + timedelta(days=1)
     changed = [
         bar if bar.closes_at <= until else replace(bar, open=1.0, high=2.0, low=0.5, close=1.5)
@@ -129,39 +131,41 @@ def test_what_comes_later_changes_nothing_that_was_seen_before() -> None:
     for agent, series in zip(agents, (bars["BTC/USDT"], changed), strict=True):
         with simulation() as (memory, clock):
             run(memory, clock, agent, {"BTC/USDT": series})
-    shown = [[agent_input.opened for agent_input in agent.seen if agent_input.opened.at <= until] for agent in agents]
-    assert shown[0] == shown[1]
-    assert len(shown[0]) == 24
+    openings = [
+        [agent_input.opened for agent_input in agent.inputs if agent_input.opened.at <= until] for agent in agents
+    ]
+    assert openings[0] == openings[1]
+    assert len(openings[0]) == 24
 
 
-def test_there_are_no_ticks_while_a_market_rests() -> None:
-    agent = Peeking()
+def test_there_are_no_ticks_while_the_market_is_closed() -> None:
+    agent = Recorder()
     with simulation() as (memory, clock):
         ran = run(memory, clock, agent, market(days=14, rests=True))
-    instants = [agent_input.opened.at for agent_input in agent.seen]
+    instants = [agent_input.opened.at for agent_input in agent.inputs]
     assert ran.ticks == len(instants) < 14 * 24
     assert not [at for at in instants if at.isoweekday() == 6 and at.hour > 0]
 
 
-def test_a_position_is_carried_over_a_rest() -> None:
+def test_a_position_is_carried_over_a_market_close() -> None:
     with simulation() as (memory, clock):
-        ran = run(memory, clock, Peeking(), market(days=14, rests=True))
+        ran = run(memory, clock, Recorder(), market(days=14, rests=True))
         assert (ran.opened, ran.closed) == (1, 0)
-        page = memory.list_decisions(deployment="Peeking@paper", kind="executed")
+        page = memory.list_decisions(deployment="Recorder@paper", kind="executed")
         (decision,) = page.decisions
         assert decision.reason == "once"
-        held = memory.get_trade(trade_id=decision.opened[0])
-        assert held.mark is not None
-        assert held.mark.at == ran.last_at
-        assert held.trade.funding < 0
+        answer = memory.get_trade(trade_id=decision.opened[0])
+        assert answer.mark is not None
+        assert answer.mark.at == ran.last_at
+        assert answer.trade.funding < 0
 
 
-def test_bars_too_few_for_one_decision_are_refused() -> None:
+def test_too_few_bars_for_one_decision_are_refused() -> None:
     with simulation() as (memory, clock), pytest.raises(Invalid, match="bars: no interval is complete"):
-        run(memory, clock, Peeking(), {"BTC/USDT": market()["BTC/USDT"][:5]})
+        run(memory, clock, Recorder(), {"BTC/USDT": market()["BTC/USDT"][:5]})
 
 
 def test_the_drawdown_is_from_the_peak() -> None:
     with simulation() as (memory, clock):
-        ran = run(memory, clock, Peeking(), market(days=2))
+        ran = run(memory, clock, Recorder(), market(days=2))
     assert replace(ran, equity=(100.0, 120.0, 90.0, 130.0)).drawdown == 0.25

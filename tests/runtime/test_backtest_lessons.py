@@ -1,4 +1,4 @@
-"""A backtest that learns: the same lessons in the same bytes every time, and none where nobody asks for them."""
+"""A backtest with reflections writes the same lessons every time; without a cadence it writes none."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from support import dump
 START = datetime(2025, 1, 6, tzinfo=UTC)
 STEP = timedelta(hours=4)
 MOVES = {8: 0.01, 16: -0.01}
-"""What the price does in the four hours from an hour on."""
+"""The relative price change in the four hours from an hour on."""
 
 
 class TwiceADay:
@@ -48,16 +48,16 @@ def market(days: int) -> dict[str, list[Bar]]:
 
 
 def run(memory: Memory, clock: SimulatedClock, cadence: CadenceKind, *, days: int = 16) -> None:
-    """Some days of a market that falls in the afternoon."""
+    """Run some days of a market that falls in the afternoon."""
     agent, bars = TwiceADay(), market(days)
     record_history(memory, clock, bars)
     clock.at = START
     account = memory.open_account(venue="simulated", name="paper", mode="sim").account
     memory.save_strategy(name=agent.name, thesis=agent.thesis)
     learning = MemoryOverrides(cadence=cadence, every_n_trades=10)
-    home = memory.deploy(strategy_name=agent.name, account="paper", memory=learning).deployment
+    deployment = memory.deploy(strategy_name=agent.name, account="paper", memory=learning).deployment
     broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=FREE)
-    run_backtest(memory, clock, agent, broker, deployment=home.id, bars=bars, every=STEP)
+    run_backtest(memory, clock, agent, broker, deployment=deployment.id, bars=bars, every=STEP)
 
 
 @pytest.mark.parametrize(("cadence", "attempts"), [("per_n_trades", 3), ("daily", 17)])

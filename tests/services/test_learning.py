@@ -1,4 +1,4 @@
-"""The law of experience: learned one by one, learned all again, and read as of any instant, memory is the same."""
+"""Memory is the same if trades are learned one by one, all again, or read as of any instant."""
 
 import random
 from dataclasses import dataclass
@@ -20,27 +20,36 @@ from backsight.store.mapping import Noun
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 from support import empty_postgres_store
 
-HOMES = ("A@main", "B@main", "A@paper")
+DEPLOYMENTS = ("A@main", "B@main", "A@paper")
 TICKED = "A@ticks"
 
 
 def settle_in(memory: Memory) -> Memory:
-    """Two strategies on a live account, one of them on a paper account and on one that runs by ticks."""
+    """Two strategies on a live account; one of them also on a paper account and on an account with ticks."""
     accounts: dict[str, Mode] = {"main": "live", "paper": "paper", "ticks": "live"}
     for name, mode in accounts.items():
         memory.open_account(venue="v", name=name, mode=mode)
     for strategy in ("A", "B"):
         memory.save_strategy(name=strategy)
-    for home in (*HOMES, TICKED):
-        strategy, _, account = home.partition("@")
+    for deployment in (*DEPLOYMENTS, TICKED):
+        strategy, _, account = deployment.partition("@")
         memory.deploy(strategy_name=strategy, account=account)
     return memory
 
 
-def told(number: int, at: datetime, *, home: str = "A@main", r: float = 1.0, **changes: Any) -> dict[str, Any]:
-    """A trade of two hours that closed then."""
-    strategy = home.partition("@")[0]
-    call = {"deployment": home, "strategy_name": strategy, "pnl": 100 * r, "pnl_r": r, "closed_at": at, "size": 1.0}
+def trade_call(
+    number: int, at: datetime, *, deployment: str = "A@main", r: float = 1.0, **changes: Any
+) -> dict[str, Any]:
+    """Arguments that record a trade of two hours which closed at `at`."""
+    strategy = deployment.partition("@")[0]
+    call = {
+        "deployment": deployment,
+        "strategy_name": strategy,
+        "pnl": 100 * r,
+        "pnl_r": r,
+        "closed_at": at,
+        "size": 1.0,
+    }
     return a_trade_call(**call, opened_at=at - timedelta(hours=2), idempotency_key=f"{number}", **changes)
 
 
@@ -51,22 +60,24 @@ def healthy(memory: Memory) -> bool:
 
 def rows(memory: Memory) -> dict[Noun[Any], list[Any]]:
     with memory.reading() as connection:
-        return {noun: sorted(made, key=repr) for noun, made in derive_rows(connection, memory.owner).items()}
+        return {noun: sorted(values, key=repr) for noun, values in derive_rows(connection, memory.owner).items()}
 
 
-def answers(memory: Memory, **asked: Any) -> list[Any]:
-    """All that can be asked of beliefs, habits and mood."""
-    found: list[Any] = [memory.get_agent_state(deployment=home, **asked) for home in (*HOMES, TICKED)]
+def answers(memory: Memory, **options: Any) -> list[Any]:
+    """Every answer about beliefs, habits and mood."""
+    replies: list[Any] = [
+        memory.get_agent_state(deployment=deployment, **options) for deployment in (*DEPLOYMENTS, TICKED)
+    ]
     modes: list[Mode] = ["live", "paper"]
     for mode in modes:
-        found.append(memory.list_beliefs(mode=mode, retired=True, **asked))
-        found.append(memory.get_behavioral_analysis(mode=mode, **asked))
-    return found
+        replies.append(memory.list_beliefs(mode=mode, retired=True, **options))
+        replies.append(memory.get_behavioral_analysis(mode=mode, **options))
+    return replies
 
 
 @dataclass
 class Life:
-    """Drives a memory through steps, and keeps what it answered at the end of every instant."""
+    """Runs steps on a memory."""
 
     memory: Memory
     clock: FakeClock
@@ -81,10 +92,10 @@ class Life:
 
     def trade(self, at: datetime, pick: int) -> None:
         rng = random.Random(pick)
-        call = told(
+        call = trade_call(
             self.number,
             at,
-            home=rng.choice(HOMES),
+            deployment=rng.choice(DEPLOYMENTS),
             r=rng.choice([2.0, -1.0, 0.0]),
             symbol=rng.choice(["BTC", "ETH"]),
             context_regime=rng.choice(["ranging", "trending_up"]),
@@ -109,20 +120,20 @@ class Life:
         self.memory.add_belief(proposition=f"it holds {pick}", **where)
 
     def retire(self, at: datetime, pick: int) -> None:
-        held = self.memory.list_beliefs().beliefs
-        if held:
-            self.memory.retire_belief(belief_id=held[pick % len(held)].belief.id)
+        beliefs = self.memory.list_beliefs().beliefs
+        if beliefs:
+            self.memory.retire_belief(belief_id=beliefs[pick % len(beliefs)].belief.id)
 
     def tick(self, at: datetime, pick: int) -> None:
-        """In, out, or a fee of a trade that is over."""
+        """Open or close a position; some ticks report a fee of a closed trade."""
         now, before = self.clock.now() + timedelta(microseconds=self.number), self.size
         self.size = 0.0 if before else float(1 + pick % 2)
-        held, next_ = (a_position(size) if size else None for size in (before, self.size))
+        position, next_ = (a_position(size) if size else None for size in (before, self.size))
         fee = ReportedFill(id=f"fee{self.number}", at=now, sequence=0, kind="fee", symbol="BTC", fee=1.0)
         self.memory.close_tick(
             deployment=TICKED,
             at=now,
-            before=a_snapshot(*([held] if held else []), at=now, fills=[fee] if pick % 3 == 0 else []),
+            before=a_snapshot(*([position] if position else []), at=now, fills=[fee] if pick % 3 == 0 else []),
             after=a_snapshot(*([next_] if next_ else []), at=now, equity=10_000.0 - pick),
             proposal=Order(symbol="BTC", quantity=self.size - before, reason="turn"),
             verdict=Verdict(kind="executed"),
@@ -142,13 +153,13 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-def test_one_by_one_is_all_again_is_what_was_known_at_any_instant(steps: list[Any]) -> None:
+def test_learning_one_by_one_equals_learning_again_and_reading_as_of_any_instant(steps: list[Any]) -> None:
     learn_one_by_one("sqlite://", steps)
 
 
 @given(steps=STEPS)
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-def test_one_by_one_is_all_again_on_postgresql_too(steps: list[Any]) -> None:
+def test_learning_one_by_one_equals_learning_again_on_postgresql(steps: list[Any]) -> None:
     with empty_postgres_store() as url:
         learn_one_by_one(url, steps)
 
@@ -156,32 +167,32 @@ def test_one_by_one_is_all_again_on_postgresql_too(steps: list[Any]) -> None:
 def learn_one_by_one(url: str, steps: list[Any]) -> None:
     clock = FakeClock(T0)
     with open_memory(url, clock=clock) as memory:
-        life, asked = Life(settle_in(memory), clock), dict[datetime, list[Any]]()
+        life, answers_at = Life(settle_in(memory), clock), dict[datetime, list[Any]]()
         for step in steps:
             life.act(*step)
-            asked[clock.now()] = answers(memory)
+            answers_at[clock.now()] = answers(memory)
             assert healthy(memory), step
         clock.advance(days=1)
-        for at, answer in asked.items():
+        for at, answer in answers_at.items():
             assert answers(memory, as_of=at, seen_at=at) == answer
         assert memory.verify_audit().intact
 
 
 def years_trades(seed: int) -> list[dict[str, Any]]:
-    """Trades that an edge in one regime tells apart, each at an instant of its own."""
-    rng, made = random.Random(seed), []
+    """Trades with an edge in one regime only, each at its own instant."""
+    rng, calls = random.Random(seed), []
     for number in range(140):
         trending = rng.random() < 0.5
         r = 1.5 if rng.random() < (0.95 if trending else 0.2) else -1.0
         at = T0 + timedelta(hours=number * 9 + rng.random())
         regime = "trending_up" if trending else "ranging"
-        home, symbol = rng.choice(HOMES), rng.choice(["BTC", "ETH"])
-        made.append(told(number, at, home=home, r=r, symbol=symbol, context_regime=regime))
-    return made
+        deployment, symbol = rng.choice(DEPLOYMENTS), rng.choice(["BTC", "ETH"])
+        calls.append(trade_call(number, at, deployment=deployment, r=r, symbol=symbol, context_regime=regime))
+    return calls
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_came_late_teaches_what_it_would_have_taught_in_time(seed: int) -> None:
+def test_late_trades_teach_the_same_as_trades_in_time(seed: int) -> None:
     trades = years_trades(seed)
     end = T0 + timedelta(days=60)
     in_time, late = (settle_in(open_memory("sqlite://", clock=FakeClock(end))) for _ in range(2))
@@ -192,38 +203,38 @@ def test_what_came_late_teaches_what_it_would_have_taught_in_time(seed: int) -> 
         late.remember_trade(**call)
     assert healthy(late)
     assert healthy(in_time)
-    made = rows(late)
-    assert made == rows(in_time)
-    beliefs: list[BeliefRecord] = made[BELIEFS]
+    derived = rows(late)
+    assert derived == rows(in_time)
+    beliefs: list[BeliefRecord] = derived[BELIEFS]
     assert any(each.standing.belief.source == "induced" for each in beliefs)
 
 
 def test_trades_of_one_instant_teach_in_the_order_in_which_they_came(memory: Memory, clock: FakeClock) -> None:
     settle_in(memory)
     for number, r in enumerate([1.0, -1.0, 1.0, -1.0, -1.0]):
-        memory.remember_trade(**told(number, T0, home=("A@main", "B@main")[number % 2], r=r))
+        memory.remember_trade(**trade_call(number, T0, deployment=("A@main", "B@main")[number % 2], r=r))
     assert healthy(memory)
     assert memory.get_agent_state(deployment="A@main").mood.consecutive_losses == 1
     assert memory.get_agent_state(deployment="B@main").mood.consecutive_losses == 2
 
 
-def test_a_trade_says_what_it_changed_in_each_memory(memory: Memory, clock: FakeClock) -> None:
+def test_a_trade_reports_its_changes_to_each_memory(memory: Memory, clock: FakeClock) -> None:
     settle_in(memory)
     belief = memory.add_belief(proposition="BTC trends", symbol="BTC").belief.belief
     clock.advance(hours=1)
     memory.record_equity(account="main", equity=10_000.0)
-    learned = memory.remember_trade(**told(1, clock.now(), r=-1.0, symbol="BTC")).learned
+    learned = memory.remember_trade(**trade_call(1, clock.now(), r=-1.0, symbol="BTC")).learned
     assert learned is not None
     (change,) = learned.evidence
     assert (change.belief_id, change.confirms, change.founding, change.n) == (belief.id, False, False, 1)
     assert learned.habits == 1
     assert (learned.mood.consecutive_losses, learned.mood.equity) == (1, 10_000.0)
-    assert memory.remember_trade(**told(1, clock.now(), r=-1.0, symbol="BTC")).learned is None
+    assert memory.remember_trade(**trade_call(1, clock.now(), r=-1.0, symbol="BTC")).learned is None
     state = memory.get_agent_state(deployment="A@main")
     assert (state.closes, state.mood) == (1, learned.mood)
 
 
-def test_a_correction_changes_what_is_known_from_then_on(memory: Memory, clock: FakeClock) -> None:
+def test_a_correction_changes_answers_only_from_then_on(memory: Memory, clock: FakeClock) -> None:
     life = Life(settle_in(memory), clock)
     for pick in (1, 1):
         life.act("tick", 1, 0, pick)

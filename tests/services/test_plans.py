@@ -1,4 +1,4 @@
-"""Plans at work: what ticks record of them, what a drawdown makes of them, and whether following one helped."""
+"""Plans apply and expire at ticks, a deep drawdown creates one, and a settlement says whether following it helped."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,13 +15,13 @@ from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_cal
 from support import deployed
 
 HOUR = timedelta(hours=1)
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 ALERT = {"type": "alert"}
 SKIP = {"type": "skip_trade"}
 HALVE = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
 DOUBLE = HALVE | {"magnitude": 2.0}
 RANGING: dict[str, Any] = {"regime": "ranging"}
-HELD = a_position(2.0)
+POSITION = a_position(2.0)
 
 
 def at(hours: float) -> datetime:
@@ -32,9 +32,9 @@ def price(op: str, value: float) -> dict[str, Any]:
     return {"field": "price", "op": op, "value": value}
 
 
-def made(memory: Memory, condition: Any = RANGING, action: Any = ALERT, **more: Any) -> str:
-    told = {"trigger_condition": condition, "planned_action": action, "reasoning": "three losses there"}
-    return memory.create_trading_plan(**(told | more)).plan.id
+def create_plan(memory: Memory, condition: Any = RANGING, action: Any = ALERT, **more: Any) -> str:
+    call = {"trigger_condition": condition, "planned_action": action, "reasoning": "three losses there"}
+    return memory.create_trading_plan(**(call | more)).plan.id
 
 
 def a_bar(hours: float, close: float) -> Bar:
@@ -44,35 +44,35 @@ def a_bar(hours: float, close: float) -> Bar:
 
 
 class Desk:
-    """VolBreakout@main, and its ticks by the hour."""
+    """The deployment VolBreakout@main and its ticks, one an hour."""
 
     def __init__(self, memory: Memory, clock: FakeClock) -> None:
         self.memory, self.clock = memory, clock
         deployed(memory)
 
     def tick(self, hours: float, *, equity: float = 10_000.0, **more: Any) -> ClosedTick:
-        """A tick that holds nothing and does nothing."""
+        """A tick without positions and without an order."""
         self.clock.at = max(self.clock.at, at(hours))
-        told: dict[str, Any] = {"deployment": HOME, "at": at(hours), "verdict": {"kind": "noop"}}
-        return self.memory.close_tick(**(told | {"before": a_snapshot(at=at(hours), equity=equity)} | more))
+        call: dict[str, Any] = {"deployment": DEPLOYMENT, "at": at(hours), "verdict": {"kind": "noop"}}
+        return self.memory.close_tick(**(call | {"before": a_snapshot(at=at(hours), equity=equity)} | more))
 
     def look(self, hours: float, close: float, **more: Any) -> ClosedTick:
-        """A tick that decides on BTC, which has just closed there, and is not let in."""
-        told: dict[str, Any] = {"verdict": {"kind": "rejected", "rule": "size"}, "bars": [a_bar(hours, close)]}
-        told["proposal"] = Order(symbol="BTC", quantity=1.0, reason="a try")
-        return self.tick(hours, **(told | more))
+        """A tick that proposes to buy BTC after this close; the order is rejected."""
+        call: dict[str, Any] = {"verdict": {"kind": "rejected", "rule": "size"}, "bars": [a_bar(hours, close)]}
+        call["proposal"] = Order(symbol="BTC", quantity=1.0, reason="a try")
+        return self.tick(hours, **(call | more))
 
     def trade(self, hours: float, close: float) -> str:
-        """In at a tick, and out for ten more an hour later; the trade's id."""
-        told: dict[str, Any] = {"verdict": {"kind": "executed"}, "after": a_snapshot(HELD, at=at(hours))}
-        self.look(hours, close, proposal=Order(symbol="BTC", quantity=2.0, reason="in"), **told)
-        looks = {"before": a_snapshot(HELD, at=at(hours + 1)), "after": a_snapshot(at=at(hours + 1))}
+        """Open a trade at a tick, close it an hour later, and return the id of the trade."""
+        call: dict[str, Any] = {"verdict": {"kind": "executed"}, "after": a_snapshot(POSITION, at=at(hours))}
+        self.look(hours, close, proposal=Order(symbol="BTC", quantity=2.0, reason="in"), **call)
+        looks = {"before": a_snapshot(POSITION, at=at(hours + 1)), "after": a_snapshot(at=at(hours + 1))}
         leave = Order(symbol="BTC", quantity=-2.0, reason="out")
-        done = self.look(hours + 1, close, proposal=leave, **told | looks)
+        done = self.look(hours + 1, close, proposal=leave, **call | looks)
         return done.closed[0].id
 
     def plan(self) -> tuple[str, int]:
-        """Of the only plan: its status, and how often it began to hold."""
+        """Status of the only plan, and how often its condition became true."""
         (plan,) = self.memory.list_plans().plans
         return plan.status, plan.times_fired
 
@@ -82,22 +82,24 @@ def desk(memory: Memory, clock: FakeClock) -> Desk:
     return Desk(memory, clock)
 
 
-def check(desk: Desk, **asked: Any) -> None:
-    """The agent looks at its plans, and the market ranges."""
-    desk.memory.check_active_plans(**{"deployment": HOME, "symbol": "BTC", "current_context": RANGING} | asked)
+def check(desk: Desk, **arguments: Any) -> None:
+    """Check the active plans for BTC in a ranging market."""
+    desk.memory.check_active_plans(
+        **{"deployment": DEPLOYMENT, "symbol": "BTC", "current_context": RANGING} | arguments
+    )
 
 
 def trades(desk: Desk, *results: float, **more: Any) -> None:
-    """Trades opened now and closed a minute after each other, in R."""
+    """Record trades that open now and close one minute apart, with these results in R."""
     opened = desk.clock.now()
     for number, pnl_r in enumerate(results):
         desk.clock.advance(minutes=1)
-        told = {"symbol": "BTC", "deployment": HOME, "opened_at": opened, "idempotency_key": f"{opened} {number}"}
-        desk.memory.remember_trade(**a_trade_call(**told | {"pnl": 100 * pnl_r, "pnl_r": pnl_r} | more))
+        call = {"symbol": "BTC", "deployment": DEPLOYMENT, "opened_at": opened, "idempotency_key": f"{opened} {number}"}
+        desk.memory.remember_trade(**a_trade_call(**call | {"pnl": 100 * pnl_r, "pnl_r": pnl_r} | more))
 
 
 def calls(desk: Desk, *results: float) -> None:
-    """Calls recorded now that come to these returns an hour later."""
+    """Record decisions now that have these returns an hour later."""
     now = desk.clock.now()
     for number, each in enumerate(results):
         desk.memory.record_decision(
@@ -105,40 +107,40 @@ def calls(desk: Desk, *results: float) -> None:
             direction="long",
             strategy_name="VolBreakout",
             horizon_hours=1.0,
-            reasoning="what the plan made me skip",
+            reasoning="what the plan create_plan me skip",
             price=100.0 / (1.0 + each),
-            deployment=HOME,
+            deployment=DEPLOYMENT,
             idempotency_key=f"{now} {number}",
         )
     desk.clock.advance(hours=1)
     desk.memory.record_bars(bars=[a_bar((desk.clock.now() - T0) / HOUR, 100.0)])
 
 
-# What a tick records.
+# Plans at a tick.
 
 
-def test_it_rises_once_while_it_keeps_holding_and_again_after_it_fell(desk: Desk) -> None:
-    plan = made(desk.memory, price(">", 100.0))
-    seen = []
+def test_a_plan_fires_once_while_its_condition_holds_and_again_after_it_failed(desk: Desk) -> None:
+    plan = create_plan(desk.memory, price(">", 100.0))
+    states = []
     for hours, close in enumerate((99.0, 101.0, 102.0, 98.0, 103.0), start=1):
         applied = desk.look(hours, close).plans
-        seen.append((applied == (plan,), desk.plan()[1]))
-    assert seen == [(False, 0), (True, 1), (True, 1), (False, 1), (True, 2)]
+        states.append((applied == (plan,), desk.plan()[1]))
+    assert states == [(False, 0), (True, 1), (True, 1), (False, 1), (True, 2)]
     assert desk.memory.list_plans().plans[0].last_fired_at == at(5)
 
 
 @pytest.mark.parametrize("ends", [{"expiry_days": 3 / 24}, {"expires_when": price("<", 95.0)}])
-def test_it_expires_when_its_time_or_its_condition_comes(desk: Desk, ends: dict[str, Any]) -> None:
-    plan = made(desk.memory, price("<", 100.0), **ends)
+def test_a_plan_expires_at_its_time_or_by_its_condition(desk: Desk, ends: dict[str, Any]) -> None:
+    plan = create_plan(desk.memory, price("<", 100.0), **ends)
     applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 98.0), (3, 94.0), (4, 98.0))]
     assert applied == [(plan,), (plan,), (), ()]
-    (seen,) = desk.memory.list_plans().plans
-    assert (seen.status, seen.ended_at, seen.times_fired) == ("expired", at(3), 1)
+    (record,) = desk.memory.list_plans().plans
+    assert (record.status, record.ended_at, record.times_fired) == ("expired", at(3), 1)
     assert desk.memory.list_plans(as_of=at(2)).plans[0].status == "active"
 
 
-def test_it_ended_when_its_time_came_whenever_somebody_looks(desk: Desk) -> None:
-    made(desk.memory, expiry_days=1.0)
+def test_an_expired_plan_ended_at_its_expiry_time_whenever_it_is_read(desk: Desk) -> None:
+    create_plan(desk.memory, expiry_days=1.0)
     desk.clock.at = at(30)
     before = desk.memory.list_plans().plans
     desk.tick(30)
@@ -146,29 +148,29 @@ def test_it_ended_when_its_time_came_whenever_somebody_looks(desk: Desk) -> None
     assert desk.memory.list_plans().plans == before
 
 
-def test_what_does_not_depend_on_the_instrument_rises_and_falls_once_for_all(desk: Desk) -> None:
-    made(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
-    looked = []
+def test_a_condition_that_does_not_depend_on_the_symbol_fires_once_for_all_symbols(desk: Desk) -> None:
+    create_plan(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
+    counts = []
     for hours, symbol, equity in ((1, "BTC", 8_800.0), (2, "ETH", 8_800.0), (3, None, 8_800.0), (4, "SOL", 10_000.0)):
         desk.tick(hours - 0.5, equity=10_000.0 if hours == 1 else equity)
         desk.tick(hours, equity=equity)
         desk.clock.advance(minutes=1)
-        found = desk.memory.check_active_plans(deployment=HOME, symbol=symbol)
-        looked.append((len(found.applying), desk.plan()[1]))
-    assert looked == [(1, 1), (1, 1), (1, 1), (0, 1)]
+        answer = desk.memory.check_active_plans(deployment=DEPLOYMENT, symbol=symbol)
+        counts.append((len(answer.applying), desk.plan()[1]))
+    assert counts == [(1, 1), (1, 1), (1, 1), (0, 1)]
 
 
-def test_once_applies_at_one_tick_alone(desk: Desk) -> None:
-    plan = made(desk.memory, price(">", 100.0), mode="once")
+def test_a_plan_with_mode_once_applies_at_one_tick_only(desk: Desk) -> None:
+    plan = create_plan(desk.memory, price(">", 100.0), mode="once")
     applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 101.0), (3, 102.0), (4, 99.0))]
     assert applied == [(), (plan,), (), ()]
     assert desk.plan() == ("fired", 1)
 
 
 def test_plans_that_contradict_each_other_are_both_named(desk: Desk) -> None:
-    more = made(desk.memory, price(">", 100.0), DOUBLE, priority=0.9)
-    none = made(desk.memory, price(">", 100.0), SKIP)
-    less = made(desk.memory, price(">", 200.0), HALVE)
+    more = create_plan(desk.memory, price(">", 100.0), DOUBLE, priority=0.9)
+    none = create_plan(desk.memory, price(">", 100.0), SKIP)
+    less = create_plan(desk.memory, price(">", 200.0), HALVE)
     quiet, loud = desk.look(1, 99.0), desk.look(2, 101.0)
     assert (quiet.plans, quiet.contradictions) == ((), ())
     assert loud.plans == (more, none)
@@ -180,7 +182,7 @@ def test_plans_that_contradict_each_other_are_both_named(desk: Desk) -> None:
 def test_a_crossing_is_against_the_deployments_own_last_tick(desk: Desk) -> None:
     desk.memory.save_strategy(name="Fade")
     desk.memory.deploy(strategy_name="Fade", account="main")
-    plan = made(desk.memory, price("crosses_above", 100.0))
+    plan = create_plan(desk.memory, price("crosses_above", 100.0))
     assert desk.look(1, 99.0).plans == ()
     assert desk.look(2, 101.0, deployment="Fade@main").plans == ()  # its first
     assert desk.look(3, 102.0).plans == (plan,)  # from 99, an hour before the other's tick
@@ -189,30 +191,30 @@ def test_a_crossing_is_against_the_deployments_own_last_tick(desk: Desk) -> None
 
 
 def test_a_crossing_without_bars_does_not_hold(desk: Desk) -> None:
-    made(desk.memory, price("crosses_below", 100.0))
+    create_plan(desk.memory, price("crosses_below", 100.0))
     assert [desk.look(hours, 0.0, bars=[]).plans for hours in (1, 2)] == [(), ()]
 
 
 def test_another_strategys_plan_does_not_concern_a_deployment(desk: Desk) -> None:
-    made(desk.memory, price(">", 100.0), strategy_name="Fade")
-    own = made(desk.memory, price(">", 100.0), strategy_name="VolBreakout")
+    create_plan(desk.memory, price(">", 100.0), strategy_name="Fade")
+    own = create_plan(desk.memory, price(">", 100.0), strategy_name="VolBreakout")
     assert desk.look(1, 101.0).plans == (own,)
     trade = desk.trade(2, 101.0)
     assert [plan.id for plan in desk.memory.get_trade_reflection(trade_id=trade).plans] == [own]
-    assert [each.plan.id for each in desk.memory.list_plans(deployment=HOME).plans] == [own]
+    assert [each.plan.id for each in desk.memory.list_plans(deployment=DEPLOYMENT).plans] == [own]
 
 
-# What a drawdown makes of it.
+# The plan that a deep drawdown creates.
 
 
-def test_a_deep_drawdown_makes_one_plan_that_halves_size_until_half_of_it_is_back(desk: Desk) -> None:
-    found = []
+def test_a_deep_drawdown_creates_one_plan_that_halves_size_until_half_of_it_is_recovered(desk: Desk) -> None:
+    states = []
     for hours, equity in enumerate((10_000.0, 8_600.0, 8_490.0, 8_300.0, 8_900.0, 9_001.0, 9_000.0, 9_500.0)):
         applied = desk.tick(hours, equity=equity).plans
         plans = desk.memory.list_plans().plans
-        found.append((len(plans), len(applied), [each.status for each in plans]))
+        states.append((len(plans), len(applied), [each.status for each in plans]))
     waits, applies = (1, 0, ["active"]), (1, 1, ["active"])
-    assert found == [(0, 0, []), (0, 0, []), waits, applies, applies, applies, *[(1, 0, ["expired"])] * 2]
+    assert states == [(0, 0, []), (0, 0, []), waits, applies, applies, applies, *[(1, 0, ["expired"])] * 2]
     plan = desk.memory.list_plans().plans[0].plan
     assert (plan.action.kind, plan.action.parameter, plan.action.magnitude) == ("adjust_param", "size", 0.5)
     assert "affective" in plan.sources[0]
@@ -225,7 +227,7 @@ def test_fifteen_of_twenty_percent_is_deep_enough(desk: Desk) -> None:
     assert desk.plan() == ("active", 0)
 
 
-def test_a_drawdown_that_is_told_without_a_tick_makes_the_plan(desk: Desk) -> None:
+def test_a_drawdown_recorded_without_a_tick_creates_the_plan(desk: Desk) -> None:
     for equity in (10_000.0, 8_000.0, 7_900.0):
         desk.memory.record_equity(account="main", equity=equity)
         desk.clock.advance(hours=1)
@@ -233,17 +235,17 @@ def test_a_drawdown_that_is_told_without_a_tick_makes_the_plan(desk: Desk) -> No
     assert desk.memory.list_plans().plans[0].plan.known_at == at(1)
 
 
-def test_a_second_deep_drawdown_makes_a_second_plan(desk: Desk) -> None:
+def test_a_second_deep_drawdown_creates_a_second_plan(desk: Desk) -> None:
     for hours, equity in enumerate((10_000.0, 8_000.0, 9_900.0, 9_900.0, 8_000.0, 8_000.0)):
         desk.tick(hours, equity=equity)
     assert [each.status for each in desk.memory.list_plans().plans] == ["expired", "active"]
 
 
-# What followed.
+# Settlement.
 
 
-def test_a_trade_opened_while_it_held_is_told_to_it_when_it_closes_and_no_other(desk: Desk) -> None:
-    plan = made(desk.memory, price(">", 100.0), HALVE)
+def test_only_a_trade_opened_while_the_condition_held_counts_for_the_plan(desk: Desk) -> None:
+    plan = create_plan(desk.memory, price(">", 100.0), HALVE)
     inside, outside = desk.trade(1, 101.0), desk.trade(3, 99.0)
     assert [each.id for each in desk.memory.get_trade_reflection(trade_id=inside).plans] == [plan]
     assert desk.memory.get_trade_reflection(trade_id=outside).plans == ()
@@ -251,8 +253,8 @@ def test_a_trade_opened_while_it_held_is_told_to_it_when_it_closes_and_no_other(
     assert (result.n, result.helped) == (1, None)
 
 
-def test_a_skip_is_told_of_the_calls_recorded_meanwhile(desk: Desk) -> None:
-    plan = made(desk.memory, action=SKIP)
+def test_a_skip_is_settled_by_the_decisions_recorded_while_it_applied(desk: Desk) -> None:
+    plan = create_plan(desk.memory, action=SKIP)
     check(desk)
     calls(desk, -0.02, -0.04)
     check(desk, current_context={"regime": "volatile"})
@@ -261,8 +263,8 @@ def test_a_skip_is_told_of_the_calls_recorded_meanwhile(desk: Desk) -> None:
     assert (result.unit, result.n, round(result.mean, 9)) == ("pct", 2, -0.03)
 
 
-def test_once_is_told_of_trades_opened_until_five_minutes_after_it_fired(desk: Desk) -> None:
-    plan = made(desk.memory, action=HALVE, mode="once")
+def test_a_plan_with_mode_once_counts_trades_opened_within_five_minutes_after_it_fired(desk: Desk) -> None:
+    plan = create_plan(desk.memory, action=HALVE, mode="once")
     check(desk)
     for minutes in (0, 5, 6):
         desk.clock.at = T0 + timedelta(minutes=minutes)
@@ -274,8 +276,8 @@ def test_once_is_told_of_trades_opened_until_five_minutes_after_it_fired(desk: D
     assert result.n == 2
 
 
-def test_a_plan_whose_time_is_over_is_told_nothing_even_if_nobody_looked(desk: Desk) -> None:
-    plan = made(desk.memory, action=HALVE, expiry_days=5.0)
+def test_an_expired_plan_counts_no_later_trades_even_if_nobody_checked_it(desk: Desk) -> None:
+    plan = create_plan(desk.memory, action=HALVE, expiry_days=5.0)
     check(desk)
     for days in (5.0 - 1e-6, 5.0, 20.0):
         desk.clock.at = at(24 * days)
@@ -284,8 +286,8 @@ def test_a_plan_whose_time_is_over_is_told_nothing_even_if_nobody_looked(desk: D
     assert result.n == 1
 
 
-def test_what_fell_for_all_instruments_is_told_of_none(desk: Desk) -> None:
-    made(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
+def test_a_condition_that_failed_for_all_symbols_counts_no_later_trade(desk: Desk) -> None:
+    create_plan(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
     for hours, equity in ((1, 10_000.0), (2, 8_800.0), (3, 10_000.0)):
         applied = desk.tick(hours, equity=equity).plans
     assert len(applied) == 1  # by the mood of the tick before
@@ -293,8 +295,8 @@ def test_what_fell_for_all_instruments_is_told_of_none(desk: Desk) -> None:
     assert desk.memory.get_trade_reflection(trade_id=trade).plans == ()
 
 
-def test_a_symbols_own_looks_win_over_looks_without_one(desk: Desk) -> None:
-    plan = made(desk.memory, action=HALVE)
+def test_a_check_for_a_symbol_overrides_a_check_without_a_symbol(desk: Desk) -> None:
+    plan = create_plan(desk.memory, action=HALVE)
     check(desk)
     desk.clock.advance(hours=1)
     check(desk, current_context={"regime": "volatile"})
@@ -305,8 +307,8 @@ def test_a_symbols_own_looks_win_over_looks_without_one(desk: Desk) -> None:
     assert (result.n, result.mean) == (1, 2.0)
 
 
-def test_calls_are_told_to_a_skip_alone(desk: Desk) -> None:
-    plans = [made(desk.memory, action=action) for action in (SKIP, HALVE, ALERT)]
+def test_decisions_count_for_a_skip_only(desk: Desk) -> None:
+    plans = [create_plan(desk.memory, action=action) for action in (SKIP, HALVE, ALERT)]
     check(desk)
     calls(desk, 0.1)
     results = [desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results for plan in plans]
@@ -314,10 +316,10 @@ def test_calls_are_told_to_a_skip_alone(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("followed", "mean"), [(True, 0.1), (False, -1.0)])
-def test_a_skip_is_settled_by_calls_where_it_was_followed_and_by_trades_where_not(
+def test_a_skip_is_settled_by_decisions_if_followed_and_by_trades_if_not(
     desk: Desk, followed: bool, mean: float
 ) -> None:
-    plan = made(desk.memory, action=SKIP)
+    plan = create_plan(desk.memory, action=SKIP)
     check(desk)
     calls(desk, 0.1)
     trades(desk, -1.0)
@@ -343,29 +345,29 @@ MIXED = (1.0, -1.0) * 5
         (SKIP, False, LOSSES, True),
     ],
 )
-def test_whether_it_helped_is_said_of_ten_trades_whose_interval_leaves_zero_out(
+def test_helped_is_known_for_ten_trades_whose_interval_excludes_zero(
     desk: Desk, action: Any, followed: bool, results: tuple[float, ...], helped: bool | None
 ) -> None:
-    plan = made(desk.memory, action=action)
+    plan = create_plan(desk.memory, action=action)
     check(desk)
     trades(desk, *results)
     settled = desk.memory.settle_plan(plan_id=plan, followed=followed)
-    (found,) = settled.settlement.results
-    assert (found.unit, found.n, found.helped) == ("R", len(results), helped)
+    (result,) = settled.settlement.results
+    assert (result.unit, result.n, result.helped) == ("R", len(results), helped)
     assert (settled.plan.status, settled.settlement.followed, settled.replayed) == ("settled", followed, False)
 
 
 @pytest.mark.parametrize(("sign", "helped"), [(0.01, True), (-0.01, False)])
 def test_a_skip_that_was_followed_helped_where_the_calls_lost(desk: Desk, sign: float, helped: bool) -> None:
-    plan = made(desk.memory, action=SKIP)
+    plan = create_plan(desk.memory, action=SKIP)
     check(desk)
     calls(desk, *(sign * each for each in LOSSES))
-    (found,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
-    assert (found.n, found.mean < 0, found.helped) == (10, helped, helped)
+    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
+    assert (result.n, result.mean < 0, result.helped) == (10, helped, helped)
 
 
 def test_an_outcome_without_a_unit_is_counted_apart(desk: Desk) -> None:
-    plan = made(desk.memory, action=HALVE)
+    plan = create_plan(desk.memory, action=HALVE)
     check(desk)
     trades(desk, 1.0, pnl_r=None)
     settlement = desk.memory.settle_plan(plan_id=plan, followed=True).settlement
@@ -373,7 +375,7 @@ def test_an_outcome_without_a_unit_is_counted_apart(desk: Desk) -> None:
 
 
 def test_a_plan_is_settled_once(desk: Desk) -> None:
-    plan = made(desk.memory)
+    plan = create_plan(desk.memory)
     first = desk.memory.settle_plan(plan_id=plan, followed=True, note="it paid")
     desk.clock.advance(days=1)
     links = desk.memory.verify_audit().links
@@ -390,30 +392,30 @@ def test_an_unknown_plan_is_not_found(desk: Desk) -> None:
         desk.memory.settle_plan(plan_id="nothing", followed=True)
 
 
-# The seed's words.
+# Arguments.
 
 
-def test_the_seeds_arguments_are_enough(desk: Desk) -> None:
+def test_a_plan_needs_only_a_condition_an_action_a_reason_and_an_expiry(desk: Desk) -> None:
     plan = desk.memory.create_trading_plan(
         trigger_condition=RANGING, planned_action=SKIP, reasoning="three losses there", expiry_days=7.0
     ).plan
     assert (plan.expires_at, plan.mode, plan.trigger_type) == (T0 + timedelta(days=7), "while_true", "market_condition")
     exactly: dict[str, Any] = {"current_context": {"regime": "ranging", "atr_d1": 90.0}}
-    found = desk.memory.check_active_plans(**exactly)
-    assert [each.plan for each in found.applying] == [plan]
+    answer = desk.memory.check_active_plans(**exactly)
+    assert [each.plan for each in answer.applying] == [plan]
 
 
 @pytest.mark.parametrize("field", ["trigger_condition", "planned_action", "expires_when"])
 def test_a_list_is_no_condition_and_no_action(desk: Desk, field: str) -> None:
     links = desk.memory.verify_audit().links
-    told: dict[str, Any] = {"trigger_condition": RANGING, "planned_action": SKIP, "reasoning": "x"}
+    call: dict[str, Any] = {"trigger_condition": RANGING, "planned_action": SKIP, "reasoning": "x"}
     with pytest.raises(Invalid, match=f"{field}: this is a list; give an object"):
-        desk.memory.create_trading_plan(**told | {field: [RANGING]})
+        desk.memory.create_trading_plan(**call | {field: [RANGING]})
     assert desk.memory.verify_audit().links == links
 
 
-def test_all_of_it_is_in_the_audit_chain_and_every_memory_follows_from_it(desk: Desk) -> None:
-    plan = made(desk.memory, price(">", 100.0), SKIP)
+def test_plans_are_in_the_audit_chain_and_every_memory_follows_from_it(desk: Desk) -> None:
+    plan = create_plan(desk.memory, price(">", 100.0), SKIP)
     desk.trade(1, 101.0)
     calls(desk, -0.02)
     desk.tick(5, equity=8_000.0)
@@ -422,20 +424,20 @@ def test_all_of_it_is_in_the_audit_chain_and_every_memory_follows_from_it(desk: 
     assert desk.memory.doctor().healthy
 
 
-def test_what_a_tick_does_not_know_ends_no_plan(desk: Desk) -> None:
-    made(desk.memory, {"field": "hours_to_event", "op": "<", "value": 6}, HALVE)
+def test_a_field_unknown_at_a_tick_ends_no_plan(desk: Desk) -> None:
+    create_plan(desk.memory, {"field": "hours_to_event", "op": "<", "value": 6}, HALVE)
     for hours in (1, 2, 3):
         desk.clock.at = at(hours)
-        seen = desk.memory.check_active_plans(deployment=HOME, hours_to_event=5.0 - hours, event_kind="FOMC")
-        assert len(seen.applying) == 1
+        answer = desk.memory.check_active_plans(deployment=DEPLOYMENT, hours_to_event=5.0 - hours, event_kind="FOMC")
+        assert len(answer.applying) == 1
         desk.tick(hours)
     assert desk.plan() == ("active", 1)
 
 
-def test_the_looks_of_one_deployment_say_nothing_of_another(desk: Desk) -> None:
+def test_the_checks_of_one_deployment_do_not_count_for_another(desk: Desk) -> None:
     desk.memory.save_strategy(name="Fade")
     desk.memory.deploy(strategy_name="Fade", account="main")
-    plan = made(desk.memory, RANGING, HALVE)
+    plan = create_plan(desk.memory, RANGING, HALVE)
     check(desk, deployment="Fade@main")
     desk.clock.advance(hours=1)
     trades(desk, 1.0)
@@ -456,12 +458,12 @@ def test_a_mood_plan_that_was_cancelled_comes_back_only_with_the_next_drawdown(d
     assert [each.status for each in desk.memory.list_plans().plans] == ["cancelled", "active"]
 
 
-def test_what_followed_is_counted_as_it_stands_when_the_plan_is_settled(desk: Desk) -> None:
-    plan = made(desk.memory, price("<", 200.0), HALVE)
+def test_a_settlement_counts_trades_with_the_outcomes_known_at_that_time(desk: Desk) -> None:
+    plan = create_plan(desk.memory, price("<", 200.0), HALVE)
     desk.trade(1, 100.0)
     fee = ReportedFill(id="late", at=at(2), sequence=9, kind="fee", symbol="BTC", fee=50.0)
     desk.tick(3, before=a_snapshot(at=at(3), fills=[fee]))
-    (trade,) = desk.memory.list_trades(deployment=HOME).trades
+    (trade,) = desk.memory.list_trades(deployment=DEPLOYMENT).trades
     assert trade.outcome is not None
     (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
     assert (result.n, result.mean) == (1, trade.outcome.value)

@@ -1,4 +1,4 @@
-"""A recall in a word: explained, kept with the decision that was made on it, and made again rather than believed."""
+"""Recall tokens: a recall is explained, recorded with the decision based on it, and recomputed from its token."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from backsight.services.recall import decode_recall, encode_recall
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed
 
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 CALL: dict[str, Any] = {
     "symbol": "XAUUSD",
     "direction": "long",
@@ -32,47 +32,47 @@ def remember(memory: Memory, days: float, r: float = 3.0, **changes: Any) -> str
     return str(memory.remember_trade(**call).episode_id)
 
 
-def test_a_recall_is_kept_with_the_call_that_was_made_on_it(memory: Memory, clock: FakeClock) -> None:
+def test_a_recall_is_recorded_with_the_decision_based_on_it(memory: Memory, clock: FakeClock) -> None:
     won, lost = remember(memory, 2), remember(memory, 3, -1.0)
     answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", direction="long", limit=5)
     clock.advance(minutes=5)
     call = memory.record_decision(**CALL, recalls=[answer.recall, answer.recall]).episode
-    [kept] = memory.list_recalls(decision_id=call.id).recalls
-    assert kept.made.candidates == 2
-    assert {part: [each.id for each in found] for part, found in kept.made.found.items()} == {
+    [record] = memory.list_recalls(decision_id=call.id).recalls
+    assert record.made.candidates == 2
+    assert {part: [each.id for each in matches] for part, matches in record.made.found.items()} == {
         "nearest": [won, lost],
         "warnings": [lost],
         "memories": [won, lost],
     }
-    assert [each.factors for each in kept.made.found["memories"]] == [each.factors for each in answer.memories]
-    assert (kept.made.asked.symbol, kept.made.asked.as_of, kept.made.asked.seen_at) == ("XAUUSD", T0, T0)
-    assert kept.made.asked.context.regime == "trending_up"
-    assert kept.recall == answer.recall
+    assert [each.factors for each in record.made.found["memories"]] == [each.factors for each in answer.memories]
+    assert (record.made.asked.symbol, record.made.asked.as_of, record.made.asked.seen_at) == ("XAUUSD", T0, T0)
+    assert record.made.asked.context.regime == "trending_up"
+    assert record.recall == answer.recall
     assert memory.verify_audit().intact
 
 
-def test_what_was_told_since_is_no_part_of_it(memory: Memory, clock: FakeClock) -> None:
+def test_trades_recorded_after_a_recall_are_not_part_of_it(memory: Memory, clock: FakeClock) -> None:
     first = remember(memory, 2)
     answer = memory.recall_memories(symbol="XAUUSD")
     clock.advance(minutes=5)
     remember(memory, 1)
     call = memory.record_decision(**CALL, recalls=[answer.recall]).episode
-    [kept] = memory.list_recalls(decision_id=call.id).recalls
-    assert [each.id for each in kept.made.found["memories"]] == [first]
+    [record] = memory.list_recalls(decision_id=call.id).recalls
+    assert [each.id for each in record.made.found["memories"]] == [first]
 
 
-def test_a_tick_keeps_its_recalls_and_counts_them_as_retrieved(memory: Memory, clock: FakeClock) -> None:
+def test_a_tick_records_its_recalls_and_counts_them_as_retrieved(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     trade = memory.remember_trade(**a_trade_call(closed_at=T0 - timedelta(days=30)))
     strength = [each.strength for each in memory.recall_memories(symbol="XAUUSD").nearest]
     for _ in range(2):
-        recall = memory.recall_memories(symbol="XAUUSD", deployment=HOME, mode="all").recall
+        recall = memory.recall_memories(symbol="XAUUSD", deployment=DEPLOYMENT, mode="all").recall
         other = memory.recall_memories(symbol="XAUUSD").recall
         clock.advance(hours=1)
-        looked: dict[str, Any] = {"deployment": HOME, "verdict": Verdict(kind="noop")}
-        looked |= {"at": clock.now(), "before": a_snapshot(at=clock.now()), "recalls": [recall, other]}
-        decision = memory.close_tick(**looked).decision
-        assert memory.close_tick(**looked).replayed
+        call: dict[str, Any] = {"deployment": DEPLOYMENT, "verdict": Verdict(kind="noop")}
+        call |= {"at": clock.now(), "before": a_snapshot(at=clock.now()), "recalls": [recall, other]}
+        decision = memory.close_tick(**call).decision
+        assert memory.close_tick(**call).replayed
         assert [each.made.asked.mode for each in memory.list_recalls(decision_id=decision.id).recalls] == [
             "all",
             "live",
@@ -91,17 +91,17 @@ def test_reading_writes_nothing(memory: Memory) -> None:
     assert memory.verify_audit().links == links
 
 
-def test_a_recall_of_later_than_the_decision_is_refused(memory: Memory, clock: FakeClock) -> None:
+def test_a_recall_later_than_the_decision_is_refused(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     recall = memory.recall_memories(symbol="XAUUSD").recall
-    looked: dict[str, Any] = {"deployment": HOME, "verdict": Verdict(kind="noop"), "at": T0 - timedelta(hours=1)}
+    call: dict[str, Any] = {"deployment": DEPLOYMENT, "verdict": Verdict(kind="noop"), "at": T0 - timedelta(hours=1)}
     with pytest.raises(Invalid, match=r"recalls\.0: is as of 2026-06-04T10:00:00.000000Z, after the decision"):
-        memory.close_tick(**looked, before=a_snapshot(at=T0 - timedelta(hours=1)), recalls=[recall])
+        memory.close_tick(**call, before=a_snapshot(at=T0 - timedelta(hours=1)), recalls=[recall])
 
 
-def spoilt(recall: str, **changes: Any) -> str:
-    told = json.loads(zlib.decompress(base64.urlsafe_b64decode(recall + "=" * (-len(recall) % 4))))
-    return base64.urlsafe_b64encode(zlib.compress(json.dumps(told | changes).encode())).decode()
+def altered(recall: str, **changes: Any) -> str:
+    query = json.loads(zlib.decompress(base64.urlsafe_b64decode(recall + "=" * (-len(recall) % 4))))
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(query | changes).encode())).decode()
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def spoilt(recall: str, **changes: Any) -> str:
         {"mode": "dream"},
     ],
 )
-def test_a_recall_that_nobody_answered_is_refused(memory: Memory, changes: dict[str, Any]) -> None:
+def test_an_invalid_recall_token_is_refused(memory: Memory, changes: dict[str, Any]) -> None:
     recall = memory.recall_memories(symbol="XAUUSD").recall
-    for each in (spoilt(recall, **changes), recall[:-5], "nonsense", "é", "A" * 100):
+    for each in (altered(recall, **changes), recall[:-5], "nonsense", "é", "A" * 100):
         with pytest.raises(Invalid, match="recall: not a recall"):
             memory.explain_recall(memory_id="x", recall=each)
         with pytest.raises(Invalid, match=r"recalls\.0: not a recall"):
@@ -127,20 +127,20 @@ def test_a_recall_that_nobody_answered_is_refused(memory: Memory, changes: dict[
     assert memory.verify_audit().links == 0
 
 
-def test_a_bomb_does_not_go_off(memory: Memory) -> None:
+def test_a_compression_bomb_is_refused(memory: Memory) -> None:
     bomb = base64.urlsafe_b64encode(zlib.compress(b" " * 50_000_000 + b"{}", 9)).decode()
     with pytest.raises(BacksightError):
         memory.explain_recall(memory_id="x", recall=bomb[:20_000])
 
 
-def test_a_word_stands_for_all_that_was_asked(memory: Memory) -> None:
+def test_a_token_contains_the_whole_query(memory: Memory) -> None:
     deployed(memory)
     answer = memory.recall_memories(
         symbol="XAUUSD",
         market_context="London, open",
         direction="short",
         context=ContextVector(regime="ranging", atr_d1=50.0, drawdown_pct=0.0),
-        deployment=HOME,
+        deployment=DEPLOYMENT,
         tags=["a"],
         since=T0 - timedelta(days=9),
         until=T0,
@@ -148,14 +148,14 @@ def test_a_word_stands_for_all_that_was_asked(memory: Memory) -> None:
         period_weight=True,
         memory_types=["episodic"],
     )
-    asked = decode_recall(answer.recall, field="recall")
-    assert (asked.limit, asked.tags, asked.period_weight, asked.seen_at) == (7, ("a",), True, T0)
-    assert encode_recall(asked, now=T0) == answer.recall
-    assert encode_recall(replace(asked, direction="long"), now=T0) != answer.recall
+    query = decode_recall(answer.recall, field="recall")
+    assert (query.limit, query.tags, query.period_weight, query.seen_at) == (7, ("a",), True, T0)
+    assert encode_recall(query, now=T0) == answer.recall
+    assert encode_recall(replace(query, direction="long"), now=T0) != answer.recall
     assert len(answer.recall) < 400
 
 
-def test_a_decision_without_recalls_has_none_and_no_decision_is_not_found(memory: Memory) -> None:
+def test_a_decision_without_recalls_lists_none_and_an_unknown_decision_is_not_found(memory: Memory) -> None:
     call = memory.record_decision(**CALL).episode
     assert memory.list_recalls(decision_id=call.id).recalls == ()
     with pytest.raises(NotFound, match="decision_id: no decision 'nothing'"):
@@ -165,32 +165,34 @@ def test_a_decision_without_recalls_has_none_and_no_decision_is_not_found(memory
 # Explanations
 
 
-def test_an_explanation_says_where_a_memory_ranked_and_what_would_have_lifted_it(memory: Memory) -> None:
+def test_an_explanation_gives_the_rank_of_a_memory_and_what_would_raise_it(memory: Memory) -> None:
     old = remember(memory, 300)
     for number in range(4):
         remember(memory, 1 + number, context_regime="ranging")
     answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", limit=2)
-    told = memory.explain_recall(memory_id=old, recall=answer.recall).explanation
-    assert (told.rank, told.candidates, told.nearest_rank) == (1, 5, 1)
-    assert {field.name: field.closeness for field in told.fields} == {"regime": 1.0}
+    explanation = memory.explain_recall(memory_id=old, recall=answer.recall).explanation
+    assert (explanation.rank, explanation.candidates, explanation.nearest_rank) == (1, 5, 1)
+    assert {field.name: field.closeness for field in explanation.fields} == {"regime": 1.0}
     other = memory.explain_recall(memory_id=answer.memories[1].id, recall=answer.recall).explanation
     assert (other.rank, other.score) == (2, answer.memories[1].score)
     assert other.higher[0].factor == "Sim"
     assert other.higher[0].rank == 1
 
 
-def test_what_was_no_candidate_is_told_why(memory: Memory, clock: FakeClock) -> None:
+def test_an_explanation_says_why_a_memory_was_no_candidate(memory: Memory, clock: FakeClock) -> None:
     away, gold = remember(memory, 2), remember(memory, 3, symbol="EURUSD")
     memory.archive_episode(episode_id=away)
     waiting = memory.record_decision(**CALL).episode.id
     answer = memory.recall_memories(symbol="XAUUSD")
     clock.advance(hours=1)
     late = str(memory.remember_trade(**a_trade_call(closed_at=clock.now())).episode_id)
-    told = [
+    reasons = [
         memory.explain_recall(memory_id=each, recall=answer.recall).explanation.excluded
         for each in (away, gold, waiting, late)
     ]
-    assert told[:3] == ["it is archived", "its symbol is EURUSD, not XAUUSD", "it has no outcome"]
-    assert str(told[3]).startswith("it became known at 2026-06-04T11:00:00.000000Z, after 2026-06-04T10:00:00.000000Z")
+    assert reasons[:3] == ["it is archived", "its symbol is EURUSD, not XAUUSD", "it has no outcome"]
+    assert str(reasons[3]).startswith(
+        "it became known at 2026-06-04T11:00:00.000000Z, after 2026-06-04T10:00:00.000000Z"
+    )
     with pytest.raises(NotFound, match="memory_id: no memory 'nothing'"):
         memory.explain_recall(memory_id="nothing", recall=answer.recall)

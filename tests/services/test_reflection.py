@@ -1,4 +1,4 @@
-"""Reflections: what they rest on, what becomes of the lessons in force, and what goes wrong on the way."""
+"""Reflections: their evidence, how they change the lessons in force, and how they fail."""
 
 import threading
 from collections.abc import Callable
@@ -29,27 +29,27 @@ MODEL: dict[str, Any] = {"reflector": "model", "model": "openai:gpt-5"}
 
 
 def fading(memory: Memory, *, trades: int = 16, avoid: tuple[str, ...] = (), **settings: Any) -> Deployment:
-    """Fade deployed on a live account, with trades that it lost where markets range."""
+    """Deploy Fade on a live account with trades that lose in ranging markets."""
     memory.open_account(venue="binance", name="main")
     memory.save_strategy(name="Fade", thesis="What fell comes back.", rules=["out at 2R"], avoid=list(avoid))
-    home = memory.deploy(strategy_name="Fade", account="main", memory=MemoryOverrides(**settings)).deployment
+    deployment = memory.deploy(strategy_name="Fade", account="main", memory=MemoryOverrides(**settings)).deployment
     lost_in_ranges(memory, days=trades, until=memory.now, deployment=DEPLOYMENT)
-    return home
+    return deployment
 
 
 def rows(memory: Memory, table: str) -> list[Any]:
     return dump(memory)[table]
 
 
-def reflected(memory: Memory, clock: FakeClock, **asked: Any) -> ReflectionResult:
-    """A reflection an hour later."""
+def reflected(memory: Memory, clock: FakeClock, **options: Any) -> ReflectionResult:
+    """Reflect one hour later."""
     clock.advance(hours=1)
-    return memory.reflect(deployment=DEPLOYMENT, **asked)
+    return memory.reflect(deployment=DEPLOYMENT, **options)
 
 
-def with_model(memory: Memory, *bullets: ProposedBullet, **told: Any) -> FakeReflector:
-    """A model that writes these bullets, whatever it is asked."""
-    reflector = FakeReflector(bullets=bullets, **told)
+def with_model(memory: Memory, *bullets: ProposedBullet, **options: Any) -> FakeReflector:
+    """Use a model that writes these bullets for every request."""
+    reflector = FakeReflector(bullets=bullets, **options)
     memory.reflectors = lambda _: reflector
     return reflector
 
@@ -60,7 +60,7 @@ def a_bullet(
     return ProposedBullet(slot="regime_fit", text=words, cites=cites)
 
 
-# What is written
+# Written lessons
 
 
 def test_a_pattern_becomes_a_lesson_with_its_numbers_and_its_trades(memory: Memory, clock: FakeClock) -> None:
@@ -127,7 +127,7 @@ def test_new_lessons_supersede_the_former_at_the_same_instant(memory: Memory, cl
         assert connection.execute(counted).scalar_one() == 1
 
 
-def test_a_pattern_that_is_gone_is_taken_back(memory: Memory, clock: FakeClock) -> None:
+def test_a_lesson_is_withdrawn_when_its_pattern_is_gone(memory: Memory, clock: FakeClock) -> None:
     fading(memory)
     reflected(memory, clock)
     for _ in range(8):
@@ -143,7 +143,7 @@ def test_a_pattern_that_is_gone_is_taken_back(memory: Memory, clock: FakeClock) 
     assert reflected(memory, clock).came == "unchanged"
 
 
-def test_lessons_that_the_owner_worded_stay_until_trades_say_otherwise(memory: Memory, clock: FakeClock) -> None:
+def test_lessons_written_by_the_owner_stay_until_trades_contradict_them(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=9)
     memory.promote_lessons(deployment=DEPLOYMENT, lessons=LESSONS)
     memory.deploy(strategy_name="Fade", account="main", name="second")
@@ -162,12 +162,10 @@ def test_a_lesson_that_repeats_an_avoid_rule_is_rejected(memory: Memory, clock: 
     assert (attempt.came, attempt.reason, attempt.note_id) == ("rejected", done.reason, None)
 
 
-# What it rests on
+# Evidence
 
 
-def test_all_deployments_and_versions_of_a_strategy_teach_and_other_modes_do_not(
-    memory: Memory, clock: FakeClock
-) -> None:
+def test_trades_of_all_deployments_and_versions_count_and_other_modes_do_not(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=0)
     memory.save_strategy(name="Fade", thesis="What fell comes back, slowly.")
     memory.deploy(strategy_name="Fade", account="main", name="second")
@@ -180,7 +178,7 @@ def test_all_deployments_and_versions_of_a_strategy_teach_and_other_modes_do_not
     assert (live.evidence.closed, live.evidence.considered, paper.evidence.closed) == (21, 21, 12)
 
 
-def test_what_was_found_is_carried_from_any_deployment_of_the_strategy(memory: Memory, clock: FakeClock) -> None:
+def test_a_pattern_is_shared_by_all_deployments_of_the_strategy(memory: Memory, clock: FakeClock) -> None:
     fading(memory)
     memory.deploy(strategy_name="Fade", account="main", name="second")
     reflected(memory, clock)
@@ -190,10 +188,10 @@ def test_what_was_found_is_carried_from_any_deployment_of_the_strategy(memory: M
     assert [each.found_at for each in done.evidence.groups if each.key == RANGES] == [T0 + timedelta(hours=1)]
 
 
-def test_trades_that_were_not_known_then_teach_nothing(memory: Memory, clock: FakeClock) -> None:
-    home = fading(memory)
+def test_trades_that_were_not_yet_known_teach_nothing(memory: Memory, clock: FakeClock) -> None:
+    deployment = fading(memory)
     clock.advance(days=10)
-    lost_in_ranges(memory, days=10, until=clock.now(), deployment=home.id)
+    lost_in_ranges(memory, days=10, until=clock.now(), deployment=deployment.id)
     clock.at = T0 + timedelta(hours=1)
     done = memory.reflect(deployment=DEPLOYMENT)
     with open_memory("sqlite://", owner="ana", clock=FakeClock(T0)) as other:
@@ -213,28 +211,28 @@ def test_lessons_of_a_later_instant_are_not_replaced_from_the_past(memory: Memor
         memory.reflect(deployment=DEPLOYMENT)
 
 
-def test_a_dry_run_says_what_would_be_written_and_writes_nothing(memory: Memory, clock: FakeClock) -> None:
+def test_a_dry_run_shows_the_lessons_and_writes_nothing(memory: Memory, clock: FakeClock) -> None:
     fading(memory)
     before = dump(memory)
     dry = reflected(memory, clock, dry_run=True)
     assert (dry.dry_run, dry.came, dry.reflection_id, dry.note) == (True, "written", None, None)
     assert [bullet.text for bullet in dry.bullets] == [BULLET_TEXT]
     assert dump(memory) == before
-    (found, other) = dry.evidence.groups
-    assert (found.key, found.n, found.days, found.missing) == (RANGES, 8, 8, None)
+    (group, other) = dry.evidence.groups
+    assert (group.key, group.n, group.days, group.missing) == (RANGES, 8, 8, None)
     assert other.missing is not None
     assert other.missing.startswith("not significant (p = 1, level 0.0065) after correction for 2 comparisons and for")
     assert dry.evidence.next_test_at == 18
 
 
-def test_a_dry_run_says_what_is_missing(memory: Memory, clock: FakeClock) -> None:
+def test_a_dry_run_names_the_missing_evidence(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=12)
     dry = reflected(memory, clock, dry_run=True)
     assert (dry.evidence.groups, dry.bullets) == ((), ())
     assert dry.evidence.missing == "no group has 8 trades on 8 days with as many besides it"
 
 
-# At once, again, killed
+# Replays, concurrent reflections, interruptions
 
 
 def test_an_attempt_at_the_same_instant_is_a_replay(memory: Memory, clock: FakeClock) -> None:
@@ -254,23 +252,23 @@ def test_an_attempt_at_the_same_instant_is_a_replay(memory: Memory, clock: FakeC
 
 
 class Slow(FakeReflector):
-    """A model that takes so long that something happens meanwhile."""
+    """A model that runs `meanwhile` before it answers."""
 
     meanwhile: Callable[[], object]
 
-    def reflect(self, asked: ReflectorRequest) -> ReflectorAnswer:
+    def reflect(self, request: ReflectorRequest) -> ReflectorAnswer:
         self.meanwhile()
-        return super().reflect(asked)
+        return super().reflect(request)
 
 
 def test_a_reflection_that_was_overtaken_changes_nothing(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     quick, slow = FakeReflector(bullets=(a_bullet("Ranging markets cost 1.07R."),)), Slow(bullets=(a_bullet(),))
-    asked: list[str] = []
+    requests: list[str] = []
 
     def reflectors(model: str) -> FakeReflector:
-        asked.append(model)
-        return slow if len(asked) == 1 else quick
+        requests.append(model)
+        return slow if len(requests) == 1 else quick
 
     memory.reflectors = reflectors
     done: list[ReflectionResult] = []
@@ -310,7 +308,7 @@ def test_two_processes_at_once_leave_one_active_note(memory: Memory, clock: Fake
     assert memory.verify_audit().intact
 
 
-def test_killed_while_the_model_is_asked_nothing_is_left_behind(memory: Memory, clock: FakeClock) -> None:
+def test_an_interruption_during_the_model_call_writes_nothing(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     before = dump(memory)
 
@@ -344,7 +342,7 @@ def test_a_model_words_the_evidence(memory: Memory, clock: FakeClock) -> None:
     assert [pattern.key for pattern in request.evidence.patterns] == [RANGES]
 
 
-def test_a_model_is_told_the_lessons_in_force(memory: Memory, clock: FakeClock) -> None:
+def test_a_model_gets_the_lessons_in_force(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     reflector = with_model(memory, a_bullet())
     first, _ = reflected(memory, clock), reflected(memory, clock)
@@ -353,7 +351,7 @@ def test_a_model_is_told_the_lessons_in_force(memory: Memory, clock: FakeClock) 
     assert note.bullets == first.bullets
 
 
-def test_bullets_that_the_evidence_does_not_bear_are_dropped_and_named(memory: Memory, clock: FakeClock) -> None:
+def test_bullets_that_the_evidence_does_not_support_are_dropped_and_named(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     with_model(memory, a_bullet(), a_bullet("Win 99 % with this."), a_bullet("More.", cites=("sizing/size=large",)))
     done = reflected(memory, clock)
@@ -375,7 +373,7 @@ def test_bullets_that_the_evidence_does_not_bear_are_dropped_and_named(memory: M
         (tuple(a_bullet("x" * 500) for _ in range(9)), "lessons: 46"),
     ],
 )
-def test_what_is_not_fit_to_be_shown_is_rejected_and_the_old_note_stays(
+def test_an_invalid_note_is_rejected_and_the_old_note_stays(
     memory: Memory, clock: FakeClock, bullets: tuple[ProposedBullet, ...], reason: str
 ) -> None:
     fading(memory, avoid=("trade the news",), **MODEL)
@@ -396,7 +394,7 @@ def test_what_is_not_fit_to_be_shown_is_rejected_and_the_old_note_stays(
         ReflectorUnavailable("slow", input_tokens=700, output_tokens=9, cost_usd=0.1),
     ],
 )
-def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
+def test_an_unavailable_model_is_a_failed_outcome_and_the_old_note_stays(
     memory: Memory, clock: FakeClock, error: Unavailable
 ) -> None:
     fading(memory, **MODEL)
@@ -405,25 +403,25 @@ def test_a_model_that_is_away_is_an_outcome_and_the_old_note_stays(
     with_model(memory, error=error)
     done = reflected(memory, clock)
     assert (done.came, done.reason, done.note) == ("failed", error.message, first.note)
-    told = (700, 9, 0.1) if isinstance(error, ReflectorUnavailable) else (None, None, None)
-    assert (done.input_tokens, done.output_tokens, done.cost_usd) == told
+    usage = (700, 9, 0.1) if isinstance(error, ReflectorUnavailable) else (None, None, None)
+    assert (done.input_tokens, done.output_tokens, done.cost_usd) == usage
     (last, _) = memory.list_lessons(deployment=DEPLOYMENT).attempts
-    assert (last.came, last.input_tokens, last.note_id) == ("failed", told[0], first.note and first.note.id)
+    assert (last.came, last.input_tokens, last.note_id) == ("failed", usage[0], first.note and first.note.id)
 
 
-def test_what_goes_wrong_in_a_plug_in_is_an_outcome_too(memory: Memory, clock: FakeClock) -> None:
-    home = fading(memory, cadence="daily", **MODEL)
+def test_an_error_in_a_plug_in_is_a_failed_outcome(memory: Memory, clock: FakeClock) -> None:
+    deployment = fading(memory, cadence="daily", **MODEL)
 
     def broken(_: str) -> FakeReflector:
         raise ZeroDivisionError("a mistake of its own")
 
     memory.reflectors = broken
-    done = reflect_if_due(memory, home, at=clock.now(), closed_in_tick=1)
+    done = reflect_if_due(memory, deployment, at=clock.now(), closed_in_tick=1)
     assert done is not None
     assert (done.came, done.reason) == ("failed", "openai:gpt-5 failed: ZeroDivisionError('a mistake of its own')")
 
 
-def test_a_model_behind_the_address_of_the_settings_is_asked() -> None:
+def test_the_model_at_the_address_in_the_settings_is_called() -> None:
     with ModelServer(bullets_reply(a_bullet())) as server:
         settings = Settings(url="sqlite://", owner="ana", model_url=server.base_url, model_key="sesame-sesame")
         with open_memory(settings=settings, clock=FakeClock(T0)) as memory:
@@ -434,7 +432,9 @@ def test_a_model_behind_the_address_of_the_settings_is_asked() -> None:
     assert "sesame-sesame" in str(server.headers[0])
 
 
-def test_what_was_found_when_a_model_failed_is_not_tested_for_again(memory: Memory, clock: FakeClock) -> None:
+def test_a_pattern_that_was_significant_when_a_model_failed_is_not_tested_again(
+    memory: Memory, clock: FakeClock
+) -> None:
     fading(memory, **MODEL)
     with_model(memory, error=Unavailable("away"))
     assert reflected(memory, clock).came == "failed"
@@ -443,13 +443,13 @@ def test_what_was_found_when_a_model_failed_is_not_tested_for_again(memory: Memo
     assert (done.came, done.evidence.level) == ("written", 0.0)
 
 
-def test_without_a_pattern_no_model_is_asked(memory: Memory, clock: FakeClock) -> None:
+def test_without_a_pattern_no_model_is_called(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=9, **MODEL)
     reflector = with_model(memory, a_bullet())
     assert (reflected(memory, clock).came, reflector.requests) == ("unchanged", [])
 
 
-def test_a_dry_run_asks_no_model(memory: Memory, clock: FakeClock) -> None:
+def test_a_dry_run_calls_no_model(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     reflector = with_model(memory, a_bullet())
     dry = reflected(memory, clock, dry_run=True)
@@ -457,7 +457,7 @@ def test_a_dry_run_asks_no_model(memory: Memory, clock: FakeClock) -> None:
     assert dry.reason == "openai:gpt-5 would write lessons from this evidence; a dry run does not call it"
 
 
-def test_lessons_told_before_are_the_same_note_again(memory: Memory, clock: FakeClock) -> None:
+def test_lessons_that_return_are_the_same_note(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     notes = []
     for words in ("Ranging markets lose 1.07R.", "Ranging markets cost 1.07R.", "Ranging markets lose 1.07R."):
@@ -466,13 +466,13 @@ def test_lessons_told_before_are_the_same_note_again(memory: Memory, clock: Fake
     assert notes[0] is not None
     assert notes[2] is not None
     assert (notes[0].id, notes[0].generated_at, notes[2].status) == (notes[2].id, notes[2].generated_at, "active")
-    seen = [memory.active_lessons(deployment=DEPLOYMENT, as_of=T0 + timedelta(hours=n)).hash for n in range(1, 4)]
-    assert seen[0] == seen[2] != seen[1]
+    hashes = [memory.active_lessons(deployment=DEPLOYMENT, as_of=T0 + timedelta(hours=n)).hash for n in range(1, 4)]
+    assert hashes[0] == hashes[2] != hashes[1]
     assert len(memory.list_lessons(deployment=DEPLOYMENT).notes) == 2
     assert memory.verify_audit().intact
 
 
-def test_without_language_models_the_attempt_fails_and_says_what_to_do(memory: Memory, clock: FakeClock) -> None:
+def test_without_language_models_the_attempt_fails_and_names_the_remedy(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     clock.advance(hours=1)
     plain = Memory(database=memory.database, clock=clock, owner="ana", actor="test")
@@ -486,62 +486,62 @@ def test_without_language_models_the_attempt_fails_and_says_what_to_do(memory: M
 # Cadence
 
 
-def due(memory: Memory, home: Deployment, at: datetime, *, closed: int = 1) -> ReflectionOutcome | None:
-    done = reflect_if_due(memory, home, at=at, closed_in_tick=closed)
+def due(memory: Memory, deployment: Deployment, at: datetime, *, closed: int = 1) -> ReflectionOutcome | None:
+    done = reflect_if_due(memory, deployment, at=at, closed_in_tick=closed)
     return None if done is None else done.came
 
 
-def test_by_default_nothing_is_due(memory: Memory, clock: FakeClock) -> None:
+def test_by_default_no_reflection_is_due(memory: Memory, clock: FakeClock) -> None:
     assert due(memory, fading(memory), clock.now()) is None
 
 
-def test_after_so_many_trades_one_is_due_when_one_closes(memory: Memory, clock: FakeClock) -> None:
-    home = fading(memory, trades=9, cadence="per_n_trades", every_n_trades=10)
-    assert due(memory, home, clock.now()) is None
+def test_a_reflection_is_due_when_the_nth_trade_closes(memory: Memory, clock: FakeClock) -> None:
+    deployment = fading(memory, trades=9, cadence="per_n_trades", every_n_trades=10)
+    assert due(memory, deployment, clock.now()) is None
     lost_in_ranges(memory, days=1, until=clock.now() - timedelta(minutes=5), deployment=DEPLOYMENT)
-    assert due(memory, home, clock.now(), closed=0) is None
-    assert due(memory, home, clock.now()) == "unchanged"
+    assert due(memory, deployment, clock.now(), closed=0) is None
+    assert due(memory, deployment, clock.now()) == "unchanged"
     clock.advance(hours=1)
-    assert due(memory, home, clock.now()) is None
+    assert due(memory, deployment, clock.now()) is None
     clock.advance(days=10)
     lost_in_ranges(memory, days=10, until=clock.now(), deployment=DEPLOYMENT)
-    assert due(memory, home, clock.now()) == "written"
+    assert due(memory, deployment, clock.now()) == "written"
 
 
-def test_daily_is_once_a_day_and_not_without_a_trade(memory: Memory, clock: FakeClock) -> None:
-    home = fading(memory, cadence="daily")
-    assert due(memory, home, clock.now(), closed=0) == "written"
+def test_a_daily_reflection_is_due_once_a_day_and_only_with_a_trade(memory: Memory, clock: FakeClock) -> None:
+    deployment = fading(memory, cadence="daily")
+    assert due(memory, deployment, clock.now(), closed=0) == "written"
     clock.advance(hours=2)
     lost_in_ranges(memory, days=1, until=clock.now(), deployment=DEPLOYMENT)
-    assert due(memory, home, clock.now()) is None
+    assert due(memory, deployment, clock.now()) is None
     clock.advance(hours=13)
-    assert due(memory, home, clock.now(), closed=0) is not None
+    assert due(memory, deployment, clock.now(), closed=0) is not None
     clock.advance(days=1)
-    assert [due(memory, home, clock.now(), closed=0) for _ in range(2)].count(None) >= 1
+    assert [due(memory, deployment, clock.now(), closed=0) for _ in range(2)].count(None) >= 1
 
 
-def test_a_provider_that_is_away_is_not_asked_at_every_tick(memory: Memory, clock: FakeClock) -> None:
-    home = fading(memory, cadence="per_n_trades", every_n_trades=5, **MODEL)
+def test_an_unavailable_provider_is_not_called_at_every_tick(memory: Memory, clock: FakeClock) -> None:
+    deployment = fading(memory, cadence="per_n_trades", every_n_trades=5, **MODEL)
     reflector = with_model(memory, error=Unavailable("away"))
-    assert due(memory, home, clock.now()) == "failed"
+    assert due(memory, deployment, clock.now()) == "failed"
     for _ in range(3):
         clock.advance(hours=1)
-        assert due(memory, home, clock.now()) is None
+        assert due(memory, deployment, clock.now()) is None
     assert len(reflector.requests) == 1
 
 
 def test_a_tick_before_the_lessons_in_force_changes_nothing(memory: Memory, clock: FakeClock) -> None:
-    home = fading(memory, cadence="per_n_trades", every_n_trades=5)
+    deployment = fading(memory, cadence="per_n_trades", every_n_trades=5)
     reflected(memory, clock)
-    assert due(memory, home, T0 + timedelta(minutes=1)) is None
+    assert due(memory, deployment, T0 + timedelta(minutes=1)) is None
 
 
-def test_a_deployment_that_is_not_there_is_named(memory: Memory) -> None:
+def test_an_unknown_deployment_is_named(memory: Memory) -> None:
     with pytest.raises(NotFound, match="deployment: no deployment 'nothing'; get_my_deployments lists them"):
         memory.reflect(deployment="nothing")
 
 
-def test_every_row_of_it_is_in_the_tables_of_notes(memory: Memory, clock: FakeClock) -> None:
+def test_a_reflection_writes_one_row_to_each_of_its_tables(memory: Memory, clock: FakeClock) -> None:
     fading(memory)
     reflected(memory, clock)
     assert (len(rows(memory, NOTES.table.name)), len(rows(memory, REFLECTIONS.table.name))) == (1, 1)

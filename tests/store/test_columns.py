@@ -1,4 +1,4 @@
-"""The columnar image: the episodes of the store, whoever wrote them and whenever one asks."""
+"""The columnar image has the same episodes as the store, for every writer and every horizon."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -26,9 +26,9 @@ COUNT = itertools.count()
 FOREVER = Horizon(as_of=T0 + timedelta(days=36_500))
 
 
-def told(columns: Columns, horizon: Horizon = FOREVER) -> dict[str, Any]:
-    """All that an image says of what was known and recorded by a horizon, by id."""
-    seen = micros(horizon.seen_at) if horizon.seen_at is not None else None
+def rows_by_id(columns: Columns, horizon: Horizon = FOREVER) -> dict[str, Any]:
+    """All values in an image that were known and recorded by a horizon, by episode id."""
+    latest = micros(horizon.seen_at) if horizon.seen_at is not None else None
     return {
         columns.id(row): (
             columns.group_of(row),
@@ -42,7 +42,7 @@ def told(columns: Columns, horizon: Horizon = FOREVER) -> dict[str, Any]:
         )
         for row in range(len(columns.known_at))
         if columns.group[row] != REPLACED and columns.known_at[row] <= micros(horizon.as_of)
-        if seen is None or columns.recorded_at[row] <= seen
+        if latest is None or columns.recorded_at[row] <= latest
     }
 
 
@@ -52,39 +52,39 @@ def image(memory: Memory, horizon: Horizon = FOREVER, images: Images | None = No
 
 
 def truth(memory: Memory, horizon: Horizon = FOREVER) -> dict[str, Any]:
-    """The same, from every row of the store."""
+    """The same values, read from every row of the store."""
     with memory.reading() as connection:
         episodes = stored.episodes(View(connection, memory.owner, horizon))
-    return told(columns_of(e for e in episodes if e.pnl is not None or e.outcome is not None), horizon)
+    return rows_by_id(columns_of(e for e in episodes if e.pnl is not None or e.outcome is not None), horizon)
 
 
 def remember(memory: Memory, number: int) -> RememberedTrade:
-    """Tell the trade of this number, again or for the first time."""
-    told = {"market_context": f"range {number}", "tags": ["all", str(number % 2)]}
-    call = a_trade_call(closed_at=T0 - timedelta(days=number), **told)
+    """Remember the trade with this number; a second call is a replay."""
+    texts = {"market_context": f"range {number}", "tags": ["all", str(number % 2)]}
+    call = a_trade_call(closed_at=T0 - timedelta(days=number), **texts)
     return memory.remember_trade(**call, idempotency_key=str(number))
 
 
-def test_it_is_what_the_store_holds(memory: Memory) -> None:
+def test_the_image_has_the_episodes_of_the_store(memory: Memory) -> None:
     for number in (3, 1, 2):
         remember(memory, number)
     memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason="narrow")
-    assert len(told(image(memory))) == 3
-    assert told(image(memory)) == truth(memory)
+    assert len(rows_by_id(image(memory))) == 3
+    assert rows_by_id(image(memory)) == truth(memory)
 
 
-def test_nobody_remembers_nothing(memory: Memory) -> None:
+def test_the_image_of_an_empty_store_is_empty(memory: Memory) -> None:
     assert len(image(memory)) == 0
 
 
-def test_only_what_changed_is_read_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_rows_are_read_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     remember(memory, 1)
     image(memory)
     read: list[int] = []
-    plainly = stored_columns._rows
-    monkeypatch.setattr(stored_columns, "_rows", lambda *given: _counted(read, plainly(*given)))
+    original = stored_columns._rows
+    monkeypatch.setattr(stored_columns, "_rows", lambda *given: _counted(read, original(*given)))
     remember(memory, 2)
-    assert told(image(memory)) == truth(memory)
+    assert rows_by_id(image(memory)) == truth(memory)
     assert sum(read) == 1
 
 
@@ -109,9 +109,9 @@ STEP = st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 6), st.booleans(
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(STEP, max_size=14), at=st.integers(-8, 20), seen=st.none() | st.integers(0, 20))
-def test_two_processes_see_the_same_whatever_happened(
-    url: str, steps: list[tuple[str, int, bool, int]], at: int, seen: int | None
+@given(steps=st.lists(STEP, max_size=14), at=st.integers(-8, 20), seen_hours=st.none() | st.integers(0, 20))
+def test_two_processes_see_the_same_episodes_after_any_steps(
+    url: str, steps: list[tuple[str, int, bool, int]], at: int, seen_hours: int | None
 ) -> None:
     clock, owner = FakeClock(T0), f"owner {next(COUNT)}"
     with open_memory(url, owner=owner, clock=clock) as one, open_memory(url, owner=owner, clock=clock) as other:
@@ -120,38 +120,38 @@ def test_two_processes_see_the_same_whatever_happened(
             STEPS[name](one if first else other, number)
         horizons = [
             FOREVER,
-            Horizon(as_of=T0 + timedelta(hours=at), seen_at=None if seen is None else T0 + timedelta(hours=seen)),
+            Horizon(
+                as_of=T0 + timedelta(hours=at), seen_at=None if seen_hours is None else T0 + timedelta(hours=seen_hours)
+            ),
         ]
         for memory in (one, other):
             for horizon in horizons:
-                assert told(image(memory, horizon), horizon) == truth(memory, horizon)
+                assert rows_by_id(image(memory, horizon), horizon) == truth(memory, horizon)
 
 
-@pytest.mark.parametrize("looked", [True, False])
-def test_what_was_taken_back_is_gone_and_still_stands_as_of_before(
-    memory: Memory, clock: FakeClock, looked: bool
-) -> None:
-    named = [remember(memory, number).episode_id for number in range(3)][1]
-    if looked:
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_withdrawn_episode_is_gone_but_visible_as_of_before(memory: Memory, clock: FakeClock, cached: bool) -> None:
+    withdrawn_id = [remember(memory, number).episode_id for number in range(3)][1]
+    if cached:
         image(memory)
     clock.at += timedelta(hours=1)
     with memory.writing() as transaction:
-        found = stored.current_episode(transaction.connection, memory.owner, named)
-        assert found is not None
-        transaction.withdraw(stored.EPISODES, found, known_at=memory.now, recorded_at=memory.now)
-    seen = [len(told(image(memory, at), at)) for at in (FOREVER, Horizon(as_of=T0))]
-    assert seen == [2, 3]
-    assert told(image(memory, Horizon(as_of=T0)), Horizon(as_of=T0)) == truth(memory, Horizon(as_of=T0))
+        episode = stored.current_episode(transaction.connection, memory.owner, withdrawn_id)
+        assert episode is not None
+        transaction.withdraw(stored.EPISODES, episode, known_at=memory.now, recorded_at=memory.now)
+    counts = [len(rows_by_id(image(memory, at), at)) for at in (FOREVER, Horizon(as_of=T0))]
+    assert counts == [2, 3]
+    assert rows_by_id(image(memory, Horizon(as_of=T0)), Horizon(as_of=T0)) == truth(memory, Horizon(as_of=T0))
 
 
-def test_one_who_began_to_read_earlier_sees_what_there_was_then(memory: Memory) -> None:
+def test_a_reader_that_began_earlier_sees_the_earlier_episodes(memory: Memory) -> None:
     remember(memory, 1)
     with memory.reading() as connection:
         before = stored.episodes(View(connection, memory.owner, FOREVER))
         remember(memory, 2)
         assert len(image(memory)) == 2
         images = memory.database.images
-        assert set(told(images.at(View(connection, memory.owner, FOREVER)))) == {e.id for e in before}
+        assert set(rows_by_id(images.at(View(connection, memory.owner, FOREVER)))) == {e.id for e in before}
     assert len(image(memory)) == 2
 
 
@@ -162,13 +162,13 @@ def owners(url: str) -> Iterator[Callable[[str], Memory]]:
         yield lambda owner: stack.enter_context(open_memory(url, owner=owner, clock=clock))
 
 
-def test_owners_are_apart_and_images_are_dropped_where_all_do_not_fit(owners: Callable[[str], Memory]) -> None:
+def test_owners_have_separate_images_and_images_beyond_the_limit_are_dropped(owners: Callable[[str], Memory]) -> None:
     images = Images(max_bytes=1)
     memories = [owners(name) for name in ("ana", "ben", "eve")]
     for number, memory in enumerate(memories):
         remember(memory, number)
     for memory in [*memories, *memories]:
-        assert told(image(memory, images=images)) == truth(memory)
+        assert rows_by_id(image(memory, images=images)) == truth(memory)
         assert len(images._owners) == 1
 
 
@@ -180,32 +180,32 @@ def filed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_columns, "MIN_FILE_ROWS", 2)
 
 
-def is_built(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many rows a fresh process reads to have an image that is right."""
+def rows_read(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The number of rows that a fresh process reads to build a correct image."""
     read: list[int] = []
-    plainly = stored_columns._rows
+    original = stored_columns._rows
     with monkeypatch.context() as patched:
-        patched.setattr(stored_columns, "_rows", lambda *given: _counted(read, plainly(*given)))
-        assert told(image(memory, images=Images(folder))) == truth(memory)
+        patched.setattr(stored_columns, "_rows", lambda *given: _counted(read, original(*given)))
+        assert rows_by_id(image(memory, images=Images(folder))) == truth(memory)
     return sum(read)
 
 
-def test_a_fresh_process_reads_a_file_and_what_changed_since(
+def test_a_fresh_process_reads_the_file_and_the_rows_changed_since(
     memory: Memory, filed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path = tmp_path / "files"
     for number in range(12):
         remember(memory, number)
-    assert is_built(memory, tmp_path, monkeypatch) == 12
-    assert is_built(memory, tmp_path, monkeypatch) == 0
+    assert rows_read(memory, tmp_path, monkeypatch) == 12
+    assert rows_read(memory, tmp_path, monkeypatch) == 0
     remember(memory, 12)
     memory.archive_episode(episode_id=remember(memory, 3).episode_id)
-    assert is_built(memory, tmp_path, monkeypatch) == 2
+    assert rows_read(memory, tmp_path, monkeypatch) == 2
     assert [file.stat().st_mode & 0o77 for file in tmp_path.iterdir()] == [0]
 
 
 @pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "other", "owner"])
-def test_a_file_that_is_not_this_stores_is_not_used(
+def test_a_damaged_or_foreign_file_is_not_used(
     memory: Memory,
     filed: None,
     tmp_path_factory: pytest.TempPathFactory,
@@ -215,7 +215,7 @@ def test_a_file_that_is_not_this_stores_is_not_used(
     tmp_path = tmp_path_factory.mktemp("files")
     for number in range(3):
         remember(memory, number)
-    is_built(memory, tmp_path, monkeypatch)
+    rows_read(memory, tmp_path, monkeypatch)
     [file] = tmp_path.iterdir()
     content = file.read_bytes()
     if spoil in ("other", "owner"):  # another store of the same owner, or another owner's file under this name
@@ -224,19 +224,19 @@ def test_a_file_that_is_not_this_stores_is_not_used(
         with open_memory(f"sqlite:///{folder / 'x.db'}", owner=owner, clock=FakeClock(T0)) as another:
             for number in range(4, 8):
                 remember(another, number)
-            is_built(another, folder / "files", monkeypatch)
+            rows_read(another, folder / "files", monkeypatch)
         [theirs] = (folder / "files").iterdir()
         content = theirs.read_bytes()
     changes = {"cut": content[:-64], "flip": content[:-70] + bytes([content[-70] ^ 1]) + content[-69:], "empty": b""}
     file.write_bytes(changes.get(spoil, content))
-    assert is_built(memory, tmp_path, monkeypatch) == 3
-    assert is_built(memory, tmp_path, monkeypatch) == 0
+    assert rows_read(memory, tmp_path, monkeypatch) == 3
+    assert rows_read(memory, tmp_path, monkeypatch) == 0
 
 
-def test_a_liar_is_found_by_the_doctor(
+def test_the_doctor_finds_a_forged_file(
     memory: Memory, filed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One who can write beside the store, and knows the checksum, can change what recall reads: until then."""
+    """A forged file with a valid checksum changes what recall reads until the doctor runs."""
     for number in range(4):
         remember(memory, number)
     monkeypatch.setitem(vars(memory.database), "images", Images(tmp_path / "files"))
@@ -246,27 +246,27 @@ def test_a_liar_is_found_by_the_doctor(
     label = read_label(file.read_bytes()[:LABEL_END])
     file.write_bytes(b"".join(pack_columns(lying, label=label)))
     monkeypatch.setitem(vars(memory.database), "images", Images(tmp_path / "files"))
-    assert "forged" in told(image(memory))
+    assert "forged" in rows_by_id(image(memory))
     first, second = memory.doctor(), memory.doctor()
-    assert [(found.table, found.key) for found in first.findings] == [("columns", "forged")]
+    assert [(finding.table, finding.key) for finding in first.findings] == [("columns", "forged")]
     assert (first.healthy, second.healthy) == (False, True)
-    assert told(image(memory)) == truth(memory)
+    assert rows_by_id(image(memory)) == truth(memory)
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_hindrance(memory: Memory, filed: None, tmp_path: Path) -> None:
+def test_an_image_is_built_without_a_writable_folder(memory: Memory, filed: None, tmp_path: Path) -> None:
     for number in range(3):
         remember(memory, number)
     (tmp_path / "file").write_text("in the way")
-    assert told(image(memory, images=Images(tmp_path / "file" / "below"))) == truth(memory)
+    assert rows_by_id(image(memory, images=Images(tmp_path / "file" / "below"))) == truth(memory)
 
 
-def test_a_small_store_leaves_no_file(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_store_writes_no_file(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remember(memory, 1)
-    is_built(memory, tmp_path / "files", monkeypatch)
+    rows_read(memory, tmp_path / "files", monkeypatch)
     assert not (tmp_path / "files").exists()
 
 
-def test_a_store_that_was_put_back_is_read_anew(tmp_path: Path) -> None:
+def test_a_restored_store_is_read_again(tmp_path: Path) -> None:
     clock = FakeClock(T0)
     with open_memory(f"sqlite:///{tmp_path / 'a.db'}", clock=clock) as memory:
         remember(memory, 1)
@@ -276,14 +276,14 @@ def test_a_store_that_was_put_back_is_read_anew(tmp_path: Path) -> None:
         image(memory)
     with open_memory(f"sqlite:///{tmp_path / 'kept.db'}", clock=clock) as memory:
         remember(memory, 5)
-        assert told(image(memory, images=images)) == truth(memory)
+        assert rows_by_id(image(memory, images=images)) == truth(memory)
 
 
 def test_instants_are_compared_to_the_microsecond(memory: Memory) -> None:
     remember(memory, 1)
-    ended = T0 - timedelta(days=1)
-    found = [len(told(image(memory, at), at)) for at in (just_before(ended), Horizon(as_of=ended))]
-    assert found == [0, 1]
+    close_time = T0 - timedelta(days=1)
+    counts = [len(rows_by_id(image(memory, at), at)) for at in (just_before(close_time), Horizon(as_of=close_time))]
+    assert counts == [0, 1]
 
 
 def just_before(at: datetime) -> Horizon:

@@ -1,4 +1,4 @@
-"""The round-trip law: what is written is what is read, to the bit and the microsecond."""
+"""Rows read back equal the values written, to the bit and the microsecond."""
 
 import struct
 import typing
@@ -46,30 +46,32 @@ def connection(url: str) -> Iterator[Connection]:
 @pytest.mark.parametrize("noun", [*CURRENT, AUDIT], ids=lambda noun: noun.table.name)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_what_is_written_is_what_is_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
+def test_a_value_written_is_the_value_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
     value = data.draw(st.from_type(noun.type))
     row = noun.to_row(value)
     with connection.begin_nested() as nested:
         connection.execute(insert(noun.table).values(**row))
-        found = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
+        stored = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
         nested.rollback()
-    again = noun.from_row(found)
+    again = noun.from_row(stored)
     assert again == value
     assert {n: bits(v) for n, v in noun.to_row(again).items()} == {n: bits(v) for n, v in row.items()}
-    assert noun.cells(found._mapping) == noun.cells(row)
+    assert noun.cells(stored._mapping) == noun.cells(row)
 
 
 @pytest.mark.parametrize("noun", [*CURRENT, *DERIVED, AUDIT], ids=lambda noun: noun.table.name)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_what_is_written_at_once_is_what_is_read(connection: Connection, noun: Noun[Any], data: st.DataObject) -> None:
+def test_a_value_written_by_a_bulk_insert_is_the_value_read(
+    connection: Connection, noun: Noun[Any], data: st.DataObject
+) -> None:
     value = data.draw(st.from_type(noun.type))
     row = noun.to_row(value)
     with connection.begin_nested() as nested:
         insert_all(connection, noun.table, [noun.to_values(value)])
-        found = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
+        stored = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
         nested.rollback()
-    assert noun.from_row(found) == value
+    assert noun.from_row(stored) == value
     assert noun.cells_of_values(noun.to_values(value)) == noun.cells(row)
 
 

@@ -1,4 +1,4 @@
-"""A simulated account does what a broker would, and the ledger agrees with it."""
+"""The paper broker fills, liquidates and charges like a broker, and the ledger agrees with it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -55,16 +55,16 @@ def rejected(result: OrderResult) -> tuple[str, str]:
     return result.rule, result.detail
 
 
-def held(broker: PaperBroker) -> list[tuple[str, str, float, float | None]]:
+def holdings(broker: PaperBroker) -> list[tuple[str, str, float, float | None]]:
     positions = broker.snapshot().portfolio.positions
     return [(each.position_key, each.direction, each.size, each.average_price) for each in positions]
 
 
-def test_it_is_a_broker() -> None:
+def test_a_paper_broker_satisfies_the_broker_protocol() -> None:
     broker: Broker = a_broker()
-    shown = broker.snapshot()
-    assert (shown.portfolio.at, shown.portfolio.equity, shown.portfolio.positions) == (T0, 10_000.0, ())
-    assert (shown.fills, shown.marks) == ((), {"BTC": 100.0, "ETH": 10.0})
+    snapshot = broker.snapshot()
+    assert (snapshot.portfolio.at, snapshot.portfolio.equity, snapshot.portfolio.positions) == (T0, 10_000.0, ())
+    assert (snapshot.fills, snapshot.marks) == ((), {"BTC": 100.0, "ETH": 10.0})
 
 
 def test_an_order_fills_at_the_mark_and_worse_by_the_slippage_and_pays_the_fee() -> None:
@@ -73,7 +73,7 @@ def test_an_order_fills_at_the_mark_and_worse_by_the_slippage_and_pays_the_fee()
     assert (bought.price, bought.fee, bought.at, bought.reason) == (101.0, 0.202, T0, None)
     sold = executed(broker.submit(order(-4.0)))
     assert (sold.price, sold.fee, sold.realized_pnl) == (99.0, 0.396, -4.0)
-    assert held(broker) == [("BTC", "short", 2.0, 99.0)]
+    assert holdings(broker) == [("BTC", "short", 2.0, 99.0)]
 
 
 def test_a_long_and_a_short_are_marked_at_the_close() -> None:
@@ -81,9 +81,9 @@ def test_a_long_and_a_short_are_marked_at_the_close() -> None:
     broker.submit(order(2.0))
     broker.submit(order(-10.0, "ETH"))
     broker.advance([a_bar(0, 110.0), a_bar(0, 9.0, symbol="ETH")])
-    shown = broker.snapshot().portfolio
-    assert (shown.cash, shown.equity, shown.at) == (10_000.0, 10_030.0, T0 + HOUR)
-    assert [position.mark for position in shown.positions] == [110.0, 9.0]
+    portfolio = broker.snapshot().portfolio
+    assert (portfolio.cash, portfolio.equity, portfolio.at) == (10_000.0, 10_030.0, T0 + HOUR)
+    assert [position.mark for position in portfolio.positions] == [110.0, 9.0]
 
 
 def test_an_increase_moves_the_average_and_a_reduction_realises_its_part() -> None:
@@ -91,9 +91,9 @@ def test_an_increase_moves_the_average_and_a_reduction_realises_its_part() -> No
     broker.submit(order(1.0))
     broker.advance([a_bar(0, 120.0)])
     assert executed(broker.submit(order(3.0))).realized_pnl is None
-    assert held(broker) == [("BTC", "long", 4.0, 115.0)]
+    assert holdings(broker) == [("BTC", "long", 4.0, 115.0)]
     assert executed(broker.submit(order(-1.0))).realized_pnl == 5.0
-    assert held(broker) == [("BTC", "long", 3.0, 115.0)]
+    assert holdings(broker) == [("BTC", "long", 3.0, 115.0)]
     assert broker.snapshot().portfolio.cash == 10_005.0
 
 
@@ -107,18 +107,18 @@ def test_a_flip_closes_and_opens_in_one_fill_and_leaves_the_old_levels_behind() 
     assert (position.stop_price, position.target_price) == (120.0, None)
 
 
-def test_what_would_leave_dust_closes_the_position() -> None:
+def test_an_order_that_would_leave_dust_closes_the_position() -> None:
     broker = a_broker()
     broker.submit(order(0.1))
     broker.submit(order(0.2))
     broker.submit(order(-0.3))
-    assert held(broker) == []
+    assert holdings(broker) == []
     broker.submit(order(0.3))
     broker.submit(order(-0.1 - 0.2))
-    assert held(broker) == []
+    assert holdings(broker) == []
 
 
-def test_an_order_without_levels_leaves_those_in_force() -> None:
+def test_an_order_without_levels_keeps_the_levels_in_force() -> None:
     broker = a_broker()
     broker.submit(order(1.0, stop_price=90.0, target_price=120.0))
     broker.submit(order(1.0, stop_price=95.0))
@@ -133,10 +133,10 @@ def test_an_order_for_nothing_moves_the_levels_and_fills_and_costs_nothing() -> 
     moved = broker.submit(order(0.0, stop_price=105.0))
     assert moved == Executed(order=order(0.0, stop_price=105.0), position_key="BTC", fills=())
     broker.submit(order(-0.0, target_price=80.0, reduce_only=True))
-    shown = broker.snapshot()
-    (position,), (was,) = shown.portfolio.positions, before.portfolio.positions
+    snapshot = broker.snapshot()
+    (position,), (was,) = snapshot.portfolio.positions, before.portfolio.positions
     assert position == replace(was, stop_price=105.0, target_price=80.0)
-    assert shown == replace(before, fills=(), portfolio=replace(before.portfolio, positions=(position,)))
+    assert snapshot == replace(before, fills=(), portfolio=replace(before.portfolio, positions=(position,)))
 
 
 def test_moved_levels_use_no_fill_number() -> None:
@@ -157,7 +157,7 @@ def test_a_moved_level_is_the_one_that_fills() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "rule"),
+    ("bad_order", "rule"),
     [
         (order(0.0, stop_price=100.0), "STOP_REACHED"),
         (order(0.0, stop_price=95.0, target_price=99.0), "TARGET_REACHED"),
@@ -165,11 +165,11 @@ def test_a_moved_level_is_the_one_that_fills() -> None:
         (order(0.0, "ETH", target_price=11.0, reduce_only=True), "NO_POSITION"),
     ],
 )
-def test_levels_that_cannot_be_moved_stay_where_they_are(asked: Order, rule: str) -> None:
+def test_levels_that_cannot_be_moved_stay_where_they_are(bad_order: Order, rule: str) -> None:
     broker = a_broker()
     broker.submit(order(1.0, stop_price=90.0, target_price=120.0))
     before = replace(broker.snapshot(), fills=())
-    assert rejected(broker.submit(asked))[0] == rule
+    assert rejected(broker.submit(bad_order))[0] == rule
     assert broker.snapshot() == before
 
 
@@ -217,11 +217,11 @@ def test_a_level_out_of_reach_does_nothing() -> None:
     broker = a_broker()
     broker.submit(order(1.0, stop_price=95.0, target_price=105.0))
     broker.advance([a_bar(0, 100.0, 104.9, 95.1, 100.0), a_bar(0, 1.0, symbol="ETH")])
-    assert held(broker) == [("BTC", "long", 1.0, 100.0)]
+    assert holdings(broker) == [("BTC", "long", 1.0, 100.0)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "rule"),
+    ("bad_order", "rule"),
     [
         (order(1.0, stop_price=100.0), "STOP_REACHED"),
         (order(-1.0, stop_price=99.0), "STOP_REACHED"),
@@ -233,10 +233,10 @@ def test_a_level_out_of_reach_does_nothing() -> None:
         (order(1e308), "MAX_LEVERAGE"),
     ],
 )
-def test_a_rejected_order_says_by_which_rule_and_changes_nothing(asked: Order, rule: str) -> None:
+def test_a_rejected_order_names_the_rule_and_changes_nothing(bad_order: Order, rule: str) -> None:
     broker = a_broker()
     before = broker.snapshot()
-    assert rejected(broker.submit(asked))[0] == rule
+    assert rejected(broker.submit(bad_order))[0] == rule
     assert broker.snapshot() == before
 
 
@@ -265,28 +265,28 @@ def test_reduce_only_stops_at_flat() -> None:
     broker.submit(order(-2.0))
     assert rejected(broker.submit(order(-1.0, reduce_only=True)))[0] == "REDUCE_ONLY"
     assert executed(broker.submit(order(5.0, reduce_only=True))).quantity == 2.0
-    assert held(broker) == []
+    assert holdings(broker) == []
 
 
-def test_a_hedging_account_holds_a_position_a_key() -> None:
+def test_a_hedging_account_has_one_position_for_each_key() -> None:
     broker = a_broker(position_mode="hedging")
     broker.submit(order(2.0, position_key="p1"))
     broker.submit(order(-1.0, position_key="p2"))
-    assert held(broker) == [("p1", "long", 2.0, 100.0), ("p2", "short", 1.0, 100.0)]
+    assert holdings(broker) == [("p1", "long", 2.0, 100.0), ("p2", "short", 1.0, 100.0)]
     broker.submit(order(-2.0, position_key="p1"))
-    assert held(broker) == [("p2", "short", 1.0, 100.0)]
+    assert holdings(broker) == [("p2", "short", 1.0, 100.0)]
 
 
 def test_without_a_key_a_hedging_account_opens_another_position() -> None:
     broker = a_broker(position_mode="hedging")
     results = [broker.submit(order(1.0)) for _ in range(2)]
     keys = [result.position_key for result in results if isinstance(result, Executed)]
-    assert sorted(keys) == [key for key, *_ in held(broker)]
+    assert sorted(keys) == [key for key, *_ in holdings(broker)]
     assert len(set(keys)) == 2
 
 
 @pytest.mark.parametrize(
-    ("asked", "mode", "field"),
+    ("bad_order", "mode", "field"),
     [
         (order(0.0), "netting", "quantity"),
         (order(math.nan), "netting", "quantity"),
@@ -305,14 +305,14 @@ def test_without_a_key_a_hedging_account_opens_another_position() -> None:
         (order(1.0, position_key="eth"), "hedging", "position_key"),
     ],
 )
-def test_what_is_no_order_is_refused_by_name(asked: Order, mode: str, field: str) -> None:
+def test_an_invalid_order_is_refused_by_field(bad_order: Order, mode: str, field: str) -> None:
     broker = a_broker(position_mode=mode)
     broker.submit(order(1.0, "ETH", position_key="eth" if mode == "hedging" else None))
-    before = held(broker)
+    before = holdings(broker)
     with pytest.raises(Invalid) as error:
-        broker.submit(asked)
+        broker.submit(bad_order)
     assert error.value.field == field
-    assert held(broker) == before
+    assert holdings(broker) == before
 
 
 def test_longs_pay_a_positive_funding_rate_and_shorts_receive_it() -> None:
@@ -356,13 +356,13 @@ def test_at_the_maintenance_margin_everything_is_closed_at_the_worst_prices() ->
 
 
 @pytest.mark.parametrize(("low", "closed"), [(84.211, False), (84.21, True)])
-def test_the_liquidation_price_it_tells_is_the_one_it_acts_on(low: float, closed: bool) -> None:
+def test_a_position_is_liquidated_at_the_liquidation_price_reported(low: float, closed: bool) -> None:
     broker = a_broker(cash=1000.0, maintenance=0.05)
     broker.submit(order(50.0))
     (position,) = broker.snapshot().portfolio.positions
     assert position.liquidation_price == pytest.approx(80 / 0.95)  # 1000 + 50 (p - 100) = 0.05 * 50 p
     broker.advance([a_bar(0, 100.0, 100.0, low, 100.0)])
-    assert (held(broker) == []) == closed
+    assert (holdings(broker) == []) == closed
 
 
 def test_equity_at_the_maintenance_margin_is_not_enough() -> None:
@@ -379,7 +379,7 @@ def test_a_short_has_its_liquidation_price_above_and_a_hedged_pair_none_within_r
     assert short.liquidation_price == pytest.approx(120 / 1.05)
     broker.submit(order(50.0, position_key="long"))
     broker.advance([a_bar(0, 100.0, 150.0, 50.0, 100.0)])
-    assert [key for key, *_ in held(broker)] == ["long", "short"]
+    assert [key for key, *_ in holdings(broker)] == ["long", "short"]
 
 
 def test_a_stop_comes_before_liquidation_and_liquidation_before_a_target() -> None:
@@ -391,7 +391,7 @@ def test_a_stop_comes_before_liquidation_and_liquidation_before_a_target() -> No
         assert broker.snapshot().fills[-1].reason == reason
 
 
-def test_what_is_owed_after_a_gap_stays_owed_and_stops_trading() -> None:
+def test_a_debt_after_a_gap_remains_and_stops_trading() -> None:
     broker = a_broker(cash=1000.0)
     broker.submit(order(50.0))
     broker.advance([a_bar(0, 50.0)])
@@ -424,7 +424,7 @@ def test_deposits_and_withdrawals_are_transfers() -> None:
 
 
 @pytest.mark.parametrize("amount", [0.0, -1.0, math.nan, math.inf, 5000.01])
-def test_a_withdrawal_beyond_what_is_free_changes_nothing(amount: float) -> None:
+def test_a_withdrawal_beyond_the_free_margin_changes_nothing(amount: float) -> None:
     broker = a_broker(max_leverage=2.0)
     broker.submit(order(100.0))
     before = replace(broker.snapshot(), fills=())
@@ -471,7 +471,7 @@ def test_terms_that_make_no_sense_are_refused(terms: dict[str, Any], field: str)
     assert error.value.field == field
 
 
-def test_a_snapshot_tells_every_fill_once_and_ids_follow_from_the_account() -> None:
+def test_a_snapshot_reports_every_fill_once_and_ids_follow_from_the_account() -> None:
     broker = a_broker()
     first, second = executed(broker.submit(order(1.0))), executed(broker.submit(order(1.0)))
     assert broker.snapshot().fills == (first, second)
@@ -482,21 +482,21 @@ def test_a_snapshot_tells_every_fill_once_and_ids_follow_from_the_account() -> N
     assert executed(broker.submit(order(1.0))).sequence == 0
 
 
-def test_a_broker_that_reports_no_fills_tells_positions_only() -> None:
+def test_a_broker_that_reports_no_fills_reports_positions_only() -> None:
     broker = a_broker(reports_fills=False)
     result = broker.submit(order(1.0, stop_price=95.0))
     assert result == Executed(order=order(1.0, stop_price=95.0), position_key="BTC", fills=())
-    assert (broker.snapshot().fills, len(held(broker))) == ((), 1)
+    assert (broker.snapshot().fills, len(holdings(broker))) == ((), 1)
     broker.advance([a_bar(0, 94.0)])
-    shown = broker.snapshot()
-    assert (shown.fills, shown.portfolio.positions, shown.portfolio.equity) == ((), (), 9994.0)
+    snapshot = broker.snapshot()
+    assert (snapshot.fills, snapshot.portfolio.positions, snapshot.portfolio.equity) == ((), (), 9994.0)
 
 
-def test_the_brokers_reason_stands_before_the_agents() -> None:
-    told = ReportedFill(id="1", at=T0, sequence=0, kind="trade", symbol="BTC", quantity=1.0, price=100.0)
-    assert ledger_fill(told, reason="breakout").reason == "breakout"
-    assert ledger_fill(replace(told, reason="stop_loss"), reason="breakout").reason == "stop_loss"
-    assert ledger_fill(told).position_key == "BTC"
+def test_the_brokers_reason_overrides_the_agents() -> None:
+    report = ReportedFill(id="1", at=T0, sequence=0, kind="trade", symbol="BTC", quantity=1.0, price=100.0)
+    assert ledger_fill(report, reason="breakout").reason == "breakout"
+    assert ledger_fill(replace(report, reason="stop_loss"), reason="breakout").reason == "stop_loss"
+    assert ledger_fill(report).position_key == "BTC"
 
 
 @pytest.mark.parametrize(
@@ -509,10 +509,10 @@ def test_the_brokers_reason_stands_before_the_agents() -> None:
         ({"at": T0.replace(tzinfo=None)}, "at"),
     ],
 )
-def test_a_report_that_is_no_fact_is_refused(changes: dict[str, Any], field: str) -> None:
-    told = ReportedFill(id="1", at=T0, sequence=0, kind="trade", symbol="BTC", quantity=1.0, price=100.0)
+def test_an_invalid_fill_report_is_refused(changes: dict[str, Any], field: str) -> None:
+    report = ReportedFill(id="1", at=T0, sequence=0, kind="trade", symbol="BTC", quantity=1.0, price=100.0)
     with pytest.raises(Invalid) as error:
-        ledger_fill(replace(told, **changes))
+        ledger_fill(replace(report, **changes))
     assert error.value.field == field
 
 
@@ -521,12 +521,12 @@ def ledger_fill(reported: ReportedFill, **more: Any) -> Fill:
     return as_fill(reported, known_at=reported.at, recorded_at=reported.at, **(who | more))
 
 
-# Laws: for any orders and any bars.
+# Laws that hold for any orders and any bars.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """An order; its levels are shares of the mark away from it, for a quantity of -0.0 as for a short."""
+    """An order whose levels are fractions of the mark away from the mark; a quantity of -0.0 is a short."""
 
     symbol: str
     quantity: float
@@ -538,14 +538,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """An hour of both symbols, as moves from the last mark."""
+    """An hour of bars: for each symbol, prices as multiples of the last mark."""
 
     moves: dict[str, tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A deposit, or a withdrawal where it is negative."""
+    """A deposit, or a withdrawal if the amount is negative."""
 
     amount: float
 
@@ -588,7 +588,7 @@ LAW = settings(max_examples=150, deadline=None)
 
 
 class Session:
-    """A broker led through actions, a snapshot after each, and the bars that closed before it."""
+    """A broker that performs actions, the snapshot after the last action, and the bars that closed in it."""
 
     def __init__(self, terms: PaperTerms) -> None:
         self.broker = PaperBroker("paper", at=T0 - HOUR, cash=CASH, terms=terms)
@@ -596,7 +596,7 @@ class Session:
         self.hours = count(-1)
         self.marks = {"BTC": 100.0, "ETH": 10.0}
         self.bars = self.closed(dict.fromkeys(self.marks, (1.0, 1.0, 1.0, 1.0)))
-        self.seen = self.broker.snapshot()
+        self.snapshot = self.broker.snapshot()
 
     def act(self, action: Action) -> BrokerSnapshot:
         self.bars = []
@@ -607,9 +607,9 @@ class Session:
                 self.bars = self.closed(action.moves)
             case Move():
                 self.move(action.amount)
-        self.seen = self.broker.snapshot()
-        self.marks = dict(self.seen.marks)
-        return self.seen
+        self.snapshot = self.broker.snapshot()
+        self.marks = dict(self.snapshot.marks)
+        return self.snapshot
 
     def closed(self, moves: dict[str, tuple[float, float, float, float]]) -> list[Bar]:
         number = next(self.hours)
@@ -634,14 +634,14 @@ class Session:
         )
 
     def move(self, amount: float) -> None:
-        at, before = self.seen.portfolio.at, self.seen.portfolio.equity
+        at, before = self.snapshot.portfolio.at, self.snapshot.portfolio.equity
         if amount > 0:
             self.broker.deposit(amount, at=at)
         elif amount < 0 and -amount <= before / 2 - self.notional() / 10:
             self.broker.withdraw(-amount, at=at)
 
     def notional(self) -> float:
-        return sum(each.size * each.mark for each in self.seen.portfolio.positions)
+        return sum(each.size * each.mark for each in self.snapshot.portfolio.positions)
 
 
 def positions_of(snapshot: BrokerSnapshot) -> dict[str, Position]:
@@ -654,24 +654,24 @@ def worth(trips: Iterable[RoundTrip], snapshot: BrokerSnapshot) -> float:
 
 @LAW
 @given(TERMS, ACTIONS)
-def test_the_folded_fills_are_where_the_broker_is_in_money_and_in_positions(
+def test_the_folded_fills_agree_with_the_broker_in_money_and_in_positions(
     terms: PaperTerms, actions: list[Action]
 ) -> None:
     session, fills = Session(terms), []
     for action in actions:
-        seen = session.act(action)
-        fills += [ledger_fill(reported) for reported in seen.fills]
+        snapshot = session.act(action)
+        fills += [ledger_fill(reported) for reported in snapshot.fills]
         beside = math.fsum(fill.amount - fill.fee for fill in fills)
         trips = fold(fills)
-        assert worth(trips, seen) == pytest.approx(seen.portfolio.equity - CASH - beside, rel=0, abs=1e-6)
+        assert worth(trips, snapshot) == pytest.approx(snapshot.portfolio.equity - CASH - beside, rel=0, abs=1e-6)
         ours = {key: (trip.signed_size, trip.average_cost) for key, trip in open_trips(trips).items()}
-        told = {key: (each.signed_size, each.average_price) for key, each in positions_of(seen).items()}
-        assert ours == told
+        theirs = {key: (each.signed_size, each.average_price) for key, each in positions_of(snapshot).items()}
+        assert ours == theirs
 
 
 @LAW
 @given(TERMS, ACTIONS)
-def test_the_brokers_word_on_profit_is_ours(terms: PaperTerms, actions: list[Action]) -> None:
+def test_the_brokers_realized_profit_is_ours(terms: PaperTerms, actions: list[Action]) -> None:
     session = Session(terms)
     fills = [ledger_fill(reported) for action in actions for reported in session.act(action).fills]
     for trip in fold(fills):
@@ -680,34 +680,34 @@ def test_the_brokers_word_on_profit_is_ours(terms: PaperTerms, actions: list[Act
 
 @LAW
 @given(TERMS, ACTIONS, st.integers(1, 4))
-def test_with_no_fill_reported_the_ledger_ends_every_snapshot_where_the_broker_is(
+def test_with_no_fill_reported_the_ledger_agrees_with_the_broker_at_every_snapshot(
     terms: PaperTerms, actions: list[Action], every: int
 ) -> None:
     session, fills = Session(replace(terms, reports_fills=False)), list[Fill]()
     for number in range(0, len(actions), every):
-        before, bars = positions_of(session.seen), list[Bar]()
+        before, bars = positions_of(session.snapshot), list[Bar]()
         for action in actions[number : number + every]:
             assert session.act(action).fills == ()
             bars += session.bars
-        fills += inferred(fills, session.seen, number=number, before=before, bars=bars)
-        ledger, told = open_trips(fold(fills)), positions_of(session.seen)
-        assert ledger.keys() == told.keys()
+        fills += inferred(fills, session.snapshot, number=number, before=before, bars=bars)
+        ledger, positions = open_trips(fold(fills)), positions_of(session.snapshot)
+        assert ledger.keys() == positions.keys()
         for key, trip in ledger.items():
-            assert trip.direction == told[key].direction
-            assert trip.size == pytest.approx(told[key].size, rel=1e-9)
+            assert trip.direction == positions[key].direction
+            assert trip.size == pytest.approx(positions[key].size, rel=1e-9)
 
 
 def inferred(
-    fills: Sequence[Fill], seen: BrokerSnapshot, *, number: int, before: dict[str, Position], bars: Sequence[Bar]
+    fills: Sequence[Fill], snapshot: BrokerSnapshot, *, number: int, before: dict[str, Position], bars: Sequence[Bar]
 ) -> list[Fill]:
-    at = seen.portfolio.at
+    at = snapshot.portfolio.at
     return infer_fills(
         open_trips(fold(fills)),
-        seen.portfolio,
+        snapshot.portfolio,
         stamp=FillStamp(owner_id="ana", account_id="paper", tick_id=f"t{number}", phase="since", at=at, recorded_at=at),
         last_seen=before,
-        bars={symbol: [bar for bar in bars if bar.symbol == symbol] for symbol in seen.marks},
-        marks=seen.marks,
+        bars={symbol: [bar for bar in bars if bar.symbol == symbol] for symbol in snapshot.marks},
+        marks=snapshot.marks,
     )
 
 
@@ -726,7 +726,7 @@ def test_a_deposit_moves_equity_by_its_amount_and_nothing_else(
     session = Session(terms)
     for action in actions:
         session.act(action)
-    before = session.seen
+    before = session.snapshot
     after = session.act(Move(amount=amount))
     assert after.portfolio.equity == pytest.approx(before.portfolio.equity + amount, rel=1e-12, abs=1e-9)
     assert [each.signed_size for each in after.portfolio.positions] == [
@@ -742,7 +742,7 @@ def test_an_order_for_nothing_changes_levels_and_nothing_else(
     session = Session(terms)
     for action in actions:
         session.act(action)
-    before = session.seen
+    before = session.snapshot
     after = session.act(shift)
     assert without_levels(after) == without_levels(replace(before, fills=()))
 
