@@ -107,7 +107,8 @@ def test_several_deployments_and_none_named_is_refused_with_their_names(memory: 
     deployed(memory)
     memory.save_strategy(name="Fade")
     memory.deploy(strategy_name="Fade", account="main")
-    with pytest.raises(Invalid, match="there are several deployments; name one of 'Fade@main', 'VolBreakout@main'"):
+    message = "deployment: there are several deployments; name one of 'Fade@main', 'VolBreakout@main'"
+    with pytest.raises(Invalid, match=message):
         memory.get_agent_state()
 
 
