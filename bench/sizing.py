@@ -50,7 +50,7 @@ FEWEST_RECALLED = 10
 
 
 def matches(trades: TradeColumns, query: SizingQuery, name: Category) -> Floats:
-    """1 for each trade that has the value asked for, else 0."""
+    """1 for each trade that has the value of the query, else 0."""
     coded = trades.categories[name]
     return np.where(coded.codes == coded.values.index(getattr(query, name)), 1.0, 0.0)
 
@@ -99,16 +99,16 @@ def bar(row: Row) -> str:
 
 
 def times(repeats: int = 15) -> Iterator[tuple[int, str, float]]:
-    """Trades, what is asked, and the median milliseconds of an answer."""
+    """The number of trades, the name of the query, and the median milliseconds of an answer."""
     for n in (500, 10_000, 100_000):
         trades = winning(0.55)(np.random.default_rng(0), n)
-        for asked, query in (("nothing", ANY_TRADE), ("all", ALL)):
+        for query_name, query in (("nothing", ANY_TRADE), ("all", ALL)):
             seconds = []
             for _ in range(repeats):
                 started = time.perf_counter()
                 position_size(trades, query)
                 seconds.append(time.perf_counter() - started)
-            yield n, asked, 1e3 * statistics.median(seconds)
+            yield n, query_name, 1e3 * statistics.median(seconds)
 
 
 def main() -> None:
@@ -122,12 +122,12 @@ def main() -> None:
         ours, score_weighted = measured(row, seeds)
         within = "yes" if row.least <= ours <= row.most else "no"
         print(
-            f"| {row.truth} | {row.n} | {row.asked} | {ours:.2%} | {bar(row)} | {within} | {score_weighted:.1%} |",
+            f"| {row.truth} | {row.n} | {row.query_name} | {ours:.2%} | {bar(row)} | {within} | {score_weighted:.1%} |",
             flush=True,
         )
     print("\n| trades | asked with | an answer, median |\n|---|---|---|")
-    for n, asked, milliseconds in times():
-        print(f"| {n:,} | {asked} | {milliseconds:.2f} ms |")
+    for n, query_name, milliseconds in times():
+        print(f"| {n:,} | {query_name} | {milliseconds:.2f} ms |")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from backsight.memory import Memory, open_memory
 from backsight.runtime.clock import SimulatedClock
 
 START = datetime(2019, 1, 7, tzinfo=UTC)
-APART, HELD = timedelta(minutes=30), timedelta(minutes=100)
+INTERVAL, DURATION = timedelta(minutes=30), timedelta(minutes=100)
 STRATEGIES = ("VolBreakout", "IntradayMomentum", "MeanReversion")
 PRICES = {"BTC": 98_000.0, "ETH": 3_400.0, "SOL": 190.0, "XAUUSD": 2_650.0, "EURUSD": 1.05, "SPX": 5_900.0}
 REGIMES = ("trending_up", "trending_down", "ranging", "volatile")
@@ -33,11 +33,11 @@ SIZES = (0, 10_000, 100_000)
 
 
 def closed_at(number: int) -> datetime:
-    return START + number * APART + HELD
+    return START + number * INTERVAL + DURATION
 
 
 def a_trade(number: int) -> dict[str, Any]:
-    """The arguments of remember_trade for a trade that its number alone tells."""
+    """The arguments of remember_trade for the trade of a number; the same number gives the same trade."""
     rng = random.Random(number)
     symbol, strategy, regime = rng.choice(list(PRICES)), rng.choice(STRATEGIES), rng.choice(REGIMES)
     price = PRICES[symbol] * rng.uniform(0.8, 1.2)
@@ -66,7 +66,7 @@ def a_trade(number: int) -> dict[str, Any]:
             "spread_points": 0.0001 * price,
             "drawdown_pct": rng.uniform(0.0, 0.1),
         },
-        "opened_at": (closed_at(number) - HELD).isoformat(),
+        "opened_at": (closed_at(number) - DURATION).isoformat(),
         "closed_at": closed_at(number).isoformat(),
     }
 
@@ -80,7 +80,7 @@ def a_file(path: Path, first: int, count: int) -> str:
 
 
 class Store:
-    """A file with so many trades, and the clock that stands where the last one closed."""
+    """A store with `stored` trades, and its simulated clock."""
 
     def __init__(self, folder: Path, name: str, stored: int) -> None:
         self.clock, self.next = SimulatedClock(START), 0

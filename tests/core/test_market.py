@@ -55,7 +55,7 @@ def test_gaps_negative_prices_and_no_trade_at_all_are_sound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "told"),
+    ("changes", "field", "message"),
     [
         ({"close": math.nan}, "bars[1].close", "nan is not a price; correct the bar or leave it out"),
         ({"open": math.inf}, "bars[1].open", "inf is not a price"),
@@ -78,11 +78,11 @@ def test_gaps_negative_prices_and_no_trade_at_all_are_sound() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_remedy(changes: dict[str, Any], field: str, told: str) -> None:
+def test_a_bad_bar_is_refused_with_its_field_and_a_remedy(changes: dict[str, Any], field: str, message: str) -> None:
     with pytest.raises(Invalid) as refused:
         check_bars([a_bar(0), a_bar(1, **changes)])
     assert refused.value.field == field
-    assert told in refused.value.message
+    assert message in refused.value.message
 
 
 def test_a_bar_that_never_ends_is_refused() -> None:

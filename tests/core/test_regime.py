@@ -81,7 +81,7 @@ def test_the_preset_follows_from_the_interval_and_is_kept(interval: int, preset:
     assert reading == RegimeReading(tag="chop_lowvol", interval_seconds=interval, preset=preset)
 
 
-def test_a_preset_asked_for_is_used() -> None:
+def test_a_given_preset_is_used() -> None:
     assert classify_regime(bars_at([100.0] * 12, interval=300), preset="scaled").preset == "scaled"
     assert classify_regime(bars_at([100.0] * 12), preset="seed").preset == "seed"
 
@@ -277,12 +277,12 @@ def test_atr_lies_between_the_extremes_of_the_ranges(ranges: list[float]) -> Non
     bars = bars_with_ranges(ranges)
     now = atr(bars)
     assert now is not None
-    told = true_ranges(bars)
-    assert min(told) - 1e-6 <= now <= max(told) + 1e-6
+    widths = true_ranges(bars)
+    assert min(widths) - 1e-6 <= now <= max(widths) + 1e-6
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=14, max_size=14))
-def test_what_lies_a_hundred_bars_back_hardly_counts(ranges: list[float]) -> None:
+def test_bars_from_a_hundred_bars_ago_hardly_count(ranges: list[float]) -> None:
     with_past = atr(bars_with_ranges(ranges + [1.0] * 100))
     assert with_past is not None
     assert abs(with_past - 1.0) <= max(1.0, *ranges) * 0.001
@@ -309,7 +309,7 @@ def test_twenty_eight_bars_have_a_volatility_and_twenty_seven_have_none() -> Non
     assert volatility_regime(bars[1:]) is None
 
 
-def test_what_was_usual_is_forgotten_after_a_hundred_bars() -> None:
+def test_the_usual_volatility_is_that_of_the_last_hundred_bars() -> None:
     bars = bars_with_ranges([1.0] * 300 + [100.0] * 130)
     assert volatility_regime(bars[:340]) == "extreme"
     assert volatility_regime(bars) == "normal"
@@ -322,14 +322,14 @@ def test_a_market_that_does_not_move_has_no_volatility_regime() -> None:
 
 @pytest.mark.skipif(not REAL_BARS.exists(), reason="the real bars are not beside this checkout")
 def test_real_crypto_is_not_always_one_regime() -> None:
-    seen: set[RegimeTag] = set()
+    tags: set[RegimeTag] = set()
     for bars in real_bars(REAL_BARS):
         readings = [classify_regime(bars[:end]) for end in range(12, len(bars) + 1, 7)]
         assert {(reading.interval_seconds, reading.preset) for reading in readings} == {(86400, "scaled")}
         assert volatility_regime(bars) is not None
-        seen |= {reading.tag for reading in readings}
-    assert seen >= {"trend_up_lowvol", "trend_down_lowvol", "chop_lowvol", "chop_hivol"}
-    assert "unknown" not in seen
+        tags |= {reading.tag for reading in readings}
+    assert tags >= {"trend_up_lowvol", "trend_down_lowvol", "chop_lowvol", "chop_hivol"}
+    assert "unknown" not in tags
 
 
 def real_bars(path: Path) -> list[list[Bar]]:

@@ -79,20 +79,20 @@ WIDEST = RiskState(
 )
 
 
-def rejected(*rules: str | None, ended: datetime = NOW) -> list[Attempt]:
+def rejected(*rules: str | None, last_at: datetime = NOW) -> list[Attempt]:
     """One rejection a minute, the last at the instant given."""
     return [
-        Attempt(at=ended - timedelta(minutes=ago), kind="rejected", rule=rule)
+        Attempt(at=last_at - timedelta(minutes=ago), kind="rejected", rule=rule)
         for ago, rule in zip(range(len(rules) - 1, -1, -1), rules, strict=True)
     ]
 
 
-def tried(kind: AttemptKind, at: datetime) -> Attempt:
+def an_attempt(kind: AttemptKind, at: datetime) -> Attempt:
     return Attempt(at=at, kind=kind, rule=None)
 
 
-def closed(*nets: float, ended: datetime = NOW) -> list[Close]:
-    return [Close(at=ended - timedelta(minutes=len(nets) - n), net=net) for n, net in enumerate(nets, start=1)]
+def closed(*nets: float, last_at: datetime = NOW) -> list[Close]:
+    return [Close(at=last_at - timedelta(minutes=len(nets) - n), net=net) for n, net in enumerate(nets, start=1)]
 
 
 def at_now(attempts: list[Attempt], closes: list[Close] | None = None, *, equity: float | None = None) -> RiskState:
@@ -100,32 +100,34 @@ def at_now(attempts: list[Attempt], closes: list[Close] | None = None, *, equity
 
 
 def test_the_section_has_its_layout_to_the_byte() -> None:
-    orders = [tried("executed", NOW - timedelta(hours=n)) for n in (2, 3)]
+    orders = [an_attempt("executed", NOW - timedelta(hours=n)) for n in (2, 3)]
     closes = closed(50.0, -63.0, -50.0, -60.0)
-    state = at_now([*orders, *rejected(RATE, CAP, CAP, CAP, CAP), tried("noop", NOW)], closes, equity=10_000.0)
+    state = at_now([*orders, *rejected(RATE, CAP, CAP, CAP, CAP), an_attempt("noop", NOW)], closes, equity=10_000.0)
     assert render_risk_state(state) == LAYOUT
 
 
 def test_a_first_tick_has_no_section() -> None:
-    assert at_now([tried("noop", NOW)]) == RiskState()
+    assert at_now([an_attempt("noop", NOW)]) == RiskState()
     assert render_risk_state(RiskState()) == ""
 
 
 def test_a_rejection_of_exactly_an_hour_ago_is_no_longer_counted() -> None:
     hour = timedelta(hours=1)
-    state = at_now([*rejected(CAP, ended=NOW - hour), *rejected(RATE, ended=NOW - hour + timedelta(microseconds=1))])
+    state = at_now(
+        [*rejected(CAP, last_at=NOW - hour), *rejected(RATE, last_at=NOW - hour + timedelta(microseconds=1))]
+    )
     assert state.rejections == (RuleCount(rule=RATE, count=1),)
     assert state.tail == (RATE,)
 
 
 def test_what_happens_at_now_counts() -> None:
-    state = at_now([*rejected(CAP), tried("executed", NOW)], [Close(at=NOW, net=-1.0)], equity=100.0)
+    state = at_now([*rejected(CAP), an_attempt("executed", NOW)], [Close(at=NOW, net=-1.0)], equity=100.0)
     assert (len(state.tail), state.executed_today, state.realized_share_today, state.losing_streak) == (1, 1, -0.01, 1)
 
 
 def test_today_begins_at_midnight_utc() -> None:
     before = MIDNIGHT - timedelta(microseconds=1)
-    orders = [tried("executed", before), tried("executed", MIDNIGHT)]
+    orders = [an_attempt("executed", before), an_attempt("executed", MIDNIGHT)]
     closes = [Close(at=before, net=70.0), Close(at=MIDNIGHT, net=20.0)]
     state = at_now(orders, closes, equity=1_000.0)
     assert (state.executed_today, state.realized_share_today) == (1, 0.02)
@@ -133,13 +135,13 @@ def test_today_begins_at_midnight_utc() -> None:
 
 def test_the_day_is_utc_whatever_zone_an_instant_is_written_in() -> None:
     tokyo = timezone(timedelta(hours=9))
-    order = tried("executed", datetime(2026, 6, 4, 8, 59, tzinfo=tokyo))
+    order = an_attempt("executed", datetime(2026, 6, 4, 8, 59, tzinfo=tokyo))
     assert at_now([order]).executed_today == 0
     assert risk_state([order], [], now=order.at, day_start_equity=None).executed_today == 1
 
 
 def test_the_last_hour_reaches_over_midnight() -> None:
-    state = risk_state(rejected(CAP, CAP, CAP, ended=MIDNIGHT), [], now=MIDNIGHT, day_start_equity=None)
+    state = risk_state(rejected(CAP, CAP, CAP, last_at=MIDNIGHT), [], now=MIDNIGHT, day_start_equity=None)
     assert state.rejections == (RuleCount(rule=CAP, count=3),)
 
 
@@ -173,7 +175,7 @@ def test_another_rule_since_lifts_the_accusation() -> None:
 
 
 def test_an_order_between_rejections_does_not_lift_it() -> None:
-    order = tried("executed", NOW - timedelta(seconds=30))
+    order = an_attempt("executed", NOW - timedelta(seconds=30))
     assert at_now([*rejected(CAP, CAP, CAP), order]).repeats_one_rule
 
 
@@ -189,7 +191,7 @@ def test_break_even_is_a_loss_and_a_win_ends_the_streak() -> None:
 
 
 def test_the_streak_reaches_over_days_and_is_questioned_from_three() -> None:
-    losses = closed(-1.0, -1.0, ended=NOW - timedelta(days=9))
+    losses = closed(-1.0, -1.0, last_at=NOW - timedelta(days=9))
     assert render_risk_state(at_now([], losses)).endswith("\n- consecutive losing closes: 2")
     assert render_risk_state(at_now([], [*losses, *closed(-1.0)])).endswith("3" + module.LOSING)
 
@@ -206,7 +208,7 @@ def test_a_gain_has_its_sign_and_what_shows_as_zero_is_left_out() -> None:
 
 def test_a_naive_time_is_refused() -> None:
     with pytest.raises(Invalid, match="has no time zone"):
-        at_now([tried("noop", NOW.replace(tzinfo=None))])
+        at_now([an_attempt("noop", NOW.replace(tzinfo=None))])
 
 
 def test_the_rules_that_do_not_fit_are_counted() -> None:
@@ -215,7 +217,7 @@ def test_the_rules_that_do_not_fit_are_counted() -> None:
     assert "sequence: R3_C → R4_D → R5_E → R5_E" in text
 
 
-def test_long_names_are_told_less_often_before_they_are_cut() -> None:
+def test_long_names_are_repeated_less_often_before_they_are_cut() -> None:
     name = "持仓上限超出不得再加"
     text = render_risk_state(at_now(rejected(*[name] * 4)))
     assert f"(last 1h): {name}=4\n" in text
@@ -250,9 +252,9 @@ def test_the_widest_section_is_small_and_keeps_its_lines() -> None:
 
 @given(ATTEMPTS, CLOSES, EQUITY)
 def test_nothing_after_now_changes_anything(attempts: list[Attempt], closes: list[Close], equity: float | None) -> None:
-    known = [attempt for attempt in attempts if attempt.at <= NOW]
-    ended = [close for close in closes if close.at <= NOW]
-    assert repr(at_now(attempts, closes, equity=equity)) == repr(at_now(known, ended, equity=equity))
+    known_attempts = [attempt for attempt in attempts if attempt.at <= NOW]
+    known_closes = [close for close in closes if close.at <= NOW]
+    assert repr(at_now(attempts, closes, equity=equity)) == repr(at_now(known_attempts, known_closes, equity=equity))
 
 
 def check_text(state: RiskState) -> None:

@@ -27,8 +27,8 @@ EURO = (1.03, 0.0075)
 
 
 def market(*, seed: int = 7, days: int = 7, of: tuple[float, float] = GOLD, **changes: Any) -> list[Bar]:
-    made: dict[str, Any] = {"symbol": "X", "start": MONDAY, "days": days, "price": of[0], "daily_atr": of[1]}
-    return simulated_bars(random.Random(seed), **(made | changes))
+    defaults: dict[str, Any] = {"symbol": "X", "start": MONDAY, "days": days, "price": of[0], "daily_atr": of[1]}
+    return simulated_bars(random.Random(seed), **(defaults | changes))
 
 
 @cache
@@ -55,7 +55,7 @@ def test_a_day_has_288_bars_from_the_first_price_on() -> None:
 
 
 @pytest.mark.parametrize(("of", "rests"), [(GOLD, True), (BITCOIN, False), (EURO, True)])
-def test_a_year_is_sound_positive_compact_and_as_wide_as_told(of: tuple[float, float], rests: bool) -> None:
+def test_a_year_is_sound_positive_compact_and_as_wide_as_its_atr(of: tuple[float, float], rests: bool) -> None:
     bars = a_year(of, rests=rests)
     check_bars(bars)
     assert all(bar.volume for bar in bars)
@@ -72,12 +72,12 @@ def test_every_market_is_sound_and_positive(seed: int, price: float, share: floa
 
 
 @pytest.mark.parametrize(("of", "rests"), [(GOLD, True), (BITCOIN, False), (EURO, True)])
-def test_it_trends_both_ways_and_ranges(of: tuple[float, float], rests: bool) -> None:
+def test_a_market_trends_both_ways_and_ranges(of: tuple[float, float], rests: bool) -> None:
     bars = a_year(of, rests=rests)
     tags = [classify_regime(bars[end - 100 : end]).tag for end in range(100, len(bars), 100)]
-    seen = Counter(tag.rsplit("_", 1)[0] for tag in tags)
-    assert seen.keys() == {"trend_up", "trend_down", "chop"}
-    assert min(seen.values()) > 0.03 * len(tags)
+    counts = Counter(tag.rsplit("_", 1)[0] for tag in tags)
+    assert counts.keys() == {"trend_up", "trend_down", "chop"}
+    assert min(counts.values()) > 0.03 * len(tags)
 
 
 def test_some_days_are_much_wilder_than_others() -> None:
@@ -115,11 +115,11 @@ def test_a_market_that_does_not_rest_trades_at_weekends() -> None:
 
 def test_the_overlap_is_busiest_and_asia_is_quiet() -> None:
     sessions: tuple[Session, ...] = ("asia", "newyork", "london", "overlap")
-    told = [
+    bars_by_session = [
         [bar for bar in a_year(BITCOIN, rests=False) if session_of(bar.opened_at) == session] for session in sessions
     ]
-    ranges = [mean(bar.high - bar.low for bar in bars) for bars in told]
-    volumes = [mean(bar.volume or 0.0 for bar in bars) for bars in told]
+    ranges = [mean(bar.high - bar.low for bar in bars) for bars in bars_by_session]
+    volumes = [mean(bar.volume or 0.0 for bar in bars) for bars in bars_by_session]
     assert (ranges, volumes) == (sorted(ranges), sorted(volumes))
 
 
@@ -139,7 +139,7 @@ def test_a_start_in_local_time_is_the_same_instant() -> None:
         ({"daily_atr": 1400.0}, "daily_atr"),
     ],
 )
-def test_what_is_no_market_is_refused_by_name(changes: dict[str, Any], field: str) -> None:
+def test_an_impossible_market_is_refused_with_the_field(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as refused:
         market(**changes)
     assert refused.value.field == field

@@ -1,4 +1,4 @@
-"""Sizing: its laws, what it says, and that chance is not bet on."""
+"""Sizing: its laws, its reasons, and its recommendations for strategies without an edge."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -37,12 +37,12 @@ SHORT = SizingQuery(direction="short")
 
 
 def a_trade(number: int = 0, *, r: float = 1.0, **changes: Any) -> SizedTrade:
-    """A trade, one a day unless said."""
+    """A trade; the trade of each number has its own day, unless `day` is given."""
     return SizedTrade(outcome_r=r, **({"day": T0 + number * DAY} | changes))
 
 
 def a_record(wins: int, losses: int, **changes: Any) -> list[SizedTrade]:
-    """So many trades at +1R and −1R, a day each, losses spread evenly."""
+    """The given numbers of trades at +1R and −1R, one a day, with the losses spread evenly."""
     n = wins + losses
     lost = [(number + 1) * losses // n > number * losses // n for number in range(n)]
     return [a_trade(number, r=-1.0 if lost[number] else 1.0, **changes) for number in range(n)]
@@ -70,7 +70,7 @@ OUTCOMES = st.lists(
 )
 
 
-def recorded(rows: list[tuple[float, int]]) -> list[SizedTrade]:
+def trades_of(rows: list[tuple[float, int]]) -> list[SizedTrade]:
     return with_categories([a_trade(day, r=r) for r, day in rows])
 
 
@@ -96,18 +96,18 @@ def two_sides() -> list[SizedTrade]:
 
 
 def test_the_effect_of_a_direction_by_hand() -> None:
-    """Two values of equal size, .3R off the mean: James and Stein keep 1 − error² / difference²."""
+    """Two values of equal size, .3R off the mean: James-Stein shrinkage is 1 − error² / difference²."""
     size = position_size(two_sides(), SizingQuery(direction="long"))
     strategy, direction = size.levels
     square = (100 + 9) / 101
     error = (square * 100 / size.effective_n * (1 / 50 - 1 / 100)) ** 0.5
-    kept = 1 - error**2 / 0.3**2
+    shrinkage = 1 - error**2 / 0.3**2
     spread = 2 * (0.3**2 - error**2)
     unfamiliar = (spread + square / 10) / 2 * (10 / 60) ** 2
-    found = [direction.difference, direction.error, direction.spread, direction.shrinkage, direction.effect]
-    assert found == pytest.approx([0.3, error, spread**0.5, kept, 0.3 * kept])
+    estimates = [direction.difference, direction.error, direction.spread, direction.shrinkage, direction.effect]
+    assert estimates == pytest.approx([0.3, error, spread**0.5, shrinkage, 0.3 * shrinkage])
     assert strategy.effect == pytest.approx(0.3 * size.effective_n / (size.effective_n + 10))
-    variance = square / (size.effective_n + 10) + kept * error**2 + unfamiliar
+    variance = square / (size.effective_n + 10) + shrinkage * error**2 + unfamiliar
     assert size.deviation == pytest.approx(variance**0.5)
     assert size.cautious_mean == pytest.approx(size.mean + NORMAL_QUANTILE * variance**0.5)
 
@@ -120,14 +120,14 @@ def test_effects_of_two_equal_sides_cancel() -> None:
 
 @given(OUTCOMES, st.floats(1.0, 50.0))
 def test_outcomes_times_k_give_a_mean_times_k_and_a_kth_of_the_size(rows: list[tuple[float, int]], k: float) -> None:
-    trades = [*recorded(rows), a_trade(5, r=-2.0)]  # from 2R on the unseen loss is 1.5 times the worst
+    trades = [*trades_of(rows), a_trade(5, r=-2.0)]  # from 2R on the unseen loss is 1.5 times the worst
     size, larger = position_size(trades, ALL), position_size(scaled(trades, k), ALL)
     assert larger.cautious_mean == pytest.approx(k * size.cautious_mean, rel=1e-6, abs=1e-9)
     assert larger.uncapped == pytest.approx(size.uncapped / k, rel=1e-6, abs=1e-9)
     assert larger.effective_n == pytest.approx(size.effective_n)
 
 
-def test_small_outcomes_still_fear_a_loss_of_three() -> None:
+def test_small_outcomes_still_add_an_unseen_loss_of_three_r() -> None:
     trades = a_record(60, 40)
     assert position_size(scaled(trades, 0.1)).mean_square == pytest.approx((100 * 0.01 + 9) / 101)
     assert position_size(scaled(trades, 0.1)).uncapped < 10 * position_size(trades).uncapped
@@ -143,7 +143,7 @@ def test_risk_appetite_is_linear(appetite: float) -> None:
 
 @given(OUTCOMES, st.randoms(use_true_random=False))
 def test_the_order_of_trades_does_not_matter(rows: list[tuple[float, int]], rng: random.Random) -> None:
-    trades = recorded(rows)
+    trades = trades_of(rows)
     size = position_size(trades, ALL)
     rng.shuffle(trades)
     again = position_size(trades, ALL)
@@ -160,24 +160,24 @@ def test_only_which_trades_share_a_day_matters() -> None:
 
 
 @given(OUTCOMES)
-def test_more_of_the_same_never_lowers_the_size_of_an_edge(rows: list[tuple[float, int]]) -> None:
+def test_more_trades_of_the_same_kind_never_lower_the_size_of_an_edge(rows: list[tuple[float, int]]) -> None:
     assume(sum(r for r, _ in rows) > 0)
     twice = [*rows, *((r, day + 50) for r, day in rows)]
-    assert position_size(recorded(twice)).uncapped >= position_size(recorded(rows)).uncapped - 1e-12
+    assert position_size(trades_of(twice)).uncapped >= position_size(trades_of(rows)).uncapped - 1e-12
 
 
 @pytest.mark.parametrize(
-    "asked", [ANY_TRADE, SizingQuery(direction="long"), SizingQuery(symbol="BTC", direction="long")]
+    "query", [ANY_TRADE, SizingQuery(direction="long"), SizingQuery(symbol="BTC", direction="long")]
 )
-def test_a_better_side_is_sized_more_the_longer_it_lasts(asked: SizingQuery) -> None:
+def test_a_better_side_is_sized_more_the_longer_it_lasts(query: SizingQuery) -> None:
     half = [replace(trade, symbol="BTC" if n % 3 else "ETH") for n, trade in enumerate(two_sides())]
-    sizes = [half + [replace(each, day=each.day + 200 * DAY * k) for k in range(1, times) for each in half]
+    records = [half + [replace(trade, day=trade.day + 200 * DAY * k) for k in range(1, times) for trade in half]
              for times in (1, 2, 4)]  # fmt: skip
-    found = [position_size(trades, asked).uncapped for trades in sizes]
-    assert 0 < found[0] < found[1] < found[2]
+    uncapped_sizes = [position_size(trades, query).uncapped for trades in records]
+    assert 0 < uncapped_sizes[0] < uncapped_sizes[1] < uncapped_sizes[2]
 
 
-def test_nothing_asked_is_the_strategy_alone() -> None:
+def test_a_query_without_categories_gives_the_strategy_alone() -> None:
     trades = with_categories(a_record(60, 40))
     size = position_size(trades)
     assert [level.name for level in size.levels] == ["strategy"]
@@ -191,7 +191,7 @@ def test_values_that_do_not_differ_have_no_effect() -> None:
     assert size.uncapped == pytest.approx(position_size(trades).uncapped, rel=0.15)
 
 
-def test_two_categories_that_tell_the_same_are_not_counted_twice() -> None:
+def test_two_categories_with_the_same_values_are_not_counted_twice() -> None:
     trades = [replace(each, regime="trending_up" if each.direction == "long" else "ranging") for each in two_sides()]
     once = position_size(trades, SizingQuery(direction="long"))
     twice = position_size(trades, SizingQuery(direction="long", regime="trending_up"))
@@ -200,20 +200,20 @@ def test_two_categories_that_tell_the_same_are_not_counted_twice() -> None:
     assert twice.deviation >= once.deviation
 
 
-def test_trades_that_end_alike_on_a_day_are_one() -> None:
+def test_trades_that_end_alike_on_a_day_count_as_one() -> None:
     days = a_record(24, 16)
     alike = [trade for trade in days for _ in range(5)]
     assert position_size(alike).effective_n == pytest.approx(position_size(days).effective_n, rel=0.03)
     assert position_size(alike).n == 200
 
 
-def test_trades_of_a_single_day_are_worth_one() -> None:
+def test_trades_of_a_single_day_count_as_one() -> None:
     size = position_size([a_trade(r=-1.0 if n % 4 == 0 else 1.0, direction="long") for n in range(40)], SHORT)
     assert (size.effective_n, size.recommended) == (1.0, 0.0)
 
 
 def test_a_regime_that_lasts_for_days_has_the_errors_of_days() -> None:
-    """Whole days of one regime that end alike: the error of the difference is not that of fifteen times the trades."""
+    """Whole days of one regime that end alike: fifteen times the trades do not reduce the error of the difference."""
     days = [replace(each, regime="ranging" if n % 2 else "volatile") for n, each in enumerate(a_record(24, 16))]
     single = position_size(days, SizingQuery(regime="ranging")).levels[1]
     many = position_size([trade for trade in days for _ in range(15)], SizingQuery(regime="ranging")).levels[1]
@@ -238,7 +238,7 @@ def test_doubt_about_a_side_fades_as_it_is_traded() -> None:
     assert sizes[0] == 0.0 < sizes[-1]
 
 
-def test_a_category_that_was_never_recorded_is_one_never_traded() -> None:
+def test_a_category_without_any_recorded_value_counts_as_never_traded() -> None:
     trades = a_record(70, 30)
     bare = TradeColumns(outcome_r=trade_columns(trades).outcome_r, day=trade_columns(trades).day)
     assert position_size(bare, SHORT) == position_size(trades, SHORT)
@@ -253,7 +253,7 @@ def test_values_that_no_trade_has_change_nothing() -> None:
     assert position_size(other, SHORT) == position_size(columns, SHORT)
 
 
-def test_a_fat_tail_of_losses_reduces() -> None:
+def test_a_fat_tail_of_losses_reduces_the_size() -> None:
     trades = a_record(70, 30)
     tailed = [replace(trade, outcome_r=-4.0) if n % 10 == 0 else trade for n, trade in enumerate(trades)]
     lifted = [replace(trade, outcome_r=trade.outcome_r + 0.5) for trade in tailed]
@@ -263,7 +263,7 @@ def test_a_fat_tail_of_losses_reduces() -> None:
     assert position_size(lifted).uncapped < plain.uncapped
 
 
-def test_one_huge_loss_is_feared_once_more_and_half_as_much_again() -> None:
+def test_an_unseen_loss_of_one_and_a_half_times_the_worst_is_added() -> None:
     trades = [*a_record(60, 39), a_trade(100, r=-8.0)]
     assert position_size(trades).mean_square == pytest.approx((99 + 64 + 144) / 101)
 
@@ -283,7 +283,7 @@ def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trades", "how", "reason"),
+    ("trades", "options", "reason"),
     [
         ([], {}, "No trades with a result in R; 10 are needed."),
         (a_record(1, 0), {}, "Only 1 trade with a result in R; 10 are needed."),
@@ -295,20 +295,20 @@ def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
     ],
     ids=["none", "one", "seven", "no appetite", "losing", "all at 0R", "unsure"],
 )
-def test_every_zero_has_a_reason(trades: list[SizedTrade], how: dict[str, Any], reason: str) -> None:
-    size = position_size(trades, **how)
+def test_every_zero_has_a_reason(trades: list[SizedTrade], options: dict[str, Any], reason: str) -> None:
+    size = position_size(trades, **options)
     assert (size.recommended, size.uncapped, size.reason) == (0.0, 0.0, reason)
 
 
-@pytest.mark.parametrize("asked", [ALL, SHORT, SizingQuery(symbol="SOL")])
+@pytest.mark.parametrize("query", [ALL, SHORT, SizingQuery(symbol="SOL")])
 @pytest.mark.parametrize("n", [0, 1, 9, 10])
-def test_few_trades_are_answered_whatever_is_asked(asked: SizingQuery, n: int) -> None:
-    size = position_size(with_categories(a_record(n - n // 2, n // 2) if n else []), asked)
+def test_few_trades_have_an_answer_for_every_query(query: SizingQuery, n: int) -> None:
+    size = position_size(with_categories(a_record(n - n // 2, n // 2) if n else []), query)
     assert (size.n, size.recommended) == (n, 0.0)
     assert all(np.isfinite([size.mean, size.deviation, size.cautious_mean, size.mean_square]))
 
 
-def test_the_reason_names_what_was_never_traded() -> None:
+def test_the_reason_names_the_value_that_was_never_traded() -> None:
     reason = position_size(a_record(400, 100, direction="long"), SHORT, risk_appetite=0.5).reason
     assert "a quarter of Kelly times a risk appetite of 0.5 is " in reason
     assert reason.endswith(" short was never traded before: more doubt.")
@@ -320,10 +320,12 @@ def test_an_outcome_that_is_no_number_is_refused(wrong: float) -> None:
         position_size([*a_record(20, 10), a_trade(r=wrong)])
 
 
-@pytest.mark.parametrize("how", [{"risk_appetite": -0.1}, {"risk_appetite": float("nan")}, {"cap": 0.0}, {"cap": 5.0}])
-def test_an_appetite_or_cap_that_makes_no_sense_is_refused(how: dict[str, Any]) -> None:
-    with pytest.raises(Invalid, match=next(iter(how))):
-        position_size(a_record(20, 10), **how)
+@pytest.mark.parametrize(
+    "options", [{"risk_appetite": -0.1}, {"risk_appetite": float("nan")}, {"cap": 0.0}, {"cap": 5.0}]
+)
+def test_an_appetite_or_cap_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match=next(iter(options))):
+        position_size(a_record(20, 10), **options)
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
@@ -333,11 +335,11 @@ def test_columns_of_unequal_length_are_refused() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """Trades as chance made them; truths change them."""
+class RandomTrades:
+    """Random trades without results; the truth of a row gives them results."""
 
     won: Floats
-    """Uniform between 0 and 1: below the win rate is won."""
+    """Uniform between 0 and 1: a trade whose value is below the win rate is won."""
     day: Integers
     codes: dict[Category, Integers]
 
@@ -346,10 +348,10 @@ class Drawn:
         return TradeColumns(outcome_r=outcome_r, day=self.day, categories=coded)
 
 
-def drawn(rng: np.random.Generator, n: int) -> Drawn:
+def random_trades(rng: np.random.Generator, n: int) -> RandomTrades:
     """Trades spread over a year, with uniform and independent categories."""
     codes = {name: rng.integers(0, len(values), n) for name, values in VALUES.items()}
-    return Drawn(won=rng.random(n), day=rng.integers(0, 365, n), codes=codes)
+    return RandomTrades(won=rng.random(n), day=rng.integers(0, 365, n), codes=codes)
 
 
 Truth = Callable[[np.random.Generator, int], TradeColumns]
@@ -357,23 +359,23 @@ Truth = Callable[[np.random.Generator, int], TradeColumns]
 
 def winning(rate: float) -> Truth:
     def truth(rng: np.random.Generator, n: int) -> TradeColumns:
-        made = drawn(rng, n)
-        return made.trades(np.where(made.won < rate, 1.0, -1.0))
+        sample = random_trades(rng, n)
+        return sample.trades(np.where(sample.won < rate, 1.0, -1.0))
 
     return truth
 
 
 def fat_tailed(rng: np.random.Generator, n: int) -> TradeColumns:
-    made = drawn(rng, n)
-    return made.trades(np.where(made.won < 0.6, 1.0, np.where(made.won < 0.97, -1.0, -10.0)))
+    sample = random_trades(rng, n)
+    return sample.trades(np.where(sample.won < 0.6, 1.0, np.where(sample.won < 0.97, -1.0, -10.0)))
 
 
 def alike_within_a_day(rng: np.random.Generator, n: int, *, whole_days: bool = False) -> TradeColumns:
-    """15 a day; a trade ends as its day does with √.2, so that two of a day are correlated by .2."""
-    made, day = drawn(rng, n), np.arange(n) // 15
-    ends = np.where(rng.random(n) < 0.2**0.5, rng.random(n)[day], made.won)
-    codes = made.codes | ({"regime": made.codes["regime"][day]} if whole_days else {})
-    spread = replace(made, day=day * 365 // (n // 15 + 1), codes=codes)
+    """15 trades a day; a trade ends as its day with probability √.2, so that trades of a day have correlation .2."""
+    sample, day = random_trades(rng, n), np.arange(n) // 15
+    ends = np.where(rng.random(n) < 0.2**0.5, rng.random(n)[day], sample.won)
+    codes = sample.codes | ({"regime": sample.codes["regime"][day]} if whole_days else {})
+    spread = replace(sample, day=day * 365 // (n // 15 + 1), codes=codes)
     return spread.trades(np.where(ends < 0.5, 1.0, -1.0))
 
 
@@ -382,38 +384,38 @@ def alike_and_of_one_regime(rng: np.random.Generator, n: int) -> TradeColumns:
 
 
 def better_in_one_regime(rng: np.random.Generator, n: int) -> TradeColumns:
-    made = drawn(rng, n)
-    return made.trades(np.where(made.won < np.where(made.codes["regime"] == 0, 0.7, 0.5), 1.0, -1.0))
+    sample = random_trades(rng, n)
+    return sample.trades(np.where(sample.won < np.where(sample.codes["regime"] == 0, 0.7, 0.5), 1.0, -1.0))
 
 
 def better_long(rng: np.random.Generator, n: int) -> TradeColumns:
-    made = drawn(rng, n)
+    sample = random_trades(rng, n)
     short = (rng.random(n) >= 0.8).astype(np.int64)
-    told = replace(made, codes=made.codes | {"direction": short})
-    return told.trades(np.where(made.won < np.where(short == 1, 0.35, 0.65), 1.0, -1.0))
+    skewed = replace(sample, codes=sample.codes | {"direction": short})
+    return skewed.trades(np.where(sample.won < np.where(short == 1, 0.35, 0.65), 1.0, -1.0))
 
 
-def told_twice(rng: np.random.Generator, n: int) -> TradeColumns:
-    """A fair coin whose volatility regime says the same as its regime."""
-    made = drawn(rng, n)
-    told = replace(made, codes=made.codes | {"volatility_regime": made.codes["regime"]})
-    return told.trades(np.where(made.won < 0.5, 1.0, -1.0))
+def same_category_twice(rng: np.random.Generator, n: int) -> TradeColumns:
+    """A fair coin whose volatility regime has the same codes as its regime."""
+    sample = random_trades(rng, n)
+    redundant = replace(sample, codes=sample.codes | {"volatility_regime": sample.codes["regime"]})
+    return redundant.trades(np.where(sample.won < 0.5, 1.0, -1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table: what is true, what is asked, and between what the mean recommendation is to lie."""
+    """A row of the table: the truth, the query, and the limits of the mean recommendation."""
 
     truth: str
     draw: Truth
     n: int
-    asked: str
+    query_name: str
     query: SizingQuery
     least: float = 0.0
     most: float
 
     def __str__(self) -> str:
-        return f"{self.truth}, {self.n}, {self.asked}"
+        return f"{self.truth}, {self.n}, {self.query_name}"
 
 
 SIZES = (30, 60, 150, 500)
@@ -422,8 +424,8 @@ ELSEWHERE = replace(ALL, regime=REGIMES[1])
 
 def rows_of_the_specification() -> Iterator[Row]:
     """The table of the specification, a row for each number of trades."""
-    nothing: dict[str, Any] = {"asked": "nothing", "query": ANY_TRADE}
-    everything: dict[str, Any] = {"asked": "all", "query": ALL}
+    nothing: dict[str, Any] = {"query_name": "nothing", "query": ANY_TRADE}
+    everything: dict[str, Any] = {"query_name": "all", "query": ALL}
     for n in SIZES:
         yield Row(truth="fair coin", draw=winning(0.5), n=n, most=0.005, **nothing)
         yield Row(truth="fair coin", draw=winning(0.5), n=n, most=0.007, **everything)
@@ -435,25 +437,25 @@ def rows_of_the_specification() -> Iterator[Row]:
     yield Row(truth="60 % winners", draw=winning(0.6), n=500, least=0.025, most=0.05, **nothing)
     yield Row(truth="60 % winners", draw=winning(0.6), n=500, least=0.02, most=0.05, **everything)
     regime: dict[str, Any] = {"truth": "70 % in one regime, else 50 %", "draw": better_in_one_regime, "n": 500}
-    yield Row(**regime, asked="elsewhere, all", query=ELSEWHERE, most=0.008)
-    yield Row(**regime, asked="there, all", query=ALL, least=0.04, most=0.1)
-    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, asked="short", query=SHORT, most=0.001)
+    yield Row(**regime, query_name="elsewhere, all", query=ELSEWHERE, most=0.008)
+    yield Row(**regime, query_name="there, all", query=ALL, least=0.04, most=0.1)
+    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, query_name="short", query=SHORT, most=0.001)
 
 
 def harder_rows() -> Iterator[Row]:
-    """What the table does not ask for and a trader meets."""
-    fair: dict[str, Any] = {"asked": "all", "query": ALL, "most": 0.007}
+    """Rows beyond the specification that occur in practice."""
+    fair: dict[str, Any] = {"query_name": "all", "query": ALL, "most": 0.007}
     yield Row(truth="fair, correlated, a regime lasts the day", draw=alike_and_of_one_regime, n=500, **fair)
-    yield Row(truth="fair, two categories tell the same", draw=told_twice, n=500, **fair)
+    yield Row(truth="fair, two categories tell the same", draw=same_category_twice, n=500, **fair)
     short = replace(ALL, direction="short")
-    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, asked="short, all", query=short, most=0.001)
+    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, query_name="short, all", query=short, most=0.001)
 
 
 TABLE = (*rows_of_the_specification(), *harder_rows())
 
 
 def mean_size(row: Row, *, seeds: int) -> float:
-    """The mean of what is recommended before the cap."""
+    """The mean recommendation before the cap."""
     sizes = (position_size(row.draw(np.random.default_rng(seed), row.n), row.query).uncapped for seed in range(seeds))
     return sum(sizes) / seeds
 
@@ -467,5 +469,5 @@ def test_a_few_runs_of_the_table() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE, ids=str)
 def test_the_mean_recommendation_is_within_the_table(row: Row) -> None:
-    found = mean_size(row, seeds=1000)
-    assert row.least <= found <= row.most, f"{found:.3%}"
+    mean = mean_size(row, seeds=1000)
+    assert row.least <= mean <= row.most, f"{mean:.3%}"

@@ -97,10 +97,10 @@ def refused(condition: object) -> str:
     return raised.value.message
 
 
-def test_every_field_of_the_context_and_of_the_mood_can_be_asked_about() -> None:
+def test_every_field_of_the_context_and_of_the_mood_can_be_in_a_condition() -> None:
     assert {field.name for field in fields(ContextVector)} <= FIELDS.keys()
-    told = {field.name for field in fields(Mood)} - {"at", "known_at", "cause"}
-    assert {*MOOD_FIELDS.values(), "drawdown"} == told
+    mood_fields = {field.name for field in fields(Mood)} - {"at", "known_at", "cause"}
+    assert {*MOOD_FIELDS.values(), "drawdown"} == mood_fields
     assert MOOD_FIELDS.keys() <= FIELDS.keys()
 
 
@@ -201,7 +201,7 @@ def test_a_value_of_another_type_is_missing(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "message"),
     [
         ([at_least(0.1)], "condition: a list is not a condition; give an object like"),
         ("regime", "condition: 'regime' is not a condition"),
@@ -248,8 +248,8 @@ def test_a_value_of_another_type_is_missing(value: object) -> None:
         ({"now": 9}, "condition.now: 9 is not a time"),
     ],
 )
-def test_what_cannot_be_evaluated_is_refused_when_it_is_made(condition: object, told: str) -> None:
-    assert refused(condition).startswith(told)
+def test_a_condition_that_cannot_be_evaluated_is_refused_when_parsed(condition: object, message: str) -> None:
+    assert refused(condition).startswith(message)
 
 
 def test_a_condition_is_not_endless() -> None:
@@ -287,8 +287,8 @@ def test_anything_is_a_condition_or_refused(value: object) -> None:
 @given(CONDITIONS, VALUES, st.none() | VALUES)
 def test_evaluation_always_has_an_answer(stated: Json, values: Json, former: Json | None) -> None:
     verdict = evaluate_condition(parse_condition(stated), values, former_values=former)
-    asked = fields_in(parse_condition(stated))
-    assert {name.removeprefix("former ") for name in verdict.missing} <= set(asked)
+    names = fields_in(parse_condition(stated))
+    assert {name.removeprefix("former ") for name in verdict.missing} <= set(names)
 
 
 @given(CONDITIONS, VALUES, st.none() | VALUES)

@@ -1,4 +1,4 @@
-"""Plans: when they apply, when they are over, what they contradict, and whether they helped."""
+"""Plans: when they apply, when they end, which plans they contradict, and whether they helped."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -53,7 +53,7 @@ def a_plan(**changes: Any) -> Plan:
 
 
 def a_belief(**changes: Any) -> Belief:
-    made: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "owner_id": "ana",
         "id": "belief",
         "mode": "live",
@@ -67,7 +67,7 @@ def a_belief(**changes: Any) -> Belief:
         "prior_beta": 1.0,
         "known_at": T0,
     }
-    return Belief(**(made | changes))
+    return Belief(**(defaults | changes))
 
 
 def outcomes(*values: float) -> list[Outcome | None]:
@@ -130,7 +130,7 @@ def test_a_crossing_is_one_edge_against_the_tick_before() -> None:
     assert check_plans([plan], {"price": 102}, now=T0, former_values={"price": 101}).applying == ()
 
 
-def test_an_expiry_condition_ends_a_plan_and_leaves_no_instant() -> None:
+def test_an_expiry_condition_ends_a_plan_without_an_expiry_time() -> None:
     plan = a_plan(expires_when={"field": "drawdown_state", "op": "<", "value": 0.5})
     assert plan.expires_at is None
     assert check_plans([plan], RANGING | {"drawdown_state": 0.4}, now=T0).expired[0].plan_id == plan.id
@@ -138,9 +138,9 @@ def test_an_expiry_condition_ends_a_plan_and_leaves_no_instant() -> None:
     assert (later.applying, later.missing) == ((plan,), {plan.id: ("drawdown_state",)})
 
 
-def test_a_plan_that_is_not_active_or_not_yet_known_says_nothing() -> None:
-    ended = [replace(a_plan(), status=status) for status in ("fired", "expired", "cancelled", "settled")]
-    checked = check_plans([*ended, a_plan(now=T0 + HOUR)], RANGING, now=T0)
+def test_a_plan_that_is_not_active_or_not_yet_known_is_not_checked() -> None:
+    inactive = [replace(a_plan(), status=status) for status in ("fired", "expired", "cancelled", "settled")]
+    checked = check_plans([*inactive, a_plan(now=T0 + HOUR)], RANGING, now=T0)
     assert (checked.applying, checked.expired, checked.missing) == ((), (), {})
 
 
@@ -159,9 +159,9 @@ def test_a_missing_field_is_named_with_its_plan() -> None:
 
 def test_two_contradicting_plans_are_both_named() -> None:
     skip, double = a_plan(priority=0.9), a_plan(action=adjust("size", 2.0))
-    (found,) = check_plans([double, skip], RANGING, now=T0).contradictions
-    assert (found.first, found.second) == (skip.id, double.id)
-    assert found.reason == "skip_trade stays out, and the other raises size"
+    (contradiction,) = check_plans([double, skip], RANGING, now=T0).contradictions
+    assert (contradiction.first, contradiction.second) == (skip.id, double.id)
+    assert contradiction.reason == "skip_trade stays out, and the other raises size"
 
 
 def test_plans_contradict_only_while_both_apply() -> None:
@@ -202,7 +202,7 @@ def test_a_scope_is_a_deployment_a_strategy_or_both() -> None:
     assert not is_in_scope(of_deployment, deployment_id="e", strategy_name="IM")
 
 
-def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() -> None:
+def test_the_trigger_type_is_an_argument_or_stated_or_follows_from_the_fields() -> None:
     assert a_plan(trigger_type="state").trigger_type == "state"
     assert a_plan(condition={"regime": "ranging", "type": "event"}).trigger_type == "event"
     assert a_plan(condition={"field": "hours_to_event", "op": "<", "value": 2}).trigger_type == "event"
@@ -212,7 +212,7 @@ def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() ->
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"condition": [{"regime": "ranging"}]}, "trigger_condition: a list is not a condition"),
         ({"condition": {"regmie": "ranging"}}, "trigger_condition: 'regmie' is not a known field; did you mean"),
@@ -243,8 +243,8 @@ def test_the_trigger_type_is_asked_for_or_stated_or_follows_from_the_fields() ->
         ({"action": EXIT | {"magnitude": 1.5}}, "planned_action.magnitude: 1.5 is no share of a position"),
     ],
 )
-def test_a_bad_plan_is_refused_with_what_to_do(changes: dict[str, Any], told: str) -> None:
-    assert refused(**changes).startswith(told)
+def test_a_bad_plan_is_refused_with_a_remedy(changes: dict[str, Any], message: str) -> None:
+    assert refused(**changes).startswith(message)
 
 
 @pytest.mark.parametrize("action", [SKIP, ALERT, EXIT, EXIT | {"magnitude": 0.5}, UP])
@@ -275,9 +275,11 @@ def test_a_plan_is_settled_once() -> None:
 
 
 @given(st.lists(st.tuples(KINDS, st.integers(0, 9)), max_size=8), st.randoms(use_true_random=False))
-def test_one_event_after_the_other_is_the_same_as_all_again(told: list[tuple[PlanEventKind, int]], rng: Random) -> None:
+def test_applying_events_one_by_one_equals_applying_them_at_once(
+    rows: list[tuple[PlanEventKind, int]], rng: Random
+) -> None:
     start = a_plan(mode=rng.choice(["once", "while_true"]))
-    events = [make_event(start, kind, now=T0 + hour * HOUR) for kind, hour in told]
+    events = [make_event(start, kind, now=T0 + hour * HOUR) for kind, hour in rows]
     events.sort(key=lambda event: (event.known_at, event.recorded_at, event.id))
     plan = start
     for number, event in enumerate(events):
@@ -309,7 +311,7 @@ def test_a_skip_hurt_where_the_calls_not_made_won() -> None:
     assert settle(a_plan(), followed=True, outcomes=outcomes(*[2.0] * 9, -1.0)).results[0].helped is False
 
 
-def test_half_the_size_is_half_a_skip_and_anything_else_helps_where_it_won() -> None:
+def test_a_smaller_size_helps_where_trades_lost_and_other_actions_where_they_won() -> None:
     lost = outcomes(*[-1.0] * 9, 0.5)
     assert settle(a_plan(action=adjust("size", 0.5)), followed=True, outcomes=lost).results[0].helped is True
     assert settle(a_plan(action=adjust("target", 0.5)), followed=True, outcomes=lost).results[0].helped is False
@@ -322,21 +324,21 @@ def test_a_skip_that_was_not_followed_would_have_helped_where_the_trades_lost() 
     assert settle(a_plan(action=UP), followed=False, outcomes=lost).results[0].helped is None
 
 
-def test_few_or_mixed_outcomes_do_not_tell() -> None:
+def test_few_or_mixed_outcomes_leave_open_whether_a_plan_helped() -> None:
     assert settle(a_plan(), followed=True, outcomes=outcomes(*[-1.0] * 9)).results[0].helped is None
     assert settle(a_plan(), followed=True, outcomes=outcomes(*[-1.0, 1.0] * 10)).results[0].helped is None
     (single,) = settle(a_plan(), followed=True, outcomes=outcomes(-1.0)).results
     assert (single.low, single.high) == (None, None)
 
 
-def test_units_are_settled_apart_and_what_has_none_is_counted() -> None:
+def test_units_are_settled_apart_and_missing_outcomes_are_counted() -> None:
     mixed = [*outcomes(1.0), Outcome(value=0.02, unit="pct"), None]
     settlement = settle(a_plan(), followed=True, outcomes=mixed)
     assert [(result.unit, result.n) for result in settlement.results] == [("R", 1), ("pct", 1)]
     assert settlement.without_outcome == 1
 
 
-def test_a_settlement_follows_from_the_episodes_as_they_stand_each_once() -> None:
+def test_a_settlement_counts_each_current_episode_once() -> None:
     plan = a_plan()
     events = [make_event(plan, "outcome", now=T0 + n * HOUR, episode_id=name) for n, name in enumerate("abac")]
     two, lost = outcomes(2.0, -1.0)

@@ -1,4 +1,4 @@
-"""Beliefs: their posteriors, their evidence, and how seldom chance induces one."""
+"""Beliefs: their posteriors, their evidence, and how rarely chance induces a belief."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -48,14 +48,14 @@ CONDITIONS = '{"field":"confidence","op":">=","value":0.5}'
 
 
 def an_episode(number: int = 0, *, r: float = 1.0, at: datetime | None = None, **changes: Any) -> Episode:
-    """The episode of a trade that won or lost so many R, one a day unless said."""
+    """The episode of a trade with a result of `r`; the trade of each number has its own day, unless `at` is given."""
     at = at or T0 + number * DAY
-    held: dict[str, Any] = dict.fromkeys(Episode.__dataclass_fields__)
+    fields: dict[str, Any] = dict.fromkeys(Episode.__dataclass_fields__)
     context = {name: changes.pop(name, None) for name in ("regime", "volatility_regime", "session")}
-    held |= {"owner_id": "ana", "id": f"e{number:05}", "kind": "trade", "strategy_name": "IM", "mode": "live"}
-    held |= {"symbol": "BTC", "count": 1, "tags": (), "pnl": 100 * r, "outcome": Outcome(value=r, unit="R")}
-    held |= {"deployment_id": "d", "run_id": f"e{number:05}", "context": ContextVector(**context)}
-    return Episode(**(held | {"ended_at": at, "first_known_at": at, "known_at": at, "recorded_at": at} | changes))
+    fields |= {"owner_id": "ana", "id": f"e{number:05}", "kind": "trade", "strategy_name": "IM", "mode": "live"}
+    fields |= {"symbol": "BTC", "count": 1, "tags": (), "pnl": 100 * r, "outcome": Outcome(value=r, unit="R")}
+    fields |= {"deployment_id": "d", "run_id": f"e{number:05}", "context": ContextVector(**context)}
+    return Episode(**(fields | {"ended_at": at, "first_known_at": at, "known_at": at, "recorded_at": at} | changes))
 
 
 def a_belief(**changes: Any) -> Belief:
@@ -64,19 +64,22 @@ def a_belief(**changes: Any) -> Belief:
     return seed_belief(BeliefDraft(**(fields | changes)), owner_id="ana", known_at=known_at)
 
 
-def standing_of(learned: BeliefUpdate, belief: Belief) -> Standing:
-    return learned.knowledge.standings[belief.id]
+def standing_of(update: BeliefUpdate, belief: Belief) -> Standing:
+    return update.knowledge.standings[belief.id]
 
 
-def fed(belief: Belief, episodes: Iterable[Episode], **how: Any) -> Standing:
-    """A belief after these episodes."""
-    return standing_of(learn_all(episodes, knowledge=with_belief(NOTHING, belief), **how), belief)
+def standing_after(belief: Belief, episodes: Iterable[Episode], **options: Any) -> Standing:
+    """The standing of a belief after the episodes."""
+    return standing_of(learn_all(episodes, knowledge=with_belief(NOTHING, belief), **options), belief)
 
 
 def noise(
     rng: random.Random, *, trades: int = 500, a_day: int = 1, together: float = 0.0, whole_days: bool = False
 ) -> list[Episode]:
-    """Trades without an edge; on some days all of them end alike, and a regime may last for whole days."""
+    """Trades without an edge.
+
+    On a share `together` of the days all trades end alike; with `whole_days` a regime lasts the whole day.
+    """
     episodes: list[Episode] = []
     for number in range(trades):
         if number % a_day == 0:
@@ -122,18 +125,20 @@ def hits(test: Callable[[Sequence[Episode]], bool], make: Callable[[random.Rando
 
 def test_seven_of_ten_give_eight_and_four() -> None:
     belief = a_belief(prior=(1.0, 1.0))
-    held = posterior(fed(belief, (an_episode(n, r=1 if n < 7 else -1, regime="trending_up") for n in range(10))))
-    assert (held.alpha, held.beta, held.n, held.confidence) == (8.0, 4.0, 10, 8 / 12)
-    assert held.uncertainty == pytest.approx(32 / (144 * 13))
+    estimate = posterior(
+        standing_after(belief, (an_episode(n, r=1 if n < 7 else -1, regime="trending_up") for n in range(10)))
+    )
+    assert (estimate.alpha, estimate.beta, estimate.n, estimate.confidence) == (8.0, 4.0, 10, 8 / 12)
+    assert estimate.uncertainty == pytest.approx(32 / (144 * 13))
 
 
 @pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
 def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(claims: Claim, win_rate: float) -> None:
-    held = posterior(Standing(belief=a_belief(claims=claims)))
-    assert (held.alpha, held.beta, held.n) == (2.0, 1.0, 0)
-    assert held.win_rate == pytest.approx(win_rate)
-    assert held.credibility == pytest.approx(0.75)
-    low, high = win_rate_interval(held, claims=claims)
+    estimate = posterior(Standing(belief=a_belief(claims=claims)))
+    assert (estimate.alpha, estimate.beta, estimate.n) == (2.0, 1.0, 0)
+    assert estimate.win_rate == pytest.approx(win_rate)
+    assert estimate.credibility == pytest.approx(0.75)
+    low, high = win_rate_interval(estimate, claims=claims)
     assert low < win_rate < high
 
 
@@ -157,7 +162,7 @@ def test_a_belief_without_a_possible_rate_is_refused(wrong: dict[str, Any]) -> N
 
 
 def test_an_episode_without_a_dimension_is_no_evidence_about_it() -> None:
-    assert fed(a_belief(), [an_episode(1)]).n == 0
+    assert standing_after(a_belief(), [an_episode(1)]).n == 0
     assert cells_at(place_of(an_episode(1))) == (Domain(strategy="IM"), Domain(strategy="IM", symbol="BTC"))
 
 
@@ -176,12 +181,12 @@ def test_one_win_in_a_trend_and_nine_losses_elsewhere_say_nothing_about_trends()
     assert posterior(standing_of(learned, belief)).alpha == 3.0
 
 
-def test_conditions_are_really_checked() -> None:
+def test_conditions_of_a_belief_are_checked() -> None:
     belief = a_belief(conditions=CONDITIONS)
     trades = [an_episode(n, regime="trending_up", confidence=0.2 * n) for n in range(5)]
-    assert fed(belief, trades, holds=lambda _, episode: (episode.confidence or 0) >= 0.5).n == 2
+    assert standing_after(belief, trades, holds=lambda _, episode: (episode.confidence or 0) >= 0.5).n == 2
     with pytest.raises(Invalid, match="pass `holds`"):
-        fed(belief, trades)
+        standing_after(belief, trades)
 
 
 def test_only_trades_that_ended_are_evidence() -> None:
@@ -190,13 +195,13 @@ def test_only_trades_that_ended_are_evidence() -> None:
         an_episode(2, regime="trending_up", kind="inaction", pnl=None, outcome=None),
         an_episode(3, regime="trending_up", pnl=None, outcome=None),
     ]
-    assert fed(a_belief(), others).n == 0
-    assert fed(a_belief(), [an_episode(4, regime="trending_up", pnl=None)]).n == 1
+    assert standing_after(a_belief(), others).n == 0
+    assert standing_after(a_belief(), [an_episode(4, regime="trending_up", pnl=None)]).n == 1
 
 
-def test_a_seeded_belief_is_fed_by_what_becomes_known_after_it() -> None:
+def test_only_trades_known_after_a_seeded_belief_are_its_evidence() -> None:
     belief = a_belief(known_at=T0 + DAY)
-    assert fed(belief, [an_episode(n, regime="trending_up") for n in range(4)]).n == 2
+    assert standing_after(belief, [an_episode(n, regime="trending_up") for n in range(4)]).n == 2
 
 
 def test_evidence_of_another_mode_is_refused() -> None:
@@ -209,19 +214,19 @@ def test_an_episode_that_comes_late_is_refused() -> None:
         learn_all([an_episode(2), an_episode(1)], knowledge=NOTHING)
 
 
-def test_outcomes_weigh_only_where_asked() -> None:
+def test_outcomes_weigh_only_under_outcome_weighting() -> None:
     belief = a_belief()
     trades = [an_episode(n, r=r, regime="trending_up") for n, r in enumerate((2.5, 0.5, -1.0))]
     weighted = with_belief(replace(NOTHING, weighting="outcome"), belief)
-    held = posterior(standing_of(learn_all(trades, knowledge=weighted), belief))
-    assert (held.alpha, held.beta, held.n) == (2.0 + 2.0 + 0.5, 2.0, 3)
-    assert posterior(fed(belief, trades)).alpha == 4.0
+    estimate = posterior(standing_of(learn_all(trades, knowledge=weighted), belief))
+    assert (estimate.alpha, estimate.beta, estimate.n) == (2.0 + 2.0 + 0.5, 2.0, 3)
+    assert posterior(standing_after(belief, trades)).alpha == 4.0
 
 
-def test_how_much_is_won_has_its_own_mean_in_each_unit() -> None:
+def test_outcomes_have_their_own_mean_in_each_unit() -> None:
     percent = an_episode(3, regime="trending_up", outcome=Outcome(value=0.02, unit="pct"))
     trades = [an_episode(n, r=r, regime="trending_up") for n, r in enumerate((2.0, -1.0, 2.0))]
-    outcomes = fed(a_belief(), [*trades, percent]).outcomes
+    outcomes = standing_after(a_belief(), [*trades, percent]).outcomes
     assert (outcomes["R"].n, outcomes["R"].mean, outcomes["pct"].mean) == (3, 1.0, 0.02)
     low, high = outcomes["R"].interval() or (0.0, 0.0)
     assert low < 1.0 < high
@@ -230,13 +235,13 @@ def test_how_much_is_won_has_its_own_mean_in_each_unit() -> None:
 
 def test_decay_is_slow_with_time_and_fast_with_the_regime() -> None:
     standing = Standing(belief=a_belief(known_at=T0))
-    asked = {"now": T0 + 180 * DAY}
+    later = {"now": T0 + 180 * DAY}
     assert strength(standing, regime="trending_up", now=T0) == 1.0
-    assert strength(standing, regime="trending_up", **asked) == pytest.approx(2**-0.3)
-    assert strength(standing, regime="ranging", **asked) == pytest.approx(0.3 * 2**-0.3)
-    assert strength(standing, regime=None, **asked) == pytest.approx(0.3 * 2**-0.3)
+    assert strength(standing, regime="trending_up", **later) == pytest.approx(2**-0.3)
+    assert strength(standing, regime="ranging", **later) == pytest.approx(0.3 * 2**-0.3)
+    assert strength(standing, regime=None, **later) == pytest.approx(0.3 * 2**-0.3)
     anywhere = Standing(belief=a_belief(domain=Domain(symbol="BTC"), known_at=T0))
-    assert strength(anywhere, regime=None, **asked) == pytest.approx(2**-0.3)
+    assert strength(anywhere, regime=None, **later) == pytest.approx(2**-0.3)
 
 
 def test_a_belief_is_retired_at_a_look_once_refuted() -> None:
@@ -249,21 +254,21 @@ def test_a_belief_is_retired_at_a_look_once_refuted() -> None:
 def test_evidence_about_a_retired_belief_goes_on() -> None:
     refuted = [an_episode(n, r=-1, regime="trending_up") for n in range(1, 11)]
     back = [an_episode(n, regime="trending_up") for n in range(11, 61)]
-    standing = fed(a_belief(), [*refuted, *back])
+    standing = standing_after(a_belief(), [*refuted, *back])
     assert standing.belief.retired_at == refuted[-1].known_at
     assert (standing.n, posterior(standing).alpha) == (60, 52.0)
 
 
 def test_losses_of_one_day_retire_nothing() -> None:
     trades = [an_episode(n, r=-1, at=T0 + n * timedelta(hours=1), regime="trending_up") for n in range(1, 21)]
-    assert fed(a_belief(), trades).belief.retired_at is None
+    assert standing_after(a_belief(), trades).belief.retired_at is None
 
 
 def test_an_open_question_is_worth_testing() -> None:
     even = [an_episode(n, r=(-1) ** n, regime="trending_up") for n in range(12)]
-    assert worth_testing(fed(a_belief(prior=(1.0, 1.0)), even))
-    assert not worth_testing(fed(a_belief(prior=(1.0, 1.0)), even[:8]))
-    assert not worth_testing(fed(a_belief(), [an_episode(n, regime="trending_up") for n in range(12)]))
+    assert worth_testing(standing_after(a_belief(prior=(1.0, 1.0)), even))
+    assert not worth_testing(standing_after(a_belief(prior=(1.0, 1.0)), even[:8]))
+    assert not worth_testing(standing_after(a_belief(), [an_episode(n, regime="trending_up") for n in range(12)]))
 
 
 def test_each_look_after_320_is_at_half_the_former_level() -> None:
@@ -271,58 +276,58 @@ def test_each_look_after_320_is_at_half_the_former_level() -> None:
     assert levels == pytest.approx([0.05 / 24, 0.05 / 24, 0.05 / 48, 0.05 / 96])
 
 
-def counted(days: Sequence[tuple[int, int]], *, from_day: int = 0) -> Cell:
-    """A cell with so many trades and wins a day."""
-    held = {(T0 + (from_day + n) * DAY).date(): DayCount(n=a, wins=b) for n, (a, b) in enumerate(days)}
+def a_cell(days: Sequence[tuple[int, int]], *, from_day: int = 0) -> Cell:
+    """A cell with the given (trades, wins) of each day."""
+    day_counts = {(T0 + (from_day + n) * DAY).date(): DayCount(n=a, wins=b) for n, (a, b) in enumerate(days)}
     total, wins = sum(a for a, _ in days), sum(b for _, b in days)
     squares = (sum(a * a for a, _ in days), sum(a * b for a, b in days), sum(b * b for _, b in days))
     tally = EvidenceTally(wins=wins, losses=total - wins, won_weight=wins, lost_weight=total - wins)
-    return Cell(tally=tally, days=held, traded_days=len(days), squares=squares)
+    return Cell(tally=tally, days=day_counts, traded_days=len(days), squares=squares)
 
 
-def test_the_error_of_a_difference_is_that_of_whole_days() -> None:
-    """Ten days of three trades that end alike, in the cell and elsewhere: ten draws each, not thirty."""
+def test_the_error_of_a_difference_counts_whole_days() -> None:
+    """Ten days of three trades that end alike, inside and outside the cell, are ten draws each, not thirty."""
     days = [(3, 3)] * 7 + [(3, 0)] * 3 + [(3, 3)] * 5 + [(3, 0)] * 5
-    found = difference(counted(days[:10]), counted(days))
-    assert found is not None
+    result = difference(a_cell(days[:10]), a_cell(days))
+    assert result is not None
     by_hand = sum((each / 10) ** 2 for each in [0.3] * 7 + [-0.7] * 3 + [0.5] * 10) * 10 / 9
-    assert (found.rate, found.elsewhere, found.days) == (0.7, 0.5, 10)
-    assert found.error == pytest.approx(by_hand**0.5)
+    assert (result.rate, result.elsewhere, result.days) == (0.7, 0.5, 10)
+    assert result.error == pytest.approx(by_hand**0.5)
 
 
 def test_the_error_of_a_difference_is_never_below_binomial() -> None:
-    found = difference(counted([(2, 1)] * 10), counted([(2, 1)] * 30))
-    assert found is not None
-    assert found.error == pytest.approx((0.25 * (1 / 20 + 1 / 40)) ** 0.5)
-    assert found.p == pytest.approx(1.0)
+    result = difference(a_cell([(2, 1)] * 10), a_cell([(2, 1)] * 30))
+    assert result is not None
+    assert result.error == pytest.approx((0.25 * (1 / 20 + 1 / 40)) ** 0.5)
+    assert result.p == pytest.approx(1.0)
 
 
-def test_a_day_that_was_good_for_all_trades_is_no_difference() -> None:
-    """The cell has half the trades of each day: what a day does to both halves cancels."""
-    found = difference(counted([(4, 4), (4, 0)] * 5), counted([(8, 8), (8, 0)] * 5))
-    assert found is not None
-    assert found.error == pytest.approx((0.25 * (1 / 40 + 1 / 40)) ** 0.5)
+def test_a_day_that_is_good_for_all_trades_makes_no_difference() -> None:
+    """The cell has half the trades of each day, so that the effect of a day cancels."""
+    result = difference(a_cell([(4, 4), (4, 0)] * 5), a_cell([(8, 8), (8, 0)] * 5))
+    assert result is not None
+    assert result.error == pytest.approx((0.25 * (1 / 40 + 1 / 40)) ** 0.5)
 
 
 def test_a_look_on_fewer_than_eight_days_is_skipped() -> None:
-    assert difference(counted([(5, 5)] * 7), counted([(5, 5)] * 7 + [(5, 0)] * 20)) is None
-    assert difference(counted([(5, 5)] * 20), counted([(5, 5)] * 20 + [(5, 0)] * 7)) is None
-    assert difference(counted([(5, 5)] * 20), counted([(5, 5)] * 20)) is None
+    assert difference(a_cell([(5, 5)] * 7), a_cell([(5, 5)] * 7 + [(5, 0)] * 20)) is None
+    assert difference(a_cell([(5, 5)] * 20), a_cell([(5, 5)] * 20 + [(5, 0)] * 7)) is None
+    assert difference(a_cell([(5, 5)] * 20), a_cell([(5, 5)] * 20)) is None
 
 
 def test_a_strategy_that_always_wins_differs_nowhere() -> None:
-    found = difference(counted([(1, 1)] * 10), counted([(1, 1)] * 30))
-    assert found is not None
-    assert found.p == 1.0
+    result = difference(a_cell([(1, 1)] * 10), a_cell([(1, 1)] * 30))
+    assert result is not None
+    assert result.p == 1.0
 
 
-def taught() -> tuple[list[Episode], BeliefUpdate]:
+def learned_edge() -> tuple[list[Episode], BeliefUpdate]:
     trades = [an_episode(n, r=1 if n % 2 else -1, regime="trending_up" if n % 2 else "ranging") for n in range(60)]
     return trades, learn_all(trades, knowledge=NOTHING)
 
 
-def test_an_induced_belief_keeps_the_rate_elsewhere_and_who_founded_it() -> None:
-    trades, learned = taught()
+def test_an_induced_belief_keeps_the_rate_elsewhere_and_its_founding_evidence() -> None:
+    trades, learned = learned_edge()
     belief = next(each for each in learned.induced if each.domain == UP)
     founders = founding_evidence(standing_of(learned, belief), trades)
     assert (belief.claims, belief.reference, belief.source, belief.retired_at) == ("above", 1 / 12, "induced", None)
@@ -333,14 +338,14 @@ def test_an_induced_belief_keeps_the_rate_elsewhere_and_who_founded_it() -> None
     assert all(each.founding and each.confirms and each.known_at <= belief.known_at for each in founders)
 
 
-def test_a_held_belief_is_not_induced_again() -> None:
-    _, learned = taught()
+def test_an_existing_belief_is_not_induced_again() -> None:
+    _, learned = learned_edge()
     domains = [belief.domain for belief in learned.induced]
     assert len(domains) == len(set(domains)) > 0
 
 
-def test_what_the_owner_retired_is_retired_when_all_is_learned_anew() -> None:
-    trades, learned = taught()
+def test_a_belief_that_the_owner_retired_stays_retired_when_all_is_learned_anew() -> None:
+    trades, learned = learned_edge()
     belief = next(each for each in learned.induced if each.domain == UP)
     until = belief.known_at + 5 * DAY
     before = learn_all((each for each in trades if each.known_at <= until), knowledge=NOTHING).knowledge
@@ -366,7 +371,7 @@ EPISODES = st.lists(
 
 
 @given(EPISODES, st.integers(0, 60))
-def test_learned_one_by_one_is_learned_at_once_is_learned_in_parts(rows: list[Any], cut: int) -> None:
+def test_learning_one_by_one_at_once_and_in_parts_agree(rows: list[Any], cut: int) -> None:
     rows.sort(key=lambda row: row[0])
     trades = [
         an_episode(
@@ -393,8 +398,8 @@ def test_learned_one_by_one_is_learned_at_once_is_learned_in_parts(rows: list[An
     assert learn_all(trades[cut:], knowledge=past).knowledge == knowledge
 
 
-def test_what_is_induced_on_the_way_is_fed_alike_one_by_one_and_at_once() -> None:
-    trades, at_once = taught()
+def test_an_induced_belief_has_the_same_evidence_one_by_one_and_at_once() -> None:
+    trades, at_once = learned_edge()
     knowledge, evidence, induced = NOTHING, list[Any](), list[Belief]()
     for trade in trades:
         learned = learn(knowledge, trade)
@@ -404,15 +409,15 @@ def test_what_is_induced_on_the_way_is_fed_alike_one_by_one_and_at_once() -> Non
     assert tuple(induced) == at_once.induced != ()
 
 
-def test_learning_leaves_what_was_known_as_it_was() -> None:
+def test_learning_does_not_change_the_knowledge_it_starts_from() -> None:
     before = learn_all(noise(random.Random(1), trades=50), knowledge=NOTHING).knowledge
     copy = learn_all(noise(random.Random(1), trades=50), knowledge=NOTHING).knowledge
     learn_all(noise(random.Random(1), trades=80)[50:], knowledge=before)
     assert before == copy
 
 
-def test_the_days_at_hand_are_enough_to_learn_from() -> None:
-    """Of cells that are not looked at, only the day of the episode is read."""
+def test_learning_reads_only_the_day_of_the_episode_from_cells_without_a_look() -> None:
+    """Only cells that are tested at this episode need their other days."""
     trades = noise(random.Random(2), trades=26, a_day=2)
     knowledge = learn_all(trades[:-1], knowledge=NOTHING).knowledge
     day = trades[-1].ended_at.date()
@@ -440,7 +445,7 @@ def test_an_edge_is_found_in_most_of_a_few_runs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [
         {},
         {"a_day": 5},
@@ -449,15 +454,15 @@ def test_an_edge_is_found_in_most_of_a_few_runs() -> None:
     ],
     ids=["independent", "independent, five a day", "by day", "by day with its regime"],
 )
-def test_noise_induces_anything_in_at_most_one_run_of_twenty(how: dict[str, Any]) -> None:
-    found = hits(induces, lambda rng: noise(rng, **how), 300)
-    assert rate_bounds(found, 300)[1] <= 0.05, f"{found} of 300"
+def test_noise_induces_anything_in_at_most_one_run_of_twenty(options: dict[str, Any]) -> None:
+    false_positives = hits(induces, lambda rng: noise(rng, **options), 300)
+    assert rate_bounds(false_positives, 300)[1] <= 0.05, f"{false_positives} of 300"
 
 
 @pytest.mark.slow
 def test_an_edge_in_80_of_500_trades_is_found_in_four_runs_of_five() -> None:
-    found = hits(finds_the_edge, edge, 300)
-    assert rate_bounds(found, 300)[0] >= 0.8, f"{found} of 300"
+    detections = hits(finds_the_edge, edge, 300)
+    assert rate_bounds(detections, 300)[0] >= 0.8, f"{detections} of 300"
 
 
 @pytest.mark.parametrize(
@@ -470,26 +475,26 @@ def test_nine_of_ten_intervals_hold_the_true_win_rate(truth: float, gain: float,
     for seed in range(1000):
         rng = random.Random(seed)
         results = [gain if rng.random() < truth else loss for _ in range(80)]
-        standing = fed(belief, (an_episode(n, r=r, regime="trending_up") for n, r in enumerate(results)))
+        standing = standing_after(belief, (an_episode(n, r=r, regime="trending_up") for n, r in enumerate(results)))
         low, high = win_rate_interval(posterior(standing), claims=standing.belief.claims)
         covered += low <= truth <= high
     assert 850 <= covered <= 950, f"{covered} of 1000"
 
 
-def test_what_the_owner_retired_is_not_induced_again() -> None:
-    trades, learned = taught()
+def test_a_belief_that_the_owner_retired_is_not_induced_again() -> None:
+    trades, learned = learned_edge()
     belief = next(each for each in learned.induced if each.domain == UP)
     more = [replace(each, id=f"more{n}", known_at=trades[-1].known_at + (n + 1) * DAY) for n, each in enumerate(trades)]
     again = learn_all([*trades, *more], knowledge=NOTHING, retirements={belief.id: belief.known_at + DAY})
     assert [each.id for each in again.induced if each.domain == UP] == [belief.id]
 
 
-def test_a_cell_of_the_same_trades_by_another_name_is_not_believed_twice() -> None:
-    trades, learned = taught()
+def test_two_cells_with_the_same_trades_induce_one_belief() -> None:
+    trades, learned = learned_edge()
     assert len({each.symbol for each in trades}) == 1
     assert [belief.domain.symbol for belief in learned.induced] == [None] * len(learned.induced)
 
 
-def test_what_never_happened_elsewhere_may_yet_happen() -> None:
-    _, learned = taught()
+def test_the_reference_rate_is_never_0_or_1() -> None:
+    _, learned = learned_edge()
     assert all(0.0 < belief.reference < 1.0 for belief in learned.induced)

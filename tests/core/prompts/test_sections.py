@@ -435,7 +435,7 @@ LAST_LINES = st.builds(
     detail=st.none() | TEXTS,
 )
 CAPS = st.lists(st.builds(Cap, name=TEXTS, value=TEXTS), max_size=9).map(tuple)
-HELD = st.lists(st.builds(a_position, symbol=TEXTS, mark=PRICES, stop_price=NUMBERS, leverage=NUMBERS), max_size=9)
+POSITIONS = st.lists(st.builds(a_position, symbol=TEXTS, mark=PRICES, stop_price=NUMBERS, leverage=NUMBERS), max_size=9)
 
 
 def a_portfolio_of(positions: list[Any], funds: float, currency: str | None, caps: tuple[Cap, ...]) -> Section:
@@ -451,7 +451,7 @@ SECTIONS: dict[str, st.SearchStrategy[Section]] = {
     "lessons": st.lists(st.builds(Lesson, slot=st.none() | TEXTS, sentence=TEXTS), max_size=20).map(lessons_section)
     | TEXTS.map(lambda note: lessons_section(read_lessons(note))),
     "last_decision": LAST_LINES.map(last_decision),
-    "portfolio": st.builds(a_portfolio_of, HELD, PRICES, CURRENCIES, CAPS),
+    "portfolio": st.builds(a_portfolio_of, POSITIONS, PRICES, CURRENCIES, CAPS),
 }
 
 

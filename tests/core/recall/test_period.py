@@ -71,8 +71,8 @@ def test_the_weight_follows_the_sharpe_ratio(outcomes: list[float]) -> None:
 def test_equal_outcomes_have_no_spread_whatever_rounding_does(r: float, count: int) -> None:
     episodes = a_month((r,) * count, known_at=T0)
     assert sharpe_weight([r] * count) == 1.0
-    found = scan(columns_of(episodes), Situation(), horizon=Horizon(as_of=T0), limit=count, period_weight=True)
-    assert {hit.factors.Period for hit in found.memories} == {1.0}
+    result = scan(columns_of(episodes), Situation(), horizon=Horizon(as_of=T0), limit=count, period_weight=True)
+    assert {hit.factors.Period for hit in result.memories} == {1.0}
 
 
 def test_the_month_ends_with_the_episode_and_holds_thirty_days() -> None:
@@ -100,33 +100,33 @@ def test_nothing_that_ended_later_counts() -> None:
         {"outcome": None},
     ],
 )
-def test_only_outcomes_in_r_of_the_same_strategy_and_mode_tell(changes: dict[str, Any]) -> None:
+def test_only_outcomes_in_r_of_the_same_strategy_and_mode_count(changes: dict[str, Any]) -> None:
     last = an_episode(99)
     others = a_month(GOOD, **changes)
     assert weight_of(last, [last, *others]) == 1.0
     columns = columns_of([last, *others])
-    found = scan(
+    result = scan(
         columns,
         Situation(),
         Filters(strategy_name="VolBreakout", mode="live"),
         horizon=Horizon(as_of=T0),
         period_weight=True,
     )
-    assert {hit.factors.Period for hit in found.memories} == {1.0}
+    assert {hit.factors.Period for hit in result.memories} == {1.0}
 
 
-def test_what_is_filtered_out_or_put_away_tells_all_the_same() -> None:
+def test_episodes_that_are_filtered_out_or_archived_still_count() -> None:
     last = an_episode(99, symbol="BTC")
     others = a_month(GOOD, archived_at=T0, kind="call", symbol="ETH")
     assert weight_of(last, [last, *others]) == 2.0
-    found = scan(
+    result = scan(
         columns_of([last, *others]), Situation(), Filters(symbol="BTC"), horizon=Horizon(as_of=T0), period_weight=True
     )
-    assert [(hit.id, hit.factors.Period) for hit in found.memories] == [(last.id, 2.0)]
+    assert [(hit.id, hit.factors.Period) for hit in result.memories] == [(last.id, 2.0)]
 
 
 @pytest.mark.parametrize("late", ["known_at", "recorded_at"])
-def test_what_was_not_known_yet_tells_nothing(late: str) -> None:
+def test_episodes_that_are_not_yet_known_do_not_count(late: str) -> None:
     last, tomorrow = an_episode(99), T0 + timedelta(days=1)
     columns = columns_of([last, *a_month(GOOD, **{late: tomorrow})])
     then = scan(columns, Situation(), horizon=Horizon(as_of=T0, seen_at=T0), period_weight=True)
@@ -138,8 +138,8 @@ def test_what_was_not_known_yet_tells_nothing(late: str) -> None:
 def test_an_episode_in_another_unit_is_weighted_by_those_in_r() -> None:
     last = an_episode(99, outcome=Outcome(value=0.01, unit="pct"))
     assert weight_of(last, a_month()) == 2.0
-    found = scan(columns_of([last, *a_month()]), Situation(), horizon=Horizon(as_of=T0), period_weight=True)
-    assert {hit.id: hit.factors.Period for hit in found.memories}[last.id] == 2.0
+    result = scan(columns_of([last, *a_month()]), Situation(), horizon=Horizon(as_of=T0), period_weight=True)
+    assert {hit.id: hit.factors.Period for hit in result.memories}[last.id] == 2.0
 
 
 def test_only_the_score_is_weighted() -> None:
@@ -153,7 +153,7 @@ def test_only_the_score_is_weighted() -> None:
     assert all(m.score == m.factors.score for m in weighted.memories)
 
 
-def test_the_first_days_of_time_have_a_month_before_them() -> None:
+def test_the_earliest_possible_date_has_a_weight() -> None:
     start = datetime.min.replace(tzinfo=T0.tzinfo)
     early = [an_episode(n, pnl_r=r, ended_at=start, known_at=start) for n, r in enumerate(GOOD)]
     assert set(period_weights(early, early).values()) == {2.0}
@@ -163,10 +163,10 @@ def test_the_first_days_of_time_have_a_month_before_them() -> None:
     st.lists(st.tuples(OUTCOMES, st.integers(0, 24 * 90), st.sampled_from(["A", "B"])), min_size=5, max_size=60),
     st.sampled_from([4, 8_192]),
 )
-def test_arrays_weigh_to_a_hair(made: list[tuple[float, int, str]], block: int) -> None:
+def test_the_weights_of_arrays_agree_with_the_plain_weights(rows: list[tuple[float, int, str]], block: int) -> None:
     episodes = [
         an_episode(n, pnl_r=r, strategy_name=name, ended_at=T0 + timedelta(hours=hours))
-        for n, (r, hours, name) in enumerate(made)
+        for n, (r, hours, name) in enumerate(rows)
     ]
     columns, expected = columns_of(episodes, block=block), period_weights(episodes, episodes)
     with np.errstate(all="ignore"):

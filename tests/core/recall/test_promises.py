@@ -1,4 +1,4 @@
-"""What a recall promises whatever else is remembered."""
+"""Guarantees of a recall that hold for any number of other memories."""
 
 import random
 from datetime import timedelta
@@ -15,11 +15,11 @@ from backsight.testing import T0, an_episode
 
 MANY = 100_000
 NOW = ContextVector(regime="ranging", volatility_regime="low", session="london", atr_d1=50.0, atr_h1=10.0, price=2000.0)
-ASKED = Situation(symbol="XAUUSD", direction="long", context=NOW)
+QUERY = Situation(symbol="XAUUSD", direction="long", context=NOW)
 
 
-def unlike(rng: random.Random, number: int) -> Episode:
-    """A trade of the last 300 days, at most .2 like what is asked."""
+def a_dissimilar_trade(rng: random.Random, number: int) -> Episode:
+    """A trade of the last 300 days whose similarity to the query is at most .2."""
     context = ContextVector(
         regime="volatile",
         volatility_regime="extreme",
@@ -35,27 +35,27 @@ def unlike(rng: random.Random, number: int) -> Episode:
 @pytest.fixture(scope="module")
 def many() -> Columns:
     rng = random.Random(7)
-    episodes = [unlike(rng, number) for number in range(MANY)]
-    likest = max(
-        similarity(ASKED, symbol=each.symbol, direction=each.direction, context=each.context)
-        for each in episodes[:1000]
+    episodes = [a_dissimilar_trade(rng, number) for number in range(MANY)]
+    most_similar = max(
+        similarity(QUERY, symbol=episode.symbol, direction=episode.direction, context=episode.context)
+        for episode in episodes[:1000]
     )
-    assert likest <= 0.2
+    assert most_similar <= 0.2
     match = an_episode(id="match", pnl_r=3.0, direction="long", context=NOW, known_at=T0 - timedelta(days=400))
     lost = an_episode(id="lost", pnl_r=-3.0, direction="long", context=NOW, known_at=T0 - timedelta(days=350))
     return columns_of([*episodes, match, lost])
 
 
 def test_a_perfect_match_of_400_days_ago_is_first_behind_a_hundred_thousand_newer_ones(many: Columns) -> None:
-    found = scan(many, ASKED, horizon=Horizon(as_of=T0))
-    assert found.candidates == MANY + 2
-    assert found.memories[0].id == "match"
-    assert {hit.id for hit in found.nearest[:2]} == {"match", "lost"}
-    alone = scan(many, ASKED, horizon=Horizon(as_of=T0 - timedelta(days=350, microseconds=1)))
+    result = scan(many, QUERY, horizon=Horizon(as_of=T0))
+    assert result.candidates == MANY + 2
+    assert result.memories[0].id == "match"
+    assert {hit.id for hit in result.nearest[:2]} == {"match", "lost"}
+    alone = scan(many, QUERY, horizon=Horizon(as_of=T0 - timedelta(days=350, microseconds=1)))
     assert [hit.id for hit in alone.nearest] == ["match"]
 
 
 def test_a_loss_of_3_r_in_the_same_context_is_a_warning_whatever_the_winners(many: Columns) -> None:
-    found = scan(many, ASKED, horizon=Horizon(as_of=T0))
-    assert [hit.id for hit in found.warnings] == ["lost"]
-    assert found.warnings[0].factors.Sim == 1.0
+    result = scan(many, QUERY, horizon=Horizon(as_of=T0))
+    assert [hit.id for hit in result.warnings] == ["lost"]
+    assert result.warnings[0].factors.Sim == 1.0

@@ -30,8 +30,8 @@ CONTEXTS = st.builds(
 OUTCOMES = st.builds(Outcome, value=st.floats(-1e300, 1e300), unit=st.sampled_from(["R", "vol", "pct"]))
 
 
-def sim(query: ContextVector, held: ContextVector, symbol: str = "XAUUSD") -> float:
-    return similarity(Situation(symbol="XAUUSD", context=query), symbol=symbol, direction="long", context=held)
+def sim(query: ContextVector, memory: ContextVector, symbol: str = "XAUUSD") -> float:
+    return similarity(Situation(symbol="XAUUSD", context=query), symbol=symbol, direction="long", context=memory)
 
 
 @given(CONTEXTS)
@@ -40,12 +40,12 @@ def test_a_context_is_like_itself(context: ContextVector) -> None:
 
 
 @given(CONTEXTS, CONTEXTS)
-def test_likeness_is_a_share(query: ContextVector, held: ContextVector) -> None:
-    assert 0.0 <= sim(query, held) <= 1.0
+def test_similarity_lies_between_0_and_1(query: ContextVector, memory: ContextVector) -> None:
+    assert 0.0 <= sim(query, memory) <= 1.0
 
 
 @given(st.data(), CONTEXTS)
-def test_likeness_is_mutual_where_both_give_the_same_fields(data: st.DataObject, one: ContextVector) -> None:
+def test_similarity_is_symmetric_where_both_have_the_same_fields(data: st.DataObject, one: ContextVector) -> None:
     values = {name: getattr(one, name) for name in one.known}
     changed: dict[str, Any] = {
         name: data.draw(st.floats(0, 1e6)) if isinstance(value, float) else value for name, value in values.items()
@@ -55,13 +55,13 @@ def test_likeness_is_mutual_where_both_give_the_same_fields(data: st.DataObject,
 
 
 def test_a_field_the_memory_lacks_scores_nothing() -> None:
-    asked = ContextVector(regime="ranging", session="london")
-    assert sim(asked, ContextVector(regime="ranging")) == 0.25 / 0.35
+    query = ContextVector(regime="ranging", session="london")
+    assert sim(query, ContextVector(regime="ranging")) == 0.25 / 0.35
 
 
 def test_a_field_the_query_lacks_does_not_count() -> None:
-    held = ContextVector(regime="ranging", session="london", atr_d1=50.0)
-    assert sim(ContextVector(regime="ranging"), held) == 1.0
+    memory = ContextVector(regime="ranging", session="london", atr_d1=50.0)
+    assert sim(ContextVector(regime="ranging"), memory) == 1.0
 
 
 def test_atrs_are_compared_as_a_share_of_price_where_both_prices_are_known() -> None:
@@ -72,20 +72,20 @@ def test_atrs_are_compared_as_a_share_of_price_where_both_prices_are_known() -> 
 
 
 def test_price_counts_only_for_the_same_symbol() -> None:
-    asked, held = ContextVector(regime="ranging", price=100.0), ContextVector(regime="ranging", price=900.0)
-    assert sim(asked, held, symbol="SILVER") == 1.0
-    assert sim(asked, held) < 0.75
+    query, memory = ContextVector(regime="ranging", price=100.0), ContextVector(regime="ranging", price=900.0)
+    assert sim(query, memory, symbol="SILVER") == 1.0
+    assert sim(query, memory) < 0.75
 
 
-def test_direction_counts_when_it_is_asked_with() -> None:
+def test_direction_counts_when_the_query_has_one() -> None:
     query = Situation(direction="short", context=ContextVector(regime="ranging"))
-    held = ContextVector(regime="ranging")
-    assert similarity(query, symbol="X", direction="long", context=held) == 0.25 / 0.35
-    assert similarity(query, symbol="X", direction="short", context=held) == 1.0
+    memory = ContextVector(regime="ranging")
+    assert similarity(query, symbol="X", direction="long", context=memory) == 0.25 / 0.35
+    assert similarity(query, symbol="X", direction="short", context=memory) == 1.0
 
 
 @given(st.lists(OUTCOMES, min_size=1))
-def test_quality_is_a_share_and_follows_the_sign(outcomes: list[Outcome]) -> None:
+def test_quality_lies_between_0_and_1_and_follows_the_sign(outcomes: list[Outcome]) -> None:
     sigma = sigmas(outcomes)
     for outcome in outcomes:
         q = quality(outcome, sigma=sigma)
@@ -98,7 +98,7 @@ def test_units_do_not_mix() -> None:
     assert sigmas(mixed) == sigmas(mixed[:1]) | sigmas(mixed[1:])
 
 
-def test_what_ends_after_the_instant_asked_is_not_older_than_now() -> None:
+def test_an_episode_that_ends_after_now_has_full_recency() -> None:
     assert recency(T0 + timedelta(days=3), now=T0) == 1.0
 
 
@@ -116,7 +116,7 @@ def test_ties_break_by_id() -> None:
     assert [memory.id for memory in ranked] == ["episode-000001", "episode-000003", "episode-000005"]
 
 
-def test_the_score_is_the_product_of_the_factors_shown() -> None:
+def test_the_score_is_the_product_of_its_factors() -> None:
     (memory,) = rank_plainly([an_episode()], Situation(symbol="XAUUSD"), now=T0 + timedelta(days=90), limit=1).memories
     f = memory.factors
     assert memory.score == f.Q * f.Sim * f.Rec * f.Conf * f.Aff * f.Period
@@ -130,6 +130,6 @@ def test_the_mood_colours_recall() -> None:
     assert down.score == calm.score * 1.15
 
 
-def test_a_memory_says_why_in_one_sentence() -> None:
-    told = sentence(an_episode(pnl_r=3.0), sim=0.91, now=T0 + timedelta(days=12))
-    assert told == "+3.0R in a very similar context (Sim .91), 12 days old"
+def test_a_memory_gives_its_reason_in_one_sentence() -> None:
+    text = sentence(an_episode(pnl_r=3.0), sim=0.91, now=T0 + timedelta(days=12))
+    assert text == "+3.0R in a very similar context (Sim .91), 12 days old"

@@ -109,11 +109,11 @@ def settled_on(seed: int, *, effect: float, a_day: int = 6, holdout: float = 0.3
     """The first of 120 days on which the interval excludes zero."""
     rng, trades = random.Random(f"help {seed}"), list[HoldoutTrade]()
     for day in range(120):
-        shown = rng.random() >= holdout
+        is_shown = rng.random() >= holdout
         for _ in range(a_day):
             value = rng.choice((-1.2, 1.2)) if binary else rng.gauss(0.0, 1.2)
-            outcome = Outcome(value=value + (effect if shown else 0.0), unit="R")
-            arm: Literal["shown", "withheld"] = "shown" if shown else "withheld"
+            outcome = Outcome(value=value + (effect if is_shown else 0.0), unit="R")
+            arm: Literal["shown", "withheld"] = "shown" if is_shown else "withheld"
             at = date(2026, 1, 5) + timedelta(days=day)
             trades.append(HoldoutTrade(arm=arm, day=at, deployment_id="d1", outcome=outcome))
         if analyse_holdout(trades).verdict in ("yes", "no"):

@@ -149,13 +149,13 @@ def test_realised_plus_unrealised_is_what_the_account_gained(executions: list[An
 
 
 @given(PATHS)
-def test_nothing_is_lost_and_nothing_is_made_up(executions: list[Any]) -> None:
+def test_round_trips_keep_all_fees_and_quantities(executions: list[Any]) -> None:
     trips = fold(drawn(executions))
     assert math.isclose(math.fsum(t.fees for t in trips), math.fsum(fee for _, _, fee, _ in executions), abs_tol=1e-9)
     for key in ("A", "B"):
-        held = math.fsum(q for q, _, _, each in executions if each == key)
+        expected = math.fsum(q for q, _, _, each in executions if each == key)
         ours = math.fsum(t.signed_size for t in trips if t.position_key == key)
-        assert math.isclose(ours, held, abs_tol=1e-9)
+        assert math.isclose(ours, expected, abs_tol=1e-9)
         assert sum(t.status == "open" for t in trips if t.position_key == key) <= 1
 
 

@@ -1,4 +1,4 @@
-"""The ledger ends where the broker says it is."""
+"""Inferred fills bring the ledger to the positions of the broker."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def a_bar(low: float, high: float, opened: float | None = None) -> Bar:
     )
 
 
-def holding(*positions: Position) -> Portfolio:
+def a_portfolio(*positions: Position) -> Portfolio:
     return Portfolio(at=T0, equity=1000.0, cash=1000.0, positions=positions)
 
 
@@ -60,7 +60,7 @@ def infer(
 ) -> list[Fill]:
     return infer_fills(
         open_trips(fold(ledger_of(*before))),
-        holding(*after),
+        a_portfolio(*after),
         stamp=replace(STAMP, **stamp),
         last_seen={position.position_key: position for position in before},
         bars={"BTC": bars},
@@ -68,27 +68,27 @@ def infer(
     )
 
 
-def told(fills: Sequence[Fill]) -> list[tuple[float, float | None, str, str | None]]:
+def summary(fills: Sequence[Fill]) -> list[tuple[float, float | None, str, str | None]]:
     return [(fill.quantity, fill.price, fill.price_source, fill.reason) for fill in fills]
 
 
 def test_flat_to_open_opens_at_the_brokers_average() -> None:
-    assert told(infer([], [LONG])) == [(2.0, 100.0, "average", None)]
+    assert summary(infer([], [LONG])) == [(2.0, 100.0, "average", None)]
 
 
 def test_without_an_average_price_it_opens_at_the_mark() -> None:
-    assert told(infer([], [replace(LONG, average_price=None, mark=101.0)])) == [(2.0, 101.0, "mark", None)]
+    assert summary(infer([], [replace(LONG, average_price=None, mark=101.0)])) == [(2.0, 101.0, "mark", None)]
 
 
 def test_open_to_flat_closes_at_the_mark_and_is_unexplained() -> None:
-    assert told(infer([LONG], [])) == [(-2.0, 104.0, "mark", "unexplained")]
+    assert summary(infer([LONG], [])) == [(-2.0, 104.0, "mark", "unexplained")]
 
 
-def test_the_same_position_needs_nothing() -> None:
+def test_an_unchanged_position_needs_no_fill() -> None:
     assert infer([LONG], [replace(LONG, mark=120.0)]) == []
 
 
-def test_an_addition_moves_the_cost_to_the_brokers() -> None:
+def test_an_addition_moves_the_cost_to_the_average_of_the_broker() -> None:
     (added,) = infer([LONG], [replace(LONG, size=3.0, average_price=104.0)])
     assert (added.quantity, added.price, added.price_source) == (1.0, 112.0, "average")
     (trip,) = fold([*ledger_of(LONG), added])
@@ -96,12 +96,12 @@ def test_an_addition_moves_the_cost_to_the_brokers() -> None:
 
 
 def test_a_reduction_is_at_the_mark() -> None:
-    assert told(infer([LONG], [replace(LONG, size=0.5, mark=104.0)])) == [(-1.5, 104.0, "mark", "unexplained")]
+    assert summary(infer([LONG], [replace(LONG, size=0.5, mark=104.0)])) == [(-1.5, 104.0, "mark", "unexplained")]
 
 
 def test_a_flip_is_a_close_and_an_open() -> None:
     flipped = replace(SHORT, size=1.0, mark=104.0, average_price=103.0)
-    assert told(infer([LONG], [flipped])) == [
+    assert summary(infer([LONG], [flipped])) == [
         (-2.0, 104.0, "mark", "unexplained"),
         (-1.0, 103.0, "average", None),
     ]
@@ -121,7 +121,7 @@ def test_a_flip_is_a_close_and_an_open() -> None:
         (replace(LONG, stop_price=95.0), a_bar(96.0, 101.0), 104.0, "unexplained"),
     ],
 )
-def test_between_ticks_the_bars_tell_what_closed_it(position: Position, bar: Bar, price: float, reason: str) -> None:
+def test_bars_between_ticks_explain_a_close(position: Position, bar: Bar, price: float, reason: str) -> None:
     (closed,) = infer([position], [], bars=[bar])
     assert (closed.price, closed.reason) == (price, reason)
     assert closed.at == (T0 - timedelta(microseconds=1) if reason == "unexplained" else bar.closes_at)
@@ -130,28 +130,28 @@ def test_between_ticks_the_bars_tell_what_closed_it(position: Position, bar: Bar
 def test_stopped_out_and_re_entered_at_the_same_size_is_two_trades() -> None:
     stopped = replace(LONG, stop_price=95.0)
     fills = infer([stopped], [replace(LONG, average_price=97.0, mark=98.0)], bars=[a_bar(94.0, 101.0)])
-    assert told(fills) == [(-2.0, 95.0, "stop", "stop_loss"), (2.0, 97.0, "average", None)]
+    assert summary(fills) == [(-2.0, 95.0, "stop", "stop_loss"), (2.0, 97.0, "average", None)]
     first, second = fold([*ledger_of(LONG), *fills])
     assert (first.exit_reason, first.realized_pnl, second.average_cost) == ("stop_loss", -10.0, 97.0)
 
 
-def test_where_every_fill_was_reported_another_average_is_no_new_entry() -> None:
+def test_if_every_fill_was_reported_another_average_price_is_no_new_entry() -> None:
     reported = [replace(fill, kind="trade") for fill in ledger_of(LONG)]
-    held = holding(replace(LONG, average_price=97.0))
+    portfolio = a_portfolio(replace(LONG, average_price=97.0))
     ledger = open_trips(fold(reported))
-    assert infer_fills(ledger, held, stamp=STAMP, last_seen={}, bars={}, marks={"BTC": 98.0}) == []
+    assert infer_fills(ledger, portfolio, stamp=STAMP, last_seen={}, bars={}, marks={"BTC": 98.0}) == []
 
 
-def test_a_position_with_a_new_id_is_another_one() -> None:
+def test_a_position_with_a_new_key_is_another_position() -> None:
     fills = infer([replace(LONG, position_key="p1")], [replace(LONG, position_key="p2")])
     assert [(fill.position_key, fill.quantity) for fill in fills] == [("p1", -2.0), ("p2", 2.0)]
 
 
 def test_a_flatten_command_explains_a_close() -> None:
-    assert told(infer([LONG], [], flattened=True))[0][3] == "external_flatten"
+    assert summary(infer([LONG], [], flattened=True))[0][3] == "external_flatten"
 
 
-def test_the_agents_proposal_explains_what_happens_in_its_symbol_in_its_tick() -> None:
+def test_the_proposal_of_the_agent_explains_a_close_of_its_symbol_in_its_tick() -> None:
     proposed: dict[str, Any] = {
         "phase": "now",
         "proposal_symbol": "BTC",
@@ -174,33 +174,39 @@ def test_a_replayed_tick_names_the_same_fills() -> None:
 
 @pytest.mark.parametrize("tick", range(20))
 @pytest.mark.parametrize("sequence", [0, 1])
-def test_what_happened_since_comes_before_what_the_tick_did(tick: int, sequence: int) -> None:
+def test_fills_since_the_last_tick_precede_those_of_the_tick(tick: int, sequence: int) -> None:
     fills = ledger_of(LONG)
     entered = replace(LONG, size=3.0, average_price=90.0, mark=90.0)
     phases: list[tuple[PhaseName, Portfolio, dict[str, Position]]] = [
-        ("since", holding(), {"BTC": LONG}),
-        ("now", holding(entered), {}),
+        ("since", a_portfolio(), {"BTC": LONG}),
+        ("now", a_portfolio(entered), {}),
     ]
-    for phase, held, seen in phases:
+    for phase, portfolio, last_seen in phases:
         stamp = replace(STAMP, tick_id=f"t{tick}", phase=phase, sequence=sequence)
         fills += infer_fills(
-            open_trips(fold(fills)), held, stamp=stamp, last_seen=seen, bars={}, marks={"BTC": 90.0}, known=fills
+            open_trips(fold(fills)),
+            portfolio,
+            stamp=stamp,
+            last_seen=last_seen,
+            bars={},
+            marks={"BTC": 90.0},
+            known=fills,
         )
     first, second = fold(fills)
     assert (first.status, first.realized_pnl) == ("closed", -20.0)
     assert (second.size, second.average_cost) == (3.0, 90.0)
 
 
-def test_a_bar_from_before_the_entry_touched_nothing() -> None:
+def test_a_bar_from_before_the_entry_explains_nothing() -> None:
     stopped = replace(LONG, stop_price=95.0)
     early = replace(a_bar(94.0, 101.0), opened_at=T0 - timedelta(days=30))
-    assert told(infer([stopped], [], bars=[early])) == [(-2.0, 104.0, "mark", "unexplained")]
+    assert summary(infer([stopped], [], bars=[early])) == [(-2.0, 104.0, "mark", "unexplained")]
 
 
 def test_a_position_that_vanished_without_a_mark_is_refused_by_name() -> None:
     with pytest.raises(Invalid, match="marks: no mark of 'BTC', which the ledger has open"):
         infer_fills(
-            open_trips(fold(ledger_of(LONG))), holding(), stamp=STAMP, last_seen={}, bars={}, marks={"ETH": 1.0}
+            open_trips(fold(ledger_of(LONG))), a_portfolio(), stamp=STAMP, last_seen={}, bars={}, marks={"ETH": 1.0}
         )
 
 
@@ -216,31 +222,31 @@ POSITIONS = st.none() | st.builds(
 
 
 @given(st.lists(POSITIONS, max_size=15))
-def test_with_no_fill_reported_the_ledger_ends_every_tick_where_the_broker_is(path: list[Position | None]) -> None:
+def test_without_reports_the_ledger_matches_the_broker_after_every_tick(path: list[Position | None]) -> None:
     fills: list[Fill] = []
-    seen: dict[str, Position] = {}
+    last_seen: dict[str, Position] = {}
     for number, position in enumerate(path):
         at = T0 + timedelta(hours=number)
-        found = infer_fills(
+        inferred = infer_fills(
             open_trips(fold(fills)),
-            holding(*([position] if position else [])),
+            a_portfolio(*([position] if position else [])),
             stamp=replace(STAMP, at=at, tick_id=f"t{number}"),
-            last_seen=seen,
+            last_seen=last_seen,
             bars={},
             marks={"BTC": 50.0},
         )
-        fills += found
-        seen = {"BTC": position} if position else {}
-        held = open_trips(fold(fills)).get("BTC")
-        assert (held is None) == (position is None)
-        if held is not None and position is not None:
-            assert math.isclose(held.signed_size, position.signed_size, rel_tol=1e-9)
-            assert held.direction == position.direction
+        fills += inferred
+        last_seen = {"BTC": position} if position else {}
+        trip = open_trips(fold(fills)).get("BTC")
+        assert (trip is None) == (position is None)
+        if trip is not None and position is not None:
+            assert math.isclose(trip.signed_size, position.signed_size, rel_tol=1e-9)
+            assert trip.direction == position.direction
         again = infer_fills(
             open_trips(fold(fills)),
-            holding(*([position] if position else [])),
+            a_portfolio(*([position] if position else [])),
             stamp=replace(STAMP, at=at, tick_id="again"),
-            last_seen=seen,
+            last_seen=last_seen,
             bars={},
             marks={"BTC": 50.0},
         )

@@ -1,4 +1,4 @@
-"""Late reports take the place of what was inferred, and the ledger ends where the broker is."""
+"""Late reports replace inferred fills, and the ledger matches the positions of the broker."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +21,8 @@ HOUR = timedelta(hours=1)
 
 
 def a_guess(quantity: float = 2.0, price: float = 100.0, **changes: Any) -> Fill:
-    """An inferred fill of the hour from T0 on."""
-    made: dict[str, Any] = {
+    """An inferred fill within the hour after T0."""
+    defaults: dict[str, Any] = {
         "id": "guess",
         "kind": "inferred",
         "price_source": "average",
@@ -30,16 +30,16 @@ def a_guess(quantity: float = 2.0, price: float = 100.0, **changes: Any) -> Fill
         "sequence": 0,
     }
     window = {"earliest_at": T0, "latest_at": T0 + HOUR, "reason": "in", "decision_id": "d"}
-    return a_fill(0, quantity=quantity, price=price, **(made | window | changes))
+    return a_fill(0, quantity=quantity, price=price, **(defaults | window | changes))
 
 
 def a_report(number: int, quantity: float, price: float | None = 100.0, **changes: Any) -> Fill:
-    """A reported fill, minutes after T0."""
+    """A reported fill, `number` minutes after T0."""
     return a_fill(number, quantity=quantity, price=price, **changes)
 
 
 def tick(
-    held: Sequence[Fill],
+    ledger: Sequence[Fill],
     before: Sequence[Position],
     after: Sequence[Position] | None = None,
     *,
@@ -47,59 +47,59 @@ def tick(
     reported: Sequence[Fill] = (),
     done: Sequence[Fill] = (),
 ) -> LedgerChange:
-    """The ledger after the tick of an hour."""
+    """The change of the ledger by the tick at `hour` hours after T0."""
     at = T0 + hour * HOUR
     since = FillStamp(
         owner_id="ana", account_id="account", tick_id=f"t{hour}", phase="since", at=at, since=at - HOUR, recorded_at=at
     )
     now = replace(since, phase="now", since=at, decision_id="d", proposal_symbol="BTC", proposal_reason="words")
-    looks = a_snapshot(*before, at=at), a_snapshot(*(before if after is None else after), at=at)
+    snapshots = a_snapshot(*before, at=at), a_snapshot(*(before if after is None else after), at=at)
     return settle(
-        held,
-        Phase(stamp=since, snapshot=looks[0], reported=tuple(reported)),
-        Phase(stamp=now, snapshot=looks[1], reported=tuple(done)),
+        ledger,
+        Phase(stamp=since, snapshot=snapshots[0], reported=tuple(reported)),
+        Phase(stamp=now, snapshot=snapshots[1], reported=tuple(done)),
         last_seen={},
         bars={},
     )
 
 
-def kept(held: Sequence[Fill], settled: LedgerChange) -> list[Fill]:
-    """The fills that are stored after a tick."""
-    gone = {fill.id for fill in (*settled.withdrawn, *settled.restated)}
-    return [*(fill for fill in held if fill.id not in gone), *settled.restated, *settled.added]
+def ledger_after(ledger: Sequence[Fill], settled: LedgerChange) -> list[Fill]:
+    """The fills of the ledger after a change."""
+    replaced = {fill.id for fill in (*settled.withdrawn, *settled.restated)}
+    return [*(fill for fill in ledger if fill.id not in replaced), *settled.restated, *settled.added]
 
 
-def test_a_report_takes_the_place_of_the_whole_guess() -> None:
-    told = explain_inferred([a_guess()], [a_report(30, 2.0, 99.0)])
-    (report,) = told.reported
+def test_a_report_replaces_an_inferred_fill() -> None:
+    change = explain_inferred([a_guess()], [a_report(30, 2.0, 99.0)])
+    (report,) = change.reported
     assert (report.replaces, report.name, report.reason, report.decision_id) == ("guess", "guess", "in", "d")
-    assert ([fill.id for fill in told.withdrawn], told.restated) == (["guess"], ())
+    assert ([fill.id for fill in change.withdrawn], change.restated) == (["guess"], ())
 
 
 @pytest.mark.parametrize("decision", [None, "e"])
-def test_the_brokers_own_reason_stands_before_the_one_that_was_inferred(decision: str | None) -> None:
+def test_the_reason_of_the_broker_precedes_the_inferred_reason(decision: str | None) -> None:
     (report,) = explain_inferred([a_guess()], [a_report(30, 2.0, reason="liquidated", decision_id=decision)]).reported
     assert (report.reason, report.decision_id) == ("liquidated", decision or "d")
 
 
-def test_a_part_leaves_a_rest_at_the_price_that_keeps_the_whole_cost() -> None:
-    told = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 0.5, 94.0)])
-    (rest,) = told.restated
-    assert (rest.quantity, rest.price, told.withdrawn) == (1.5, 102.0, ())
+def test_a_partial_report_leaves_a_rest_at_the_price_that_keeps_the_total_cost() -> None:
+    change = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 0.5, 94.0)])
+    (rest,) = change.restated
+    assert (rest.quantity, rest.price, change.withdrawn) == (1.5, 102.0, ())
     cost = 0.5 * 94.0 + 1.5 * 102.0
     assert cost == 2.0 * 100.0
 
 
-def test_a_rest_whose_price_would_be_below_zero_keeps_that_of_the_guess() -> None:
+def test_a_rest_keeps_the_inferred_price_if_its_own_would_be_below_zero() -> None:
     (rest,) = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 1.5, 400.0)]).restated
     assert (rest.quantity, rest.price) == (0.5, 100.0)
 
 
-def test_of_several_partial_reports_one_carries_the_name() -> None:
-    told = explain_inferred([a_guess()], [a_report(20, 0.5), a_report(10, 0.5), a_report(30, 1.0)])
-    assert [fill.replaces for fill in told.reported] == ["guess", None, None]
-    assert [fill.at for fill in told.reported] == [T0 + n * MINUTE for n in (10, 20, 30)]
-    assert {fill.decision_id for fill in told.reported} == {"d"}
+def test_one_of_several_partial_reports_takes_the_id_of_the_inferred_fill() -> None:
+    change = explain_inferred([a_guess()], [a_report(20, 0.5), a_report(10, 0.5), a_report(30, 1.0)])
+    assert [fill.replaces for fill in change.reported] == ["guess", None, None]
+    assert [fill.at for fill in change.reported] == [T0 + n * MINUTE for n in (10, 20, 30)]
+    assert {fill.decision_id for fill in change.reported} == {"d"}
 
 
 @pytest.mark.parametrize(
@@ -112,53 +112,53 @@ def test_of_several_partial_reports_one_carries_the_name() -> None:
         a_report(30, 0.0, None, kind="fee", fee=1.0),
     ],
 )
-def test_another_side_position_time_or_kind_explains_nothing(report: Fill) -> None:
-    told = explain_inferred([a_guess()], [report])
-    assert (told.reported, told.restated, told.withdrawn) == ((report,), (), ())
+def test_a_report_of_another_side_position_time_or_kind_explains_nothing(report: Fill) -> None:
+    change = explain_inferred([a_guess()], [report])
+    assert (change.reported, change.restated, change.withdrawn) == ((report,), (), ())
 
 
-def test_a_report_at_the_very_instant_of_the_look_explains_what_it_showed() -> None:
+def test_a_report_at_the_instant_of_the_snapshot_explains_its_fill() -> None:
     instant = a_guess(earliest_at=T0 + HOUR)
     assert explain_inferred([instant], [a_report(60, 2.0)]).withdrawn == (instant,)
 
 
-def test_a_report_at_the_very_instant_of_the_look_before_explains_what_nothing_else_does() -> None:
+def test_a_report_at_the_instant_of_the_snapshot_before_explains_the_fill_if_no_other_report_does() -> None:
     assert explain_inferred([a_guess()], [a_report(0, 2.0)]).withdrawn == (a_guess(),)
 
 
-def test_the_second_part_that_comes_a_tick_later_leaves_the_trade_its_name() -> None:
+def test_a_second_partial_report_a_tick_later_keeps_the_first_fill_id_of_the_trade() -> None:
     first = tick([a_guess()], [a_position(2.0)], reported=[a_report(20, 0.5)], hour=2)
-    held = kept([a_guess()], first)
-    second = tick(held, [a_position(2.0)], reported=[a_report(10, 1.5)], hour=3)
+    ledger = ledger_after([a_guess()], first)
+    second = tick(ledger, [a_position(2.0)], reported=[a_report(10, 1.5)], hour=3)
     (trip,) = second.trips
     assert (trip.first_fill_id, trip.size, trip.inferred) == ("guess", 2.0, False)
 
 
-def test_a_flip_that_is_reported_as_one_fill_names_the_trade_that_it_opened() -> None:
+def test_a_flip_reported_as_one_fill_keeps_the_first_fill_id_of_the_trade_it_opened() -> None:
     entry = a_report(0, 1.0)
     close, turn = a_guess(-1.0, id="close", sequence=0), a_guess(-2.0, id="turn", sequence=1)
     settled = tick([entry, close, turn], [a_position(-2.0)], reported=[a_report(30, -3.0)], hour=2)
     assert [trip.first_fill_id for trip in settled.trips] == ["fill-000000", "turn"]
 
 
-def test_what_was_reported_in_time_leaves_nothing_to_infer() -> None:
+def test_a_fill_reported_in_time_leaves_nothing_to_infer() -> None:
     settled = tick([], [a_position(2.0)], reported=[a_report(30, 2.0)])
     assert ([fill.kind for fill in settled.added], settled.withdrawn) == (["trade"], ())
 
 
-def test_a_late_report_among_those_of_the_look_after_is_explained_too() -> None:
+def test_a_late_report_after_the_decision_also_replaces_an_inferred_fill() -> None:
     settled = tick([a_guess()], [a_position(2.0)], hour=2, done=[a_report(30, 2.0)])
     (trip,) = settled.trips
     assert (trip.size, trip.peak_size, trip.first_fill_id) == (2.0, 2.0, "guess")
 
 
-def test_a_report_of_the_ticks_instant_comes_before_what_is_inferred_beside_it() -> None:
+def test_a_report_at_the_instant_of_the_tick_precedes_the_fills_inferred_then() -> None:
     again = a_position(1.0, average_price=90.0, mark=90.0)
     settled = tick([a_report(0, 1.0)], [again], reported=[a_report(60, -1.0, 95.0)])
     assert [(trip.entry_price, trip.exit_price) for trip in settled.trips] == [(100.0, 95.0), (90.0, None)]
 
 
-def test_from_a_fill_that_turned_the_position_only_its_part_is_read() -> None:
+def test_of_a_fill_that_flipped_the_position_only_the_opening_part_is_read() -> None:
     fills = [a_report(0, 1.0), a_report(1, -3.0, fee=3.0), a_report(2, 1.0)]
     read = from_first(fills, first_fill_id="fill-000001", size=2.0)
     assert [(fill.quantity, fill.fee) for fill in read] == [(-2.0, 2.0), (1.0, 0.0)]
@@ -169,40 +169,40 @@ PRICES = st.floats(50.0, 150.0).map(lambda price: round(price, 2))
 FILLS = st.lists(st.tuples(QUANTITIES, PRICES, st.integers(0, 2)), min_size=1, max_size=12)
 
 
-def held_by(fills: Sequence[Fill]) -> list[Position]:
+def positions_of(fills: Sequence[Fill]) -> list[Position]:
     trips = open_trips(fold(fills)).values()
     return [a_position(trip.signed_size, average_price=trip.average_cost) for trip in trips]
 
 
 @settings(max_examples=100)
 @given(FILLS)
-def test_however_late_its_reports_are_the_ledger_ends_every_tick_where_the_broker_is(
-    told: list[tuple[float, float, int]],
+def test_the_ledger_matches_the_broker_after_every_tick_however_late_the_reports(
+    executions: list[tuple[float, float, int]],
 ) -> None:
-    """Fills happen one a half-hour; each is reported in time, one tick late or never."""
-    fills = [a_fill(30 * n + 15, quantity=q, price=p, sequence=0) for n, (q, p, _) in enumerate(told)]
-    due = {fill.id: n // 2 + 1 + late for n, (fill, (_, _, late)) in enumerate(zip(fills, told, strict=True))}
+    """A fill happens every half hour; each is reported in time, one tick late or never."""
+    fills = [a_fill(30 * n + 15, quantity=q, price=p, sequence=0) for n, (q, p, _) in enumerate(executions)]
+    due = {fill.id: n // 2 + 1 + late for n, (fill, (_, _, late)) in enumerate(zip(fills, executions, strict=True))}
     ledger: list[Fill] = []
     for hour in range(1, len(fills) // 2 + 4):
         happened = [fill for fill in fills if fill.at <= T0 + hour * HOUR]
-        reported = [fill for fill in happened if due[fill.id] == hour and told[fills.index(fill)][2] < 2]
-        positions = held_by(happened)
-        ledger = kept(ledger, tick(ledger, positions, hour=hour, reported=reported))
+        reported = [fill for fill in happened if due[fill.id] == hour and executions[fills.index(fill)][2] < 2]
+        positions = positions_of(happened)
+        ledger = ledger_after(ledger, tick(ledger, positions, hour=hour, reported=reported))
         ours = {key: trip.signed_size for key, trip in open_trips(fold(ledger)).items()}
-        assert ours == pytest.approx({each.position_key: each.signed_size for each in positions})
+        assert ours == pytest.approx({position.position_key: position.signed_size for position in positions})
         assert len({fill.id for fill in ledger}) == len(ledger)
 
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(QUANTITIES, PRICES), min_size=1, max_size=8))
-def test_reported_one_tick_late_all_is_as_if_it_had_been_reported_in_time(told: list[tuple[float, float]]) -> None:
-    """One fill a tick, at its instant: what is inferred at first gives way to the report."""
-    fills = [a_fill(60 * n + 60, quantity=q, price=p, sequence=0) for n, (q, p) in enumerate(told)]
+def test_reports_one_tick_late_give_the_same_trades_as_reports_in_time(executions: list[tuple[float, float]]) -> None:
+    """Each tick has one fill at its instant: the fill is inferred first, and its report replaces it."""
+    fills = [a_fill(60 * n + 60, quantity=q, price=p, sequence=0) for n, (q, p) in enumerate(executions)]
     ledger: list[Fill] = []
     for number in range(len(fills) + 1):
-        before, now = held_by(fills[:number]), held_by(fills[: number + 1])
+        before, now = positions_of(fills[:number]), positions_of(fills[: number + 1])
         late = fills[number - 1 : number] if number else []
-        ledger = kept(ledger, tick(ledger, before, now, hour=number + 1, reported=late))
+        ledger = ledger_after(ledger, tick(ledger, before, now, hour=number + 1, reported=late))
     assert not [fill for fill in ledger if fill.kind == "inferred"]
     assert [money(trip) for trip in fold(ledger)] == [money(trip) for trip in fold(fills)]
 

@@ -1,4 +1,4 @@
-"""The base rate: against a plain reference, by hand at the edges, and how often its intervals hold the truth."""
+"""The base rate: worked examples, a comparison with the plain formulas, and the coverage of its intervals."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -52,35 +52,38 @@ EVERYTHING = Situation(
 
 
 def a_trade(number: int = 1, *, r: float = 1.0, days_ago: float = 0.0, **changes: Any) -> Episode:
-    """A closed trade that won or lost so many R so many days ago."""
+    """A closed trade with a result of `r`, `days_ago` days before NOON."""
     fields = ("regime", "volatility_regime", "session", *NUMBERS)
     context = ContextVector(**{name: changes.pop(name) for name in fields if name in changes})
-    made = {"ended_at": NOON - days_ago * DAY, "known_at": NOON, "recorded_at": NOON}
-    return an_episode(number, pnl_r=r, context=context, **(made | changes))
+    defaults = {"ended_at": NOON - days_ago * DAY, "known_at": NOON, "recorded_at": NOON}
+    return an_episode(number, pnl_r=r, context=context, **(defaults | changes))
 
 
 def an_open_trade(number: int = 1, *, r: float | None = -2.0, **changes: Any) -> OpenTrade:
-    made: dict[str, Any] = {"symbol": "XAUUSD", "direction": "long", "context": ContextVector()}
+    defaults: dict[str, Any] = {"symbol": "XAUUSD", "direction": "long", "context": ContextVector()}
     outcome = None if r is None else Outcome(value=r, unit="R")
-    return OpenTrade(id=f"open-{number}", **(made | {"outcome": outcome} | changes))
+    return OpenTrade(id=f"open-{number}", **(defaults | {"outcome": outcome} | changes))
 
 
-def asked(trades: Iterable[Episode], query: Situation = Situation(), **how: Any) -> BaseRate:  # noqa: B008
-    horizon = Horizon(as_of=how.pop("as_of", NOON), seen_at=how.pop("seen_at", None))
-    made: dict[str, Any] = {"trade_filter": EVERYBODY, "horizon": horizon}
-    return base_rate(columns_of(trades), query, **(made | how))
+def base_rate_of(trades: Iterable[Episode], query: Situation = Situation(), **options: Any) -> BaseRate:  # noqa: B008
+    horizon = Horizon(as_of=options.pop("as_of", NOON), seen_at=options.pop("seen_at", None))
+    defaults: dict[str, Any] = {"trade_filter": EVERYBODY, "horizon": horizon}
+    return base_rate(columns_of(trades), query, **(defaults | options))
 
 
-def strategy_of(trades: Iterable[Episode], **how: Any) -> BaseRateLevel:
-    return asked(trades, **how).levels[0]
+def strategy_level(trades: Iterable[Episode], **options: Any) -> BaseRateLevel:
+    return base_rate_of(trades, **options).levels[0]
 
 
 def one_a_day(*results: float) -> list[Episode]:
     return [a_trade(n, r=r, days_ago=n) for n, r in enumerate(results)]
 
 
-def alike(*results: float, days: Sequence[int] | None = None) -> list[Episode]:
-    """Trades of equal weight, of a day each or of these days: what ends after the instant asked is not any fresher."""
+def equal_weight_trades(*results: float, days: Sequence[int] | None = None) -> list[Episode]:
+    """Trades of equal weight, each on its own day or on the given days.
+
+    All end after the instant of the query, so that recency is 1 for each.
+    """
     return [a_trade(n, r=r, days_ago=-(n if days is None else days[n])) for n, r in enumerate(results)]
 
 
@@ -88,117 +91,117 @@ def alike(*results: float, days: Sequence[int] | None = None) -> list[Episode]:
 
 
 def test_four_of_ten_on_ten_days() -> None:
-    """Equal weights: Kish says 10; days say .24 / V with V = 10/9 · .24/10, and t at 9 of 1.833."""
-    found = asked(alike(*[2.0] * 4, *[-1.0] * 6)).headline
+    """Equal weights: Kish gives 10; the days give .24 / V with V = 10/9 · .24/10, and t at 9 degrees is 1.833."""
+    level = base_rate_of(equal_weight_trades(*[2.0] * 4, *[-1.0] * 6)).headline
     widened = 1.833113 / 1.644854
-    assert (found.n, found.days) == (10, 10)
-    assert found.win_rate == pytest.approx(0.4)
-    assert found.effective_n == pytest.approx(9 / widened**2, rel=1e-5)
-    assert found.win_rate_interval == pytest.approx(jeffreys(0.4, found.effective_n))
-    (mean,) = found.outcomes
+    assert (level.n, level.days) == (10, 10)
+    assert level.win_rate == pytest.approx(0.4)
+    assert level.effective_n == pytest.approx(9 / widened**2, rel=1e-5)
+    assert level.win_rate_interval == pytest.approx(jeffreys(0.4, level.effective_n))
+    (mean,) = level.outcomes
     reach = 1.833113 * math.sqrt(10 / 9 * (4 * 1.8**2 + 6 * 1.2**2)) / 10
     assert (mean.unit, mean.n, mean.open) == ("R", 10, 0)
     assert mean.mean == pytest.approx(0.2)
     assert mean.interval == pytest.approx((0.2 - reach, 0.2 + reach), rel=1e-5)
 
 
-def test_what_is_old_weighs_less() -> None:
-    found = strategy_of([a_trade(1, r=1.0), a_trade(2, r=-1.0, days_ago=90)])
-    assert found.win_rate == pytest.approx(1.0 / 1.5)
-    assert found.outcomes[0].mean == pytest.approx((1.0 - 0.5) / 1.5)
+def test_an_old_trade_weighs_less() -> None:
+    level = strategy_level([a_trade(1, r=1.0), a_trade(2, r=-1.0, days_ago=90)])
+    assert level.win_rate == pytest.approx(1.0 / 1.5)
+    assert level.outcomes[0].mean == pytest.approx((1.0 - 0.5) / 1.5)
 
 
-def test_days_that_end_alike_are_one_draw_each() -> None:
-    """Eight days of five trades, all won or all lost: V is that of eight, and never mind the forty."""
+def test_trades_that_end_alike_on_a_day_are_one_draw() -> None:
+    """Eight days of five trades, all won or all lost: the variance is that of eight draws, not of forty."""
     results = [1.0 if day % 2 else -1.0 for day in range(8) for _ in range(5)]
-    found = asked(alike(*results, days=[n // 5 for n in range(40)])).headline
-    assert found.effective_n == pytest.approx(7 / (t_quantile(0.95, freedom=7) / 1.644854) ** 2, rel=1e-5)
-    assert found.sentence.startswith("50 % of 40 trades were won (90 %: 2")
+    level = base_rate_of(equal_weight_trades(*results, days=[n // 5 for n in range(40)])).headline
+    assert level.effective_n == pytest.approx(7 / (t_quantile(0.95, freedom=7) / 1.644854) ** 2, rel=1e-5)
+    assert level.sentence.startswith("50 % of 40 trades were won (90 %: 2")
 
 
 def test_more_of_the_same_day_is_no_more_evidence() -> None:
     once = (1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0)
-    first = asked(alike(*once)).headline
-    thrice = asked(alike(*once, *once, *once, days=[*range(8)] * 3)).headline
+    first = base_rate_of(equal_weight_trades(*once)).headline
+    thrice = base_rate_of(equal_weight_trades(*once, *once, *once, days=[*range(8)] * 3)).headline
     assert first.effective_n == pytest.approx(thrice.effective_n)
     assert first.win_rate_interval == pytest.approx(thrice.win_rate_interval)
     assert first.outcomes[0].interval == pytest.approx(thrice.outcomes[0].interval)
 
 
-def test_a_day_like_every_other_leaves_kish() -> None:
-    found = asked(alike(*[1.0, -1.0] * 6, days=[n // 2 for n in range(12)])).headline
-    assert found.effective_n == pytest.approx(12.0)
+def test_days_that_do_not_differ_give_the_kish_sample_size() -> None:
+    level = base_rate_of(equal_weight_trades(*[1.0, -1.0] * 6, days=[n // 2 for n in range(12)])).headline
+    assert level.effective_n == pytest.approx(12.0)
 
 
 # Edges
 
 
 @pytest.mark.parametrize("query", [Situation(), EVERYTHING, Situation(context=ContextVector(atr_d1=3.0, price=1.0))])
-def test_nothing_remembered_is_too_little(query: Situation) -> None:
-    found = asked([], query)
-    assert (found.too_little, found.sentence) == (True, "too little to say (n=0)")
-    assert all((level.n, level.days, level.effective_n, level.win_rate) == (0, 0, 0.0, None) for level in found.levels)
-    assert all(level.win_rate_interval is None and level.outcomes == () for level in found.levels)
+def test_no_trades_are_too_little(query: Situation) -> None:
+    rate = base_rate_of([], query)
+    assert (rate.too_little, rate.sentence) == (True, "too little to say (n=0)")
+    assert all((level.n, level.days, level.effective_n, level.win_rate) == (0, 0, 0.0, None) for level in rate.levels)
+    assert all(level.win_rate_interval is None and level.outcomes == () for level in rate.levels)
 
 
 def test_one_trade_is_too_little() -> None:
-    found = asked([a_trade(r=2.0)])
-    assert (found.too_little, found.headline.effective_n, found.headline.win_rate) == (True, 1.0, 1.0)
-    assert found.headline.outcomes == (LevelOutcome(unit="R", n=1, open=0, mean=2.0, interval=None),)
+    rate = base_rate_of([a_trade(r=2.0)])
+    assert (rate.too_little, rate.headline.effective_n, rate.headline.win_rate) == (True, 1.0, 1.0)
+    assert rate.headline.outcomes == (LevelOutcome(unit="R", n=1, open=0, mean=2.0, interval=None),)
 
 
 def test_three_trades_are_too_little() -> None:
-    found = asked(one_a_day(1.0, -1.0, 1.0))
-    assert (found.too_little, found.sentence) == (True, "too little to say (n=3)")
+    rate = base_rate_of(one_a_day(1.0, -1.0, 1.0))
+    assert (rate.too_little, rate.sentence) == (True, "too little to say (n=3)")
 
 
 def test_one_day_is_one_draw_however_many_trades_it_had() -> None:
-    found = asked([a_trade(n, r=(-1.0) ** n) for n in range(300)])
-    assert (found.headline.effective_n, found.headline.days) == (1.0, 1)
-    assert found.sentence == "too little to say (n=300, effective 1)"
-    assert found.headline.outcomes[0].interval is None
+    rate = base_rate_of([a_trade(n, r=(-1.0) ** n) for n in range(300)])
+    assert (rate.headline.effective_n, rate.headline.days) == (1.0, 1)
+    assert rate.sentence == "too little to say (n=300, effective 1)"
+    assert rate.headline.outcomes[0].interval is None
 
 
 @pytest.mark.parametrize(("r", "rate"), [(1.0, 1.0), (-1.0, 0.0), (0.0, 0.0)])
-def test_where_all_end_alike_each_day_is_one_draw(r: float, rate: float) -> None:
-    found = asked(alike(*[r] * 100, days=[n // 5 for n in range(100)])).headline
-    assert found.win_rate == rate
-    assert found.effective_n == pytest.approx(20.0)
-    low, high = found.win_rate_interval or (0.5, 0.5)
+def test_when_all_trades_end_alike_each_day_is_one_draw(r: float, rate: float) -> None:
+    level = base_rate_of(equal_weight_trades(*[r] * 100, days=[n // 5 for n in range(100)])).headline
+    assert level.win_rate == rate
+    assert level.effective_n == pytest.approx(20.0)
+    low, high = level.win_rate_interval or (0.5, 0.5)
     assert low <= rate <= high
     assert 0.05 < high - low < 0.15
-    assert found.outcomes[0].interval == pytest.approx((r, r))
+    assert level.outcomes[0].interval == pytest.approx((r, r))
 
 
-def test_trades_that_lack_every_number_asked_for_say_nothing() -> None:
-    found = asked(one_a_day(1.0, -1.0, 1.0), Situation(context=ContextVector(atr_d1=3.0))).headline
-    assert (found.n, found.effective_n, found.win_rate, found.outcomes) == (3, 0.0, None, ())
+def test_trades_without_any_number_of_the_query_have_no_weight() -> None:
+    level = base_rate_of(one_a_day(1.0, -1.0, 1.0), Situation(context=ContextVector(atr_d1=3.0))).headline
+    assert (level.n, level.effective_n, level.win_rate, level.outcomes) == (3, 0.0, None, ())
 
 
 def test_a_trade_whose_outcome_has_no_unit_counts_as_won_or_lost() -> None:
-    found = strategy_of([a_trade(1, r=1.0), a_trade(2, outcome=None, pnl=-5.0, days_ago=1)])
-    assert (found.n, found.outcomes[0].n, found.outcomes[0].mean) == (2, 1, 1.0)
-    assert 0.0 < (found.win_rate or 0.0) < 1.0
+    level = strategy_level([a_trade(1, r=1.0), a_trade(2, outcome=None, pnl=-5.0, days_ago=1)])
+    assert (level.n, level.outcomes[0].n, level.outcomes[0].mean) == (2, 1, 1.0)
+    assert 0.0 < (level.win_rate or 0.0) < 1.0
 
 
 def test_only_trades_with_a_result_count() -> None:
     others = [a_trade(1, kind="call"), a_trade(2, kind="inaction", pnl=None, outcome=None)]
-    assert strategy_of([*others, a_trade(3), a_trade(4, pnl=None, outcome=None)]).n == 1
+    assert strategy_level([*others, a_trade(3), a_trade(4, pnl=None, outcome=None)]).n == 1
 
 
 def test_units_are_never_mixed() -> None:
     percent = [a_trade(n, days_ago=n, outcome=Outcome(value=0.01 * n, unit="pct")) for n in range(10, 14)]
     r = one_a_day(2.0, -1.0, 3.0)
-    mixed = {mean.unit: mean for mean in strategy_of([*r, *percent]).outcomes}
+    mixed = {mean.unit: mean for mean in strategy_level([*r, *percent]).outcomes}
     assert list(mixed) == ["R", "pct"]
-    for alone in (*strategy_of(r).outcomes, *strategy_of(percent).outcomes):
+    for alone in (*strategy_level(r).outcomes, *strategy_level(percent).outcomes):
         assert mixed[alone.unit].n == alone.n
         assert mixed[alone.unit].mean == pytest.approx(alone.mean)
         assert mixed[alone.unit].interval == pytest.approx(alone.interval)
 
 
 def test_huge_outcomes_do_not_overflow() -> None:
-    (mean,) = strategy_of([*one_a_day(1e300, -1e300, 1e300)]).outcomes
+    (mean,) = strategy_level([*one_a_day(1e300, -1e300, 1e300)]).outcomes
     assert mean.interval is not None
     assert all(math.isfinite(end) for end in mean.interval)
 
@@ -207,9 +210,9 @@ def test_huge_outcomes_do_not_overflow() -> None:
 
 
 def test_levels_go_from_broad_to_narrow_one_category_at_a_time() -> None:
-    found = asked([a_trade(regime="ranging", volatility_regime="low", session="asia")], EVERYTHING)
-    named = [(level.name, level.value) for level in found.levels]
-    assert named == [
+    rate = base_rate_of([a_trade(regime="ranging", volatility_regime="low", session="asia")], EVERYTHING)
+    levels = [(level.name, level.value) for level in rate.levels]
+    assert levels == [
         ("strategy", None),
         ("direction", "long"),
         ("symbol", "XAUUSD"),
@@ -217,34 +220,34 @@ def test_levels_go_from_broad_to_narrow_one_category_at_a_time() -> None:
         ("volatility_regime", "low"),
         ("session", "asia"),
     ]
-    assert [level.n for level in found.levels] == [1] * 6
+    assert [level.n for level in rate.levels] == [1] * 6
 
 
-def test_a_category_that_is_not_asked_for_is_skipped() -> None:
-    found = asked([a_trade()], Situation(symbol="XAUUSD", context=ContextVector(session="asia")))
-    assert [(level.name, level.n) for level in found.levels] == [("strategy", 1), ("symbol", 1), ("session", 0)]
+def test_a_category_that_the_query_leaves_out_is_skipped() -> None:
+    rate = base_rate_of([a_trade()], Situation(symbol="XAUUSD", context=ContextVector(session="asia")))
+    assert [(level.name, level.n) for level in rate.levels] == [("strategy", 1), ("symbol", 1), ("session", 0)]
 
 
 def test_a_symbol_never_traded_has_no_trades() -> None:
-    assert [level.n for level in asked([a_trade()], Situation(symbol="BTC")).levels] == [1, 0]
+    assert [level.n for level in base_rate_of([a_trade()], Situation(symbol="BTC")).levels] == [1, 0]
 
 
 def test_the_headline_is_the_narrowest_level_that_says_enough() -> None:
     long = [a_trade(n, r=(-1.0) ** (n // 3), days_ago=n, regime="ranging") for n in range(60)]
     few = [a_trade(n, r=(-1.0) ** n, days_ago=n, regime="volatile", direction="long") for n in range(60, 70)]
-    everywhere = asked([*long, *few], Situation(direction="long", context=ContextVector(regime="volatile")))
-    there = asked([*long, *few], Situation(direction="long", context=ContextVector(regime="ranging")))
+    everywhere = base_rate_of([*long, *few], Situation(direction="long", context=ContextVector(regime="volatile")))
+    there = base_rate_of([*long, *few], Situation(direction="long", context=ContextVector(regime="ranging")))
     assert (everywhere.headline.name, there.headline.name) == ("direction", "regime")
-    assert asked(few, Situation(direction="long")).headline.name == "strategy"
+    assert base_rate_of(few, Situation(direction="long")).headline.name == "strategy"
 
 
-def test_a_level_tells_a_trader_what_it_found() -> None:
+def test_a_level_has_a_sentence_for_the_trader() -> None:
     trades = [
         a_trade(n, r=2.0 if n % 5 < 2 else -1.0, days_ago=n, symbol="BTC", regime="ranging", session="overlap")
         for n in range(63)
     ]
     query = Situation(symbol="BTC", direction="long", context=ContextVector(regime="ranging", session="overlap"))
-    assert [level.sentence for level in asked(trades, query).levels[2:4]] == [
+    assert [level.sentence for level in base_rate_of(trades, query).levels[2:4]] == [
         "42 % of 63 long BTC trades were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
         "42 % of 63 long BTC trades in ranging markets were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
     ]
@@ -255,7 +258,7 @@ def test_a_level_tells_a_trader_what_it_found() -> None:
 
 def test_open_losers_are_in_the_mean_and_not_in_the_win_rate() -> None:
     winners = one_a_day(*[1.0, 1.0, -0.5] * 20)
-    before, after = strategy_of(winners), strategy_of(winners, open_trades=[an_open_trade(n) for n in range(9)])
+    before, after = strategy_level(winners), strategy_level(winners, open_trades=[an_open_trade(n) for n in range(9)])
     assert (after.win_rate, after.effective_n, after.n) == (before.win_rate, before.effective_n, before.n)
     assert after.outcomes[0].mean < before.outcomes[0].mean
     assert (after.open, after.outcomes[0].open, after.outcomes[0].n) == (9, 9, 60)
@@ -264,9 +267,9 @@ def test_open_losers_are_in_the_mean_and_not_in_the_win_rate() -> None:
 
 
 def test_an_open_trade_weighs_as_if_it_closed_now_and_shares_the_day() -> None:
-    """Closed today and open today are one cluster: two days in all."""
-    found = strategy_of([a_trade(1, r=1.0), a_trade(2, r=1.0, days_ago=90)], open_trades=[an_open_trade(r=-1.0)])
-    (mean,) = found.outcomes
+    """A trade closed today and an open trade share one day: two days in all."""
+    level = strategy_level([a_trade(1, r=1.0), a_trade(2, r=1.0, days_ago=90)], open_trades=[an_open_trade(r=-1.0)])
+    (mean,) = level.outcomes
     assert mean.mean == pytest.approx(0.5 / 2.5)
     off = [(0.0 - 2.0 * 0.2) / 2.5, (0.5 - 0.5 * 0.2) / 2.5]
     reach = t_quantile(0.95, freedom=1) * math.sqrt(2.0 * sum(each * each for each in off))
@@ -274,17 +277,17 @@ def test_an_open_trade_weighs_as_if_it_closed_now_and_shares_the_day() -> None:
 
 
 def test_an_open_trade_counts_where_it_matches_and_is_marked() -> None:
-    waiting = [
+    open_trades = [
         an_open_trade(1, context=ContextVector(regime="ranging")),
         an_open_trade(2, direction="short"),
         an_open_trade(3, r=None),
         an_open_trade(4, outcome=Outcome(value=-0.01, unit="pct")),
     ]
     query = Situation(direction="long", context=ContextVector(regime="ranging"))
-    found = asked(one_a_day(1.0, -1.0), query, open_trades=waiting)
-    named = [level.open_ids for level in found.levels]
-    assert named == [("open-1", "open-2", "open-3", "open-4"), ("open-1", "open-3", "open-4"), ("open-1",)]
-    assert [[(mean.unit, mean.n, mean.open) for mean in level.outcomes] for level in found.levels] == [
+    rate = base_rate_of(one_a_day(1.0, -1.0), query, open_trades=open_trades)
+    open_ids = [level.open_ids for level in rate.levels]
+    assert open_ids == [("open-1", "open-2", "open-3", "open-4"), ("open-1", "open-3", "open-4"), ("open-1",)]
+    assert [[(mean.unit, mean.n, mean.open) for mean in level.outcomes] for level in rate.levels] == [
         [("R", 2, 2), ("pct", 0, 1)],
         [("R", 2, 1), ("pct", 0, 1)],
         [("R", 0, 1)],
@@ -295,20 +298,20 @@ def test_an_open_trade_is_weighed_by_its_numbers() -> None:
     query = Situation(context=ContextVector(atr_d1=10.0))
     far, near = (an_open_trade(context=ContextVector(atr_d1=atr)) for atr in (30.0, 10.0))
     closed = [a_trade(n, days_ago=n, atr_d1=10.0) for n in range(5)]
-    means = [asked(closed, query, open_trades=[each]).headline.outcomes[0].mean for each in (far, near)]
+    means = [base_rate_of(closed, query, open_trades=[each]).headline.outcomes[0].mean for each in (far, near)]
     assert means[0] > 0.99 > means[1]
 
 
 # Which trades
 
 
-def test_only_trades_of_the_strategy_and_mode_asked_for_count() -> None:
+def test_only_trades_of_the_given_strategy_and_mode_count() -> None:
     trades = [
         a_trade(n, strategy_name=name, mode=mode)
         for n, (name, mode) in enumerate([("IM", "live"), ("IM", "paper"), ("IM", "live"), ("VB", "live")])
     ]
     counts = {
-        among: asked(
+        among: base_rate_of(
             trades,
             trade_filter=TradeFilter(strategy_name=among[0], mode=among[1]),  # type: ignore[arg-type]
         )
@@ -321,21 +324,21 @@ def test_only_trades_of_the_strategy_and_mode_asked_for_count() -> None:
 
 def test_a_trade_counts_from_the_microsecond_in_which_it_is_known() -> None:
     trades = [a_trade(1, known_at=NOON - DAY), a_trade(2)]
-    assert [strategy_of(trades, as_of=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
-    assert [strategy_of(trades, as_of=NOON - DAY + k * MICROSECOND).n for k in (-1, 0)] == [0, 1]
+    assert [strategy_level(trades, as_of=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
+    assert [strategy_level(trades, as_of=NOON - DAY + k * MICROSECOND).n for k in (-1, 0)] == [0, 1]
 
 
-def test_what_was_recorded_later_was_not_seen() -> None:
+def test_a_trade_recorded_after_seen_at_does_not_count() -> None:
     trades = [a_trade(1, recorded_at=NOON - DAY), a_trade(2), a_trade(3, recorded_at=NOON + DAY)]
-    assert [strategy_of(trades, seen_at=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
-    assert strategy_of(trades).n == 3
+    assert [strategy_level(trades, seen_at=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
+    assert strategy_level(trades).n == 3
 
 
-def test_what_the_owner_put_away_still_counts() -> None:
-    assert strategy_of([a_trade(1), a_trade(2, archived_at=NOON)]).n == 2
+def test_an_archived_trade_still_counts() -> None:
+    assert strategy_level([a_trade(1), a_trade(2, archived_at=NOON)]).n == 2
 
 
-def test_a_correction_takes_the_place_of_what_it_corrects() -> None:
+def test_a_correction_replaces_the_trade() -> None:
     before = columns_of([a_trade(1, r=1.0), *(a_trade(n, r=-1.0) for n in range(2, 20))])
     after = append_episodes(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
     rates = [
@@ -352,27 +355,30 @@ def test_trades_from_before_results_began_to_fall_are_left_out_and_counted() -> 
         *(a_trade(20 + n, days_ago=n, strategy_name="another") for n in range(10)),
     ]
     since = {("VolBreakout", "XAUUSD"): NOON - 4 * DAY, ("VolBreakout", "never traded"): NOON}
-    mine = asked(trades, EVERYTHING, trade_filter=TradeFilter(strategy_name="VolBreakout", falling_since=since))
+    mine = base_rate_of(trades, EVERYTHING, trade_filter=TradeFilter(strategy_name="VolBreakout", falling_since=since))
     assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (15, 5, 5)
-    everybody = asked(trades, trade_filter=TradeFilter(falling_since=since))
+    everybody = base_rate_of(trades, trade_filter=TradeFilter(falling_since=since))
     assert (everybody.levels[0].n, everybody.left_out) == (25, 5)
-    assert asked(trades, trade_filter=TradeFilter(strategy_name="another", falling_since=since)).left_out == 0
+    assert base_rate_of(trades, trade_filter=TradeFilter(strategy_name="another", falling_since=since)).left_out == 0
 
 
 def test_days_may_be_thousands_of_years_apart() -> None:
-    trades, waiting = one_a_day(*[-1.0] * 9, 1.0), [an_open_trade(r=5.0)]
+    trades, open_trades = one_a_day(*[-1.0] * 9, 1.0), [an_open_trade(r=5.0)]
     far = a_trade(10, r=-1.0, ended_at=datetime(1, 1, 1, tzinfo=NOON.tzinfo))
-    near, found = strategy_of(trades, open_trades=waiting), strategy_of([*trades, far], open_trades=waiting)
-    assert (found.n, found.days, found.outcomes[0].open) == (11, 11, 1)
-    assert found.win_rate == pytest.approx(near.win_rate, rel=0.01)
-    assert found.outcomes[0].mean == pytest.approx(near.outcomes[0].mean, abs=0.03)
+    near, level = (
+        strategy_level(trades, open_trades=open_trades),
+        strategy_level([*trades, far], open_trades=open_trades),
+    )
+    assert (level.n, level.days, level.outcomes[0].open) == (11, 11, 1)
+    assert level.win_rate == pytest.approx(near.win_rate, rel=0.01)
+    assert level.outcomes[0].mean == pytest.approx(near.outcomes[0].mean, abs=0.03)
 
 
 # Against the formulas in plain Python
 
 
 def likeness(query: Situation, symbol: str, context: ContextVector) -> float:
-    """K by the plain score: Sim of a query with numbers only; 1 where nothing can be compared."""
+    """The kernel K by the plain score: Sim of the query's numbers alone; 1 where no number can be compared."""
     given = {name: getattr(query.context, name) for name in NUMBERS}
     if all(value is None or (name == "price" and symbol != query.symbol) for name, value in given.items()):
         return 1.0
@@ -382,7 +388,7 @@ def likeness(query: Situation, symbol: str, context: ContextVector) -> float:
 
 @dataclass
 class Plain:
-    """A weighted mean by days, one trade at a time: weight, value, day."""
+    """A weighted mean with errors clustered by day, from (weight, value, day) of each trade."""
 
     weighted: list[tuple[float, float, int]]
 
@@ -422,28 +428,28 @@ class Plain:
 
 @dataclass
 class PlainLevel:
-    """The trades of a level, closed and open, at an instant."""
+    """The closed and open trades of a level at an instant."""
 
     trades: Sequence[Episode]
-    waiting: Sequence[OpenTrade]
+    open_trades: Sequence[OpenTrade]
     query: Situation
     as_of: datetime
 
     def narrowed(self, name: str) -> "PlainLevel":
-        def has(each: Any) -> bool:
-            sides = (self.query, each) if name in ("direction", "symbol") else (self.query.context, each.context)
+        def has(trade: Any) -> bool:
+            sides = (self.query, trade) if name in ("direction", "symbol") else (self.query.context, trade.context)
             return bool(getattr(sides[0], name) == getattr(sides[1], name))
 
-        held = [each for each in self.trades if has(each)]
-        return PlainLevel(held, [each for each in self.waiting if has(each)], self.query, self.as_of)
+        trades = [trade for trade in self.trades if has(trade)]
+        return PlainLevel(trades, [trade for trade in self.open_trades if has(trade)], self.query, self.as_of)
 
-    def _weighed(self, each: Episode, x: float) -> tuple[float, float, int]:
-        weight = likeness(self.query, each.symbol, each.context) * recency(each.ended_at, now=self.as_of)
-        return weight, x, (each.ended_at - EPOCH).days
+    def _weighed(self, trade: Episode, x: float) -> tuple[float, float, int]:
+        weight = likeness(self.query, trade.symbol, trade.context) * recency(trade.ended_at, now=self.as_of)
+        return weight, x, (trade.ended_at - EPOCH).days
 
     @property
     def rate(self) -> Plain | None:
-        weighted = [self._weighed(each, float(_won(each) or 0.0)) for each in self.trades]
+        weighted = [self._weighed(trade, float(_won(trade) or 0.0)) for trade in self.trades]
         return Plain(weighted) if any(w for w, _, _ in weighted) else None
 
     def mean(self, unit: OutcomeUnit) -> Plain | None:
@@ -451,39 +457,39 @@ class PlainLevel:
         today = (self.as_of - EPOCH).days
         still = [
             (likeness(self.query, each.symbol, each.context), each.outcome.value, today)
-            for each in self.waiting
+            for each in self.open_trades
             if each.outcome and each.outcome.unit == unit
         ]
         return Plain([*closed, *still]) if any(w for w, _, _ in [*closed, *still]) else None
 
 
-def _won(each: Episode) -> bool | None:
-    if each.kind != "trade":
+def _won(episode: Episode) -> bool | None:
+    if episode.kind != "trade":
         return None
-    result = each.pnl if each.pnl is not None else None if each.outcome is None else each.outcome.value
+    result = episode.pnl if episode.pnl is not None else None if episode.outcome is None else episode.outcome.value
     return None if result is None else result > 0
 
 
 def counted(
-    episodes: Iterable[Episode], among: TradeFilter, *, as_of: datetime, seen_at: datetime | None
+    episodes: Iterable[Episode], trade_filter: TradeFilter, *, as_of: datetime, seen_at: datetime | None
 ) -> tuple[list[Episode], int]:
-    """The trades that count, and how many are left out for having ended before results began to fall."""
+    """The trades that count, and the number of trades left out because they ended before results began to fall."""
     known = [
-        each
-        for each in episodes
-        if _won(each) is not None
-        and each.known_at <= as_of
-        and (seen_at is None or each.recorded_at <= seen_at)
-        and among.strategy_name in (None, each.strategy_name)
-        and among.mode in (None, each.mode)
+        episode
+        for episode in episodes
+        if _won(episode) is not None
+        and episode.known_at <= as_of
+        and (seen_at is None or episode.recorded_at <= seen_at)
+        and trade_filter.strategy_name in (None, episode.strategy_name)
+        and trade_filter.mode in (None, episode.mode)
     ]
-    kept = [e for e in known if e.ended_at >= among.falling_since.get((e.strategy_name, e.symbol), e.ended_at)]
-    return kept, len(known) - len(kept)
+    trades = [e for e in known if e.ended_at >= trade_filter.falling_since.get((e.strategy_name, e.symbol), e.ended_at)]
+    return trades, len(known) - len(trades)
 
 
 def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
     rate = plain.rate
-    assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.waiting))
+    assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.open_trades))
     assert level.days == (len(rate.days) if rate else 0)
     assert level.win_rate == (pytest.approx(rate.mean, rel=rel) if rate else None)
     assert level.effective_n == pytest.approx(rate.effective_n if rate else 0.0, rel=10 * rel)
@@ -500,13 +506,13 @@ def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
         assert mean.interval == (same.interval and pytest.approx(same.interval, rel=rel, abs=off))
 
 
-def check_all(found: BaseRate, plain: PlainLevel, *, rel: float) -> None:
-    for level in found.levels:
+def check_all(rate: BaseRate, plain: PlainLevel, *, rel: float) -> None:
+    for level in rate.levels:
         plain = plain if level.name == "strategy" else plain.narrowed(level.name)
         check(level, plain, rel=rel)
-    telling = [level for level in found.levels if level.effective_n >= 20 * (1 - ROUNDING)]
-    assert found.headline == (telling[-1] if telling else found.levels[0])
-    assert found.too_little == (found.headline.effective_n < 5 * (1 - ROUNDING))
+    telling = [level for level in rate.levels if level.effective_n >= 20 * (1 - ROUNDING)]
+    assert rate.headline == (telling[-1] if telling else rate.levels[0])
+    assert rate.too_little == (rate.headline.effective_n < 5 * (1 - ROUNDING))
 
 
 ODD = (0.0, -2.0, 5000.0, 1e-9, 1.0000001e-9, -1e9, 1e12, 1e-12)
@@ -547,8 +553,8 @@ ROWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "recorded_at": HOURS.map(lambda hours: NOON - timedelta(hours=hours)),
     }
 )
-HELD = st.lists(ROWS.map(lambda row: an_episode(**row)), max_size=30)
-WAITING = st.lists(st.tuples(PLACES, SYMBOLS, SIDES, RESULTS), max_size=4)
+EPISODES = st.lists(ROWS.map(lambda row: an_episode(**row)), max_size=30)
+OPEN_TRADES = st.lists(st.tuples(PLACES, SYMBOLS, SIDES, RESULTS), max_size=4)
 QUERIES = st.builds(
     lambda place, symbol, side: Situation(symbol=symbol, direction=side, context=ContextVector(**place)),
     PLACES,
@@ -556,7 +562,7 @@ QUERIES = st.builds(
     SIDES,
 )
 SINCE = st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4)
-AMONGS = st.builds(
+TRADE_FILTERS = st.builds(
     TradeFilter,
     strategy_name=st.none() | STRATEGIES,
     mode=st.none() | MODES,
@@ -565,18 +571,20 @@ AMONGS = st.builds(
 INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROSECOND, HOURS, st.integers(-1, 1))
 
 
-@given(st.lists(HELD, max_size=3), WAITING, QUERIES, AMONGS, INSTANTS, st.none() | INSTANTS, st.booleans())
+@given(
+    st.lists(EPISODES, max_size=3), OPEN_TRADES, QUERIES, TRADE_FILTERS, INSTANTS, st.none() | INSTANTS, st.booleans()
+)
 @settings(deadline=None, max_examples=300)
-def test_the_columns_say_what_the_formulas_say(
+def test_columns_give_the_results_of_the_formulas(
     batches: list[list[Episode]],
     marks: list[Any],
     query: Situation,
-    among: TradeFilter,
+    trade_filter: TradeFilter,
     as_of: datetime,
     seen_at: datetime | None,
     single: bool,
 ) -> None:
-    waiting = [
+    open_trades = [
         an_open_trade(n, symbol=symbol, direction=side, outcome=result, context=ContextVector(**place))
         for n, (place, symbol, side, result) in enumerate(marks)
     ]
@@ -587,31 +595,35 @@ def test_the_columns_say_what_the_formulas_say(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weighted_sums, "CHUNK_ROWS", 8)
         patch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1 if single else weighted_sums.MAX_DOUBLE_TRADES)
-        found = base_rate(
-            columns, query, trade_filter=among, horizon=Horizon(as_of=as_of, seen_at=seen_at), open_trades=waiting
+        rate = base_rate(
+            columns,
+            query,
+            trade_filter=trade_filter,
+            horizon=Horizon(as_of=as_of, seen_at=seen_at),
+            open_trades=open_trades,
         )
-    trades, left_out = counted(last.values(), among, as_of=as_of, seen_at=seen_at)
-    assert found.left_out == left_out
-    check_all(found, PlainLevel(trades, waiting, query, as_of), rel=3e-5 if single else 1e-9)
+    trades, left_out = counted(last.values(), trade_filter, as_of=as_of, seen_at=seen_at)
+    assert rate.left_out == left_out
+    check_all(rate, PlainLevel(trades, open_trades, query, as_of), rel=3e-5 if single else 1e-9)
 
 
-@given(HELD, QUERIES, st.randoms())
+@given(EPISODES, QUERIES, st.randoms())
 @settings(deadline=None, max_examples=50)
 def test_order_does_not_matter(trades: list[Episode], query: Situation, random: Any) -> None:
-    trades = list({each.id: each for each in trades}.values())
+    trades = list({trade.id: trade for trade in trades}.values())
     shuffled = random.sample(trades, len(trades))
-    for one, other in zip(asked(trades, query).levels, asked(shuffled, query).levels, strict=True):
+    for one, other in zip(base_rate_of(trades, query).levels, base_rate_of(shuffled, query).levels, strict=True):
         assert (one.n, one.days) == (other.n, other.days)
         assert one.win_rate == (None if other.win_rate is None else pytest.approx(other.win_rate))
         assert one.effective_n == pytest.approx(other.effective_n)
 
 
-@given(HELD, QUERIES)
+@given(EPISODES, QUERIES)
 @settings(deadline=None, max_examples=50)
 def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_trades(
     trades: list[Episode], query: Situation
 ) -> None:
-    levels = asked(trades, query).levels
+    levels = base_rate_of(trades, query).levels
     assert [level.n for level in levels] == sorted((level.n for level in levels), reverse=True)
     assert all(level.days <= level.n and level.effective_n <= level.n * (1 + 1e-9) for level in levels)
     for level in levels:
@@ -626,15 +638,15 @@ def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_tr
 def test_many_trades_are_summed_as_a_few_are(in_order: bool) -> None:
     trades = a_year(np.random.default_rng(1), here=60_000, elsewhere=60_000, in_order=in_order)
     query = Situation(context=ContextVector(regime="ranging"))
-    found = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
+    rate = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
     weight = 1.0 / np.sqrt(1.0 + (micros(NOON) - trades.ended_at) / 86_400e6 / 30.0)
-    assert [level.n for level in found.levels] == [120_000, 60_000]
-    assert found.levels[0].win_rate == pytest.approx(weight[trades.outcome > 0].sum() / weight.sum(), rel=1e-6)
+    assert [level.n for level in rate.levels] == [120_000, 60_000]
+    assert rate.levels[0].win_rate == pytest.approx(weight[trades.outcome > 0].sum() / weight.sum(), rel=1e-6)
     here = trades.setting == setting_of("ranging")
-    assert found.levels[1].outcomes[0].mean == pytest.approx(np.average(trades.outcome[here], weights=weight[here]))
+    assert rate.levels[1].outcomes[0].mean == pytest.approx(np.average(trades.outcome[here], weights=weight[here]))
 
 
-def test_single_precision_says_what_double_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_precision_agrees_with_double(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     trades = a_year(rng, here=10_000, elsewhere=10_000)
     for name in NUMBERS:
@@ -652,15 +664,15 @@ def test_single_precision_says_what_double_says(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("drawdown", "days_alike"), [(0.02, 60), (0.75, 1)])
-def test_where_nothing_is_alike_the_nearest_count_however_far(
+def test_without_similar_trades_the_nearest_count_however_far(
     monkeypatch: pytest.MonkeyPatch, drawdown: float, days_alike: int
 ) -> None:
-    """At 15 widths the nearest weighs e^20 times what one a tenth nearer to the rest does."""
+    """At a distance of 15 kernel widths, a trade that is a little nearer weighs e^20 times as much."""
     trades = [a_trade(n, r=(-1.0) ** n, days_ago=n, drawdown_pct=0.04 if n == 7 else 0.0) for n in range(60)]
     query = Situation(context=ContextVector(drawdown_pct=drawdown))
-    double = strategy_of(trades, query=query)
+    double = strategy_level(trades, query=query)
     monkeypatch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1)
-    single = strategy_of(trades, query=query)
+    single = strategy_level(trades, query=query)
     assert double.effective_n == pytest.approx(days_alike, rel=0.3)
     assert single.effective_n == pytest.approx(double.effective_n, rel=1e-5)
 
@@ -675,28 +687,28 @@ def a_year(
     elsewhere: int,
     rate: float = 0.5,
     a_day: int = 1,
-    alike: float = 0.0,
+    correlation: float = 0.0,
     in_order: bool = False,
 ) -> Columns:
-    """Trades spread over a year, some in ranging markets at a rate of their own, the rest elsewhere at a half.
+    """Trades spread over a year: `here` in ranging markets with the given win rate, `elsewhere` with a rate of .5.
 
-    `alike` is the correlation of wins within a day: each day has its own rate, from a Beta.
+    `correlation` is that of wins within a day: each day draws its own rate from a Beta distribution.
     """
     days = rng.choice(365, size=here // a_day, replace=False) if a_day > 1 else rng.integers(0, 365, here)
     rates: NDArray[np.float64] = np.full(len(days), rate)
-    if alike:
-        size = 1.0 / alike - 1.0
+    if correlation:
+        size = 1.0 / correlation - 1.0
         rates = rng.beta(rate * size, (1.0 - rate) * size, len(days))
     days, rates = np.repeat(days, here // len(days)), np.repeat(rates, here // len(days))
-    ended = np.concatenate((days, rng.integers(0, 365, elsewhere))) - 365 + rng.random(len(days) + elsewhere)
-    won = rng.random(len(ended)) < np.concatenate((rates, np.full(elsewhere, 0.5)))
-    ranging = np.arange(len(ended)) < len(days)
-    order = np.argsort(ended) if in_order else slice(None)
-    return an_image(ended[order], won[order], ranging[order])
+    end_days = np.concatenate((days, rng.integers(0, 365, elsewhere))) - 365 + rng.random(len(days) + elsewhere)
+    won = rng.random(len(end_days)) < np.concatenate((rates, np.full(elsewhere, 0.5)))
+    ranging = np.arange(len(end_days)) < len(days)
+    order = np.argsort(end_days) if in_order else slice(None)
+    return an_image(end_days[order], won[order], ranging[order])
 
 
 def an_image(days: NDArray[np.float64], won: NDArray[np.bool_], ranging: NDArray[np.bool_]) -> Columns:
-    """Trades that ended so many days from the midnight before noon, without an episode for each."""
+    """Columns of trades that ended the given days after the midnight before NOON, built without episodes."""
     count, (vocabulary, lost_or_won) = len(days), both_ends()
     arrays = {name: np.zeros(count, kind) for name, kind in COLUMN_TYPES.items()}
     arrays |= {name: np.full(count, np.nan) for name in NUMBERS}
@@ -710,19 +722,19 @@ def an_image(days: NDArray[np.float64], won: NDArray[np.bool_], ranging: NDArray
 
 @cache
 def both_ends() -> tuple[Vocabulary, NDArray[np.uint16]]:
-    """The group of a trade that was lost, and of one that was won."""
+    """The vocabulary, and the group codes of a lost and of a won trade."""
     columns = columns_of([a_trade(0, r=-1.0), a_trade(1, r=1.0)])
     return columns.vocabulary, columns.group.astype(np.uint16)
 
 
-def held_by(intervals: Sequence[tuple[float, float] | None], truth: float) -> int:
-    return sum(each is not None and each[0] <= truth <= each[1] for each in intervals)
+def count_covering(intervals: Sequence[tuple[float, float] | None], truth: float) -> int:
+    return sum(interval is not None and interval[0] <= truth <= interval[1] for interval in intervals)
 
 
-def cells(runs: int, **how: Any) -> list[BaseRateLevel]:
-    """The narrow level in so many worlds."""
+def cells(runs: int, **options: Any) -> list[BaseRateLevel]:
+    """The narrowest level in each of `runs` simulated years."""
     query = Situation(context=ContextVector(regime="ranging"))
-    worlds = (a_year(np.random.default_rng(seed), **how) for seed in range(runs))
+    worlds = (a_year(np.random.default_rng(seed), **options) for seed in range(runs))
     return [base_rate(world, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON)).levels[-1] for world in worlds]
 
 
@@ -730,24 +742,24 @@ def cells(runs: int, **how: Any) -> list[BaseRateLevel]:
 @pytest.mark.parametrize("apart", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("here", [30, 80, 250])
 def test_nine_of_ten_intervals_hold_the_true_win_rate(here: int, apart: float) -> None:
-    found = cells(2000, here=here, elsewhere=1000, rate=0.5 + apart)
-    covered = held_by([level.win_rate_interval for level in found], 0.5 + apart)
+    levels = cells(2000, here=here, elsewhere=1000, rate=0.5 + apart)
+    covered = count_covering([level.win_rate_interval for level in levels], 0.5 + apart)
     assert 1700 <= covered <= 1900, f"{covered} of 2000"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("here", [30, 80, 250])
-def test_intervals_hold_the_true_win_rate_where_days_hang_together(here: int, apart: float) -> None:
-    found = cells(2000, here=here, elsewhere=1000, rate=0.5 + apart, a_day=5, alike=0.2)
-    covered = held_by([level.win_rate_interval for level in found], 0.5 + apart)
+def test_intervals_hold_the_true_win_rate_where_days_are_correlated(here: int, apart: float) -> None:
+    levels = cells(2000, here=here, elsewhere=1000, rate=0.5 + apart, a_day=5, correlation=0.2)
+    covered = count_covering([level.win_rate_interval for level in levels], 0.5 + apart)
     assert covered >= 1600, f"{covered} of 2000"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("a_day", "alike"), [(1, 0.0), (5, 0.2)])
+@pytest.mark.parametrize(("a_day", "correlation"), [(1, 0.0), (5, 0.2)])
 @pytest.mark.parametrize("here", [30, 80, 250])
-def test_intervals_hold_the_true_mean_outcome(here: int, a_day: int, alike: float) -> None:
-    found = cells(2000, here=here, elsewhere=0, rate=0.6, a_day=a_day, alike=alike)
-    covered = held_by([level.outcomes[0].interval for level in found], 0.2)
+def test_intervals_hold_the_true_mean_outcome(here: int, a_day: int, correlation: float) -> None:
+    levels = cells(2000, here=here, elsewhere=0, rate=0.6, a_day=a_day, correlation=correlation)
+    covered = count_covering([level.outcomes[0].interval for level in levels], 0.2)
     assert covered >= 1600, f"{covered} of 2000"

@@ -1,4 +1,4 @@
-"""Weights in arrays: those of the plain score, in double precision and, but for roundings, in single."""
+"""Evidence weights in arrays equal those of the plain score, in single precision up to rounding."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -25,8 +25,8 @@ def weights(trades: Sequence[Episode], query: Situation, *, kind: Any = np.float
     same = positions_of(np.array(values)[symbols] == query.symbol)
     kernel = EvidenceWeights(columns, query, np.empty((BUFFERS, len(trades)), kind))
     with np.errstate(all="ignore"):
-        found = kernel.of(slice(0, len(trades)), micros(T0) - columns.ended_at, offset=0, same_symbol=same)
-    return [float(weight) for weight in found]
+        kernel_weights = kernel.of(slice(0, len(trades)), micros(T0) - columns.ended_at, offset=0, same_symbol=same)
+    return [float(weight) for weight in kernel_weights]
 
 
 def a_trade(number: int = 1, *, symbol: str = "XAUUSD", days_ago: float = 0.0, **numbers: Any) -> Episode:
@@ -49,10 +49,10 @@ CONTEXTS = st.builds(
     st.lists(st.tuples(CONTEXTS, st.sampled_from(["BTC", "ETH"]), st.floats(0, 3000)), min_size=1, max_size=8),
     st.booleans(),
 )
-def test_weights_are_those_of_the_score(context: ContextVector, held: list[Any], single: bool) -> None:
+def test_weights_are_those_of_the_score(context: ContextVector, rows: list[Any], single: bool) -> None:
     trades = [
-        an_episode(n, context=each, symbol=symbol, ended_at=T0 - days_ago * DAY)
-        for n, (each, symbol, days_ago) in enumerate(held)
+        an_episode(n, context=trade_context, symbol=symbol, ended_at=T0 - days_ago * DAY)
+        for n, (trade_context, symbol, days_ago) in enumerate(rows)
     ]
     query = Situation(symbol="BTC", context=context)
     plain = [number_similarity(query, symbol=e.symbol, context=e.context) * recency(e.ended_at, now=T0) for e in trades]
@@ -83,8 +83,8 @@ def test_a_number_that_is_missing_weighs_nothing_and_one_that_is_far_away_someth
     near: dict[str, Any] = {name: 1e-6}
     far: dict[str, Any] = {name: 0.9}
     query = Situation(symbol="XAUUSD", context=ContextVector(**near))
-    missing, found = weights([a_trade(1), a_trade(2, **far)], query, kind=kind)
-    assert (missing, 0.0 < found < 1e-3) == (0.0, True)
+    missing, distant = weights([a_trade(1), a_trade(2, **far)], query, kind=kind)
+    assert (missing, 0.0 < distant < 1e-3) == (0.0, True)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

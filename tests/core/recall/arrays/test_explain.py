@@ -1,4 +1,4 @@
-"""An explanation says what sorting everything would say."""
+"""An explanation agrees with the ranking that scores and sorts all candidates."""
 
 import math
 import random
@@ -32,9 +32,9 @@ from core.recall.arrays.test_scan import (
     MOODS,
     QUERIES,
     a_context,
-    an_episode_of_chance,
-    by_last,
+    a_random_episode,
     is_known,
+    last_versions,
     many_alike,
     passes,
 )
@@ -42,8 +42,8 @@ from core.recall.arrays.test_scan import (
 RANGING = ContextVector(regime="ranging")
 
 
-class Sorted:
-    """All candidates by the plain scorer."""
+class PlainRanking:
+    """The factors of all candidates by the plain scorer."""
 
     def __init__(
         self,
@@ -63,22 +63,24 @@ class Sorted:
 
 
 def ranks(factors: Mapping[str, ScoreFactors], by: Callable[[ScoreFactors], float]) -> dict[str, int]:
-    """The rank of each."""
+    """The rank of each id, highest value first and ties by id."""
     places = sorted((-by(f), name) for name, f in factors.items())
     return {name: rank for rank, (_, name) in enumerate(places, 1)}
 
 
-def close(found: ScoreFactors | None, wanted: ScoreFactors) -> bool:
-    """Whether they are the same but for a rounding of σ."""
-    assert found is not None
-    return replace(found, Q=wanted.Q) == wanted and math.isclose(found.Q, wanted.Q, rel_tol=1e-12, abs_tol=1e-300)
+def close(factors: ScoreFactors | None, expected: ScoreFactors) -> bool:
+    """Whether both factors are equal, apart from the rounding of σ in Q."""
+    assert factors is not None
+    return replace(factors, Q=expected.Q) == expected and math.isclose(
+        factors.Q, expected.Q, rel_tol=1e-12, abs_tol=1e-300
+    )
 
 
-def explained(episodes: list[Episode], name: str, query: Situation, **asked: Any) -> Explanation:
-    horizon = Horizon(as_of=T0, seen_at=asked.pop("seen_at", None))
-    found = explain(columns_of(episodes), name, query, **({"horizon": horizon} | asked))
-    assert found is not None
-    return found
+def explained(episodes: list[Episode], name: str, query: Situation, **options: Any) -> Explanation:
+    horizon = Horizon(as_of=T0, seen_at=options.pop("seen_at", None))
+    explanation = explain(columns_of(episodes), name, query, **({"horizon": horizon} | options))
+    assert explanation is not None
+    return explanation
 
 
 @given(
@@ -93,7 +95,7 @@ def explained(episodes: list[Episode], name: str, query: Situation, **asked: Any
     st.booleans(),
     BLOCKS,
 )
-def test_it_says_what_sorting_everything_says(
+def test_an_explanation_agrees_with_sorting_all_candidates(
     episodes: list[Episode],
     rng: random.Random,
     query: Situation,
@@ -105,68 +107,68 @@ def test_it_says_what_sorting_everything_says(
     weighted: bool,
     block: int,
 ) -> None:
-    company = [e for e in by_last(episodes) if is_known(e, as_of, seen_at)]
+    company = [e for e in last_versions(episodes) if is_known(e, as_of, seen_at)]
     candidates = [e for e in company if passes(e, filters)]
-    one = rng.choice(candidates or by_last(episodes))
-    asked: dict[str, Any] = {"limit": limit, "mood": mood, "period_weight": weighted}
+    episode = rng.choice(candidates or last_versions(episodes))
+    options: dict[str, Any] = {"limit": limit, "mood": mood, "period_weight": weighted}
     columns = columns_of(episodes, block=block)
-    found = explain(columns, one.id, query, filters, horizon=Horizon(as_of=as_of, seen_at=seen_at), **asked)
-    assert found is not None
-    assert found.candidates == len(candidates)
-    if one not in candidates:
-        assert found.excluded
-        assert found.rank is None
+    explanation = explain(columns, episode.id, query, filters, horizon=Horizon(as_of=as_of, seen_at=seen_at), **options)
+    assert explanation is not None
+    assert explanation.candidates == len(candidates)
+    if episode not in candidates:
+        assert explanation.excluded
+        assert explanation.rank is None
         return
-    plain = Sorted(candidates, company if weighted else [], query, mood, as_of)
-    assert found.excluded is None
-    assert close(found.factors, plain.factors[one.id])
-    assert found.rank == ranks(plain.factors, by_score)[one.id]
-    assert found.nearest_rank == ranks(plain.factors, by_nearness)[one.id]
-    assert found.warning_rank == ranks(plain.losses, by_dread).get(one.id)
-    _ahead_agrees(found.ahead, plain, found.rank, limit)
-    _higher_agrees(found, plain, one.id, weighted=weighted)
+    plain = PlainRanking(candidates, company if weighted else [], query, mood, as_of)
+    assert explanation.excluded is None
+    assert close(explanation.factors, plain.factors[episode.id])
+    assert explanation.rank == ranks(plain.factors, by_score)[episode.id]
+    assert explanation.nearest_rank == ranks(plain.factors, by_nearness)[episode.id]
+    assert explanation.warning_rank == ranks(plain.losses, by_dread).get(episode.id)
+    _ahead_agrees(explanation.ahead, plain, explanation.rank, limit)
+    _higher_agrees(explanation, plain, episode.id, weighted=weighted)
 
 
-def _ahead_agrees(ahead: tuple[RankedMemory, ...], plain: Sorted, rank: int, limit: int) -> None:
+def _ahead_agrees(ahead: tuple[RankedMemory, ...], plain: PlainRanking, rank: int, limit: int) -> None:
     places = ranks(plain.factors, by_score)
-    wanted = sorted({limit, rank - 1} & set(range(1, rank)))
-    assert [placed.rank for placed in ahead] == wanted
-    for placed in ahead:
-        assert places[placed.id] == placed.rank
-        assert close(placed.factors, plain.factors[placed.id])
-        assert placed.score == placed.factors.score
+    expected = sorted({limit, rank - 1} & set(range(1, rank)))
+    assert [memory.rank for memory in ahead] == expected
+    for memory in ahead:
+        assert places[memory.id] == memory.rank
+        assert close(memory.factors, plain.factors[memory.id])
+        assert memory.score == memory.factors.score
 
 
-def _higher_agrees(found: Explanation, plain: Sorted, name: str, *, weighted: bool) -> None:
-    assert found.factors is not None
-    scores = [each.score for each in found.higher]
+def _higher_agrees(explanation: Explanation, plain: PlainRanking, name: str, *, weighted: bool) -> None:
+    assert explanation.factors is not None
+    scores = [change.score for change in explanation.higher]
     assert scores == sorted(scores, reverse=True)
-    for each in found.higher:
-        changed = replace(plain.factors[name], **{each.factor: each.value})
-        assert ranks(plain.factors | {name: changed}, by_score)[name] == each.rank
-        assert each.value > getattr(found.factors, each.factor)
-    best = {each.factor: each.value for each in found.higher if each.field is None}
-    assert best.get("Q", found.factors.Q) == pytest.approx(max(f.Q for f in plain.factors.values()), abs=1e-12)
-    assert best.get("Rec", found.factors.Rec) == best.get("Conf", found.factors.Conf) == 1.0
-    assert best.get("Period", found.factors.Period) == (2.0 if weighted else 1.0)
-    below = {field.name for field in found.fields if field.closeness < 1}
-    assert {each.field for each in found.higher if each.field is not None} == below
-    if found.fields:
-        added = sum(field.contribution for field in found.fields)
-        assert added == pytest.approx(found.factors.Sim, rel=1e-12, abs=1e-300)
+    for change in explanation.higher:
+        changed = replace(plain.factors[name], **{change.factor: change.value})
+        assert ranks(plain.factors | {name: changed}, by_score)[name] == change.rank
+        assert change.value > getattr(explanation.factors, change.factor)
+    best = {change.factor: change.value for change in explanation.higher if change.field is None}
+    assert best.get("Q", explanation.factors.Q) == pytest.approx(max(f.Q for f in plain.factors.values()), abs=1e-12)
+    assert best.get("Rec", explanation.factors.Rec) == best.get("Conf", explanation.factors.Conf) == 1.0
+    assert best.get("Period", explanation.factors.Period) == (2.0 if weighted else 1.0)
+    below = {field.name for field in explanation.fields if field.closeness < 1}
+    assert {change.field for change in explanation.higher if change.field is not None} == below
+    if explanation.fields:
+        added = sum(field.contribution for field in explanation.fields)
+        assert added == pytest.approx(explanation.factors.Sim, rel=1e-12, abs=1e-300)
 
 
-def test_sim_is_told_field_by_field() -> None:
-    held = ContextVector(regime="ranging", atr_d1=60.0, session="asia")
+def test_sim_is_explained_field_by_field() -> None:
+    context = ContextVector(regime="ranging", atr_d1=60.0, session="asia")
     query = Situation(
         symbol="XAUUSD",
         direction="short",
         context=ContextVector(regime="ranging", atr_d1=50.0, session="london", atr_h1=3.0, drawdown_pct=0.0),
         words=stems("the London range"),
     )
-    episode = an_episode(context=held, market_context="ranges all day")
-    found = {field.name: field for field in explained([episode], episode.id, query).fields}
-    assert {name: (f.asked, f.held) for name, f in found.items()} == {
+    episode = an_episode(context=context, market_context="ranges all day")
+    fields = {field.name: field for field in explained([episode], episode.id, query).fields}
+    assert {name: (f.asked, f.held) for name, f in fields.items()} == {
         "regime": ("ranging", "ranging"),
         "session": ("london", "asia"),
         "atr_d1": (50.0, 60.0),
@@ -175,23 +177,23 @@ def test_sim_is_told_field_by_field() -> None:
         "direction": ("short", "long"),
         "text": (("london", "rang"), ("rang",)),
     }
-    assert (found["regime"].closeness, found["session"].closeness, found["text"].closeness) == (1.0, 0.0, 0.5)
-    assert found["regime"].contribution == pytest.approx(0.25 / 0.9)
-    assert found["regime"].weight == 0.25
+    assert (fields["regime"].closeness, fields["session"].closeness, fields["text"].closeness) == (1.0, 0.0, 0.5)
+    assert fields["regime"].contribution == pytest.approx(0.25 / 0.9)
+    assert fields["regime"].weight == 0.25
 
 
-def test_a_field_that_would_match_lifts_it() -> None:
-    held = [ContextVector(regime="ranging", session=session) for session in ("asia", "london")]
-    episodes = [an_episode(n, context=context) for n, context in enumerate(held)]
-    asked = Situation(context=ContextVector(regime="ranging", session="london"))
-    found = explained(episodes, "episode-000000", asked)
-    assert found.rank == 2
-    (session,) = (each for each in found.higher if each.field == "session")
+def test_a_field_that_would_match_raises_the_rank() -> None:
+    contexts = [ContextVector(regime="ranging", session=session) for session in ("asia", "london")]
+    episodes = [an_episode(n, context=context) for n, context in enumerate(contexts)]
+    query = Situation(context=ContextVector(regime="ranging", session="london"))
+    explanation = explained(episodes, "episode-000000", query)
+    assert explanation.rank == 2
+    (session,) = (change for change in explanation.higher if change.field == "session")
     assert (session.factor, session.value, session.rank) == ("Sim", 1.0, 1)
 
 
 @pytest.mark.parametrize(
-    ("episodes", "query", "told"),
+    ("episodes", "query", "sentence"),
     [
         ([an_episode(1)], Situation(), "1st of 1 by score (0.33): nothing is ahead of it"),
         (
@@ -214,18 +216,20 @@ def test_a_field_that_would_match_lifts_it() -> None:
         ),
     ],
 )
-def test_it_says_why_in_one_sentence(episodes: list[Episode], query: Situation, told: str) -> None:
-    assert explained(episodes, episodes[-1].id, query).sentence == told
+def test_an_explanation_gives_the_reason_in_one_sentence(
+    episodes: list[Episode], query: Situation, sentence: str
+) -> None:
+    assert explained(episodes, episodes[-1].id, query).sentence == sentence
 
 
-def test_equals_are_told_apart_by_id_alone() -> None:
+def test_equal_scores_are_ordered_by_id() -> None:
     sure = [an_episode(n, confidence=1.0) for n in range(3)]
-    found = explained(sure, "episode-000002", Situation())
-    assert found.sentence == "3rd of 3 by score (0.44): what is ahead of it scores the same"
+    explanation = explained(sure, "episode-000002", Situation())
+    assert explanation.sentence == "3rd of 3 by score (0.44): what is ahead of it scores the same"
 
 
 @pytest.mark.parametrize(
-    ("changes", "filters", "told"),
+    ("changes", "filters", "reason"),
     [
         ({"known_at": T0 + timedelta(hours=1)}, {}, "it became known at 2026-06-04T11:00:00.000000Z, after "),
         ({"recorded_at": T0 + timedelta(hours=1)}, {}, "it was recorded at 2026-06-04T11:00:00.000000Z, after "),
@@ -241,59 +245,61 @@ def test_equals_are_told_apart_by_id_alone() -> None:
         ({}, {"until": T0}, "it ended at 2026-06-04T10:00:00.000000Z, not before "),
     ],
 )
-def test_what_is_no_candidate_is_told_why(changes: dict[str, Any], filters: dict[str, Any], told: str) -> None:
-    found = explained(
+def test_an_excluded_episode_has_a_reason(changes: dict[str, Any], filters: dict[str, Any], reason: str) -> None:
+    explanation = explained(
         [an_episode(1, **({"ended_at": T0} | changes))],
         "episode-000001",
         Situation(),
         filters=Filters(**filters),
         seen_at=T0,
     )
-    assert found.excluded is not None
-    assert found.excluded.startswith(told)
-    assert "; " not in found.excluded
-    assert (found.rank, found.factors, found.candidates) == (None, None, 0)
+    assert explanation.excluded is not None
+    assert explanation.excluded.startswith(reason)
+    assert "; " not in explanation.excluded
+    assert (explanation.rank, explanation.factors, explanation.candidates) == (None, None, 0)
 
 
-def test_all_reasons_are_told() -> None:
-    away = an_episode(1, archived_at=T0, known_at=T0 + timedelta(hours=1))
-    told = explained([away], away.id, Situation(), filters=Filters(symbol="BTC")).sentence
-    assert told.count("; ") == 2
+def test_all_reasons_are_given() -> None:
+    episode = an_episode(1, archived_at=T0, known_at=T0 + timedelta(hours=1))
+    sentence = explained([episode], episode.id, Situation(), filters=Filters(symbol="BTC")).sentence
+    assert sentence.count("; ") == 2
 
 
-def test_what_is_not_there_is_not_explained() -> None:
+def test_an_unknown_episode_is_not_explained() -> None:
     columns = columns_of([an_episode(1)])
     assert explain(columns, "episode-000002", Situation(), horizon=Horizon(as_of=T0)) is None
     assert explain(columns_of([]), "episode-000001", Situation(), horizon=Horizon(as_of=T0)) is None
 
 
-def test_a_corrected_episode_is_explained_as_it_stands() -> None:
+def test_a_corrected_episode_is_explained_by_its_correction() -> None:
     columns = append_episodes(columns_of([an_episode(n) for n in range(20)]), [an_episode(3, pnl_r=-4.0, known_at=T0)])
-    found = explain(columns, "episode-000003", Situation(), horizon=Horizon(as_of=T0))
-    assert found is not None
-    assert (found.rank, found.warning_rank, found.candidates) == (20, 1, 20)
+    explanation = explain(columns, "episode-000003", Situation(), horizon=Horizon(as_of=T0))
+    assert explanation is not None
+    assert (explanation.rank, explanation.warning_rank, explanation.candidates) == (20, 1, 20)
 
 
 def test_a_result_in_another_unit_can_be_the_best() -> None:
     best = an_episode(1, outcome=Outcome(value=0.5, unit="pct"))
     others = [an_episode(n, outcome=Outcome(value=0.01, unit="pct")) for n in (2, 3)]
-    found = explained([best, *others, an_episode(4, pnl_r=-1.0)], "episode-000004", Situation())
-    (lifted,) = (each for each in found.higher if each.factor == "Q")
-    assert (lifted.rank, lifted.score > found.ahead[0].score) == (2, True)
+    explanation = explained([best, *others, an_episode(4, pnl_r=-1.0)], "episode-000004", Situation())
+    (best_result,) = (change for change in explanation.higher if change.factor == "Q")
+    assert (best_result.rank, best_result.score > explanation.ahead[0].score) == (2, True)
 
 
 def test_a_result_without_a_unit_can_be_the_best() -> None:
-    found = explained([an_episode(1, outcome=None), an_episode(2, pnl_r=-1.0)], "episode-000002", Situation())
-    assert [each.value for each in found.higher if each.factor == "Q"] == [0.5]
+    explanation = explained([an_episode(1, outcome=None), an_episode(2, pnl_r=-1.0)], "episode-000002", Situation())
+    assert [change.value for change in explanation.higher if change.factor == "Q"] == [0.5]
 
 
-def test_a_large_store_is_explained_as_it_is_scanned() -> None:
+def test_explanations_of_a_large_store_agree_with_its_scan() -> None:
     rng = random.Random(11)
-    episodes = [an_episode_of_chance(rng, number) for number in range(3_000)]
+    episodes = [a_random_episode(rng, number) for number in range(3_000)]
     columns, query = columns_of(episodes, block=256), Situation(symbol="BTC", context=a_context(rng))
     page = scan(columns, query, horizon=Horizon(as_of=T0), limit=200, period_weight=True).memories
     for rank in (1, 7, 200):
-        found = explain(columns, page[rank - 1].id, query, horizon=Horizon(as_of=T0), limit=5, period_weight=True)
-        assert found is not None
-        assert (found.rank, found.factors) == (rank, page[rank - 1].factors)
-        assert [placed.id for placed in found.ahead] == [page[p - 1].id for p in sorted({5, rank - 1}) if 0 < p < rank]
+        explanation = explain(columns, page[rank - 1].id, query, horizon=Horizon(as_of=T0), limit=5, period_weight=True)
+        assert explanation is not None
+        assert (explanation.rank, explanation.factors) == (rank, page[rank - 1].factors)
+        assert [memory.id for memory in explanation.ahead] == [
+            page[p - 1].id for p in sorted({5, rank - 1}) if 0 < p < rank
+        ]

@@ -1,4 +1,4 @@
-"""The scan over columns and the plain scorer say the same."""
+"""The scan over columns agrees with the plain scorer."""
 
 import random
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ TAGS = st.lists(st.sampled_from(["news", "late"]), unique=True, max_size=2).map(
 MOODS = st.sampled_from([RecallMood(), RecallMood(drawdown_state=0.6), RecallMood(consecutive_losses=3)])
 BLOCKS = st.sampled_from([2, 5, 8_192])
 DAYS = st.integers(-600, 0) | st.sampled_from([-3, -2, -1, -42, -41, -40])
-"""Some of them in one month."""
+"""Several of the days lie in one month."""
 
 
 @st.composite
@@ -120,21 +120,21 @@ def passes(e: Episode, filters: Filters) -> bool:
 
 def agree(hits: Sequence[Hit], expected: Sequence[RecalledMemory]) -> None:
     assert [hit.id for hit in hits] == [memory.id for memory in expected]
-    for hit, wanted in zip(hits, expected, strict=True):
-        assert hit.value == pytest.approx(wanted.score, rel=1e-12, abs=1e-300)
-        assert replace(hit.factors, Q=wanted.factors.Q) == wanted.factors
+    for hit, memory in zip(hits, expected, strict=True):
+        assert hit.value == pytest.approx(memory.score, rel=1e-12, abs=1e-300)
+        assert replace(hit.factors, Q=memory.factors.Q) == memory.factors
         q = hit.factors.Q
-        assert q == pytest.approx(wanted.factors.Q, rel=1e-12, abs=1e-300)
+        assert q == pytest.approx(memory.factors.Q, rel=1e-12, abs=1e-300)
 
 
-def by_last(episodes: Sequence[Episode]) -> list[Episode]:
-    """The last of each id, in the order of columns."""
+def last_versions(episodes: Sequence[Episode]) -> list[Episode]:
+    """The last version of each episode, in the order of the columns."""
     return sorted({e.id: e for e in episodes}.values(), key=lambda e: (e.known_at, e.id))
 
 
 def rows(columns: Columns) -> list[tuple[Any, ...]]:
-    """Everything that the standing rows hold."""
-    standing = [row for row in range(len(columns.known_at)) if columns.group[row]]
+    """All values of the current rows."""
+    current = [row for row in range(len(columns.known_at)) if columns.group[row]]
     numbers = ("known_at", "recorded_at", "ended_at", "conviction", "marks")
     return [
         (
@@ -146,7 +146,7 @@ def rows(columns: Columns) -> list[tuple[Any, ...]]:
             sorted(columns.words_of(row)),
             *(getattr(columns, name)[row] for name in numbers),
         )
-        for row in standing
+        for row in current
     ]
 
 
@@ -161,7 +161,7 @@ def rows(columns: Columns) -> list[tuple[Any, ...]]:
     st.booleans(),
     BLOCKS,
 )
-def test_the_scan_says_what_the_plain_scorer_says(
+def test_the_scan_agrees_with_the_plain_scorer(
     episodes: list[Episode],
     query: Situation,
     filters: Filters,
@@ -172,13 +172,13 @@ def test_the_scan_says_what_the_plain_scorer_says(
     weighted: bool,
     block: int,
 ) -> None:
-    company = [e for e in by_last(episodes) if is_known(e, as_of, seen_at)]
+    company = [e for e in last_versions(episodes) if is_known(e, as_of, seen_at)]
     candidates = [e for e in company if passes(e, filters)]
     expected = rank_plainly(
         candidates, query, now=as_of, limit=limit, mood=mood, period_weight=weighted, company=company
     )
     columns = columns_of(episodes, block=block)
-    found = scan(
+    result = scan(
         columns,
         query,
         filters,
@@ -187,11 +187,11 @@ def test_the_scan_says_what_the_plain_scorer_says(
         mood=mood,
         period_weight=weighted,
     )
-    agree(found.memories, expected.memories)
-    agree(found.nearest, expected.nearest)
-    agree(found.warnings, expected.warnings)
-    assert found.candidates == len(candidates)
-    assert found.sigma == pytest.approx(sigmas(e.outcome for e in candidates if e.outcome is not None), rel=1e-12)
+    agree(result.memories, expected.memories)
+    agree(result.nearest, expected.nearest)
+    agree(result.warnings, expected.warnings)
+    assert result.candidates == len(candidates)
+    assert result.sigma == pytest.approx(sigmas(e.outcome for e in candidates if e.outcome is not None), rel=1e-12)
 
 
 @given(
@@ -201,24 +201,24 @@ def test_the_scan_says_what_the_plain_scorer_says(
     st.booleans(),
     st.sampled_from([1, 2, 5]),
 )
-def test_no_block_is_passed_over_that_holds_one_of_the_best(
-    made: list[tuple[float, float, int]], limit: int, mood: RecallMood, weighted: bool, block: int
+def test_no_block_with_one_of_the_best_is_skipped(
+    rows: list[tuple[float, float, int]], limit: int, mood: RecallMood, weighted: bool, block: int
 ) -> None:
     here = ContextVector(regime="ranging", price=100.0, atr_d1=2.0)
     episodes = [
-        an_episode(n, pnl_r=r, confidence=sure, context=here, known_at=T0 + timedelta(hours=n), ended_at=ended)
-        for n, (r, sure, ended) in enumerate((r, sure, T0 + timedelta(days=days)) for r, sure, days in made)
+        an_episode(n, pnl_r=r, confidence=sure, context=here, known_at=T0 + timedelta(hours=n), ended_at=ended_at)
+        for n, (r, sure, ended_at) in enumerate((r, sure, T0 + timedelta(days=days)) for r, sure, days in rows)
     ]
     query, now = Situation(symbol="XAUUSD", context=here), T0 + timedelta(days=9)
     expected = rank_plainly(episodes, query, now=now, limit=limit, mood=mood, period_weight=weighted)
     columns = columns_of(episodes, block=block)
-    found = scan(columns, query, horizon=Horizon(as_of=now), limit=limit, mood=mood, period_weight=weighted)
-    agree(found.memories, expected.memories)
-    agree(found.nearest, expected.nearest)
-    agree(found.warnings, expected.warnings)
+    result = scan(columns, query, horizon=Horizon(as_of=now), limit=limit, mood=mood, period_weight=weighted)
+    agree(result.memories, expected.memories)
+    agree(result.nearest, expected.nearest)
+    agree(result.warnings, expected.warnings)
 
 
-def test_an_old_block_of_a_good_month_is_not_passed_over() -> None:
+def test_an_old_block_of_a_good_month_is_not_skipped() -> None:
     here, long_ago = ContextVector(regime="ranging"), T0 - timedelta(days=60)
     won, lately = (2.0, 1.0, 2.0, 1.0, 2.0), (2.0, -2.0, -2.0, -2.0)
     old = [an_episode(n, pnl_r=r, context=here, known_at=long_ago) for n, r in enumerate(won)]
@@ -231,7 +231,7 @@ def test_an_old_block_of_a_good_month_is_not_passed_over() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 8_192])
-def test_since_and_seen_at_let_in_their_instant_and_until_does_not(block: int) -> None:
+def test_since_and_seen_at_include_their_instant_and_until_does_not(block: int) -> None:
     columns = columns_of([an_episode(n, known_at=T0 + timedelta(hours=n)) for n in range(5)], block=block)
     first_hour, third_hour, late = (T0 + timedelta(hours=hours) for hours in (1, 3, 9))
     within = Filters(since=first_hour, until=third_hour)
@@ -243,13 +243,13 @@ def test_since_and_seen_at_let_in_their_instant_and_until_does_not(block: int) -
 
 @st.composite
 def many_alike(draw: st.DrawFn) -> list[Episode]:
-    """Many episodes of a few kinds, some of them like nothing that is asked with."""
+    """Many episodes of a few kinds, some without any similarity to the queries."""
     here = ContextVector(regime="ranging")
     kinds = ((1.0, here, 0), (1.0, here, 9), (-1.0, here, 9), (2.0, ContextVector(), 1))
-    made = draw(st.lists(st.tuples(st.integers(0, 200), st.sampled_from(kinds)), max_size=40))
+    rows = draw(st.lists(st.tuples(st.integers(0, 200), st.sampled_from(kinds)), max_size=40))
     return [
         an_episode(number, pnl_r=r, context=context, ended_at=T0 - timedelta(days=days))
-        for number, (r, context, days) in made
+        for number, (r, context, days) in rows
     ]
 
 
@@ -263,7 +263,7 @@ def many_alike(draw: st.DrawFn) -> list[Episode]:
 def test_pages_put_together_are_the_whole_ranking(
     episodes: list[Episode], query: Situation, limit: int, weighted: bool, block: int
 ) -> None:
-    company = [e for e in by_last(episodes) if is_known(e, T0, None)]
+    company = [e for e in last_versions(episodes) if is_known(e, T0, None)]
     candidates = [e for e in company if passes(e, Filters())]
     columns = columns_of(episodes, block=block)
     paged: list[Hit] = []
@@ -280,7 +280,7 @@ def test_pages_put_together_are_the_whole_ranking(
 
 
 @given(EPISODES, st.lists(EPISODES, max_size=4), QUERIES, st.integers(1, 5), BLOCKS)
-def test_columns_that_grew_hold_what_columns_built_at_once_hold(
+def test_appended_columns_equal_columns_built_at_once(
     start: list[Episode], batches: list[list[Episode]], query: Situation, limit: int, block: int
 ) -> None:
     grown, every = columns_of(start, block=block), list(start)
@@ -289,15 +289,17 @@ def test_columns_that_grew_hold_what_columns_built_at_once_hold(
         grown = append_episodes(grown, batch)
         every += batch
         images.append((grown, list(every)))
-    for image, held in images:  # older images stay as they were
-        at_once = columns_of(held, block=block)
+    for image, episodes in images:  # older images stay as they were
+        at_once = columns_of(episodes, block=block)
         assert rows(image) == rows(at_once)
         assert len(image) == len(at_once)
-        found, wanted = (scan(columns, query, horizon=Horizon(as_of=T0), limit=limit) for columns in (image, at_once))
-        assert [hit.id for hit in found.memories] == [hit.id for hit in wanted.memories]
-        assert [hit.id for hit in found.nearest] == [hit.id for hit in wanted.nearest]
-        assert [hit.id for hit in found.warnings] == [hit.id for hit in wanted.warnings]
-        assert found.candidates == wanted.candidates
+        result, expected = (
+            scan(columns, query, horizon=Horizon(as_of=T0), limit=limit) for columns in (image, at_once)
+        )
+        assert [hit.id for hit in result.memories] == [hit.id for hit in expected.memories]
+        assert [hit.id for hit in result.nearest] == [hit.id for hit in expected.nearest]
+        assert [hit.id for hit in result.warnings] == [hit.id for hit in expected.warnings]
+        assert result.candidates == expected.candidates
 
 
 def test_two_images_may_grow_from_one() -> None:
@@ -341,14 +343,14 @@ def test_codes_and_ids_widen() -> None:
     assert {columns.group.dtype, columns.tagged.dtype, columns.words.dtype} == {np.dtype("u4")}
     assert (columns.id(70_000), columns.id(5), columns.tags(69_999)) == (long.id, many[5].id, ("tag 69999",))
     query = Situation(symbol="S69999", words=stems("word69999"))
-    found = scan(columns, query, Filters(symbol="S69999"), horizon=Horizon(as_of=T0))
-    assert [(hit.id, hit.factors.Sim) for hit in found.memories] == [("episode-069999", 1.0)]
+    result = scan(columns, query, Filters(symbol="S69999"), horizon=Horizon(as_of=T0))
+    assert [(hit.id, hit.factors.Sim) for hit in result.memories] == [("episode-069999", 1.0)]
 
 
-def test_nothing_remembered_is_no_error() -> None:
+def test_a_scan_of_no_episodes_is_empty() -> None:
     query = Situation(context=ContextVector(atr_d1=1.0), words=stems("anything"))
-    found = scan(columns_of([]), query, horizon=Horizon(as_of=T0), period_weight=True)
-    assert (found.memories, found.nearest, found.warnings, found.candidates) == ((), (), (), 0)
+    result = scan(columns_of([]), query, horizon=Horizon(as_of=T0), period_weight=True)
+    assert (result.memories, result.nearest, result.warnings, result.candidates) == ((), (), (), 0)
 
 
 def test_an_episode_is_known_at_its_close_and_not_before() -> None:
@@ -361,9 +363,9 @@ def test_thousands_of_ties_break_by_id() -> None:
     same = [an_episode(n) for n in range(5_000)]
     random.Random(1).shuffle(same)
     columns = columns_of(same, block=1_000)
-    found = scan(columns, Situation(), horizon=Horizon(as_of=T0), limit=3)
-    assert [hit.id for hit in found.memories] == ["episode-000000", "episode-000001", "episode-000002"]
-    last = found.memories[-1]
+    result = scan(columns, Situation(), horizon=Horizon(as_of=T0), limit=3)
+    assert [hit.id for hit in result.memories] == ["episode-000000", "episode-000001", "episode-000002"]
+    last = result.memories[-1]
     after = scan(columns, Situation(), horizon=Horizon(as_of=T0), limit=2, after=(last.value, last.id))
     assert [hit.id for hit in after.memories] == ["episode-000003", "episode-000004"]
 
@@ -371,22 +373,22 @@ def test_thousands_of_ties_break_by_id() -> None:
 def test_words_of_a_text_count_as_a_tenth() -> None:
     calm = ContextVector(regime="ranging")
     columns = columns_of([an_episode(1, context=calm, market_context="London broke"), an_episode(2, context=calm)])
-    found = scan(columns, Situation(context=calm, words=stems("the London range")), horizon=Horizon(as_of=T0))
-    assert [round(hit.factors.Sim, 6) for hit in found.nearest] == [round(0.3 / 0.35, 6), round(0.25 / 0.35, 6)]
+    result = scan(columns, Situation(context=calm, words=stems("the London range")), horizon=Horizon(as_of=T0))
+    assert [round(hit.factors.Sim, 6) for hit in result.nearest] == [round(0.3 / 0.35, 6), round(0.25 / 0.35, 6)]
 
 
-def test_thousands_like_nothing_asked_with_are_not_scored_one_by_one() -> None:
+def test_thousands_without_similarity_to_the_query_are_ordered_by_id() -> None:
     rng = random.Random(3)
-    episodes = [replace(an_episode_of_chance(rng, number), context=ContextVector()) for number in range(3_000)]
+    episodes = [replace(a_random_episode(rng, number), context=ContextVector()) for number in range(3_000)]
     rng.shuffle(episodes)
     columns, query = (
         columns_of(episodes, block=500),
         Situation(context=ContextVector(regime="ranging", atr_d1=2.0)),
     )
-    found = scan(columns, query, horizon=Horizon(as_of=T0), limit=3)
-    assert [(hit.id, hit.value) for hit in found.memories] == [(f"episode-{n:06d}", 0.0) for n in range(3)]
+    result = scan(columns, query, horizon=Horizon(as_of=T0), limit=3)
+    assert [(hit.id, hit.value) for hit in result.memories] == [(f"episode-{n:06d}", 0.0) for n in range(3)]
     losses = sorted(e.id for e in episodes if e.outcome is not None and e.outcome.value < 0)
-    assert [hit.id for hit in found.warnings] == losses[:3]
+    assert [hit.id for hit in result.warnings] == losses[:3]
     after = scan(columns, query, horizon=Horizon(as_of=T0), limit=2, after=(0.0, "episode-000002"))
     assert [hit.id for hit in after.memories] == ["episode-000003", "episode-000004"]
 
@@ -396,14 +398,14 @@ def test_thousands_like_nothing_asked_with_are_not_scored_one_by_one() -> None:
 @pytest.mark.parametrize("now", [T0, T0 + timedelta(days=36_500)])
 def test_a_large_store_is_scanned_exactly(symbol: str | None, now: datetime, weighted: bool) -> None:
     rng = random.Random(7)
-    episodes = [an_episode_of_chance(rng, number) for number in range(4_000)]
+    episodes = [a_random_episode(rng, number) for number in range(4_000)]
     columns, query = columns_of(episodes, block=256), Situation(symbol="BTC", context=a_context(rng))
     candidates = [e for e in episodes if symbol in (None, e.symbol)]
     expected = rank_plainly(candidates, query, now=now, limit=10, period_weight=weighted, company=episodes)
-    found = scan(columns, query, Filters(symbol=symbol), horizon=Horizon(as_of=now), limit=10, period_weight=weighted)
-    agree(found.memories, expected.memories)
-    agree(found.nearest, expected.nearest)
-    agree(found.warnings, expected.warnings)
+    result = scan(columns, query, Filters(symbol=symbol), horizon=Horizon(as_of=now), limit=10, period_weight=weighted)
+    agree(result.memories, expected.memories)
+    agree(result.nearest, expected.nearest)
+    agree(result.warnings, expected.warnings)
 
 
 def test_instants_are_kept_to_the_microsecond() -> None:
@@ -423,8 +425,8 @@ def a_context(rng: random.Random) -> ContextVector:
     )
 
 
-def an_episode_of_chance(rng: random.Random, number: int) -> Episode:
-    made = an_episode(
+def a_random_episode(rng: random.Random, number: int) -> Episode:
+    episode = an_episode(
         number,
         pnl_r=rng.gauss(0.1, 1.5),
         symbol=rng.choice(["BTC", "ETH", "XAUUSD"]),
@@ -433,4 +435,4 @@ def an_episode_of_chance(rng: random.Random, number: int) -> Episode:
         strategy_name=rng.choice(["VolBreakout", "MeanReversion", "Carry"]),
         known_at=T0 - timedelta(minutes=200 * number),
     )
-    return replace(made, direction=rng.choice(["long", "short"]))
+    return replace(episode, direction=rng.choice(["long", "short"]))
