@@ -1,4 +1,4 @@
-"""Bad input: one clear line that names the field and the remedy, and nothing written."""
+"""Bad input is refused in one line that names the field and the remedy, and nothing is written."""
 
 import json
 import math
@@ -78,14 +78,14 @@ CASES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "told"), CASES, ids=[str(told)[:40] for _, told in CASES])
+@pytest.mark.parametrize(("wrong", "expected"), CASES, ids=[str(expected)[:40] for _, expected in CASES])
 def test_a_bad_trade_is_refused_by_name_and_nothing_is_written(
-    memory: Memory, wrong: dict[str, Any], told: str
+    memory: Memory, wrong: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(BacksightError) as caught:
         memory.remember_trade(**a_trade_call(**wrong))
     message = str(caught.value)
-    assert message.startswith(told)
+    assert message.startswith(expected)
     assert "\n" not in message
     assert len(message) < 500
     verified = memory.verify_audit()
@@ -93,7 +93,7 @@ def test_a_bad_trade_is_refused_by_name_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("query", "message"),
     [
         ({"limit": 0}, "limit: 0 is out of range; give 1 or more"),
         ({"limit": 10_000}, "limit: 10000 is out of range; give 100 or less"),
@@ -105,10 +105,10 @@ def test_a_bad_trade_is_refused_by_name_and_nothing_is_written(
         ({"mode": "real"}, "mode: 'real' is not known; known: live, paper, sim, all"),
     ],
 )
-def test_a_bad_question_is_refused_by_name(memory: Memory, asked: dict[str, Any], told: str) -> None:
+def test_a_bad_query_is_refused_by_name(memory: Memory, query: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid) as caught:
-        memory.recall_memories(symbol="XAUUSD", **asked)
-    assert str(caught.value).startswith(told)
+        memory.recall_memories(symbol="XAUUSD", **query)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("head", ["", "1", "1:xyz", ":" + "0" * 64, "-1:" + "0" * 64, "²:" + "0" * 64])
@@ -133,12 +133,12 @@ LIKELY = JSON | st.sampled_from(["XAUUSD", "long", "live", 1.0, 0, [], {}, "2026
 @pytest.mark.parametrize("name", OPERATIONS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_input_is_a_traceback(name: str, data: st.DataObject) -> None:
+def test_no_input_causes_a_traceback(name: str, data: st.DataObject) -> None:
     operation = OPERATIONS[name]
-    told = {field: data.draw(LIKELY) for field in operation.arguments.model_fields if data.draw(st.booleans())}
+    arguments = {field: data.draw(LIKELY) for field in operation.arguments.model_fields if data.draw(st.booleans())}
     base = a_trade_call() if name == "remember_trade" else {}
     try:
-        checked = operation.check(base | told)
+        checked = operation.check(base | arguments)
     except BacksightError as error:
         assert "\n" not in error.message  # noqa: PT017
         return

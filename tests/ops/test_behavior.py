@@ -1,4 +1,4 @@
-"""Habits and drift behind the operation: each figure with its sample, none from too few, as at any instant."""
+"""The behavioral analysis: habits and drift with their sample sizes, none from too few trades, at any instant."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from ops.test_ticks import Desk, a_report, an_order, at
 from support import deployed
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 UNKNOWN = Figure(value=None, n=0)
 IN_TURN = (1.0, -1.0) * 6
 
@@ -33,7 +33,7 @@ def quick(clock: FakeClock) -> Iterator[Memory]:
 def traded(
     memory: Memory, clock: FakeClock, results: Iterable[float], *, hours: float = 1.0, **changes: Any
 ) -> list[LearningReport]:
-    """Remember one trade a day with each result in R and holding time; return what was learned."""
+    """Remember one trade a day, each with its result in R and held for so many hours; return what each changed."""
     return [one_traded(memory, clock, r, hours=hours, **changes) for r in results]
 
 
@@ -46,10 +46,10 @@ def one_traded(memory: Memory, clock: FakeClock, r: float, *, hours: float = 1.0
 
 
 def sized(memory: Memory, clock: FakeClock, *, after_win: float, after_loss: float, by: str = "size") -> Habits:
-    """The habits in 21 trades, won and lost in turn, whose size (or confidence) answers to the result before."""
+    """Habits of 21 trades, won and lost in turn, whose size (or confidence) depends on the result before."""
     for n in range(21):
         answer = after_win if n % 2 else after_loss
-        one_traded(memory, clock, -1.0 if n % 2 else 1.0, deployment=HOME, entry_price=100.0, **{by: answer})
+        one_traded(memory, clock, -1.0 if n % 2 else 1.0, deployment=DEPLOYMENT, entry_price=100.0, **{by: answer})
     return the_only(memory).habits
 
 
@@ -70,7 +70,7 @@ def value_and_n(figure: Figure) -> tuple[float | None, int]:
     return figure.value, figure.n
 
 
-def test_without_trades_there_is_nothing_to_see(memory: Memory) -> None:
+def test_without_trades_there_are_no_behaviors(memory: Memory) -> None:
     analysis = memory.get_behavioral_analysis()
     assert (analysis.behaviors, analysis.mode, analysis.as_of) == ((), "live", T0)
     assert analysis.message == "No closed live trades match; habits need ten."
@@ -78,16 +78,16 @@ def test_without_trades_there_is_nothing_to_see(memory: Memory) -> None:
         memory.get_behavioral_analysis(deployment="nowhere")
 
 
-def test_nothing_is_told_from_fewer_than_ten_trades(memory: Memory, clock: FakeClock) -> None:
+def test_fewer_than_ten_trades_give_no_figures(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     memory.record_equity(account="main", equity=100_000.0)
-    learned = traded(memory, clock, IN_TURN[:9], deployment=HOME, size=1.0)
+    learned = traded(memory, clock, IN_TURN[:9], deployment=DEPLOYMENT, size=1.0)
     few = the_only(memory).habits
     assert [each.habits for each in learned] == list(range(1, 10))
     assert few.win_rate == few.outcomes["R"] == few.hold_seconds == few.size_variation == Figure(value=None, n=9)
     assert few.disposition_effect == Figure(value=None, n=9)
     assert few.loss_aversion == few.recency_bias == Figure(value=None, n=8)
-    traded(memory, clock, [1.0], deployment=HOME, size=1.0)
+    traded(memory, clock, [1.0], deployment=DEPLOYMENT, size=1.0)
     assert the_only(memory).habits.win_rate == Figure(value=0.6, n=10)
 
 
@@ -105,7 +105,7 @@ def test_holding_losers_longer_than_winners_is_a_disposition_effect_and_letting_
 @pytest.mark.parametrize(
     ("after_win", "after_loss", "aversion", "bias"), [(2.0, 4.0, 1.0, -1.0), (4.0, 2.0, -0.5, 1.0)]
 )
-def test_sizes_after_wins_and_losses_tell_loss_aversion_and_recency_bias(
+def test_sizes_after_wins_and_losses_give_loss_aversion_and_recency_bias(
     memory: Memory, clock: FakeClock, after_win: float, after_loss: float, aversion: float, bias: float
 ) -> None:
     deployed(memory)
@@ -117,7 +117,7 @@ def test_sizes_after_wins_and_losses_tell_loss_aversion_and_recency_bias(
     assert habits.size_variation.n == 21
 
 
-def test_where_sizes_are_not_known_confidence_answers_for_recency(memory: Memory, clock: FakeClock) -> None:
+def test_recency_bias_is_measured_by_confidence_where_sizes_are_unknown(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     habits = sized(memory, clock, after_win=0.9, after_loss=0.3, by="confidence")
     assert (value_and_n(habits.recency_bias), habits.recency_bias_of) == (approximately(1.0, 20), "confidence")
@@ -130,17 +130,17 @@ def test_a_size_is_a_share_of_the_equity_at_its_entry(memory: Memory, clock: Fak
         memory.record_equity(account="main", equity=10_000.0 * (n + 1))
         clock.advance(hours=2)
         memory.record_equity(account="main", equity=5_000.0)
-        one_traded(memory, clock, 1.0, hours=25, deployment=HOME, entry_price=100.0, size=n + 1.0)
+        one_traded(memory, clock, 1.0, hours=25, deployment=DEPLOYMENT, entry_price=100.0, size=n + 1.0)
     assert value_and_n(the_only(memory).habits.size_variation) == approximately(0.0, 10)
 
 
-def test_a_told_trade_has_no_best_price_to_time_its_exit_by(memory: Memory, clock: FakeClock) -> None:
+def test_a_remembered_trade_has_no_best_price_to_time_its_exit_by(memory: Memory, clock: FakeClock) -> None:
     traded(memory, clock, IN_TURN, max_adverse_excursion=50.0)
     habits = the_only(memory).habits
     assert habits.exit_timing == habits.entry_timing == UNKNOWN
 
 
-def test_ticks_tell_how_much_of_the_best_price_was_kept(quick: Memory, clock: FakeClock) -> None:
+def test_exit_timing_is_the_share_of_the_best_price_that_ticks_kept(quick: Memory, clock: FakeClock) -> None:
     desk = Desk(quick, clock)
     for n in range(10):
         desk.tick(4 * n, [], [a_position(2.0)], order=an_order(2.0))
@@ -153,7 +153,7 @@ def test_ticks_tell_how_much_of_the_best_price_was_kept(quick: Memory, clock: Fa
     assert habits.entry_timing == Figure(value=1.0, n=10)
 
 
-def test_win_rate_and_mean_outcome_are_those_of_the_last_trades(quick: Memory, clock: FakeClock) -> None:
+def test_win_rate_and_mean_outcome_are_those_of_the_window(quick: Memory, clock: FakeClock) -> None:
     rng = random.Random(5)
     results = [round(rng.gauss(0.1, 1.0), 2) for _ in range(90)]
     traded(quick, clock, results)
@@ -166,7 +166,7 @@ def test_win_rate_and_mean_outcome_are_those_of_the_last_trades(quick: Memory, c
     assert value_and_n(habits.expected_outcomes["R"]) == approximately(fmean(earlier), 15)
 
 
-def test_what_is_expected_is_what_the_strategys_earlier_trades_did_in_any_symbol(
+def test_expected_figures_come_from_the_strategys_earlier_trades_in_any_symbol(
     memory: Memory, clock: FakeClock
 ) -> None:
     traded(memory, clock, [1.0] * 9 + [-2.0], symbol="BTC")
@@ -178,22 +178,22 @@ def test_what_is_expected_is_what_the_strategys_earlier_trades_did_in_any_symbol
     assert the_only(memory, symbol="BTC").habits.expected_win_rate == UNKNOWN
 
 
-def test_strategies_and_symbols_are_apart_and_can_be_asked_for(memory: Memory, clock: FakeClock) -> None:
+def test_strategies_and_symbols_are_separate_and_can_be_filtered(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    traded(memory, clock, [1.0], deployment=HOME)
+    traded(memory, clock, [1.0], deployment=DEPLOYMENT)
     traded(memory, clock, [1.0, -1.0], symbol="BTC")
     traded(memory, clock, [1.0] * 3, strategy_name="Fade")
 
-    def analysed(**only: Any) -> list[tuple[str, str, int]]:
-        behaviors = memory.get_behavioral_analysis(**only).behaviors
+    def counts(**query: Any) -> list[tuple[str, str, int]]:
+        behaviors = memory.get_behavioral_analysis(**query).behaviors
         return [(each.strategy_name, each.symbol, each.habits.n) for each in behaviors]
 
     fade, btc, gold = ("Fade", "XAUUSD", 3), ("VolBreakout", "BTC", 2), ("VolBreakout", "XAUUSD", 1)
-    assert analysed() == [fade, btc, gold]
-    assert analysed(symbol="XAUUSD") == [fade, gold]
-    assert analysed(strategy_name="VolBreakout") == analysed(deployment=HOME) == [btc, gold]
-    assert analysed(strategy_name="Fade", symbol="BTC") == []
-    assert analysed(symbol="BTC", as_of=T0 + 2 * DAY) == [("VolBreakout", "BTC", 1)]
+    assert counts() == [fade, btc, gold]
+    assert counts(symbol="XAUUSD") == [fade, gold]
+    assert counts(strategy_name="VolBreakout") == counts(deployment=DEPLOYMENT) == [btc, gold]
+    assert counts(strategy_name="Fade", symbol="BTC") == []
+    assert counts(symbol="BTC", as_of=T0 + 2 * DAY) == [("VolBreakout", "BTC", 1)]
 
 
 def test_live_and_paper_trades_never_mix(memory: Memory, clock: FakeClock) -> None:
@@ -201,7 +201,7 @@ def test_live_and_paper_trades_never_mix(memory: Memory, clock: FakeClock) -> No
     memory.open_account(venue="binance", name="paper", mode="paper")
     memory.deploy(strategy_name="VolBreakout", account="paper")
     for r in IN_TURN[:10]:
-        one_traded(memory, clock, 1.0, deployment=HOME)
+        one_traded(memory, clock, 1.0, deployment=DEPLOYMENT)
         one_traded(memory, clock, r, deployment="VolBreakout@paper")
     assert the_only(memory).habits.win_rate == Figure(value=1.0, n=10)
     paper = the_only(memory, mode="paper")
@@ -213,7 +213,7 @@ def test_live_and_paper_trades_never_mix(memory: Memory, clock: FakeClock) -> No
 
 def test_versions_of_a_strategy_are_pooled_and_named(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    traded(memory, clock, [1.0] * 4, deployment=HOME)
+    traded(memory, clock, [1.0] * 4, deployment=DEPLOYMENT)
     memory.save_strategy(name="VolBreakout", thesis="Breaks carry, if volume rises.")
     memory.deploy(strategy_name="VolBreakout", account="main", name="second")
     traded(memory, clock, [-1.0] * 6, deployment="second")
@@ -246,18 +246,18 @@ def test_a_lasting_fall_in_outcomes_is_drift_since_about_when_it_began(quick: Me
     assert not drift_of(before.behaviors[0], "R").degrading
 
 
-def test_larger_sizes_are_drift_and_degrade_nothing(quick: Memory, clock: FakeClock) -> None:
+def test_larger_sizes_are_drift_but_not_degrading(quick: Memory, clock: FakeClock) -> None:
     deployed(quick)
     quick.record_equity(account="main", equity=10_000.0)
     for n in range(50):
-        one_traded(quick, clock, IN_TURN[n % 12], deployment=HOME, entry_price=100.0, size=1.0 if n < 40 else 4.0)
+        one_traded(quick, clock, IN_TURN[n % 12], deployment=DEPLOYMENT, entry_price=100.0, size=1.0 if n < 40 else 4.0)
     drift = drift_of(the_only(quick), "size")
     assert (drift.turn, drift.since, drift.degrading) == ("up", T0 + 41 * DAY, False)
     assert drift_of(the_only(quick), "R").turn is None
 
 
 def round_trips(memory: Memory, desk: Desk) -> dict[datetime, BehavioralAnalysis]:
-    """What was answered after each of six trades that were won, and after a late fee made a loss of each."""
+    """The answers after each of six winning trades, and after a late fee turned each into a loss."""
     answers = {}
     for first in range(0, 24, 4):
         bought, sold = (
@@ -272,7 +272,7 @@ def round_trips(memory: Memory, desk: Desk) -> dict[datetime, BehavioralAnalysis
     return answers
 
 
-def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals(
+def test_corrections_and_late_trades_change_no_answer_as_of_an_earlier_instant(
     memory: Memory, clock: FakeClock
 ) -> None:
     answers = round_trips(memory, Desk(memory, clock))
@@ -285,7 +285,7 @@ def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals
     assert memory.doctor().healthy
 
 
-def test_nothing_learned_later_is_seen_before(memory: Memory, clock: FakeClock) -> None:
+def test_later_trades_change_no_earlier_answer(memory: Memory, clock: FakeClock) -> None:
     answers = {}
     for r in (1.0, 1.0, -1.0) * 6:
         one_traded(memory, clock, r, confidence=0.5 + 0.1 * r)

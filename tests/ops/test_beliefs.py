@@ -1,4 +1,4 @@
-"""Beliefs behind operations: stated or induced, fed by what became known after, retired, and acted on."""
+"""Operations on beliefs: stated or induced, updated by later trades, retired, and turned into plans."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from support import deployed
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 NIGHT = T0 - timedelta(hours=8)
 CALM = {"volatility_regime": "low"}
 UP = Domain(strategy="VolBreakout", regime="trending_up")
@@ -34,57 +34,57 @@ def quick(clock: FakeClock) -> Iterator[Memory]:
 
 
 def stated(memory: Memory, **changes: Any) -> str:
-    """The id of a belief that somebody states: of trends, unless said."""
-    told: dict[str, Any] = {"proposition": "Breaks carry in a trend"}
+    """State a belief, by default about uptrends, and return its id."""
+    claim: dict[str, Any] = {"proposition": "Breaks carry in a trend"}
     where = {} if changes.keys() & {"symbol", "direction", "session", "conditions"} else {"regime": "trending_up"}
-    return memory.add_belief(**(told | where | changes)).belief.belief.id
+    return memory.add_belief(**(claim | where | changes)).belief.belief.id
 
 
 def traded(
     memory: Memory, clock: FakeClock, *results: float, regime: str = "trending_up", **changes: Any
 ) -> LearningReport:
-    """What the last of these trades taught, one a day, each with its result in R."""
+    """Remember one trade a day, each with its result in R, and return what the last one changed."""
     for r in results:
         clock.advance(days=1)
-        told = a_trade_call(pnl=100 * r, pnl_r=r, context_regime=regime, **changes)
-        learned = memory.remember_trade(**told).learned
+        call = a_trade_call(pnl=100 * r, pnl_r=r, context_regime=regime, **changes)
+        learned = memory.remember_trade(**call).learned
     assert learned is not None
     return learned
 
 
-def held(memory: Memory, belief_id: str, **asked: Any) -> BeliefView:
-    found = memory.list_beliefs(**({"retired": True} | asked)).beliefs
-    return next(each for each in found if each.belief.id == belief_id)
+def view_of(memory: Memory, belief_id: str, **query: Any) -> BeliefView:
+    beliefs = memory.list_beliefs(**({"retired": True} | query)).beliefs
+    return next(each for each in beliefs if each.belief.id == belief_id)
 
 
-def counts(memory: Memory, belief_id: str, **asked: Any) -> tuple[float, float, int]:
-    seen = held(memory, belief_id, **asked).posterior
-    return seen.alpha, seen.beta, seen.n
+def counts(memory: Memory, belief_id: str, **query: Any) -> tuple[float, float, int]:
+    posterior = view_of(memory, belief_id, **query).posterior
+    return posterior.alpha, posterior.beta, posterior.n
 
 
 def plans_of(memory: Memory, belief_id: str) -> list[PlanView]:
     return [each for each in memory.list_plans().plans if belief_id in "".join(each.plan.sources)]
 
 
-# Stated.
+# Stated beliefs.
 
 
 @pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
 def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(memory: Memory, claims: Claim, win_rate: float) -> None:
     added = memory.add_belief(proposition="Breaks carry", regime="trending_up", claims=claims)
-    seen = added.belief
-    assert (seen.posterior.alpha, seen.posterior.beta, seen.posterior.n) == (2.0, 1.0, 0)
-    assert seen.posterior.credibility == pytest.approx(0.75)
-    assert seen.posterior.win_rate == pytest.approx(win_rate)
-    assert seen.win_rate_low < win_rate < seen.win_rate_high
-    assert (seen.founding, seen.outcomes, seen.strength, seen.worth_testing) == (0, (), 1.0, False)
-    assert (seen.belief.source, seen.belief.known_at, seen.last_evidence_at) == ("seeded", T0, T0)
+    view = added.belief
+    assert (view.posterior.alpha, view.posterior.beta, view.posterior.n) == (2.0, 1.0, 0)
+    assert view.posterior.credibility == pytest.approx(0.75)
+    assert view.posterior.win_rate == pytest.approx(win_rate)
+    assert view.win_rate_low < win_rate < view.win_rate_high
+    assert (view.founding, view.outcomes, view.strength, view.worth_testing) == (0, (), 1.0, False)
+    assert (view.belief.source, view.belief.known_at, view.last_evidence_at) == ("seeded", T0, T0)
     assert not added.replayed
-    assert memory.list_beliefs().beliefs == (seen,)
+    assert memory.list_beliefs().beliefs == (view,)
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("changes", "message"),
     [
         ({}, "symbol, direction, session, regime, volatility_regime, or give conditions"),
         ({"strategy_name": "VolBreakout"}, "does not say where it holds"),
@@ -98,11 +98,11 @@ def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(memory: Memory, clai
     ],
 )
 def test_a_belief_that_cannot_be_judged_is_refused_and_nothing_is_written(
-    quick: Memory, told: dict[str, Any], said: str
+    quick: Memory, changes: dict[str, Any], message: str
 ) -> None:
     links = quick.verify_audit().links
-    with pytest.raises(Invalid, match=said):
-        quick.add_belief(**({"proposition": "Breaks work"} | told))
+    with pytest.raises(Invalid, match=message):
+        quick.add_belief(**({"proposition": "Breaks work"} | changes))
     assert quick.verify_audit().links == links
 
 
@@ -118,10 +118,10 @@ def test_the_same_belief_again_is_a_replay_and_another_reference_a_conflict(memo
     assert len(memory.list_beliefs().beliefs) == 1
 
 
-# Fed.
+# Evidence.
 
 
-def test_only_trades_known_after_it_count(memory: Memory, clock: FakeClock) -> None:
+def test_only_trades_known_after_the_belief_count(memory: Memory, clock: FakeClock) -> None:
     memory.remember_trade(**a_trade_call(pnl=1.0))
     belief = stated(memory)
     memory.remember_trade(**a_trade_call(pnl=2.0))
@@ -186,37 +186,37 @@ def test_live_trades_do_not_feed_paper_beliefs_nor_paper_trades_live_ones(memory
     memory.open_account(venue="binance", name="paper", mode="paper")
     memory.deploy(strategy_name="VolBreakout", account="paper")
     live, paper = stated(memory), stated(memory, mode="paper")
-    traded(memory, clock, -1.0, deployment=HOME)
+    traded(memory, clock, -1.0, deployment=DEPLOYMENT)
     traded(memory, clock, 1.0, 1.0, deployment="VolBreakout@paper")
     assert counts(memory, live) == (2.0, 2.0, 1)
     assert counts(memory, paper, mode="paper") == (4.0, 1.0, 2)
-    (seen,) = memory.list_beliefs(deployment="VolBreakout@paper").beliefs
-    assert (seen.belief.id, seen.belief.mode) == (paper, "paper")
+    (view,) = memory.list_beliefs(deployment="VolBreakout@paper").beliefs
+    assert (view.belief.id, view.belief.mode) == (paper, "paper")
 
 
-def test_how_much_is_won_has_its_own_mean_and_interval_in_each_unit(memory: Memory, clock: FakeClock) -> None:
+def test_outcomes_have_a_mean_and_an_interval_in_each_unit(memory: Memory, clock: FakeClock) -> None:
     belief = stated(memory)
     traded(memory, clock, 3.0, -1.0, 4.0, -1.0, 2.0)
     clock.advance(days=1)
     memory.remember_trade(**a_trade_call(pnl_r=None, size=10.0, context_atr_d1=None))
-    in_r, in_percent = held(memory, belief).outcomes
+    in_r, in_percent = view_of(memory, belief).outcomes
     reach = 2.131847 * (5.3 / 5) ** 0.5  # Student's t of .95 with 4 degrees of freedom
     assert (in_r.unit, in_r.n, in_percent.unit, in_percent.n) == ("R", 5, "pct", 1)
     assert [in_r.low, in_r.mean, in_r.high] == pytest.approx([1.4 - reach, 1.4, 1.4 + reach])
     assert (in_percent.low, in_percent.high) == (None, None)
 
 
-def test_the_interval_of_the_win_rate_holds_its_mean_and_narrows(memory: Memory, clock: FakeClock) -> None:
+def test_the_interval_of_the_win_rate_contains_its_mean_and_narrows(memory: Memory, clock: FakeClock) -> None:
     belief, widths = stated(memory, claims="below"), []
     for r in (1.0, -1.0, -1.0, 1.0):
         traded(memory, clock, r, r)
-        seen = held(memory, belief)
-        assert 0 < seen.win_rate_low < seen.posterior.win_rate < seen.win_rate_high < 1
-        widths.append(seen.win_rate_high - seen.win_rate_low)
+        view = view_of(memory, belief)
+        assert 0 < view.win_rate_low < view.posterior.win_rate < view.win_rate_high < 1
+        widths.append(view.win_rate_high - view.win_rate_low)
     assert widths == sorted(widths, reverse=True)
 
 
-def test_weighing_by_outcome_is_another_answer_and_is_not_kept(memory: Memory, clock: FakeClock) -> None:
+def test_weighting_by_outcome_changes_the_answer_and_is_not_stored(memory: Memory, clock: FakeClock) -> None:
     belief = stated(memory)
     traded(memory, clock, 5.0, 0.5, -1.0)
     before = memory.list_beliefs()
@@ -225,40 +225,42 @@ def test_weighing_by_outcome_is_another_answer_and_is_not_kept(memory: Memory, c
     assert counts(memory, belief) == (4.0, 2.0, 3)
 
 
-# Induced and refuted.
+# Induced and refuted beliefs.
 
 
 def an_edge(memory: Memory, clock: FakeClock, trades: Iterable[int] = range(46)) -> list[LearningReport]:
     """Nine of ten won in trends and three of ten in ranges, in turn, one trade a day."""
-    made = []
+    reports = []
     for n in trades:
         trending, of_ten = n % 2 == 0, n // 2 % 10
         won = of_ten != 4 if trending else of_ten in (1, 4, 8)
         regime = "trending_up" if trending else "ranging"
-        made.append(traded(memory, clock, 1.0 if won else -1.0, regime=regime))
-    return made
+        reports.append(traded(memory, clock, 1.0 if won else -1.0, regime=regime))
+    return reports
 
 
 def test_a_real_edge_makes_a_belief_by_itself(quick: Memory, clock: FakeClock) -> None:
-    learned = an_edge(quick, clock)
-    ((number, belief),) = [(n, each) for n, one in enumerate(learned) for each in one.induced if each.domain == UP]
+    reports = an_edge(quick, clock)
+    ((number, belief),) = [
+        (n, each) for n, report in enumerate(reports) for each in report.induced if each.domain == UP
+    ]
     assert (number, belief.claims, belief.source) == (38, "above", "induced")
     assert belief.known_at == T0 + 39 * DAY
     assert belief.reference == pytest.approx(6 / 19)
-    (change,) = (each for each in learned[number].evidence if each.belief_id == belief.id)
+    (change,) = (each for each in reports[number].evidence if each.belief_id == belief.id)
     assert (change.confirms, change.founding, change.n) == (True, True, 20)
-    seen = held(quick, belief.id)
-    assert (seen.founding, seen.posterior.n, seen.without_founding.n) == (20, 23, 3)
-    assert (seen.posterior.alpha, seen.posterior.beta) == (1.0 + 21, 1.0 + 2)
-    assert (seen.without_founding.alpha, seen.without_founding.beta) == (1.0 + 3, 1.0)
+    view = view_of(quick, belief.id)
+    assert (view.founding, view.posterior.n, view.without_founding.n) == (20, 23, 3)
+    assert (view.posterior.alpha, view.posterior.beta) == (1.0 + 21, 1.0 + 2)
+    assert (view.without_founding.alpha, view.without_founding.beta) == (1.0 + 3, 1.0)
 
 
-def test_a_refuted_belief_is_retired_at_a_look_with_the_date(memory: Memory, clock: FakeClock) -> None:
+def test_a_refuted_belief_is_retired_at_its_tenth_trade_with_the_date(memory: Memory, clock: FakeClock) -> None:
     belief = stated(memory)
     assert traded(memory, clock, *[-1.0] * 9).retired == ()
     assert [each.id for each in traded(memory, clock, -1.0).retired] == [belief]
     assert memory.list_beliefs().beliefs == ()
-    assert held(memory, belief).belief.retired_at == T0 + 10 * DAY
+    assert view_of(memory, belief).belief.retired_at == T0 + 10 * DAY
     (before,) = memory.list_beliefs(as_of=T0 + 10 * DAY - SECOND).beliefs
     assert (before.belief.retired_at, before.posterior.n) == (None, 9)
     assert traded(memory, clock, -1.0).retired == ()
@@ -272,11 +274,11 @@ def test_an_open_question_is_worth_testing(memory: Memory, clock: FakeClock) -> 
     traded(memory, clock, -1.0)
     assert [each.belief.id for each in memory.list_beliefs(worth_testing=True).beliefs] == [question]
     assert [each.belief.id for each in memory.list_beliefs(worth_testing=False).beliefs] == [sure]
-    assert 0.3 <= held(memory, question).posterior.credibility <= 0.7
+    assert 0.3 <= view_of(memory, question).posterior.credibility <= 0.7
     assert [each.belief.id for each in memory.list_beliefs().beliefs] == [sure, question]
 
 
-# Read.
+# Reading beliefs.
 
 
 def test_strength_fades_since_the_last_evidence_and_is_little_in_another_regime(
@@ -285,38 +287,38 @@ def test_strength_fades_since_the_last_evidence_and_is_little_in_another_regime(
     belief, anywhere = stated(memory), stated(memory, symbol="XAUUSD")
     traded(memory, clock, 1.0)
     clock.advance(days=180)
-    assert held(memory, belief).strength == pytest.approx(2**-0.3)
-    assert held(memory, belief, regime="trending_up").strength == pytest.approx(2**-0.3)
-    assert held(memory, belief, regime="ranging").strength == pytest.approx(0.3 * 2**-0.3)
-    assert held(memory, anywhere, regime="ranging").strength == pytest.approx(2**-0.3)
-    assert held(memory, belief, as_of=T0 + DAY).strength == 1.0
+    assert view_of(memory, belief).strength == pytest.approx(2**-0.3)
+    assert view_of(memory, belief, regime="trending_up").strength == pytest.approx(2**-0.3)
+    assert view_of(memory, belief, regime="ranging").strength == pytest.approx(0.3 * 2**-0.3)
+    assert view_of(memory, anywhere, regime="ranging").strength == pytest.approx(2**-0.3)
+    assert view_of(memory, belief, as_of=T0 + DAY).strength == 1.0
     traded(memory, clock, -1.0)
-    assert held(memory, belief).strength == 1.0
+    assert view_of(memory, belief).strength == 1.0
 
 
 def test_beliefs_of_another_strategy_are_left_out(memory: Memory) -> None:
     deployed(memory)
     own, any_ones = stated(memory, strategy_name="VolBreakout"), stated(memory)
     stated(memory, strategy_name="Fade")
-    for found in (memory.list_beliefs(strategy_name="VolBreakout"), memory.list_beliefs(deployment=HOME)):
-        assert {each.belief.id for each in found.beliefs} == {own, any_ones}
+    for answer in (memory.list_beliefs(strategy_name="VolBreakout"), memory.list_beliefs(deployment=DEPLOYMENT)):
+        assert {each.belief.id for each in answer.beliefs} == {own, any_ones}
     assert len(memory.list_beliefs().beliefs) == 3
     with pytest.raises(NotFound, match="deployment: no deployment 'nowhere'"):
         memory.list_beliefs(deployment="nowhere")
 
 
 def corrected(memory: Memory, desk: Desk) -> dict[datetime, BeliefList]:
-    """What was answered after a trade that was won, and after a fee that came late and made a loss of it."""
+    """The answers after a winning trade, and after a late fee that turned it into a loss."""
     bought, sold = a_report("in", at(1), 2.0, 100.0), a_report("out", at(2), -2.0, 110.0)
     fee, answers = a_report("late", at(2), kind="fee", fee=50.0), {}
     desk.tick(1, [], [a_position(2.0)], done=[bought], order=an_order(2.0))
-    for hours, told in ((2, [sold]), (3, []), (4, [fee]), (5, [])):
-        desk.tick(hours, fills=told)
+    for hours, fills in ((2, [sold]), (3, []), (4, [fee]), (5, [])):
+        desk.tick(hours, fills=fills)
         answers[at(hours)] = memory.list_beliefs()
     return answers
 
 
-def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals(
+def test_corrections_and_late_trades_change_no_answer_as_of_an_earlier_instant(
     memory: Memory, clock: FakeClock
 ) -> None:
     desk, belief = Desk(memory, clock), stated(memory, symbol="BTC")
@@ -330,7 +332,7 @@ def test_what_was_answered_is_answered_again_after_corrections_and_late_arrivals
     assert memory.list_beliefs(as_of=T0 - SECOND, retired=True).beliefs == ()
 
 
-def test_induced_beliefs_are_what_they_were_whatever_came_later(quick: Memory, clock: FakeClock) -> None:
+def test_later_trades_change_no_earlier_answer_about_induced_beliefs(quick: Memory, clock: FakeClock) -> None:
     answers = {}
     for n in range(4):
         an_edge(quick, clock, range(12 * n, 12 * n + 12))
@@ -346,10 +348,10 @@ def test_induced_beliefs_are_what_they_were_whatever_came_later(quick: Memory, c
     assert quick.doctor().healthy
 
 
-# Retired and acted on.
+# Retired beliefs, and plans made from beliefs.
 
 
-def test_a_retired_belief_is_hidden_and_its_evidence_goes_on(memory: Memory, clock: FakeClock) -> None:
+def test_a_retired_belief_is_hidden_and_still_collects_evidence(memory: Memory, clock: FakeClock) -> None:
     belief = stated(memory)
     traded(memory, clock, 1.0)
     gone = memory.retire_belief(belief_id=belief, reason="not mine")
@@ -377,21 +379,19 @@ def test_a_credible_belief_makes_one_plan_for_the_deployment_that_fed_it(
 ) -> None:
     deployed(memory)
     belief = stated(memory, claims=claims)
-    assert traded(memory, clock, *[r] * 19, deployment=HOME).plans == ()
-    (plan,) = traded(memory, clock, r, deployment=HOME).plans
-    assert traded(memory, clock, r, r, deployment=HOME).plans == ()
-    (seen,) = plans_of(memory, belief)
-    assert (seen.plan.id, seen.status, seen.plan.known_at) == (plan, "active", T0 + 20 * DAY)
-    assert (seen.plan.action.kind, seen.plan.action.magnitude) == action
-    assert seen.plan.condition == '{"field":"regime","op":"==","value":"trending_up"}'
-    here = memory.check_active_plans(deployment=HOME, current_context=ContextVector(regime="trending_up"))
-    assert [each.plan.id for each in here.applying] == [plan]
-    assert [each.plan.id for each in memory.list_plans(deployment=HOME).plans] == [plan]
+    assert traded(memory, clock, *[r] * 19, deployment=DEPLOYMENT).plans == ()
+    (plan,) = traded(memory, clock, r, deployment=DEPLOYMENT).plans
+    assert traded(memory, clock, r, r, deployment=DEPLOYMENT).plans == ()
+    (view,) = plans_of(memory, belief)
+    assert (view.plan.id, view.status, view.plan.known_at) == (plan, "active", T0 + 20 * DAY)
+    assert (view.plan.action.kind, view.plan.action.magnitude) == action
+    assert view.plan.condition == '{"field":"regime","op":"==","value":"trending_up"}'
+    checked = memory.check_active_plans(deployment=DEPLOYMENT, current_context=ContextVector(regime="trending_up"))
+    assert [each.plan.id for each in checked.applying] == [plan]
+    assert [each.plan.id for each in memory.list_plans(deployment=DEPLOYMENT).plans] == [plan]
 
 
-def test_a_belief_that_is_likely_on_few_trades_or_unlikely_on_many_makes_no_plan(
-    quick: Memory, clock: FakeClock
-) -> None:
+def test_a_belief_with_few_trades_or_little_credibility_makes_no_plan(quick: Memory, clock: FakeClock) -> None:
     stated(quick)
     assert traded(quick, clock, *[1.0] * 12).plans == ()
     assert traded(quick, clock, *[-1.0] * 12).plans == ()
@@ -409,7 +409,7 @@ def test_retiring_a_belief_cancels_the_plan_that_came_from_it(memory: Memory, cl
     assert len(plans_of(memory, belief)) == 1
 
 
-def test_a_belief_that_trades_refute_takes_its_plan_with_it(quick: Memory, clock: FakeClock) -> None:
+def test_a_belief_refuted_by_trades_cancels_its_plan(quick: Memory, clock: FakeClock) -> None:
     belief = stated(quick, claims="below", reference=0.6)
     traded(quick, clock, *[1.0, -1.0] * 9, -1.0, -1.0)
     (plan,) = plans_of(quick, belief)
@@ -417,7 +417,7 @@ def test_a_belief_that_trades_refute_takes_its_plan_with_it(quick: Memory, clock
     (retired,) = traded(quick, clock, *[1.0] * 20).retired
     (plan,) = plans_of(quick, belief)
     assert (retired.id, plan.status) == (belief, "cancelled")
-    assert plan.ended_at == held(quick, belief).belief.retired_at == T0 + 40 * DAY
+    assert plan.ended_at == view_of(quick, belief).belief.retired_at == T0 + 40 * DAY
 
 
 def test_a_plan_that_the_owner_cancelled_is_not_made_again(memory: Memory, clock: FakeClock) -> None:
@@ -430,7 +430,7 @@ def test_a_plan_that_the_owner_cancelled_is_not_made_again(memory: Memory, clock
     assert len(traded(memory, clock, 1.0).plans) == 1
 
 
-def test_a_plan_that_expired_unseen_bars_no_other(memory: Memory, clock: FakeClock) -> None:
+def test_an_expired_plan_does_not_prevent_another_one(memory: Memory, clock: FakeClock) -> None:
     belief = stated(memory)
     traded(memory, clock, *[1.0] * 20)
     clock.advance(days=31)
@@ -438,12 +438,12 @@ def test_a_plan_that_expired_unseen_bars_no_other(memory: Memory, clock: FakeClo
     assert len(plans_of(memory, belief)) == 2
 
 
-def test_history_that_is_told_late_makes_no_plans(memory: Memory, clock: FakeClock) -> None:
+def test_trades_remembered_long_after_their_close_make_no_plans(memory: Memory, clock: FakeClock) -> None:
     belief = stated(memory)
     clock.advance(days=60)
     for number in range(24):
         memory.remember_trade(**a_trade_call(closed_at=T0 + (1 + number) * DAY))
-    assert held(memory, belief).posterior.credibility > 0.9
+    assert view_of(memory, belief).posterior.credibility > 0.9
     assert memory.list_plans().plans == ()
     (plan,) = traded(memory, clock, 1.0).plans
     assert memory.list_plans().plans[0].plan.known_at == clock.now()
@@ -451,14 +451,16 @@ def test_history_that_is_told_late_makes_no_plans(memory: Memory, clock: FakeClo
 
 
 @pytest.mark.parametrize(
-    ("conditions", "told"),
+    ("conditions", "message"),
     [
         ({"field": "drawdown_state", "op": ">", "value": 0.5}, "'drawdown_state' is not known when a trade is entered"),
         ({"hours_to_event": 2}, "'hours_to_event' is not known when a trade is entered"),
         ({"field": "price", "op": "crosses_above", "value": 100}, "crosses_above compares two ticks"),
     ],
 )
-def test_conditions_that_no_trade_can_meet_are_refused(memory: Memory, conditions: dict[str, Any], told: str) -> None:
-    with pytest.raises(Invalid, match=f"conditions: {told}"):
+def test_conditions_that_no_trade_can_meet_are_refused(
+    memory: Memory, conditions: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Invalid, match=f"conditions: {message}"):
         memory.add_belief(proposition="it holds", conditions=conditions)
     assert memory.verify_audit().links == 0

@@ -1,4 +1,4 @@
-"""Calls: what was not traded is judged when its horizon is over and bars tell how it went, and not before."""
+"""Calls: a decision that was not traded is judged by bars once its horizon is over, and not before."""
 
 import math
 from datetime import datetime, timedelta
@@ -46,29 +46,29 @@ def bars(begin: float, *closes: float, symbol: str = "BTC", hours: int = 1) -> l
     ]
 
 
-def told(memory: Memory, clock: FakeClock, hours: float, *series: list[Bar]) -> None:
-    """Bars are recorded at this hour."""
+def record_bars(memory: Memory, clock: FakeClock, hours: float, *series: list[Bar]) -> None:
+    """Record the bars at this hour."""
     clock.at = at(hours)
     memory.record_bars(bars=[bar for each in series for bar in each])
 
 
-def kept(memory: Memory, call: Episode, *, as_of: datetime, seen_at: datetime | None = None) -> Episode:
-    """The call as it was known then: no operation asks about one call as of an instant."""
+def stored_call(memory: Memory, call: Episode, *, as_of: datetime, seen_at: datetime | None = None) -> Episode:
+    """The call as it was known at an instant; no operation reads a single call as of an instant."""
     with memory.reading() as connection:
         episode = stored.episode(memory.view(connection, as_of, seen_at), call.id)
     assert episode is not None
     return episode
 
 
-def result(memory: Memory, call: Episode, *, hours: float = 1e4, seen: float | None = None) -> float | None:
+def result(memory: Memory, call: Episode, *, hours: float = 1e4, seen_hours: float | None = None) -> float | None:
     """How a call ended, as it was known so many hours after T0."""
-    outcome = kept(memory, call, as_of=at(hours), seen_at=None if seen is None else at(seen)).outcome
+    outcome = stored_call(memory, call, as_of=at(hours), seen_at=None if seen_hours is None else at(seen_hours)).outcome
     assert outcome is None or outcome.unit == "pct"
     return None if outcome is None else round(outcome.value, 9)
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("changes", "expected"),
     [
         ({}, 0.1),
         ({"direction": "short"}, -0.1),
@@ -81,84 +81,98 @@ def result(memory: Memory, call: Episode, *, hours: float = 1e4, seen: float | N
     ],
 )
 def test_the_outcome_is_the_return_over_the_horizon_less_the_benchmarks_signed_by_direction(
-    memory: Memory, clock: FakeClock, asked: dict[str, Any], expected: float
+    memory: Memory, clock: FakeClock, changes: dict[str, Any], expected: float
 ) -> None:
     memory.record_bars(bars=[*bars(-1, 100.0), *bars(-1, 50.0, symbol="ETH")])
-    call = memory.record_decision(**CALL | asked).episode
-    told(memory, clock, 6, bars(0, 101.0, 102.0, 105.0, 110.0, 500.0), bars(0, 50.0, 50.0, 51.0, 52.0, symbol="ETH"))
+    call = memory.record_decision(**CALL | changes).episode
+    record_bars(
+        memory, clock, 6, bars(0, 101.0, 102.0, 105.0, 110.0, 500.0), bars(0, 50.0, 50.0, 51.0, 52.0, symbol="ETH")
+    )
     assert result(memory, call) == pytest.approx(expected)
 
 
-def test_it_is_known_when_the_horizon_is_over_and_not_before(memory: Memory, clock: FakeClock) -> None:
+def test_the_outcome_is_known_when_the_horizon_is_over_and_not_before(memory: Memory, clock: FakeClock) -> None:
     call = memory.record_decision(**CALL, price=100.0).episode
     assert (call.outcome, call.due_at, call.known_at) == (None, at(4), T0)
-    told(memory, clock, 4, bars(0, 101.0, 102.0, 103.0, 110.0))
+    record_bars(memory, clock, 4, bars(0, 101.0, 102.0, 103.0, 110.0))
     assert result(memory, call, hours=4) == 0.1
-    assert kept(memory, call, as_of=at(4) - INSTANT) == call
-    done = kept(memory, call, as_of=at(4))
+    assert stored_call(memory, call, as_of=at(4) - INSTANT) == call
+    done = stored_call(memory, call, as_of=at(4))
     assert (done.known_at, done.hold_seconds, done.exit_price, done.pnl) == (at(4), 4 * 3600.0, 110.0, None)
 
 
-def test_bars_that_do_not_reach_that_far_leave_it_open_and_late_ones_tell_it(memory: Memory, clock: FakeClock) -> None:
+def test_bars_that_end_before_the_horizon_leave_the_call_open_and_late_bars_judge_it(
+    memory: Memory, clock: FakeClock
+) -> None:
     call = memory.record_decision(**CALL, price=100.0).episode
-    told(memory, clock, 10, bars(0, 101.0, 102.0, 103.0))
+    record_bars(memory, clock, 10, bars(0, 101.0, 102.0, 103.0))
     assert result(memory, call) is None
-    told(memory, clock, 12, bars(3, 110.0))
+    record_bars(memory, clock, 12, bars(3, 110.0))
     assert result(memory, call, hours=4) == 0.1
-    assert result(memory, call, hours=4, seen=11) is None
+    assert result(memory, call, hours=4, seen_hours=11) is None
 
 
-def test_a_tick_brings_the_bars_that_judge_it(memory: Memory, clock: FakeClock) -> None:
+def test_the_bars_of_a_tick_judge_a_call(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    home = "VolBreakout@main"
-    call = memory.record_decision(**CALL, price=100.0, deployment=home).episode
+    deployment = "VolBreakout@main"
+    call = memory.record_decision(**CALL, price=100.0, deployment=deployment).episode
     clock.at = at(4)
     snapshot = a_snapshot(at=at(4))
     memory.close_tick(
-        deployment=home, at=at(4), before=snapshot, verdict=Verdict(kind="noop"), bars=bars(0, 1.0, 1.0, 1.0, 90.0)
+        deployment=deployment,
+        at=at(4),
+        before=snapshot,
+        verdict=Verdict(kind="noop"),
+        bars=bars(0, 1.0, 1.0, 1.0, 90.0),
     )
     assert (call.mode, call.deployment_id) == ("live", memory.get_agent_state().deployment.id)  # type: ignore[union-attr]
     assert result(memory, call, hours=4) == -0.1
 
 
-def test_a_tick_judges_it_by_bars_that_were_there_before(memory: Memory, clock: FakeClock) -> None:
+def test_a_tick_judges_a_call_by_bars_stored_before(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    told(memory, clock, 72, bars(-1, *(100.0 + n for n in range(60))))
+    record_bars(memory, clock, 72, bars(-1, *(100.0 + n for n in range(60))))
     clock.at = T0
     call = memory.record_decision(**CALL, deployment="VolBreakout@main").episode
     for hours in (3, 4):
         assert result(memory, call) is None
         clock.at = at(hours)
-        looked: dict[str, Any] = {"at": at(hours), "before": a_snapshot(at=at(hours)), "verdict": Verdict(kind="noop")}
-        memory.close_tick(deployment="VolBreakout@main", **looked)
+        idle_tick: dict[str, Any] = {
+            "at": at(hours),
+            "before": a_snapshot(at=at(hours)),
+            "verdict": Verdict(kind="noop"),
+        }
+        memory.close_tick(deployment="VolBreakout@main", **idle_tick)
     assert result(memory, call, hours=4) == 0.04
 
 
-def test_over_a_weekend_the_last_price_before_counts_once_a_later_bar_tells_there_was_none(
+def test_over_a_weekend_the_last_price_before_counts_once_a_later_bar_is_stored(
     memory: Memory, clock: FakeClock
 ) -> None:
     call = memory.record_decision(**CALL | {"horizon_hours": 48.0}, price=100.0).episode  # ends on Saturday
-    told(memory, clock, 60, bars(0, *[101.0] * 34, 110.0))  # until Friday, 21:00
+    record_bars(memory, clock, 60, bars(0, *[101.0] * 34, 110.0))  # until Friday, 21:00
     assert result(memory, call) is None
-    told(memory, clock, 87, bars(86, 200.0))  # Monday, 00:00 to 01:00
+    record_bars(memory, clock, 87, bars(86, 200.0))  # Monday, 00:00 to 01:00
     assert result(memory, call, hours=87) == 0.1
     assert result(memory, call, hours=86.99) is None
 
 
-def test_without_a_price_at_the_beginning_there_is_nothing_to_judge(memory: Memory, clock: FakeClock) -> None:
+def test_a_call_without_a_price_at_its_start_is_not_judged(memory: Memory, clock: FakeClock) -> None:
     stated = memory.record_decision(**CALL, price=100.0).episode
     unpriced = memory.record_decision(**CALL).episode
-    told(memory, clock, 6, bars(0, 101.0, 102.0, 103.0, 110.0, 120.0))
+    record_bars(memory, clock, 6, bars(0, 101.0, 102.0, 103.0, 110.0, 120.0))
     assert (result(memory, stated), result(memory, unpriced)) == (0.1, None)
-    told(memory, clock, 7, bars(-1, 88.0))
+    record_bars(memory, clock, 7, bars(-1, 88.0))
     assert result(memory, unpriced) == 0.25
 
 
-def test_prices_are_of_the_bar_that_closed_last_and_of_several_the_finest(memory: Memory, clock: FakeClock) -> None:
+def test_a_price_comes_from_the_bar_that_closed_last_and_of_several_from_the_finest(
+    memory: Memory, clock: FakeClock
+) -> None:
     memory.record_bars(bars=[*bars(-30, 100.0), *bars(-24, 200.0, hours=24), *bars(-1, 50.0, symbol="ETH")])
     call = memory.record_decision(**CALL | {"horizon_hours": 48.0}, benchmark="ETH").episode
     late = bars(0, 210.0, 220.0, 230.0, hours=24)
-    told(
+    record_bars(
         memory,
         clock,
         73,
@@ -171,37 +185,37 @@ def test_prices_are_of_the_bar_that_closed_last_and_of_several_the_finest(memory
 
 
 @pytest.mark.parametrize("tiny", [{"price": 1e-310}, {}])
-def test_an_outcome_that_is_not_finite_is_left_out_and_bars_come_in(
+def test_an_outcome_that_is_not_finite_is_left_out_and_the_bars_are_stored(
     memory: Memory, clock: FakeClock, tiny: dict[str, Any]
 ) -> None:
     memory.record_bars(bars=bars(-1, 1e-310))
     call = memory.record_decision(**CALL | tiny).episode
-    told(memory, clock, 5, bars(0, *[100.0] * 5))
-    judged = kept(memory, call, as_of=at(5))
+    record_bars(memory, clock, 5, bars(0, *[100.0] * 5))
+    judged = stored_call(memory, call, as_of=at(5))
     assert (judged.outcome, judged.due_at, judged.exit_price) == (None, None, 100.0)
-    told(memory, clock, 6, bars(5, 100.0))
+    record_bars(memory, clock, 6, bars(5, 100.0))
     assert memory.doctor().healthy
     assert memory.verify_audit().intact
 
 
 @pytest.mark.parametrize("missing", [[], bars(-1, 50.0, symbol="ETH"), bars(0, *[50.0] * 5, symbol="ETH")])
-def test_a_benchmark_without_bars_keeps_it_open(memory: Memory, clock: FakeClock, missing: list[Bar]) -> None:
+def test_a_benchmark_without_bars_keeps_the_call_open(memory: Memory, clock: FakeClock, missing: list[Bar]) -> None:
     call = memory.record_decision(**CALL, price=100.0, benchmark="ETH").episode
-    told(memory, clock, 6, bars(0, *[110.0] * 5), missing)
+    record_bars(memory, clock, 6, bars(0, *[110.0] * 5), missing)
     assert result(memory, call) is None
 
 
-def test_a_benchmark_that_is_told_later_makes_it_known_later(memory: Memory, clock: FakeClock) -> None:
+def test_late_bars_of_the_benchmark_make_the_outcome_known_later(memory: Memory, clock: FakeClock) -> None:
     memory.record_bars(bars=bars(-1, 50.0, symbol="ETH"))
     call = memory.record_decision(**CALL, price=100.0, benchmark="ETH").episode
-    told(memory, clock, 31, bars(0, *[110.0] * 5), bars(0, 51.0, symbol="ETH"), bars(29, 60.0, symbol="ETH"))
+    record_bars(memory, clock, 31, bars(0, *[110.0] * 5), bars(0, 51.0, symbol="ETH"), bars(29, 60.0, symbol="ETH"))
     assert result(memory, call, hours=30) == pytest.approx(0.1 - 0.02)
     assert result(memory, call, hours=29.99) is None
 
 
-def test_the_same_key_is_the_same_decision_and_tells_how_it_ended(memory: Memory, clock: FakeClock) -> None:
+def test_the_same_key_is_the_same_decision_and_returns_its_outcome(memory: Memory, clock: FakeClock) -> None:
     first = memory.record_decision(**CALL, price=100.0, idempotency_key="k")
-    told(memory, clock, 5, bars(0, *[110.0] * 5))
+    record_bars(memory, clock, 5, bars(0, *[110.0] * 5))
     links = memory.verify_audit().links
     again = memory.record_decision(**CALL, price=100.0, idempotency_key="k")
     assert (first.replayed, again.replayed, again.episode.id) == (False, True, first.episode.id)
@@ -236,18 +250,16 @@ def test_the_same_key_with_other_content_is_a_conflict(memory: Memory, other: di
     assert [each.deployment.name for each in memory.get_my_deployments().deployments] == ["manual:VolBreakout"]
 
 
-def test_a_price_is_held_against_the_one_stated_and_what_was_recalled_against_none(
-    memory: Memory, clock: FakeClock
-) -> None:
+def test_a_replay_compares_the_stated_price_and_ignores_recalled_episodes(memory: Memory, clock: FakeClock) -> None:
     memory.record_bars(bars=bars(-1, 100.0))
     memory.record_decision(**CALL, idempotency_key="k")
-    told(memory, clock, 5, bars(0, *[110.0] * 5))  # its price is the bar's by now
+    record_bars(memory, clock, 5, bars(0, *[110.0] * 5))  # by now the call has the bar's price
     assert memory.record_decision(**CALL, recalled=["another"], idempotency_key="k").replayed
     with pytest.raises(Conflict, match="idempotency_key: this key already belongs to another decision"):
         memory.record_decision(**CALL, price=100.0, idempotency_key="k")
 
 
-def test_without_a_key_each_instant_has_its_own(memory: Memory, clock: FakeClock) -> None:
+def test_without_a_key_each_instant_has_its_own_call(memory: Memory, clock: FakeClock) -> None:
     first = memory.record_decision(**CALL)
     assert memory.record_decision(**CALL).replayed
     clock.advance(seconds=1)
@@ -279,7 +291,7 @@ def test_bad_input_is_refused_by_name_and_nothing_is_written(memory: Memory, wro
     assert (memory.verify_audit().links, memory.get_my_deployments().deployments) == (0, ())
 
 
-def test_what_was_recalled_for_it_counts_as_retrieved_once(memory: Memory, clock: FakeClock) -> None:
+def test_an_episode_recalled_for_a_call_counts_as_retrieved_once(memory: Memory, clock: FakeClock) -> None:
     trade = memory.remember_trade(**a_trade_call())
     clock.advance(days=90)
     named: dict[str, Any] = {"trade_id": trade.trade.id}
@@ -295,7 +307,7 @@ def test_what_was_recalled_for_it_counts_as_retrieved_once(memory: Memory, clock
 
 def test_a_judged_call_is_recalled_like_other_episodes_from_then_on(memory: Memory, clock: FakeClock) -> None:
     call = memory.record_decision(**CALL, price=100.0).episode
-    told(memory, clock, 5, bars(0, *[110.0] * 5))
+    record_bars(memory, clock, 5, bars(0, *[110.0] * 5))
 
     def recalled(hours: float) -> list[str]:
         return [each.episode.id for each in memory.recall_memories(symbol="BTC", as_of=at(hours)).memories]
@@ -305,12 +317,12 @@ def test_a_judged_call_is_recalled_like_other_episodes_from_then_on(memory: Memo
     assert (recalled(4), recalled(5)) == ([call.id], [])
 
 
-def test_putting_it_away_before_bars_judge_it_is_not_carried_back(memory: Memory, clock: FakeClock) -> None:
+def test_archiving_a_call_before_bars_judge_it_is_not_carried_back_in_time(memory: Memory, clock: FakeClock) -> None:
     call = memory.record_decision(**CALL, price=100.0).episode
     clock.at = at(6)
     memory.archive_episode(episode_id=call.id)
-    told(memory, clock, 7, bars(0, *[110.0] * 5))
-    assert [kept(memory, call, as_of=at(hours)).archived_at for hours in (3, 5, 6)] == [None, None, at(6)]
+    record_bars(memory, clock, 7, bars(0, *[110.0] * 5))
+    assert [stored_call(memory, call, as_of=at(hours)).archived_at for hours in (3, 5, 6)] == [None, None, at(6)]
     assert result(memory, call) == 0.1
 
 
@@ -319,7 +331,7 @@ def test_calls_are_no_evidence_and_move_neither_mood_nor_habits(memory: Memory, 
     mood = memory.get_agent_state().mood
     for number in range(12):
         memory.record_decision(**CALL, price=100.0 + number, idempotency_key=str(number))
-    told(memory, clock, 5, bars(0, *[50.0] * 5))
+    record_bars(memory, clock, 5, bars(0, *[50.0] * 5))
     (belief,) = memory.list_beliefs().beliefs
     state = memory.get_agent_state()
     assert (belief.posterior.n, state.closes, state.mood) == (0, 0, mood)
@@ -328,7 +340,7 @@ def test_calls_are_no_evidence_and_move_neither_mood_nor_habits(memory: Memory, 
     assert memory.verify_audit().intact
 
 
-def test_a_call_is_of_the_deployment_and_its_strategy_or_of_the_implicit_one(memory: Memory) -> None:
+def test_a_call_belongs_to_its_deployment_or_to_the_implicit_one_of_its_strategy(memory: Memory) -> None:
     deployed(memory)
     memory.record_decision(**CALL)
     names = [each.deployment.name for each in memory.get_my_deployments().deployments]
@@ -337,8 +349,8 @@ def test_a_call_is_of_the_deployment_and_its_strategy_or_of_the_implicit_one(mem
         memory.record_decision(**CALL | {"strategy_name": "Fade"}, deployment="VolBreakout@main")
 
 
-def test_where_no_bar_closed_within_the_horizon_nothing_moved(memory: Memory, clock: FakeClock) -> None:
-    told(memory, clock, 0, bars(-3, 100.0, 90.0))
+def test_a_call_without_a_bar_in_its_horizon_has_the_outcome_zero(memory: Memory, clock: FakeClock) -> None:
+    record_bars(memory, clock, 0, bars(-3, 100.0, 90.0))
     call = memory.record_decision(**CALL | {"price": 99.0, "horizon_hours": 2.0}).episode
-    told(memory, clock, 70, bars(68, 50.0))
+    record_bars(memory, clock, 70, bars(68, 50.0))
     assert result(memory, call) == 0.0

@@ -174,7 +174,9 @@ def test_a_file_that_vanishes_while_it_is_read_is_listed(
     assert [(each.path, each.reason) for each in memory.reindex().skipped] == [("SOUL.md", "vanished")]
 
 
-def test_two_who_reindex_at_once_agree(url: str, folder: Path, clock: FakeClock, memory: Memory) -> None:
+def test_concurrent_reindexing_gives_one_complete_index(
+    url: str, folder: Path, clock: FakeClock, memory: Memory
+) -> None:
     for number in range(40):
         (folder / f"journal/n{number}.md").write_text(f"note number{number} of many\n")
     failed: list[BaseException] = []
@@ -225,7 +227,7 @@ def test_killed_while_publishing_the_old_index_answers(memory: Memory, url: str,
     assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
 
 
-def test_an_agent_finds_its_own_and_what_is_everybodys(memory: Memory, folder: Path) -> None:
+def test_an_agent_finds_its_own_and_common_documents(memory: Memory, folder: Path) -> None:
     for agent in ("btc", "eth"):
         (folder / f"agents/{agent}/journal").mkdir(parents=True)
         (folder / f"agents/{agent}/journal/a.md").write_text(f"{agent} saw a squeeze\n")
@@ -238,7 +240,7 @@ def test_an_agent_finds_its_own_and_what_is_everybodys(memory: Memory, folder: P
     }
 
 
-def test_shared_folders_are_searched_and_one_that_is_not_there_is_listed(
+def test_shared_folders_are_searched_and_a_missing_one_is_listed(
     url: str, folder: Path, tmp_path: Path, clock: FakeClock
 ) -> None:
     (tmp_path / "desk/runbooks").mkdir(parents=True)
@@ -309,7 +311,7 @@ def test_chunks_are_numbered_in_the_order_of_paths(memory: Memory, clock: FakeCl
     assert indexed == sorted(indexed)
 
 
-def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:
+def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     deployment, at = "VolBreakout@main", clock.now()
     before = a_snapshot(a_position(2.0, stop_price=95.0), at=at)
@@ -350,7 +352,7 @@ def test_a_run_can_be_read_again(memory: Memory, clock: FakeClock) -> None:
     assert "strategy" in text.split("- shown: ")[1].split("\n")[0]
 
 
-def test_what_an_agent_did_is_not_found_for_another(memory: Memory, clock: FakeClock) -> None:
+def test_decisions_of_an_agent_are_not_found_for_another(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")
     memory.reindex()
@@ -358,7 +360,7 @@ def test_what_an_agent_did_is_not_found_for_another(memory: Memory, clock: FakeC
     assert paths(memory, "break of the range", agent="Other@main") == []
 
 
-def test_periods_that_are_over_are_documents_in_review(memory: Memory, clock: FakeClock) -> None:
+def test_reviews_of_finished_periods_are_documents(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")
     memory.reindex()
@@ -381,7 +383,7 @@ def test_periods_that_are_over_are_documents_in_review(memory: Memory, clock: Fa
     assert memory.reindex().changed == 0
 
 
-def test_what_was_done_every_day_does_not_crowd_out_the_rest(memory: Memory, folder: Path, clock: FakeClock) -> None:
+def test_daily_decisions_do_not_crowd_out_other_sources(memory: Memory, folder: Path, clock: FakeClock) -> None:
     (folder / "TRADING_MANUAL.md").write_text("# Manual\n\nTalk much of many things before the flat range: wait.\n")
     call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "Macro", "horizon_hours": 2.0}
     for _ in range(60):
@@ -415,10 +417,10 @@ def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, f
     assert paths(memory, "haystack") == ["artifacts/long.txt"]
 
 
-# Answers that are no answers
+# Empty answers and errors
 
 
-def test_nothing_found_says_why(memory: Memory) -> None:
+def test_an_empty_search_says_why(memory: Memory) -> None:
     assert memory.search_memory(query="cap").message == "nothing is indexed yet; run reindex"
     memory.reindex()
     nothing = memory.search_memory(query="xylophone").message
@@ -468,7 +470,7 @@ def test_an_embedder_that_is_not_installed_is_an_error_at_start(
         opened(url, folder, clock, search="hybrid_embeddings")
 
 
-# Meaning
+# Embeddings
 
 
 def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
@@ -489,7 +491,7 @@ def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
         assert memory.reindex().embedded == first.chunks
 
 
-def test_meaning_and_words_both_find(url: str, folder: Path, clock: FakeClock) -> None:
+def test_a_citation_has_a_keyword_and_a_vector_score(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
         memory.reindex()
         (best, *_) = memory.search_memory(query="restarted the bridge").citations
@@ -498,7 +500,7 @@ def test_meaning_and_words_both_find(url: str, folder: Path, clock: FakeClock) -
         assert best.factors.vector is not None
 
 
-def test_without_its_embedder_a_search_goes_by_words_and_says_so(url: str, folder: Path, clock: FakeClock) -> None:
+def test_without_its_embedder_a_search_uses_keywords_and_says_so(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
         memory.reindex()
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
@@ -525,9 +527,7 @@ def background_of(memory: Memory) -> BackgroundWorker:
     return memory.library.background
 
 
-def test_a_change_of_model_embeds_in_the_background_while_words_are_found(
-    url: str, folder: Path, clock: FakeClock
-) -> None:
+def test_a_change_of_model_embeds_in_the_background(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
         memory.reindex()
     embedder = GatedEmbedder()
@@ -545,7 +545,7 @@ def test_a_change_of_model_embeds_in_the_background_while_words_are_found(
         assert memory.search_memory(query="stops").citations[0].factors.vector is not None
 
 
-def test_while_it_embeds_words_are_found(url: str, folder: Path, clock: FakeClock) -> None:
+def test_keyword_search_works_during_embedding(url: str, folder: Path, clock: FakeClock) -> None:
     embedder = GatedEmbedder()
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         memory.reindex(background=True)
@@ -555,7 +555,7 @@ def test_while_it_embeds_words_are_found(url: str, folder: Path, clock: FakeCloc
         embedder.go.set()
 
 
-def test_a_note_gets_its_vector_without_being_asked(url: str, folder: Path, clock: FakeClock) -> None:
+def test_a_note_is_embedded_without_a_reindex(url: str, folder: Path, clock: FakeClock) -> None:
     embedder = CountingEmbedder()
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         memory.reindex()
@@ -565,7 +565,7 @@ def test_a_note_gets_its_vector_without_being_asked(url: str, folder: Path, cloc
         assert memory.index_health().healthy
 
 
-def test_trouble_with_the_embedder_is_told_by_health(url: str, folder: Path, clock: FakeClock) -> None:
+def test_index_health_reports_a_failing_embedder(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
         assert memory.reindex(background=True).waiting > 0
         background_of(memory).wait(60)
@@ -584,7 +584,7 @@ class MendedEmbedder(CountingEmbedder):
         return rows
 
 
-def test_embedding_goes_on_when_the_embedder_is_back(url: str, folder: Path, clock: FakeClock) -> None:
+def test_embedding_resumes_when_the_embedder_is_back(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=MendedEmbedder()) as memory:
         memory.reindex(background=True)
         background_of(memory).wait(60)
@@ -595,7 +595,7 @@ def test_embedding_goes_on_when_the_embedder_is_back(url: str, folder: Path, clo
         assert (health.embedding, health.healthy) == (False, True)
 
 
-def test_embedding_tells_how_far_it_is(url: str, folder: Path, clock: FakeClock) -> None:
+def test_embedding_reports_its_progress(url: str, folder: Path, clock: FakeClock) -> None:
     calls: list[tuple[str, int, int]] = []
     (folder / "journal/many.md").write_text("\n\n".join(f"# Day {day}\n\n{'word ' * 500}" for day in range(80)))
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
@@ -622,14 +622,14 @@ def test_a_note_is_added_found_and_attributed(memory: Memory, folder: Path) -> N
     assert memory.verify_audit().intact
 
 
-def test_a_note_written_twice_stands_once(memory: Memory, folder: Path) -> None:
+def test_a_note_written_twice_is_in_the_file_once(memory: Memory, folder: Path) -> None:
     first = memory.append_note(text="once", agent="a", note="learning")
     again = memory.append_note(text="once", agent="a", note="learning")
     assert (first.replayed, again.replayed) == (False, True)
     assert (folder / "memory/learnings.md").read_text().count("once") == 1
 
 
-def test_a_key_makes_a_note_stand_once(memory: Memory, folder: Path, clock: FakeClock) -> None:
+def test_a_note_repeated_with_its_key_is_in_the_file_once(memory: Memory, folder: Path, clock: FakeClock) -> None:
     first = memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
     clock.advance(days=1)
     again = memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
@@ -659,7 +659,7 @@ with open_memory(settings=settings, clock=FakeClock(datetime(2026, 6, 4, 10, tzi
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_note_that_was_cut_off_stands_once(memory: Memory, url: str, folder: Path, when: str) -> None:
+def test_an_interrupted_note_is_in_the_file_once(memory: Memory, url: str, folder: Path, when: str) -> None:
     memory.reindex()
     ran = subprocess.run([sys.executable, "-c", CUT_OFF, url, str(folder), when], check=False)
     assert ran.returncode == 9
@@ -670,7 +670,7 @@ def test_a_note_that_was_cut_off_stands_once(memory: Memory, url: str, folder: P
     assert paths(memory, "stopped out")[0] == "journal/2026-06-04.md"
 
 
-def test_a_note_that_cannot_be_written_says_so_and_may_be_told_again(
+def test_a_note_that_cannot_be_written_says_so_and_may_be_repeated(
     memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
@@ -688,7 +688,7 @@ def _no_space(_file: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_notes_of_many_are_all_kept(url: str, folder: Path, memory: Memory) -> None:
+def test_notes_written_concurrently_are_all_in_the_file(url: str, folder: Path, memory: Memory) -> None:
     def write(name: str) -> None:
         with opened(url, folder, FakeClock(T0)) as mine:
             for number in range(5):
@@ -716,7 +716,7 @@ def test_notes_of_many_are_all_kept(url: str, folder: Path, memory: Memory) -> N
         "a\\b.md",
     ],
 )
-def test_a_note_goes_nowhere_else(memory: Memory, folder: Path, path: str) -> None:
+def test_a_note_outside_the_writable_folders_is_refused(memory: Memory, folder: Path, path: str) -> None:
     before = sorted(folder.parent.rglob("*"))
     with pytest.raises(Refused):
         memory.append_note(text="x", agent="a", path=path)
@@ -742,7 +742,7 @@ def test_another_spelling_of_a_file_is_refused(memory: Memory, folder: Path) -> 
         memory.append_note(text="x", agent="a", path="journal/day.md")
 
 
-def test_a_key_is_not_written_down(memory: Memory, folder: Path) -> None:
+def test_a_text_with_a_secret_is_refused(memory: Memory, folder: Path) -> None:
     with pytest.raises(Refused, match="looks like it contains"):
         memory.append_note(text="api_key = 1234567890abcdef", agent="a")
     with pytest.raises(Refused, match="looks like it contains"):

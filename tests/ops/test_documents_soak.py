@@ -52,7 +52,7 @@ def answers(memory: Memory) -> dict[str, list[tuple[str, int, int, float]]]:
 
 
 @pytest.mark.slow
-def test_killed_and_crowded_the_index_ends_as_if_made_once(url: str, tmp_path: Path) -> None:
+def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path) -> None:
     rng = random.Random(3)
     folder = tmp_path / "workspace"
     Workspace(folder).lay_out()

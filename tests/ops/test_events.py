@@ -20,7 +20,7 @@ def a_file(folder: Path, rows: list[str], name: str = "bars.csv") -> str:
     return str(folder / name)
 
 
-def test_bars_go_in_once(memory: Memory, tmp_path: Path) -> None:
+def test_bars_are_stored_once(memory: Memory, tmp_path: Path) -> None:
     path = a_file(tmp_path, ROWS)
     first = memory.import_bars(path=path, symbol="XAUUSD")
     again = memory.import_bars(path=path, symbol="XAUUSD")
@@ -29,10 +29,10 @@ def test_bars_go_in_once(memory: Memory, tmp_path: Path) -> None:
     assert (memory.verify_audit().intact, memory.verify_audit().rows) == (True, 6)
 
 
-def test_a_longer_file_adds_what_is_new(memory: Memory, tmp_path: Path) -> None:
+def test_a_longer_file_adds_its_new_bars(memory: Memory, tmp_path: Path) -> None:
     memory.import_bars(path=a_file(tmp_path, ROWS[:4]), symbol="XAUUSD")
-    (brought,) = memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD").symbols
-    assert (brought.bars, brought.added) == (6, 2)
+    (summary,) = memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD").symbols
+    assert (summary.bars, summary.added) == (6, 2)
     assert memory.verify_audit().intact
 
 
@@ -52,7 +52,7 @@ def test_a_bar_is_known_from_its_close(memory: Memory, tmp_path: Path) -> None:
     memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD")
     start, end = parse_instant("2026-06-04T00:00:00Z"), parse_instant("2026-06-04T05:00:00Z")
     with memory.reading() as connection:
-        seen = bars_between(
+        known_bars = bars_between(
             connection,
             "ana",
             Horizon(as_of=parse_instant("2026-06-04T03:00:00Z")),
@@ -61,7 +61,7 @@ def test_a_bar_is_known_from_its_close(memory: Memory, tmp_path: Path) -> None:
             since=start,
             until=end,
         )
-    assert [bar.opened_at.hour for bar in seen] == [0, 1, 2]
+    assert [bar.opened_at.hour for bar in known_bars] == [0, 1, 2]
 
 
 def test_gaps_are_reported(memory: Memory, tmp_path: Path) -> None:
@@ -77,21 +77,21 @@ def test_bad_files_are_refused_by_name(memory: Memory, tmp_path: Path) -> None:
     assert memory.verify_audit().rows == 0
 
 
-def test_a_bar_of_a_batch_changed_removed_or_added_is_found(memory: Memory, tmp_path: Path, url: str) -> None:
+def test_the_audit_finds_a_changed_or_removed_bar(memory: Memory, tmp_path: Path, url: str) -> None:
     memory.import_bars(path=a_file(tmp_path, ROWS), symbol="XAUUSD")
-    one = BARS.table.c.opened_at == parse_instant("2026-06-04T02:00:00Z")
+    condition = BARS.table.c.opened_at == parse_instant("2026-06-04T02:00:00Z")
     with raw(url) as connection:
-        connection.execute(update(BARS.table).where(one).values(close=11.5))
-    found = memory.verify_audit().findings
-    assert {(finding.kind, finding.table) for finding in found} == {("added", "bars"), ("removed", "bars")}
-    assert "XAUUSD, 3600, 2026-06-04T02:00:00.000000Z" in {finding.key for finding in found}
+        connection.execute(update(BARS.table).where(condition).values(close=11.5))
+    findings = memory.verify_audit().findings
+    assert {(finding.kind, finding.table) for finding in findings} == {("added", "bars"), ("removed", "bars")}
+    assert "XAUUSD, 3600, 2026-06-04T02:00:00.000000Z" in {finding.key for finding in findings}
     with raw(url) as connection:
-        connection.execute(delete(BARS.table).where(one))
+        connection.execute(delete(BARS.table).where(condition))
     (lost,) = memory.verify_audit().findings
     assert (lost.kind, lost.key) == ("removed", "1 of a batch")
 
 
-def test_ten_thousand_bars_are_one_link(memory: Memory, tmp_path: Path) -> None:
+def test_ten_thousand_bars_are_one_audit_link(memory: Memory, tmp_path: Path) -> None:
     rows = [f"{1_700_000_000 + 60 * n},10,12,9,10,5" for n in range(10_000)]
     memory.import_bars(path=a_file(tmp_path, rows), symbol="XAUUSD")
     verified = memory.verify_audit()

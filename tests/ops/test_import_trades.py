@@ -1,4 +1,4 @@
-"""Importing trades: all of a file or none of it, once, and memory as if each had been remembered when it closed."""
+"""Importing trades: all of a file or none, once, and with the same memory as if each were remembered at its close."""
 
 import json
 import random
@@ -21,21 +21,21 @@ from backsight.testing import T0, FakeClock, a_trade_call
 from support import deployed, empty_postgres_store, ticked
 
 DAY = timedelta(days=1)
-HOMES: dict[str, Mode] = {"A@main": "live", "B@main": "live", "A@paper": "paper"}
+DEPLOYMENTS: dict[str, Mode] = {"A@main": "live", "B@main": "live", "A@paper": "paper"}
 
 
 def settle_in(memory: Memory) -> Memory:
     """Two strategies on a live account, one of them also on a paper account."""
     for name in ("A", "B"):
         memory.save_strategy(name=name)
-    for home, mode in HOMES.items():
-        strategy, _, account = home.partition("@")
+    for deployment, mode in DEPLOYMENTS.items():
+        strategy, _, account = deployment.partition("@")
         memory.open_account(venue="v", name=account, mode=mode)
         memory.deploy(strategy_name=strategy, account=account)
     return memory
 
 
-def told(number: int, at: datetime, *, r: float = 1.0, **changes: Any) -> dict[str, Any]:
+def trade_row(number: int, at: datetime, *, r: float = 1.0, **changes: Any) -> dict[str, Any]:
     """The arguments of a trade of two hours that closed then, as JSON has them."""
     times = {"opened_at": (at - timedelta(hours=2)).isoformat(), "closed_at": at.isoformat()}
     result = {"pnl": 100 * r, "pnl_r": r, "size": 1.0, "idempotency_key": f"{number}"}
@@ -43,17 +43,17 @@ def told(number: int, at: datetime, *, r: float = 1.0, **changes: Any) -> dict[s
 
 
 def a_years_trades(seed: int = 1, count: int = 140) -> list[dict[str, Any]]:
-    """Trades that an edge in one regime tells apart, some of them at one instant."""
-    rng, made = random.Random(seed), []
+    """Trades with an edge in one regime and none in the other, some of them at one instant."""
+    rng, trades = random.Random(seed), []
     for number in range(count):
         trending = rng.random() < 0.5
         r = 1.5 if rng.random() < (0.95 if trending else 0.2) else -1.0
-        home = rng.choice(list(HOMES))
-        where = {"deployment": home, "strategy_name": home[0], "symbol": rng.choice(["BTC", "ETH"])}
+        deployment = rng.choice(list(DEPLOYMENTS))
+        where = {"deployment": deployment, "strategy_name": deployment[0], "symbol": rng.choice(["BTC", "ETH"])}
         regime = "trending_up" if trending else "ranging"
         at = T0 + timedelta(hours=(number - number % 3) * 9)
-        made.append(told(number, at, r=r, context_regime=regime, confidence=round(rng.random(), 2), **where))
-    return made
+        trades.append(trade_row(number, at, r=r, context_regime=regime, confidence=round(rng.random(), 2), **where))
+    return trades
 
 
 def a_file(folder: Path, trades: list[dict[str, Any]], name: str = "trades.jsonl") -> str:
@@ -61,16 +61,16 @@ def a_file(folder: Path, trades: list[dict[str, Any]], name: str = "trades.jsonl
     return str(folder / name)
 
 
-def memories(memory: Memory, **asked: Any) -> list[Any]:
-    """All that can be asked of trades, mood, beliefs and habits."""
-    found: list[Any] = [memory.list_trades(limit=100, **asked)]
-    found += [memory.get_agent_state(deployment=home, **asked) for home in HOMES]
-    for mode in sorted(set(HOMES.values())):
-        found += [
-            memory.list_beliefs(mode=mode, retired=True, **asked),
-            memory.get_behavioral_analysis(mode=mode, **asked),
+def memories(memory: Memory, **query: Any) -> list[Any]:
+    """Every answer about trades, mood, beliefs and habits."""
+    answers: list[Any] = [memory.list_trades(limit=100, **query)]
+    answers += [memory.get_agent_state(deployment=deployment, **query) for deployment in DEPLOYMENTS]
+    for mode in sorted(set(DEPLOYMENTS.values())):
+        answers += [
+            memory.list_beliefs(mode=mode, retired=True, **query),
+            memory.get_behavioral_analysis(mode=mode, **query),
         ]
-    return found
+    return answers
 
 
 def healthy(memory: Memory) -> bool:
@@ -111,13 +111,13 @@ def test_a_file_teaches_what_its_trades_would_have_taught_one_by_one(
     assert memory.verify_audit().intact
 
 
-def test_it_says_what_changed_in_each_memory(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+def test_the_answer_says_what_changed_in_each_memory(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
     done = lived(memory, clock).import_trades(path=a_file(tmp_path, a_years_trades()))
     assert done.learned is not None
     assert (done.learned.episodes, done.learned.habits, done.learned.moods, done.learned.plans) == (140, 6, 3, ())
     assert done.learned.induced == tuple(induced(memory))
-    seen = {mode: memory.list_beliefs(mode=mode, retired=True).beliefs for mode in set(HOMES.values())}
-    assert done.learned.evidence == sum(each.posterior.n for beliefs in seen.values() for each in beliefs)
+    beliefs_by_mode = {mode: memory.list_beliefs(mode=mode, retired=True).beliefs for mode in set(DEPLOYMENTS.values())}
+    assert done.learned.evidence == sum(each.posterior.n for beliefs in beliefs_by_mode.values() for each in beliefs)
     assert (done.first_closed_at, done.last_closed_at) == (T0, T0 + timedelta(hours=138 * 9))
 
 
@@ -133,14 +133,14 @@ def test_importing_again_changes_nothing_and_says_so(memory: Memory, clock: Fake
     assert memory.verify_audit().head == head
 
 
-def test_what_was_remembered_by_hand_is_known_and_a_row_that_comes_twice_counts_once(
+def test_trades_remembered_by_hand_and_repeated_rows_are_replays(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     clock.at = T0 + DAY
-    keyed, unkeyed = told(1, T0), told(2, T0) | {"idempotency_key": None}
+    keyed, unkeyed = trade_row(1, T0), trade_row(2, T0) | {"idempotency_key": None}
     memory.remember_trade(**keyed)
     memory.remember_trade(**unkeyed)
-    done = memory.import_trades(path=a_file(tmp_path, [keyed, unkeyed, told(3, T0), told(3, T0)]))
+    done = memory.import_trades(path=a_file(tmp_path, [keyed, unkeyed, trade_row(3, T0), trade_row(3, T0)]))
     assert (done.rows, done.added, done.replayed) == (4, 1, 3)
     assert len(memory.list_trades().trades) == 3
     assert healthy(memory)
@@ -166,7 +166,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-def test_files_and_single_trades_in_any_order_leave_memory_as_the_episodes_make_it(
+def test_memory_follows_from_the_episodes_after_files_and_single_trades_in_any_order(
     steps: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     import_and_remember("sqlite://", steps, tmp_path_factory.mktemp("files"))
@@ -174,7 +174,7 @@ def test_files_and_single_trades_in_any_order_leave_memory_as_the_episodes_make_
 
 @given(steps=STEPS)
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
-def test_files_and_single_trades_leave_memory_so_on_postgresql_too(
+def test_memory_follows_from_the_episodes_in_any_order_on_postgresql_too(
     steps: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with empty_postgres_store() as url:
@@ -189,9 +189,9 @@ def import_and_remember(url: str, steps: list[Any], folder: Path) -> None:
             trades = []
             for days, pick in picks:
                 rng, number = random.Random(pick), number + 1
-                home, r = rng.choice(list(HOMES)), rng.choice([2.0, -1.0, 0.0])
-                where = {"deployment": home, "strategy_name": home[0], "symbol": rng.choice(["BTC", "ETH"])}
-                trades.append(told(number, T0 + days * DAY, r=r, **where))
+                deployment, r = rng.choice(list(DEPLOYMENTS)), rng.choice([2.0, -1.0, 0.0])
+                where = {"deployment": deployment, "strategy_name": deployment[0], "symbol": rng.choice(["BTC", "ETH"])}
+                trades.append(trade_row(number, T0 + days * DAY, r=r, **where))
             if as_file:
                 memory.import_trades(path=a_file(folder, trades))
             else:
@@ -223,7 +223,7 @@ def test_a_row_that_is_wrong_is_named_and_nothing_is_written(
     memory: Memory, clock: FakeClock, tmp_path: Path, changes: dict[str, Any], kind: type[BacksightError], message: str
 ) -> None:
     clock.advance(days=1)
-    path = a_file(tmp_path, [told(1, T0), told(2, T0) | changes, told(3, T0)])
+    path = a_file(tmp_path, [trade_row(1, T0), trade_row(2, T0) | changes, trade_row(3, T0)])
     with pytest.raises(kind, match=message):
         memory.import_trades(path=path)
     assert (memory.list_trades().trades, memory.verify_audit().links) == ((), 0)
@@ -233,13 +233,13 @@ def test_a_key_that_is_stored_with_other_content_is_a_conflict(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     clock.advance(days=1)
-    memory.remember_trade(**told(1, T0))
+    memory.remember_trade(**trade_row(1, T0))
     with pytest.raises(Conflict, match=r"idempotency_key: .* line 2: already used for another trade"):
-        memory.import_trades(path=a_file(tmp_path, [told(2, T0), told(1, T0, r=2.0)]))
+        memory.import_trades(path=a_file(tmp_path, [trade_row(2, T0), trade_row(1, T0, r=2.0)]))
     assert len(memory.list_trades().trades) == 1
 
 
-def test_what_the_file_leaves_out_is_given_beside_it(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+def test_arguments_fill_in_what_the_file_leaves_out(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
     deployed(memory)
     clock.advance(days=1)
     header = "symbol;direction;entry_price;exit_price;pnl;closed_at;context.regime"
@@ -254,14 +254,14 @@ def test_what_the_file_leaves_out_is_given_beside_it(memory: Memory, clock: Fake
     assert (trade.closed_at, trade.pnl, trade.context.regime) == (T0, 5.0, "ranging")
 
 
-def test_the_ledger_of_a_deployment_that_runs_by_ticks_is_the_brokers(
+def test_a_file_for_a_deployment_that_runs_by_ticks_is_a_conflict(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")
     links = memory.verify_audit().links
     with pytest.raises(Conflict, match=r"deployment: .* line 1: 'VolBreakout@main' runs by ticks"):
-        memory.import_trades(path=a_file(tmp_path, [told(1, T0)]), deployment="VolBreakout@main")
+        memory.import_trades(path=a_file(tmp_path, [trade_row(1, T0)]), deployment="VolBreakout@main")
     assert memory.verify_audit().links == links
 
 
@@ -273,14 +273,14 @@ def test_a_size_is_a_share_of_the_equity_at_its_entry(memory: Memory, clock: Fak
         memory.record_equity(account="main", equity=equity, at=at)
     hours = (1, 2, 4, 6, 7, 9)
     where: dict[str, Any] = {"deployment": "A@main", "strategy_name": "A", "entry_price": 100.0}
-    trades = [told(number, T0 + timedelta(hours=number), **where) for number in hours]
+    trades = [trade_row(number, T0 + timedelta(hours=number), **where) for number in hours]
     memory.import_trades(path=a_file(tmp_path, trades))
-    found = {trade.closed_at: trade.entry.equity for trade in memory.list_trades().trades}
+    entry_equity = {trade.closed_at: trade.entry.equity for trade in memory.list_trades().trades}
     worth = [None, 10_000.0, 10_000.0, 10_000.0, 20_000.0, 20_000.0]
-    assert [found[T0 + timedelta(hours=number)] for number in hours] == worth
+    assert [entry_equity[T0 + timedelta(hours=number)] for number in hours] == worth
 
 
-def test_a_plan_that_held_is_told_how_the_trades_of_a_file_ended(
+def test_trades_of_a_file_count_in_the_results_of_a_plan_in_force(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     settle_in(memory)
@@ -290,20 +290,22 @@ def test_a_plan_that_held_is_told_how_the_trades_of_a_file_ended(
     memory.check_active_plans(deployment="A@main", symbol="BTC", current_context=ContextVector(regime="ranging"))
     clock.advance(days=2)
     where: dict[str, Any] = {"deployment": "A@main", "strategy_name": "A", "symbol": "BTC"}
-    trades = [told(number, T0 + timedelta(hours=number), **where) for number in (1, 3, 4)]
+    trades = [trade_row(number, T0 + timedelta(hours=number), **where) for number in (1, 3, 4)]
     memory.import_trades(path=a_file(tmp_path, trades))
     settled = memory.settle_plan(plan_id=plan.id, followed=True).settlement
     assert sum(result.n for result in settled.results) == 2
 
 
-def test_news_in_a_file_make_plans_and_history_does_not(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+def test_recent_trades_in_a_file_make_plans_and_old_ones_do_not(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
     lived(memory, clock)
     trades = a_years_trades()
     history = memory.import_trades(path=a_file(tmp_path, trades[:-3]))
     assert history.learned is not None
     assert history.learned.plans == ()
     news = [trade | {"closed_at": clock.now().isoformat()} for trade in trades[-3:]]
-    made = memory.import_trades(path=a_file(tmp_path, news)).learned
-    assert made is not None
-    assert made.plans
-    assert {plan.plan.id for plan in memory.list_plans().plans} == set(made.plans)
+    learned = memory.import_trades(path=a_file(tmp_path, news)).learned
+    assert learned is not None
+    assert learned.plans
+    assert {plan.plan.id for plan in memory.list_plans().plans} == set(learned.plans)

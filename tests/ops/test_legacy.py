@@ -1,4 +1,4 @@
-"""Migration: what a database of the older scheme holds becomes memory, once, and the rest is told with the reason."""
+"""Migration: rows of a legacy database become memories, once, and rows left out are listed with the reason."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from support import LEGACY_TRADE as TRADE
 from support import a_legacy_database as a_database
 
 OPENED, CLOSED = (datetime(2026, 2, 23, hour, 30, tzinfo=UTC) for hour in (10, 12))
-FOUND = datetime(2026, 2, 28, 12, tzinfo=UTC)
+DISCOVERED = datetime(2026, 2, 28, 12, tzinfo=UTC)
 INSTANT = timedelta(microseconds=1)
 LOST = {"pnl": -42.5, "pnl_r": -1.4}
 
@@ -44,12 +44,12 @@ def test_a_trade_becomes_a_trade_and_an_episode_known_from_its_close(memory: Mem
     assert memory.get_my_deployments().deployments[0].deployment.name == "manual:VolBreakout"
 
 
-def test_it_is_recalled_from_its_close_on(memory: Memory, tmp_path: Path) -> None:
+def test_a_migrated_trade_is_recalled_from_its_close_on(memory: Memory, tmp_path: Path) -> None:
     memory.migrate_legacy(path=a_file(tmp_path, trade_records=[TRADE]))
-    (found,) = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", as_of=CLOSED).memories
-    assert (found.episode.context.session, found.episode.context.atr_d1) == ("london", 28.3)
-    assert found.episode.reflection == "wait for the retest\ntarget"
-    assert found.episode.tags == ("breakout", "grade:A")
+    (match,) = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", as_of=CLOSED).memories
+    assert (match.episode.context.session, match.episode.context.atr_d1) == ("london", 28.3)
+    assert match.episode.reflection == "wait for the retest\ntarget"
+    assert match.episode.tags == ("breakout", "grade:A")
     assert memory.recall_memories(symbol="XAUUSD", as_of=CLOSED - INSTANT).memories == ()
 
 
@@ -66,29 +66,29 @@ def test_trades_teach_in_the_order_in_which_they_closed(memory: Memory, tmp_path
 @pytest.mark.parametrize(
     ("confidence", "size", "prior"), [(0.7, 10, (8.0, 4.0)), (1.0, 3, (4.0, 1.0)), (0.0, 0, (1.0, 1.0))]
 )
-def test_a_pattern_becomes_a_belief_whose_prior_is_what_it_stated(
+def test_a_pattern_becomes_a_belief_with_its_confidence_and_sample_as_the_prior(
     memory: Memory, tmp_path: Path, confidence: float, size: int, prior: tuple[float, float]
 ) -> None:
     pattern = PATTERN | {"confidence": confidence, "sample_size": size}
     done = memory.migrate_legacy(path=a_file(tmp_path, patterns=[pattern]))
     assert (done.beliefs, done.known_beliefs) == (1, 0)
-    (seen,) = memory.list_beliefs().beliefs
-    belief = seen.belief
-    assert (belief.source, belief.claims, belief.mode, belief.known_at) == ("migrated", "below", "live", FOUND)
+    (view,) = memory.list_beliefs().beliefs
+    belief = view.belief
+    assert (belief.source, belief.claims, belief.mode, belief.known_at) == ("migrated", "below", "live", DISCOVERED)
     assert (belief.prior_alpha, belief.prior_beta) == pytest.approx(prior)
     assert belief.domain == Domain(strategy="VolBreakout", session="asia")
-    assert memory.list_beliefs(as_of=FOUND - INSTANT).beliefs == ()
+    assert memory.list_beliefs(as_of=DISCOVERED - INSTANT).beliefs == ()
 
 
 def test_trades_after_a_pattern_was_found_are_its_evidence(memory: Memory, tmp_path: Path) -> None:
     pattern = PATTERN | {"metrics": '{"win_rate": 0.6, "session": "london"}'}
     rows = [a_trade(1), a_trade(6), a_trade(7, **LOST), a_trade(8)]
     memory.migrate_legacy(path=a_file(tmp_path, trade_records=rows, patterns=[pattern]))
-    (seen,) = memory.list_beliefs().beliefs
-    assert (seen.posterior.n, seen.posterior.alpha, seen.posterior.beta) == (3, 10.0, 5.0)
+    (view,) = memory.list_beliefs().beliefs
+    assert (view.posterior.n, view.posterior.alpha, view.posterior.beta) == (3, 10.0, 5.0)
 
 
-def test_migrating_again_changes_nothing_and_counts_what_was_known(
+def test_migrating_again_changes_nothing_and_counts_the_known_rows(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     path = a_file(tmp_path, trade_records=[a_trade(n) for n in range(3)], patterns=[PATTERN])
@@ -102,7 +102,7 @@ def test_migrating_again_changes_nothing_and_counts_what_was_known(
     assert (memory.verify_audit().links, memory.verify_audit().head) == (links, head)
 
 
-def test_a_file_that_has_grown_brings_only_what_is_new(memory: Memory, tmp_path: Path) -> None:
+def test_a_file_that_has_grown_adds_only_new_rows(memory: Memory, tmp_path: Path) -> None:
     memory.migrate_legacy(path=a_file(tmp_path, trade_records=[a_trade(5)]))
     grown = a_database(tmp_path / "grown.db", trade_records=[a_trade(5), a_trade(9), a_trade(2, **LOST)])
     done = memory.migrate_legacy(path=str(grown))
@@ -112,7 +112,7 @@ def test_a_file_that_has_grown_brings_only_what_is_new(memory: Memory, tmp_path:
     assert memory.doctor().healthy
 
 
-def test_what_cannot_be_converted_is_left_out_with_the_reason(memory: Memory, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_converted_are_left_out_with_the_reason(memory: Memory, tmp_path: Path) -> None:
     path = a_file(
         tmp_path,
         patterns=[
@@ -175,7 +175,7 @@ def test_times_without_a_zone_are_in_the_zone_given(memory: Memory, tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not a database at all" * 50])
-def test_a_file_that_is_not_there_or_no_such_database_is_refused(
+def test_a_missing_file_or_one_that_is_no_database_is_refused(
     memory: Memory, tmp_path: Path, content: bytes | None
 ) -> None:
     if content is not None:
@@ -186,7 +186,7 @@ def test_a_file_that_is_not_there_or_no_such_database_is_refused(
 
 
 @pytest.mark.parametrize("tables", [{"ticks": [{"a": 1}]}, {"trade_records": [{"id": 1}]}])
-def test_a_database_of_something_else_is_refused_and_nothing_is_written(
+def test_a_database_with_other_tables_is_refused_and_nothing_is_written(
     memory: Memory, tmp_path: Path, tables: dict[str, list[dict[str, Any]]]
 ) -> None:
     with pytest.raises(BacksightError, match="path: "):
@@ -194,7 +194,7 @@ def test_a_database_of_something_else_is_refused_and_nothing_is_written(
     assert memory.verify_audit().links == 0
 
 
-def test_every_memory_follows_from_what_was_migrated(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+def test_every_memory_follows_from_the_migrated_rows(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
     rows = [a_trade(n, **(LOST if n % 3 else {})) for n in range(25)]
     memory.migrate_legacy(path=a_file(tmp_path, trade_records=rows, patterns=[PATTERN]))
     assert memory.doctor().healthy

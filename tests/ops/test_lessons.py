@@ -1,4 +1,4 @@
-"""Lessons asked for: in force, listed, compared, promoted, and periods in review."""
+"""Operations on lessons: in force, listed, compared and promoted; and reviews of periods."""
 
 import sqlite3
 from dataclasses import replace
@@ -21,46 +21,46 @@ from support import LESSONS, deployed, dump, lost_in_ranges
 
 DEPLOYMENT = "manual:Fade"
 OTHER = LESSONS.replace("wait for the retest", "let it run")
-SHOWN = [Segment(name="recent_activity", text="## Recent activity (this session)")]
+SEGMENTS = [Segment(name="recent_activity", text="## Recent activity (this session)")]
 SEED_SQL = (
     "select rn.content_hash, avg(th.realized_pnl_usd) as avg_pnl, count(*) as n from reflection_notes rn join "
     "trade_history th on th.entry_lessons_hash = rn.content_hash and th.deployment_id = rn.deployment_id where "
     "rn.skill_id = $1 and th.status = 'closed' group by rn.content_hash;"
 )
-"""As it was printed long before these tables were."""
+"""A published statement that is older than these tables."""
 
 
 def taught(memory: Memory, clock: FakeClock) -> None:
-    """Fade, that lost where markets range, and the lesson of it, an hour after T0."""
+    """Let Fade lose in ranging markets, and write its lesson an hour after T0."""
     lost_in_ranges(memory, until=T0)
     clock.advance(hours=1)
     assert memory.reflect(deployment=DEPLOYMENT).came == "written"
 
 
-def traded(memory: Memory, clock: FakeClock, exit_price: float, *, home: str, **told: Any) -> None:
+def traded(memory: Memory, clock: FakeClock, exit_price: float, *, deployment: str, **arguments: Any) -> None:
     """One BTC bought at 100 and sold an hour later."""
-    held = a_position(1.0)
+    position = a_position(1.0)
     for quantity, mark in ((1.0, 100.0), (-1.0, exit_price)):
         clock.advance(hours=1)
-        there = [replace(held, mark=mark)]
-        before, after = ([], there) if quantity > 0 else (there, [])
+        positions = [replace(position, mark=mark)]
+        before, after = ([], positions) if quantity > 0 else (positions, [])
         at: dict[str, Any] = {"at": clock.now(), "marks": {"BTC": mark}}
         memory.close_tick(
-            deployment=home,
+            deployment=deployment,
             at=clock.now(),
             before=a_snapshot(*before, **at),
             after=a_snapshot(*after, **at),
             proposal=Order(symbol="BTC", quantity=quantity, reason="in and out"),
             verdict=Verdict(kind="executed"),
             usd_rate=1.25,
-            **told,
+            **arguments,
         )
 
 
-# In force
+# Lessons in force
 
 
-def test_before_the_first_there_are_none(memory: Memory) -> None:
+def test_before_the_first_note_there_are_no_lessons(memory: Memory) -> None:
     deployed(memory)
     answer = memory.active_lessons(deployment="VolBreakout@main")
     assert (answer.note, answer.text, answer.hash, answer.suppressed) == (None, None, None, ())
@@ -92,7 +92,7 @@ def test_lessons_are_known_from_the_reflection_on_and_not_before(memory: Memory,
     assert memory.list_lessons(deployment=DEPLOYMENT, as_of=just_before).attempts == ()
 
 
-# Listed
+# Listing
 
 
 def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: FakeClock) -> None:
@@ -111,7 +111,7 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("query", "message"),
     [
         ({}, "deployment: give either a deployment or a strategy_name"),
         (
@@ -120,14 +120,16 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
         ),
     ],
 )
-def test_one_of_deployment_and_strategy_is_asked_for(memory: Memory, asked: dict[str, Any], message: str) -> None:
+def test_exactly_one_of_deployment_and_strategy_is_required(
+    memory: Memory, query: dict[str, Any], message: str
+) -> None:
     lost_in_ranges(memory, days=1, until=T0)
     with pytest.raises(Invalid, match=message):
-        memory.list_lessons(**asked)
+        memory.list_lessons(**query)
 
 
 @pytest.mark.parametrize("name", ["list_lessons", "compare_lessons", "does_memory_help"])
-def test_a_strategy_that_is_not_there_is_named_with_the_nearest(memory: Memory, name: str) -> None:
+def test_an_unknown_strategy_is_named_with_the_nearest(memory: Memory, name: str) -> None:
     with pytest.raises(NotFound, match="strategy_name: no strategy 'Fado'; save it first"):
         getattr(memory, name)(strategy_name="Fado")
     lost_in_ranges(memory, days=1, until=T0)
@@ -135,11 +137,11 @@ def test_a_strategy_that_is_not_there_is_named_with_the_nearest(memory: Memory, 
         getattr(memory, name)(strategy_name="Fado")
 
 
-# Compared
+# Comparing
 
 
 def raw_rows(url: str, sql: str, value: str) -> dict[str, tuple[float, int]]:
-    """What a database answers to a text and one parameter, `$1`, that nobody has touched on the way."""
+    """The rows that a database returns for an SQL text, passed on unchanged, with one parameter `$1`."""
     if url.startswith("sqlite"):
         connection = sqlite3.connect(url.removeprefix("sqlite:///"))
         answer = connection.execute(sql, {"1": value}).fetchall()
@@ -153,16 +155,16 @@ def raw_rows(url: str, sql: str, value: str) -> dict[str, tuple[float, int]]:
     return {content_hash: (float(average), count) for content_hash, average, count in answer}
 
 
-def test_the_printed_sql_runs_as_it_is_and_agrees(memory: Memory, clock: FakeClock, url: str) -> None:
+def test_the_published_sql_runs_unchanged_and_agrees(memory: Memory, clock: FakeClock, url: str) -> None:
     deployed(memory)
     for number, lessons in enumerate((LESSONS, OTHER)):
         memory.promote_lessons(deployment="VolBreakout@main", lessons=lessons)
         memory.open_account(venue="binance", name=f"a{number}", currency="EUR")
-        home = memory.deploy(strategy_name="VolBreakout", account=f"a{number}").deployment
-        stamped = memory.active_lessons(deployment=home.id).hash
+        deployment = memory.deploy(strategy_name="VolBreakout", account=f"a{number}").deployment
+        stamped = memory.active_lessons(deployment=deployment.id).hash
         for exit_price in (101.0 + number, 99.5, 104.0):
-            traded(memory, clock, exit_price, home=home.id, lessons_hash=stamped)
-        traded(memory, clock, 90.0, home=home.id)
+            traded(memory, clock, exit_price, deployment=deployment.id, lessons_hash=stamped)
+        traded(memory, clock, 90.0, deployment=deployment.id)
     compared = memory.compare_lessons(strategy_name="VolBreakout").comparison
     strategy_id = memory.get_my_deployments().deployments[0].deployment.strategy_id
     answer = raw_rows(url, SEED_SQL, strategy_id)
@@ -177,29 +179,31 @@ def test_the_printed_sql_runs_as_it_is_and_agrees(memory: Memory, clock: FakeClo
     assert compared.caution.startswith("This compares periods of time, not random arms")
 
 
-def test_a_comparison_knows_what_was_known_then_and_one_mode(memory: Memory, clock: FakeClock) -> None:
+def test_a_comparison_covers_one_mode_and_only_trades_known_by_then(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    traded(memory, clock, 101.0, home="VolBreakout@main", lessons_hash="a" * 16)
+    traded(memory, clock, 101.0, deployment="VolBreakout@main", lessons_hash="a" * 16)
     then = clock.now()
-    traded(memory, clock, 102.0, home="VolBreakout@main", lessons_hash="b" * 16)
+    traded(memory, clock, 102.0, deployment="VolBreakout@main", lessons_hash="b" * 16)
     compared = memory.compare_lessons(strategy_name="VolBreakout", as_of=then).comparison
     assert [each.lessons_hash for each in compared.revisions] == [None, "a" * 16]
     paper = memory.compare_lessons(strategy_name="VolBreakout", mode="paper").comparison
     assert [each.trades for each in paper.revisions] == [0]
 
 
-def test_whether_memory_helps_is_told_by_days_on_which_it_was_withheld(memory: Memory, clock: FakeClock) -> None:
+def test_whether_memory_helps_is_judged_by_days_on_which_it_was_withheld(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     memory.open_account(venue="binance", name="coin")
-    home = memory.deploy(strategy_name="VolBreakout", account="coin", memory=MemoryOverrides(holdout=0.5)).deployment
+    deployment = memory.deploy(
+        strategy_name="VolBreakout", account="coin", memory=MemoryOverrides(holdout=0.5)
+    ).deployment
     early = memory.does_memory_help(strategy_name="VolBreakout")
     assert early.help.sentence == "Nothing to compare: no trade was opened with memory shown or withheld."
     clock.at = T0.replace(hour=1)
     for number in range(24):
         clock.advance(hours=22)
-        traded(memory, clock, 101.0 + number % 3, home=home.id, shown=SHOWN)
+        traded(memory, clock, 101.0 + number % 3, deployment=deployment.id, shown=SEGMENTS)
     answer = memory.does_memory_help(strategy_name="VolBreakout")
-    trades = memory.list_trades(deployment=home.id, limit=100).trades
+    trades = memory.list_trades(deployment=deployment.id, limit=100).trades
     arms = [trade.memory_arm for trade in trades]
     assert (answer.help.shown.trades, answer.help.withheld.trades) == (arms.count("shown"), arms.count("withheld"))
     assert min(answer.help.shown.days, answer.help.withheld.days) >= 5
@@ -207,10 +211,10 @@ def test_whether_memory_helps_is_told_by_days_on_which_it_was_withheld(memory: M
     assert memory.does_memory_help(strategy_name="VolBreakout", as_of=T0).help.shown.trades == 0
 
 
-# Promoted
+# Promoting
 
 
-def test_a_promoted_note_is_of_the_strategy_and_says_where_it_comes_from(memory: Memory, clock: FakeClock) -> None:
+def test_a_promoted_note_belongs_to_the_strategy_and_names_its_origin(memory: Memory, clock: FakeClock) -> None:
     taught(memory, clock)
     own = memory.active_lessons(deployment=DEPLOYMENT).note
     assert own is not None
@@ -245,16 +249,16 @@ def test_a_new_deployment_starts_with_its_own_copy(memory: Memory, clock: FakeCl
 
 def test_promoting_the_same_again_changes_nothing(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    asked = {"deployment": "VolBreakout@main", "lessons": LESSONS}
-    first = memory.promote_lessons(**asked)
+    arguments = {"deployment": "VolBreakout@main", "lessons": LESSONS}
+    first = memory.promote_lessons(**arguments)
     before = dump(memory)
     clock.advance(hours=1)
-    again = memory.promote_lessons(**asked | {"lessons": f"\n{LESSONS}  \n"})
+    again = memory.promote_lessons(**arguments | {"lessons": f"\n{LESSONS}  \n"})
     assert (first.replayed, again.replayed, again.note) == (False, True, first.note)
     assert dump(memory) == before
 
 
-def test_what_was_promoted_before_is_promoted_again(memory: Memory, clock: FakeClock) -> None:
+def test_an_earlier_note_can_be_promoted_again(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     for lessons in (LESSONS, OTHER, LESSONS):
         note = memory.promote_lessons(deployment="VolBreakout@main", lessons=lessons).note
@@ -278,7 +282,7 @@ def test_what_was_promoted_before_is_promoted_again(memory: Memory, clock: FakeC
         (5, "lessons: 5 is a number; give text"),
     ],
 )
-def test_words_that_are_not_fit_are_refused_and_nothing_is_written(memory: Memory, lessons: Any, message: str) -> None:
+def test_an_invalid_note_is_refused_and_nothing_is_written(memory: Memory, lessons: Any, message: str) -> None:
     deployed(memory)
     before = dump(memory)
     with pytest.raises(Invalid) as refused:
@@ -314,14 +318,14 @@ def test_later_lessons_of_a_strategy_are_not_replaced_from_the_past(memory: Memo
 
 
 @pytest.mark.parametrize("name", ["promote_lessons", "accept_proposal", "reject_proposal"])
-def test_only_the_owner_decides(name: str) -> None:
+def test_only_the_owner_may_promote_accept_or_reject(name: str) -> None:
     assert OPERATIONS[name].audience == {"owner"}
 
 
-# Periods
+# Reviews of periods
 
 
-def test_a_review_tells_results_evidence_and_lessons(memory: Memory, clock: FakeClock) -> None:
+def test_a_review_has_results_evidence_and_lessons(memory: Memory, clock: FakeClock) -> None:
     taught(memory, clock)
     answer = memory.review_period(deployment=DEPLOYMENT, period="weekly")
     assert (answer.start, answer.end) == (T0 - timedelta(days=6, hours=23), T0 + timedelta(hours=1))
@@ -367,7 +371,7 @@ def test_a_review_knows_nothing_that_came_after_its_end(memory: Memory, clock: F
     assert replace(now, as_of=then.as_of) == then
 
 
-def test_text_from_outside_opens_nothing_in_a_review(memory: Memory, clock: FakeClock) -> None:
+def test_text_from_outside_is_escaped_in_a_review(memory: Memory, clock: FakeClock) -> None:
     lost_in_ranges(memory, days=1, until=T0, symbol="A|B <b>", reflection="| x |\n# Buy *now*", pnl=5.0, pnl_r=1.0)
     answer = memory.review_period(deployment=DEPLOYMENT, period="daily").markdown
     assert "| A\\|B \\<b\\> |" in answer
@@ -375,7 +379,7 @@ def test_text_from_outside_opens_nothing_in_a_review(memory: Memory, clock: Fake
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"period": "yearly"}, "period: 'yearly' is not known; known: daily, weekly, monthly"),
         ({"ending": "2026-06-05T10:00:00Z"}, r"ending: 2026-06-05T10:00:00\.000000Z is in the future; give an earlier"),
@@ -383,7 +387,7 @@ def test_text_from_outside_opens_nothing_in_a_review(memory: Memory, clock: Fake
         ({"ending": "2026-06-04T10:00:00"}, "ending: 2026-06-04T10:00:00 has no time zone"),
     ],
 )
-def test_a_period_that_is_none_is_refused(memory: Memory, asked: dict[str, Any], message: str) -> None:
+def test_an_invalid_period_is_refused(memory: Memory, arguments: dict[str, Any], message: str) -> None:
     deployed(memory)
     with pytest.raises(Invalid, match=message):
-        memory.review_period(deployment="VolBreakout@main", **asked)
+        memory.review_period(deployment="VolBreakout@main", **arguments)

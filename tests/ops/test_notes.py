@@ -1,4 +1,4 @@
-"""Words about trades, episodes put away, and all that memory connects with a trade."""
+"""Notes on trades, archived episodes, and the beliefs, plans and citations connected with a trade."""
 
 import math
 from dataclasses import replace
@@ -17,29 +17,29 @@ from backsight.ops.ticks import ClosedTick
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 from support import deployed
 
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 INSTANT = timedelta(microseconds=1)
-HELD = a_position(2.0)
+POSITION = a_position(2.0)
 
 
 def remembered(memory: Memory, clock: FakeClock, **changes: Any) -> Trade:
-    """A trade remembered an hour ago."""
+    """Remember a trade, and let an hour pass."""
     trade = memory.remember_trade(**a_trade_call(**changes)).trade
     clock.advance(hours=1)
     return trade
 
 
 def tick(memory: Memory, clock: FakeClock, quantity: float, *, mark: float = 100.0, **more: Any) -> ClosedTick:
-    """The next hour's tick: it enters with two BTC, or leaves them."""
+    """The next hour's tick: the agent buys two BTC, or sells them."""
     clock.advance(hours=1)
-    there, gone = [replace(HELD, mark=mark)], list[Any]()
-    before, after = (gone, there) if quantity > 0 else (there, gone)
-    told: dict[str, Any] = {"at": clock.now(), "marks": {"BTC": mark}}
+    position, flat = [replace(POSITION, mark=mark)], list[Any]()
+    before, after = (flat, position) if quantity > 0 else (position, flat)
+    market: dict[str, Any] = {"at": clock.now(), "marks": {"BTC": mark}}
     return memory.close_tick(
-        deployment=HOME,
+        deployment=DEPLOYMENT,
         at=clock.now(),
-        before=a_snapshot(*before, **told),
-        after=a_snapshot(*after, **told),
+        before=a_snapshot(*before, **market),
+        after=a_snapshot(*after, **market),
         proposal=Order(symbol="BTC", quantity=quantity, reason="the agent's words"),
         verdict=Verdict(kind="executed"),
         **more,
@@ -47,7 +47,7 @@ def tick(memory: Memory, clock: FakeClock, quantity: float, *, mark: float = 100
 
 
 def ticked(memory: Memory, clock: FakeClock) -> Trade:
-    """A trade that ticks opened and closed, won 20."""
+    """A trade that ticks opened and closed with a profit of 20."""
     deployed(memory)
     tick(memory, clock, 2.0, citations=["lesson:3", "fact:7"])
     (trade,) = tick(memory, clock, -2.0, mark=110.0).closed
@@ -55,12 +55,12 @@ def ticked(memory: Memory, clock: FakeClock) -> Trade:
     return trade
 
 
-def recalled(memory: Memory, **asked: Any) -> list[str]:
-    return [each.episode.id for each in memory.recall_memories(symbol="XAUUSD", **asked).memories]
+def recalled(memory: Memory, **query: Any) -> list[str]:
+    return [each.episode.id for each in memory.recall_memories(symbol="XAUUSD", **query).memories]
 
 
 def statistics(memory: Memory) -> tuple[object, ...]:
-    """What trades have taught, wherever it is shown."""
+    """Trades, habits, mood and beliefs: all statistics that trades feed."""
     state = memory.get_agent_state()
     return (
         memory.list_trades().trades,
@@ -70,22 +70,22 @@ def statistics(memory: Memory) -> tuple[object, ...]:
     )
 
 
-# Words.
+# Notes.
 
 
-def test_words_are_added_and_prices_stay(memory: Memory, clock: FakeClock) -> None:
+def test_a_note_adds_words_and_leaves_prices_alone(memory: Memory, clock: FakeClock) -> None:
     trade = remembered(memory, clock, tags=["london"], reflection=None)
-    told = memory.annotate_trade(trade_id=trade.id, reflection="Too late.", tags=["late", "london"])
-    assert (told.replayed, told.trade.reflection, told.trade.tags) == (False, "Too late.", ("london", "late"))
+    answer = memory.annotate_trade(trade_id=trade.id, reflection="Too late.", tags=["late", "london"])
+    assert (answer.replayed, answer.trade.reflection, answer.trade.tags) == (False, "Too late.", ("london", "late"))
     then = trade.known_at
-    assert replace(told.trade, reflection=None, tags=trade.tags, known_at=then, recorded_at=then) == trade
+    assert replace(answer.trade, reflection=None, tags=trade.tags, known_at=then, recorded_at=then) == trade
     read = memory.get_trade(trade_id=trade.id)
-    assert read.trade == told.trade
+    assert read.trade == answer.trade
     assert read.episode is not None
     assert (read.episode.reflection, read.episode.tags, read.episode.pnl) == ("Too late.", ("london", "late"), 1175.0)
 
 
-def test_who_asks_as_of_before_reads_the_old_words(memory: Memory, clock: FakeClock) -> None:
+def test_an_earlier_as_of_reads_the_old_note(memory: Memory, clock: FakeClock) -> None:
     trade = remembered(memory, clock, reflection="First thought.")
     memory.annotate_trade(trade_id=trade.id, reflection="Second thought.", market_context="It was calm.")
     before = clock.now() - INSTANT
@@ -101,7 +101,7 @@ def test_who_asks_as_of_before_reads_the_old_words(memory: Memory, clock: FakeCl
 @pytest.mark.parametrize(
     "note", [{"reflection": "x"}, {"market_context": "calm"}, {"confidence": 0.0}, {"tags": ["a", "b"]}]
 )
-def test_saying_it_twice_is_a_replay(memory: Memory, clock: FakeClock, note: dict[str, Any]) -> None:
+def test_the_same_note_twice_is_a_replay(memory: Memory, clock: FakeClock, note: dict[str, Any]) -> None:
     trade = remembered(memory, clock)
     first = memory.annotate_trade(trade_id=trade.id, **note)
     clock.advance(days=1)
@@ -111,9 +111,7 @@ def test_saying_it_twice_is_a_replay(memory: Memory, clock: FakeClock, note: dic
     assert memory.verify_audit().links == links
 
 
-def test_a_confidence_said_later_is_learned_from_as_if_it_had_been_said_at_once(
-    memory: Memory, clock: FakeClock
-) -> None:
+def test_a_confidence_added_later_is_learned_from(memory: Memory, clock: FakeClock) -> None:
     trade = remembered(memory, clock, confidence=None)
     assert memory.annotate_trade(trade_id=trade.id, confidence=0.7).learned is not None
     assert memory.annotate_trade(trade_id=trade.id, reflection="Fine.").learned is None
@@ -121,7 +119,7 @@ def test_a_confidence_said_later_is_learned_from_as_if_it_had_been_said_at_once(
 
 
 @pytest.mark.parametrize(
-    ("note", "said"),
+    ("note", "message"),
     [
         ({}, "reflection: nothing to add"),
         ({"tags": []}, "reflection: nothing to add"),
@@ -131,17 +129,17 @@ def test_a_confidence_said_later_is_learned_from_as_if_it_had_been_said_at_once(
         ({"pnl": 3.0}, "pnl"),
     ],
 )
-def test_nothing_to_add_or_something_unfit_is_refused(
-    memory: Memory, clock: FakeClock, note: dict[str, Any], said: str
+def test_an_empty_or_invalid_note_is_refused(
+    memory: Memory, clock: FakeClock, note: dict[str, Any], message: str
 ) -> None:
     trade = remembered(memory, clock)
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=message):
         memory.annotate_trade(trade_id=trade.id, **note)
     assert memory.get_trade(trade_id=trade.id).trade == trade
 
 
 @pytest.mark.parametrize(
-    ("operation", "asked"),
+    ("operation", "arguments"),
     [
         ("annotate_trade", {"trade_id": "nothing", "reflection": "x"}),
         ("get_trade_reflection", {"trade_id": "nothing"}),
@@ -149,22 +147,24 @@ def test_nothing_to_add_or_something_unfit_is_refused(
         ("archive_episode", {"episode_id": "nothing", "restore": True}),
     ],
 )
-def test_what_is_not_there_is_not_found(memory: Memory, operation: str, asked: dict[str, Any]) -> None:
+def test_an_unknown_trade_or_episode_is_not_found(memory: Memory, operation: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(NotFound, match="'nothing'"):
-        getattr(memory, operation)(**asked)
+        getattr(memory, operation)(**arguments)
 
 
-def test_words_about_an_open_trade_are_still_there_when_it_closes(memory: Memory, clock: FakeClock) -> None:
+def test_a_note_on_an_open_trade_is_still_there_when_it_closes(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     (opened,) = tick(memory, clock, 2.0).opened
-    told = memory.annotate_trade(trade_id=opened.id, reflection="Watch the stop.", tags=["a"])
-    assert (told.trade.status, told.learned) == ("open", None)
+    answer = memory.annotate_trade(trade_id=opened.id, reflection="Watch the stop.", tags=["a"])
+    assert (answer.trade.status, answer.learned) == ("open", None)
     (closed,) = tick(memory, clock, -2.0).closed
     assert (closed.reflection, closed.tags) == ("Watch the stop.", ("a",))
     assert memory.get_trade(trade_id=closed.id).episode.reflection == "Watch the stop."  # type: ignore[union-attr]
 
 
-def test_a_confidence_said_in_the_instant_of_the_close_tells_a_plan_once(memory: Memory, clock: FakeClock) -> None:
+def test_a_confidence_added_at_the_instant_of_the_close_counts_once_in_a_plans_results(
+    memory: Memory, clock: FakeClock
+) -> None:
     deployed(memory)
     halve = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
     about: dict[str, Any] = {"trigger_condition": {"symbol": "BTC"}, "planned_action": halve, "reasoning": "look twice"}
@@ -178,26 +178,30 @@ def test_a_confidence_said_in_the_instant_of_the_close_tells_a_plan_once(memory:
     assert memory.doctor().healthy
 
 
-def test_words_are_not_carried_back_by_a_tick_that_comes_in_late(memory: Memory, clock: FakeClock) -> None:
+def test_a_late_tick_does_not_carry_a_note_back_in_time(memory: Memory, clock: FakeClock) -> None:
     trade = ticked(memory, clock)
     late, words = clock.now(), clock.now() + timedelta(hours=5)
     clock.at = words
     memory.annotate_trade(trade_id=trade.id, reflection="Said later.")
     fee = ReportedFill(id="f9", at=late, sequence=0, kind="fee", symbol="BTC", fee=2.0)
-    looked: dict[str, Any] = {"at": late, "before": a_snapshot(at=late, fills=[fee]), "verdict": Verdict(kind="noop")}
-    memory.close_tick(deployment=HOME, **looked)
+    late_tick: dict[str, Any] = {
+        "at": late,
+        "before": a_snapshot(at=late, fills=[fee]),
+        "verdict": Verdict(kind="noop"),
+    }
+    memory.close_tick(deployment=DEPLOYMENT, **late_tick)
     read = [memory.get_trade(trade_id=trade.id, as_of=when).trade for when in (late, words - INSTANT, words)]
     assert [each.reflection for each in read] == [None, None, "Said later."]
     assert [each.fees for each in read] == [0.0, 0.0, 2.0]
     assert memory.doctor().healthy
 
 
-def test_words_about_an_older_trade_do_not_break_a_row_of_inactions(memory: Memory, clock: FakeClock) -> None:
+def test_a_note_on_an_older_trade_does_not_break_a_row_of_inactions(memory: Memory, clock: FakeClock) -> None:
     trade = remembered(memory, clock)
     counts = []
     for change in ({"reflection": "Too late."}, {"confidence": 0.2}):
-        told: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": "narrow"}
-        counts.append(memory.remember_inaction(**told).count)
+        inaction: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": "narrow"}
+        counts.append(memory.remember_inaction(**inaction).count)
         clock.advance(hours=1)
         memory.annotate_trade(trade_id=trade.id, **change)
         clock.advance(hours=1)
@@ -208,18 +212,18 @@ def test_a_trade_remembered_on_a_tick_deployment_annotates_and_can_be_added_to(
     memory: Memory, clock: FakeClock
 ) -> None:
     ledger = ticked(memory, clock)
-    said: dict[str, Any] = {"deployment": HOME, "symbol": "BTC", "pnl": 20.0, "pnl_r": None, "entry_price": 1.0}
-    told = memory.remember_trade(**a_trade_call(**said, reflection="Held well.", tags=["a"]))
-    assert (told.trade.id, told.trade.reflection, told.trade.entry_price) == (ledger.id, "Held well.", 100.0)
+    call: dict[str, Any] = {"deployment": DEPLOYMENT, "symbol": "BTC", "pnl": 20.0, "pnl_r": None, "entry_price": 1.0}
+    answer = memory.remember_trade(**a_trade_call(**call, reflection="Held well.", tags=["a"]))
+    assert (answer.trade.id, answer.trade.reflection, answer.trade.entry_price) == (ledger.id, "Held well.", 100.0)
     clock.advance(hours=1)
     more = memory.annotate_trade(trade_id=ledger.id, tags=["b"])
     assert (more.trade.reflection, more.trade.tags) == ("Held well.", ("a", "b"))
     assert len(memory.list_trades().trades) == 1
     with pytest.raises(Conflict, match="runs by ticks"):
-        memory.remember_trade(**a_trade_call(**said | {"pnl": 500.0}))
+        memory.remember_trade(**a_trade_call(**call | {"pnl": 500.0}))
 
 
-# Putting away.
+# Archiving.
 
 
 def test_an_archived_episode_leaves_recall_and_stays_in_ledger_and_statistics(memory: Memory, clock: FakeClock) -> None:
@@ -235,7 +239,7 @@ def test_an_archived_episode_leaves_recall_and_stays_in_ledger_and_statistics(me
     assert memory.get_trade(trade_id=trades[3].id).episode == archived.episode
 
 
-def test_restoring_brings_it_back_and_either_is_a_replay_the_second_time(memory: Memory, clock: FakeClock) -> None:
+def test_restoring_brings_an_episode_back_and_a_repeated_call_is_a_replay(memory: Memory, clock: FakeClock) -> None:
     episode_id = memory.remember_trade(**a_trade_call()).episode_id
     answers = []
     for restore in (True, False, False, True, True):
@@ -245,17 +249,17 @@ def test_restoring_brings_it_back_and_either_is_a_replay_the_second_time(memory:
     assert answers == [True, False, True, False, True]
 
 
-def test_as_of_before_the_archiving_it_is_still_recalled(memory: Memory, clock: FakeClock) -> None:
+def test_an_archived_episode_is_still_recalled_as_of_before_the_archiving(memory: Memory, clock: FakeClock) -> None:
     episode_id = memory.remember_trade(**a_trade_call()).episode_id
     clock.advance(hours=1)
     memory.archive_episode(episode_id=episode_id)
     clock.advance(hours=1)
     memory.archive_episode(episode_id=episode_id, restore=True)
-    seen = [recalled(memory, as_of=T0 + timedelta(minutes=minutes)) for minutes in (0, 59, 60, 119, 120)]
-    assert seen == [[episode_id], [episode_id], [], [], [episode_id]]
+    episodes = [recalled(memory, as_of=T0 + timedelta(minutes=minutes)) for minutes in (0, 59, 60, 119, 120)]
+    assert episodes == [[episode_id], [episode_id], [], [], [episode_id]]
 
 
-def test_words_do_not_bring_an_archived_episode_back(memory: Memory, clock: FakeClock) -> None:
+def test_a_note_does_not_bring_an_archived_episode_back(memory: Memory, clock: FakeClock) -> None:
     trade = remembered(memory, clock)
     memory.archive_episode(episode_id=recalled(memory)[0])
     clock.advance(hours=1)
@@ -263,7 +267,7 @@ def test_words_do_not_bring_an_archived_episode_back(memory: Memory, clock: Fake
     assert recalled(memory) == []
 
 
-def test_words_and_archiving_leave_every_memory_as_it_follows_from_the_facts(memory: Memory, clock: FakeClock) -> None:
+def test_after_notes_and_archiving_every_memory_still_follows_from_the_facts(memory: Memory, clock: FakeClock) -> None:
     trade = remembered(memory, clock)
     for change in (
         lambda: memory.annotate_trade(trade_id=trade.id, reflection="Too late."),
@@ -276,11 +280,11 @@ def test_words_and_archiving_leave_every_memory_as_it_follows_from_the_facts(mem
     assert memory.verify_audit().intact
 
 
-# What memory connects with a trade.
+# The reflection of a trade.
 
 
 @pytest.mark.parametrize(("pnl_r", "confirms"), [(3.0, True), (-1.0, False)])
-def test_a_reflection_names_the_beliefs_it_is_evidence_of(
+def test_a_reflection_names_the_beliefs_that_the_trade_is_evidence_of(
     memory: Memory, clock: FakeClock, pnl_r: float, confirms: bool
 ) -> None:
     belief = memory.add_belief(proposition="gold trends", symbol="XAUUSD").belief.belief
@@ -295,7 +299,7 @@ def test_a_reflection_names_the_beliefs_it_is_evidence_of(
     assert (then.n, memory.get_trade_reflection(trade_id=trade.id).beliefs[0].n) == (1, 2)
 
 
-def test_a_reflection_names_the_plans_that_held_when_it_was_opened(memory: Memory, clock: FakeClock) -> None:
+def test_a_reflection_names_the_plans_in_force_when_the_trade_was_opened(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     alert: dict[str, Any] = {"planned_action": {"type": "alert"}, "reasoning": "look twice"}
     plans = [memory.create_trading_plan(trigger_condition={"regime": r}, **alert) for r in ("ranging", "volatile")]
@@ -304,10 +308,12 @@ def test_a_reflection_names_the_plans_that_held_when_it_was_opened(memory: Memor
     for context in (ContextVector(regime="volatile"), ContextVector(regime="trending_up")):
         clock.advance(hours=2)
         opened = clock.now() - timedelta(hours=1)
-        trades.append(remembered(memory, clock, deployment=HOME, opened_at=opened, exit_price=5000.0 + clock.at.hour))
-        memory.check_active_plans(deployment=HOME, current_context=context, symbol="XAUUSD")
-    held = [memory.get_trade_reflection(trade_id=trade.id).plans for trade in trades]
-    assert held == [(plans[0].plan,), (plans[1].plan,)]
+        trades.append(
+            remembered(memory, clock, deployment=DEPLOYMENT, opened_at=opened, exit_price=5000.0 + clock.at.hour)
+        )
+        memory.check_active_plans(deployment=DEPLOYMENT, current_context=context, symbol="XAUUSD")
+    plans_in_force = [memory.get_trade_reflection(trade_id=trade.id).plans for trade in trades]
+    assert plans_in_force == [(plans[0].plan,), (plans[1].plan,)]
 
 
 def test_a_reflection_names_the_plans_also_while_the_trade_is_open(memory: Memory, clock: FakeClock) -> None:
@@ -318,11 +324,13 @@ def test_a_reflection_names_the_plans_also_while_the_trade_is_open(memory: Memor
     assert memory.get_trade_reflection(trade_id=opened.id).plans == (plan,)
 
 
-def test_a_reflection_shows_what_the_decision_that_opened_it_referred_to(memory: Memory, clock: FakeClock) -> None:
+def test_a_reflection_shows_the_citations_of_the_decision_that_opened_the_trade(
+    memory: Memory, clock: FakeClock
+) -> None:
     trade = ticked(memory, clock)
-    found = memory.get_trade_reflection(trade_id=trade.id)
-    assert found.citations == ("lesson:3", "fact:7")
-    assert (found.trade, found.episode) == (trade, memory.get_trade(trade_id=trade.id).episode)
+    reflection = memory.get_trade_reflection(trade_id=trade.id)
+    assert reflection.citations == ("lesson:3", "fact:7")
+    assert (reflection.trade, reflection.episode) == (trade, memory.get_trade(trade_id=trade.id).episode)
     still_open = memory.get_trade_reflection(trade_id=trade.id, as_of=T0 + timedelta(minutes=90))
     assert (still_open.trade.status, still_open.episode, still_open.strength) == ("open", None, None)
 
@@ -336,9 +344,13 @@ def test_strength_fades_with_time_and_grows_with_retrieval(
     deployed(memory)
     for number in range(times):
         clock.advance(seconds=1)
-        looked: dict[str, Any] = {"at": clock.now(), "before": a_snapshot(at=clock.now()), "verdict": {"kind": "noop"}}
-        memory.close_tick(deployment=HOME, **looked, recalled=[trade.episode_id, f"other {number}"])
-    found = memory.get_trade_reflection(trade_id=trade.trade.id, as_of=T0 + timedelta(days=days, seconds=times))
+        idle_tick: dict[str, Any] = {
+            "at": clock.now(),
+            "before": a_snapshot(at=clock.now()),
+            "verdict": {"kind": "noop"},
+        }
+        memory.close_tick(deployment=DEPLOYMENT, **idle_tick, recalled=[trade.episode_id, f"other {number}"])
+    reflection = memory.get_trade_reflection(trade_id=trade.trade.id, as_of=T0 + timedelta(days=days, seconds=times))
     age = days + times / 86_400
-    assert found.retrieved == times
-    assert found.strength == pytest.approx((1 + age / 30) ** -0.5 * (1 + 0.1 * math.log(1 + times)))
+    assert reflection.retrieved == times
+    assert reflection.strength == pytest.approx((1 + age / 30) ** -0.5 * (1 + 0.1 * math.log(1 + times)))

@@ -1,4 +1,4 @@
-"""Plans behind operations: made, checked, listed as they were at any instant, cancelled."""
+"""Operations on plans: created, checked, listed as of any instant, cancelled."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,10 +11,10 @@ from backsight.memory import Memory
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import deployed
 
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 RANGING: dict[str, Any] = {"regime": "ranging"}
 SKIP = {"type": "skip_trade"}
-HERE = ContextVector(regime="ranging")
+CONTEXT = ContextVector(regime="ranging")
 
 
 @pytest.fixture
@@ -23,41 +23,43 @@ def planner(memory: Memory) -> Memory:
     return memory
 
 
-def made(memory: Memory, condition: Any = RANGING, action: Any = SKIP, **more: Any) -> str:
-    told = {"trigger_condition": condition, "planned_action": action, "reasoning": "three losses there"}
-    return memory.create_trading_plan(**(told | more)).plan.id
+def create_plan(memory: Memory, condition: Any = RANGING, action: Any = SKIP, **more: Any) -> str:
+    arguments = {"trigger_condition": condition, "planned_action": action, "reasoning": "three losses there"}
+    return memory.create_trading_plan(**(arguments | more)).plan.id
 
 
-def applying(memory: Memory, **asked: Any) -> list[str]:
-    found = memory.check_active_plans(**({"deployment": HOME, "current_context": {"regime": "ranging"}} | asked))
-    return [each.plan.id for each in found.applying]
+def applying(memory: Memory, **arguments: Any) -> list[str]:
+    answer = memory.check_active_plans(
+        **({"deployment": DEPLOYMENT, "current_context": {"regime": "ranging"}} | arguments)
+    )
+    return [each.plan.id for each in answer.applying]
 
 
 def test_a_skip_plan_protects_every_trade_until_it_expires(planner: Memory, clock: FakeClock) -> None:
-    plan = made(planner)
+    plan = create_plan(planner)
     for _ in range(5):
         clock.advance(days=5)
         assert applying(planner) == [plan]
         assert applying(planner, current_context={"regime": "volatile"}) == []
     clock.advance(days=5)
     assert applying(planner) == []
-    (seen,) = planner.list_plans().plans
-    assert (seen.status, seen.times_fired, seen.ended_at) == ("expired", 5, T0 + timedelta(days=30))
+    (view,) = planner.list_plans().plans
+    assert (view.status, view.times_fired, view.ended_at) == ("expired", 5, T0 + timedelta(days=30))
 
 
 def test_a_rising_edge_is_recorded_once_for_each_symbol(planner: Memory, clock: FakeClock) -> None:
-    plan = made(planner)
+    plan = create_plan(planner)
     rising = []
     for symbol in ("BTC", "BTC", "ETH", "BTC"):
         clock.advance(hours=1)
-        checked = planner.check_active_plans(deployment=HOME, symbol=symbol, current_context=HERE)
+        checked = planner.check_active_plans(deployment=DEPLOYMENT, symbol=symbol, current_context=CONTEXT)
         rising.append(list(checked.rising))
     assert rising == [[plan], [], [plan], []]
     assert planner.list_plans().plans[0].times_fired == 2
 
 
-def test_once_is_once(planner: Memory, clock: FakeClock) -> None:
-    plan = made(planner, mode="once")
+def test_a_plan_of_mode_once_applies_once(planner: Memory, clock: FakeClock) -> None:
+    plan = create_plan(planner, mode="once")
     assert applying(planner) == [plan]
     for context in ({"regime": "volatile"}, {"regime": "ranging"}):
         clock.advance(hours=1)
@@ -65,10 +67,10 @@ def test_once_is_once(planner: Memory, clock: FakeClock) -> None:
     assert planner.list_plans().plans[0].status == "fired"
 
 
-def test_the_mood_and_the_time_need_not_be_told(planner: Memory, clock: FakeClock) -> None:
+def test_mood_and_time_of_day_need_not_be_in_the_context(planner: Memory, clock: FakeClock) -> None:
     deep = {"field": "drawdown_pct", "op": ">=", "value": 0.15}
     early = {"field": "hour", "op": "<", "value": 12}
-    plan = made(planner, {"all": [deep, early]}, {"type": "adjust_param", "parameter": "size", "magnitude": 0.5})
+    plan = create_plan(planner, {"all": [deep, early]}, {"type": "adjust_param", "parameter": "size", "magnitude": 0.5})
     assert applying(planner, current_context=None) == []
     planner.record_equity(account="main", equity=10_000.0)
     clock.advance(minutes=5)
@@ -77,9 +79,9 @@ def test_the_mood_and_the_time_need_not_be_told(planner: Memory, clock: FakeCloc
 
 
 def test_two_plans_that_contradict_each_other_are_both_named(planner: Memory) -> None:
-    more = made(planner, action={"type": "adjust_param", "parameter": "size", "magnitude": 2.0}, priority=0.9)
-    none = made(planner, priority=0.1)
-    checked = planner.check_active_plans(deployment=HOME, current_context=HERE)
+    more = create_plan(planner, action={"type": "adjust_param", "parameter": "size", "magnitude": 2.0}, priority=0.9)
+    none = create_plan(planner, priority=0.1)
+    checked = planner.check_active_plans(deployment=DEPLOYMENT, current_context=CONTEXT)
     assert [each.plan.id for each in checked.applying] == [more, none]
     (pair,) = checked.contradictions
     assert {pair.first, pair.second} == {more, none}
@@ -87,8 +89,8 @@ def test_two_plans_that_contradict_each_other_are_both_named(planner: Memory) ->
 
 
 def test_a_field_that_is_missing_makes_a_comparison_false_and_is_named(planner: Memory) -> None:
-    plan = made(planner, {"not": {"regime": "trending_up"}})
-    checked = planner.check_active_plans(deployment=HOME)
+    plan = create_plan(planner, {"not": {"regime": "trending_up"}})
+    checked = planner.check_active_plans(deployment=DEPLOYMENT)
     assert checked.applying == ()
     assert [(each.plan_id, each.fields) for each in checked.missing] == [(plan, ("regime",))]
 
@@ -96,14 +98,14 @@ def test_a_field_that_is_missing_makes_a_comparison_false_and_is_named(planner: 
 def test_a_plan_of_another_deployment_or_strategy_does_not_apply(planner: Memory) -> None:
     planner.save_strategy(name="Fade")
     planner.deploy(strategy_name="Fade", account="main")
-    made(planner, deployment="Fade@main")
-    made(planner, strategy_name="Fade")
+    create_plan(planner, deployment="Fade@main")
+    create_plan(planner, strategy_name="Fade")
     assert applying(planner) == []
     assert len(applying(planner, deployment="Fade@main")) == 2
 
 
-def test_plans_are_listed_as_they_were(planner: Memory, clock: FakeClock) -> None:
-    plan = made(planner)
+def test_plans_are_listed_as_of_an_instant(planner: Memory, clock: FakeClock) -> None:
+    plan = create_plan(planner)
     clock.advance(hours=1)
     applying(planner)
     clock.advance(hours=1)
@@ -127,7 +129,7 @@ def test_the_same_key_is_the_same_plan(planner: Memory, clock: FakeClock) -> Non
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "message"),
     [
         ({"regimee": "ranging"}, "regime"),
         ({}, "condition"),
@@ -137,17 +139,17 @@ def test_the_same_key_is_the_same_plan(planner: Memory, clock: FakeClock) -> Non
         ({"regime": "sideways"}, "ranging"),
     ],
 )
-def test_a_condition_that_cannot_be_judged_is_refused_when_made(planner: Memory, condition: Any, said: str) -> None:
+def test_a_condition_that_cannot_be_judged_is_refused_when_made(planner: Memory, condition: Any, message: str) -> None:
     links = planner.verify_audit().links
-    with pytest.raises(Invalid, match=said):
-        made(planner, condition)
+    with pytest.raises(Invalid, match=message):
+        create_plan(planner, condition)
     assert planner.verify_audit().links == links
 
 
 def test_a_plan_that_is_over_cannot_be_cancelled_and_one_that_is_not_there_is_not_found(
     planner: Memory, clock: FakeClock
 ) -> None:
-    plan = made(planner, mode="once")
+    plan = create_plan(planner, mode="once")
     applying(planner)
     with pytest.raises(Conflict, match="plan_id: the plan is fired"):
         planner.cancel_plan(plan_id=plan)
@@ -155,17 +157,17 @@ def test_a_plan_that_is_over_cannot_be_cancelled_and_one_that_is_not_there_is_no
         planner.cancel_plan(plan_id="nothing")
 
 
-def test_everything_is_in_the_audit_chain(planner: Memory, clock: FakeClock) -> None:
-    made(planner)
+def test_plans_and_checks_leave_the_audit_chain_intact(planner: Memory, clock: FakeClock) -> None:
+    create_plan(planner)
     applying(planner)
     planner.remember_trade(**a_trade_call())
     assert planner.verify_audit().intact
 
 
-def test_a_check_sees_nothing_that_became_of_a_plan_later(planner: Memory, clock: FakeClock) -> None:
-    plan = made(planner)
+def test_a_check_ignores_later_changes_to_a_plan(planner: Memory, clock: FakeClock) -> None:
+    plan = create_plan(planner)
     clock.advance(days=2)
     planner.cancel_plan(plan_id=plan)
-    made(planner, {"regime": "volatile"})
+    create_plan(planner, {"regime": "volatile"})
     clock.at = T0 + timedelta(days=1)  # a store that holds the future
     assert applying(planner) == [plan]

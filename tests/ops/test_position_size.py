@@ -1,4 +1,4 @@
-"""Sizing behind an operation: what it rests on, whose appetite it is multiplied by, and when it refuses."""
+"""Position size: the trades it is computed from, the risk appetite it is multiplied by, and when it is refused."""
 
 import random
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from backsight.ops.recall import SizeAdvice
 from backsight.testing import FakeClock, a_trade_call
 from support import deployed
 
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def quick(clock: FakeClock) -> Iterator[Memory]:
 
 
 def traded(memory: Memory, clock: FakeClock, *results: float, **changes: Any) -> None:
-    """Trades one a day, with these results in R."""
+    """Remember one trade a day, with these results in R."""
     for r in results:
         clock.advance(days=1)
-        told = {"deployment": HOME, "pnl": 100 * r, "pnl_r": r, "symbol": "BTC", "opened_at": clock.now()}
-        memory.remember_trade(**a_trade_call(**told | changes))
+        trade = {"deployment": DEPLOYMENT, "pnl": 100 * r, "pnl_r": r, "symbol": "BTC", "opened_at": clock.now()}
+        memory.remember_trade(**a_trade_call(**trade | changes))
 
 
 def edge(share: float, n: int) -> list[float]:
@@ -37,12 +37,12 @@ def edge(share: float, n: int) -> list[float]:
     return [1.0 if rng.random() < share else -1.0 for _ in range(n)]
 
 
-def advised(memory: Memory, **asked: Any) -> SizeAdvice:
-    told = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
-    return memory.position_size(**told | asked)
+def advised(memory: Memory, **query: Any) -> SizeAdvice:
+    defaults = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
+    return memory.position_size(**defaults | query)
 
 
-def test_below_ten_results_nothing_is_recommended_and_it_says_why(memory: Memory, clock: FakeClock) -> None:
+def test_fewer_than_ten_results_give_no_size_and_a_reason(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     assert advised(memory).size.reason == "No trades with a result in R; 10 are needed."
     traded(memory, clock, *[2.0] * 9)
@@ -50,25 +50,25 @@ def test_below_ten_results_nothing_is_recommended_and_it_says_why(memory: Memory
     assert (size.recommended, size.reason) == (0.0, "Only 9 trades with a result in R; 10 are needed.")
 
 
-def test_an_edge_is_sized_and_a_coin_is_not(quick: Memory, clock: FakeClock) -> None:
+def test_an_edge_gets_a_size_and_a_losing_record_gets_none(quick: Memory, clock: FakeClock) -> None:
     traded(quick, clock, *edge(0.75, 120))
     assert 0.02 < advised(quick).size.recommended <= 0.05
     traded(quick, clock, *edge(0.1, 120))
     assert advised(quick).size.recommended == 0.0
 
 
-def test_the_drawdown_of_the_account_takes_the_appetite_away(quick: Memory, clock: FakeClock) -> None:
+def test_the_drawdown_of_the_account_lowers_the_risk_appetite(quick: Memory, clock: FakeClock) -> None:
     traded(quick, clock, *edge(0.7, 100))
     whole = advised(quick)
     for equity in (10_000.0, 9_000.0):
         clock.advance(hours=1)
         quick.record_equity(account="main", equity=equity)
     half = advised(quick)
-    assert (whole.deployment, half.size.risk_appetite) == (HOME, 0.75)
+    assert (whole.deployment, half.size.risk_appetite) == (DEPLOYMENT, 0.75)
     assert half.size.uncapped == pytest.approx(0.75 * whole.size.uncapped)
 
 
-def test_paper_results_size_no_live_trade(quick: Memory, clock: FakeClock) -> None:
+def test_paper_results_do_not_count_for_live_sizes(quick: Memory, clock: FakeClock) -> None:
     quick.open_account(venue="v", name="paper", mode="paper")
     quick.deploy(strategy_name="VolBreakout", account="paper")
     traded(quick, clock, *[1.0] * 30, deployment="VolBreakout@paper")
@@ -76,24 +76,26 @@ def test_paper_results_size_no_live_trade(quick: Memory, clock: FakeClock) -> No
     assert advised(quick, mode="paper").size.n == advised(quick, deployment="VolBreakout@paper").size.n == 30
 
 
-def test_trades_without_a_risk_cannot_be_sized_and_it_says_what_is_missing(memory: Memory, clock: FakeClock) -> None:
+def test_trades_without_a_risk_give_no_size_and_name_what_is_missing(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     traded(memory, clock, *[1.0] * 3, pnl_r=None)
     with pytest.raises(Invalid, match="strategy_name: none of the 3 closed trades of 'VolBreakout' has a result in R"):
         advised(memory)
 
 
-def test_it_is_what_it_was_at_any_instant(memory: Memory, clock: FakeClock) -> None:
+def test_the_size_as_of_an_instant_does_not_change_later(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     traded(memory, clock, *[1.0, 1.0, -1.0] * 4)
     then, answer = clock.now(), advised(memory)
     traded(memory, clock, -1.0, -1.0)
-    memory.remember_trade(**a_trade_call(deployment=HOME, pnl=-900.0, pnl_r=-9.0, closed_at=then - timedelta(days=3)))
+    memory.remember_trade(
+        **a_trade_call(deployment=DEPLOYMENT, pnl=-900.0, pnl_r=-9.0, closed_at=then - timedelta(days=3))
+    )
     assert advised(memory, as_of=then, seen_at=then).size == answer.size
     assert advised(memory, as_of=then).size.n == answer.size.n + 1
 
 
-def test_a_deployment_that_came_later_does_not_change_whose_appetite_it_was(quick: Memory, clock: FakeClock) -> None:
+def test_a_later_deployment_does_not_change_an_earlier_answer(quick: Memory, clock: FakeClock) -> None:
     traded(quick, clock, *[1.0] * 12)
     then, answer = clock.now(), advised(quick)
     clock.advance(days=1)
@@ -103,7 +105,7 @@ def test_a_deployment_that_came_later_does_not_change_whose_appetite_it_was(quic
     assert advised(quick, as_of=then) == answer
 
 
-def test_while_results_fall_only_what_came_since_counts(quick: Memory, clock: FakeClock) -> None:
+def test_while_results_fall_only_trades_since_the_fall_count(quick: Memory, clock: FakeClock) -> None:
     traded(quick, clock, *[1.0, -0.5] * 60)
     before = advised(quick)
     traded(quick, clock, *[-1.0] * 25)

@@ -1,4 +1,4 @@
-"""Importing an agent's position log: the same ledger and memories as if it had traded here."""
+"""Importing an agent's position log gives the same ledger and memories as if the agent had traded here."""
 
 import json
 import tempfile
@@ -33,7 +33,7 @@ Opens = Mapping[str, Mapping[int, float]]
 
 
 def a_row(hour: int, *, cash: float = 1000.0, did: Sequence[object] = (), **holdings: float) -> Row:
-    """What is held at an hour of the day; `did` is action, symbol, amount."""
+    """A log row with the holdings at an hour of the day; `did` is action, symbol, amount."""
     row = holding(holdings, hour=hour, cash=cash)
     return row | {"this_action": dict(zip(("action", "symbol", "amount"), did, strict=True))} if did else row
 
@@ -70,8 +70,8 @@ def some_bars(folder: Path, opens: Opens, name: str = "bars", zone: str | None =
 
 
 def prices(opened: float) -> dict[str, str]:
-    told = {"1. buy price": opened, "2. high": 10 * opened, "3. low": opened, "4. sell price": 2 * opened}
-    return {name: repr(float(price)) for name, price in told.items()}
+    fields = {"1. buy price": opened, "2. high": 10 * opened, "3. low": opened, "4. sell price": 2 * opened}
+    return {name: repr(float(price)) for name, price in fields.items()}
 
 
 def imported(memory: Memory, folder: Path, rows: Sequence[Row], **more: Any) -> ImportedPositions:
@@ -88,8 +88,8 @@ def open_trades(memory: Memory, answer: ImportedPositions) -> list[Trade]:
         return stored_trades.open_trades(connection, memory.owner, answer.deployment.account_id)
 
 
-def closed_trades(memory: Memory, **asked: Any) -> tuple[Trade, ...]:
-    return memory.list_trades(limit=100, **asked).trades
+def closed_trades(memory: Memory, **query: Any) -> tuple[Trade, ...]:
+    return memory.list_trades(limit=100, **query).trades
 
 
 def marks(decision: Decision) -> Mapping[str, float]:
@@ -102,7 +102,7 @@ def written(memory: Memory) -> tuple[int, int]:
     return verified.links, verified.rows
 
 
-# What a log becomes
+# Trades and decisions from a log
 
 
 def test_a_log_becomes_trades_as_if_it_had_been_traded_here(memory: Memory, tmp_path: Path) -> None:
@@ -117,42 +117,42 @@ def test_a_log_becomes_trades_as_if_it_had_been_traded_here(memory: Memory, tmp_
     assert memory.verify_audit().links == 1
 
 
-def test_it_is_where_the_operations_would_have_put_it(memory: Memory, tmp_path: Path) -> None:
-    home = imported(memory, tmp_path, ROUND, currency="USDT", mode="sim").deployment
+def test_account_strategy_and_deployment_are_those_the_operations_would_create(memory: Memory, tmp_path: Path) -> None:
+    deployment = imported(memory, tmp_path, ROUND, currency="USDT", mode="sim").deployment
     account = memory.open_account(venue="import", name="momentum", currency="USDT", mode="sim")
     strategy = memory.save_strategy(name="momentum")
     deployed = memory.deploy(strategy_name="momentum", account="momentum")
     assert (account.replayed, strategy.replayed, deployed.replayed) == (True, True, True)
-    assert (home.name, home.mode, home.id) == ("momentum@momentum", "sim", deployed.deployment.id)
-    assert home.account_id == account.account.id == derive_id("account", "ana", "import", "momentum")
+    assert (deployment.name, deployment.mode, deployment.id) == ("momentum@momentum", "sim", deployed.deployment.id)
+    assert deployment.account_id == account.account.id == derive_id("account", "ana", "import", "momentum")
 
 
-def test_what_is_there_already_is_used_as_it_is(memory: Memory, tmp_path: Path) -> None:
+def test_an_existing_strategy_is_used_unchanged(memory: Memory, tmp_path: Path) -> None:
     memory.save_strategy(name="momentum", thesis="What rises goes on rising.", risk_per_trade=0.01)
-    home = imported(memory, tmp_path, ROUND).deployment
+    deployment = imported(memory, tmp_path, ROUND).deployment
     assert memory.save_strategy(name="momentum", thesis="It does not.").strategy.version == 2
     again = imported(memory, tmp_path, ROUND)
-    assert (home.strategy_version, again.deployment.strategy_version, again.replayed) == (1, 1, True)
+    assert (deployment.strategy_version, again.deployment.strategy_version, again.replayed) == (1, 1, True)
     (trade,) = closed_trades(memory)
     assert (trade.risk, trade.outcome and trade.outcome.unit) == (10.0, "R")
 
 
 def test_every_row_is_a_decision(memory: Memory, tmp_path: Path) -> None:
     rows = [*ROUND[:2], a_row(2, cash=800.0, did=("no_trade", "", 0), BTC=2), a_row(2, cash=805.0, BTC=2)]
-    kept = decisions(memory, imported(memory, tmp_path, rows))
-    assert [(each.at.hour, each.sequence, each.verdict.kind) for each in kept] == [
+    recorded = decisions(memory, imported(memory, tmp_path, rows))
+    assert [(each.at.hour, each.sequence, each.verdict.kind) for each in recorded] == [
         (1, 0, "noop"),
         (2, 0, "executed"),
         (2, 1, "noop"),
         (2, 2, "noop"),
     ]
-    assert [each.equity for each in kept] == [1000.0, 1000.0, 1000.0, 1005.0]
-    assert [each.symbol for each in kept] == [None, "BTC", None, None]
-    assert kept[3].verdict.detail == "line 4: cash changed by +5, and no holding did"
-    assert {each.memory_arm for each in kept} == {"off"}
+    assert [each.equity for each in recorded] == [1000.0, 1000.0, 1000.0, 1005.0]
+    assert [each.symbol for each in recorded] == [None, "BTC", None, None]
+    assert recorded[3].verdict.detail == "line 4: cash changed by +5, and no holding did"
+    assert {each.memory_arm for each in recorded} == {"off"}
 
 
-def test_the_holdings_are_the_fact_and_the_action_is_only_what_was_said(memory: Memory, tmp_path: Path) -> None:
+def test_holdings_decide_and_a_contradicting_action_is_only_reported(memory: Memory, tmp_path: Path) -> None:
     rows = [a_row(1), a_row(2, cash=900.0, did=("buy", "ETH", 5), BTC=1), a_row(3, cash=950.0, did=("hold", "", 0))]
     answer = imported(memory, tmp_path, rows)
     (trade,) = closed_trades(memory)
@@ -164,7 +164,7 @@ def test_the_holdings_are_the_fact_and_the_action_is_only_what_was_said(memory: 
     ]
 
 
-def test_what_is_held_at_the_start_is_no_decision_of_the_log(memory: Memory, tmp_path: Path) -> None:
+def test_a_position_held_at_the_start_is_a_trade_without_a_decision(memory: Memory, tmp_path: Path) -> None:
     bars = some_bars(tmp_path, {"BTC": {1: 90.0}})
     answer = imported(memory, tmp_path, [a_row(1, BTC=2, did=("buy", "BTC", 2)), *ROUND[2:]], bars=bars)
     (trade,) = closed_trades(memory)
@@ -174,7 +174,7 @@ def test_what_is_held_at_the_start_is_no_decision_of_the_log(memory: Memory, tmp
     assert (answer.summary.held_at_start, answer.opened, answer.closed) == (1, 1, 1)
 
 
-def test_shorts_and_turns_are_trades_too(memory: Memory, tmp_path: Path) -> None:
+def test_shorts_and_flips_are_trades_too(memory: Memory, tmp_path: Path) -> None:
     turned = [a_row(1), a_row(2, cash=1200.0, BTC=-2), a_row(3, cash=900.0, BTC=1), a_row(4, cash=1020.0)]
     answer = imported(memory, tmp_path, turned)
     last, first = closed_trades(memory)
@@ -182,7 +182,7 @@ def test_shorts_and_turns_are_trades_too(memory: Memory, tmp_path: Path) -> None
     assert (answer.opened, answer.closed, answer.summary.flips) == (2, 2, 1)
 
 
-def test_what_rounding_leaves_of_a_position_is_nothing(memory: Memory, tmp_path: Path) -> None:
+def test_a_rounding_remainder_of_a_position_is_no_trade(memory: Memory, tmp_path: Path) -> None:
     rows = [a_row(1), a_row(2, cash=990.0, BTC=0.3), a_row(3, cash=1002.0, BTC=5e-17), a_row(4, cash=1002.0, BTC=5e-17)]
     answer = imported(memory, tmp_path, rows)
     assert (answer.opened, answer.closed, open_trades(memory, answer)) == (1, 1, [])
@@ -190,47 +190,49 @@ def test_what_rounding_leaves_of_a_position_is_nothing(memory: Memory, tmp_path:
     assert [trade.open_size for trade in open_trades(memory, again)] == [1.0]
 
 
-def test_time_that_goes_backwards_is_applied_at_the_last_instant_and_told(memory: Memory, tmp_path: Path) -> None:
+def test_a_row_that_goes_back_in_time_is_applied_at_the_last_instant_and_reported(
+    memory: Memory, tmp_path: Path
+) -> None:
     answer = imported(memory, tmp_path, [ROUND[0], ROUND[1], a_row(1, cash=900.0, BTC=1), ROUND[3]])
-    kept = decisions(memory, answer)
-    assert [(each.at.hour, each.sequence) for each in kept] == [(1, 0), (2, 0), (2, 1), (4, 0)]
+    recorded = decisions(memory, answer)
+    assert [(each.at.hour, each.sequence) for each in recorded] == [(1, 0), (2, 0), (2, 1), (4, 0)]
     assert answer.summary.dirt["time_backwards"] == 1
     assert answer.summary.instants == 3
     assert answer.closed == 1
 
 
-def test_clocks_that_change_and_symbols_with_slashes_are_nothing_special(memory: Memory, tmp_path: Path) -> None:
+def test_clock_changes_and_symbols_with_slashes_are_imported_like_others(memory: Memory, tmp_path: Path) -> None:
     odd = "BTC/USDT:PERP"
     hours = ["2025-11-02 00:30", "2025-11-02 01:30", "2025-11-02 02:30", "2025-11-02T01:30:00-05:00"]
     rows = [
-        {"date": hour, "positions": {odd: held, "CASH": 100.0 * (5 - held)}}
-        for hour, held in zip(hours, (0, 1, 2, 0), strict=True)
+        {"date": hour, "positions": {odd: size, "CASH": 100.0 * (5 - size)}}
+        for hour, size in zip(hours, (0, 1, 2, 0), strict=True)
     ]
     answer = memory.import_positions(path=a_log(tmp_path, rows), timezone="America/New_York")
-    kept = decisions(memory, answer)
-    assert [(each.at.hour, each.sequence) for each in kept] == [(4, 0), (5, 0), (7, 0), (7, 1)]
+    recorded = decisions(memory, answer)
+    assert [(each.at.hour, each.sequence) for each in recorded] == [(4, 0), (5, 0), (7, 0), (7, 1)]
     assert closed_trades(memory)[0].symbol == odd
 
 
-def test_money_in_dollars_is_told_where_the_rate_is(memory: Memory, tmp_path: Path) -> None:
+def test_results_in_dollars_need_a_rate_or_a_dollar_account(memory: Memory, tmp_path: Path) -> None:
     imported(memory, tmp_path, ROUND, currency="CNY", name="yuan", usd_rate=0.14)
     imported(memory, tmp_path, ROUND, currency="CNY", name="no rate")
     imported(memory, tmp_path, ROUND, name="dollars")
-    told = {trade.strategy_name: trade.realized_pnl_usd for trade in closed_trades(memory)}
-    assert told == {"yuan": pytest.approx(4.2), "no rate": None, "dollars": 30.0}
+    pnl_usd = {trade.strategy_name: trade.realized_pnl_usd for trade in closed_trades(memory)}
+    assert pnl_usd == {"yuan": pytest.approx(4.2), "no rate": None, "dollars": 30.0}
 
 
 # Prices
 
 
-def test_one_change_is_at_what_cash_says_whatever_the_bars_say(memory: Memory, tmp_path: Path) -> None:
+def test_a_single_change_is_priced_by_the_cash_difference_and_not_by_bars(memory: Memory, tmp_path: Path) -> None:
     answer = imported(memory, tmp_path, ROUND, bars=some_bars(tmp_path, {"BTC": {1: 1.0, 2: 2.0, 3: 110.0, 4: 4.0}}))
     assert [marks(each).get("BTC") for each in decisions(memory, answer)] == [None, 100.0, 110.0, 120.0]
     assert (answer.cash.changes, answer.cash.checked, answer.cash.reconciled) == (3, 3, 1)
     assert answer.summary.dirt == {"price_outside_bar": 2}
 
 
-def test_several_changes_at_once_are_at_the_opens_of_their_bars(memory: Memory, tmp_path: Path) -> None:
+def test_several_changes_at_once_are_priced_at_the_opens_of_their_bars(memory: Memory, tmp_path: Path) -> None:
     bars = some_bars(tmp_path, {"BTC": {2: 100.0}, "ETH": {2: 50.0}})
     answer = imported(memory, tmp_path, [a_row(1), a_row(2, cash=850.0, BTC=2, ETH=-1)], bars=bars)
     assert {trade.symbol: trade.entry_price for trade in open_trades(memory, answer)} == {"BTC": 100.0, "ETH": 50.0}
@@ -238,24 +240,24 @@ def test_several_changes_at_once_are_at_the_opens_of_their_bars(memory: Memory, 
 
 
 @pytest.mark.parametrize("cash", [1000.0, 1100.0])
-def test_a_price_that_nobody_can_pay_is_not_taken(memory: Memory, tmp_path: Path, cash: float) -> None:
+def test_a_cash_difference_that_gives_no_positive_price_is_ignored(memory: Memory, tmp_path: Path, cash: float) -> None:
     bars = some_bars(tmp_path, {"BTC": {2: 100.0}})
     answer = imported(memory, tmp_path, [a_row(1), a_row(2, cash=cash, BTC=1)], bars=bars)
     assert [trade.entry_price for trade in open_trades(memory, answer)] == [100.0]
     assert answer.summary.dirt["price_not_positive"] == 1
 
 
-def test_what_did_not_change_is_marked_at_what_was_known_by_then(memory: Memory, tmp_path: Path) -> None:
-    """In its bar at the open, never at a high or close to come; after it at its close; else at the last price seen."""
+def test_an_unchanged_holding_is_marked_at_the_price_known_by_then(memory: Memory, tmp_path: Path) -> None:
+    """Within its bar at the open, never at a later high or close; after it at the close; else at the last price."""
     bars = some_bars(tmp_path, {"BTC": {2: 100.0, 3: 150.0}})
     idle = [a_row(hour, cash=800.0, BTC=2) for hour in (3, 4, 6)]
     answer = imported(memory, tmp_path, [*ROUND[:2], *idle], bars=bars)
     assert [marks(each)["BTC"] for each in decisions(memory, answer)[1:]] == [100.0, 150.0, 300.0, 300.0]
-    seen = imported(memory, tmp_path, [*ROUND[:2], *idle], name="without bars")
-    assert [marks(each)["BTC"] for each in decisions(memory, seen)[1:]] == [100.0] * 4
+    without_bars = imported(memory, tmp_path, [*ROUND[:2], *idle], name="without bars")
+    assert [marks(each)["BTC"] for each in decisions(memory, without_bars)[1:]] == [100.0] * 4
 
 
-def test_a_bar_that_had_not_ended_has_a_price_and_is_not_kept(memory: Memory, tmp_path: Path) -> None:
+def test_an_unfinished_bar_gives_a_price_and_is_not_stored(memory: Memory, tmp_path: Path) -> None:
     path = Path(some_bars(tmp_path, {"BTC": {1: 90.0, 2: 100.0}}))
     line = json.loads(path.read_text(encoding="utf-8"))
     line["Time Series (60min)"]["2026-06-04 03:00:00"] = {"1. buy price": "130"}
@@ -266,7 +268,7 @@ def test_a_bar_that_had_not_ended_has_a_price_and_is_not_kept(memory: Memory, tm
     assert [(each.bars, each.added) for each in answer.bars.symbols] == [(2, 2)]
 
 
-def test_bars_are_kept_and_tell_context_and_excursions(memory: Memory, tmp_path: Path) -> None:
+def test_bars_are_stored_and_give_context_and_excursions(memory: Memory, tmp_path: Path) -> None:
     answer = imported(memory, tmp_path, ROUND, bars=some_bars(tmp_path, {"BTC": {1: 90, 2: 100, 3: 110, 4: 120}}))
     (trade,) = closed_trades(memory)
     assert (trade.excursion_source, trade.mfe, trade.context.price) == ("bars", 1800.0, 180.0)
@@ -293,19 +295,19 @@ def test_the_zone_of_bars_is_their_own_else_that_of_the_log(memory: Memory, tmp_
     eastern = some_bars(tmp_path, {"BTC": {1: 7.0}}, zone="US/Eastern")
     answer = imported(memory, tmp_path, [a_row(5, BTC=1)], bars=eastern)
     assert marks(decisions(memory, answer)[0]) == {"BTC": 7.0}
-    here = some_bars(tmp_path, {"ETH": {1: 8.0}}, name="no zone")
-    named = memory.import_positions(
-        path=a_log(tmp_path, [a_row(1, ETH=1)]), timezone="US/Eastern", bars=here, name="eth"
+    without_zone = some_bars(tmp_path, {"ETH": {1: 8.0}}, name="no zone")
+    answer_without_zone = memory.import_positions(
+        path=a_log(tmp_path, [a_row(1, ETH=1)]), timezone="US/Eastern", bars=without_zone, name="eth"
     )
-    assert marks(decisions(memory, named)[0]) == {"ETH": 8.0}
+    assert marks(decisions(memory, answer_without_zone)[0]) == {"ETH": 8.0}
 
 
-# Two clocks
+# as_of and seen_at
 
 
-def answers(memory: Memory, **asked: Any) -> list[Any]:
-    """What three reads say of the past."""
-    past = {"as_of": DAY + timedelta(hours=5), **asked}
+def answers(memory: Memory, **query: Any) -> list[Any]:
+    """Closed trades, recalled episodes and deployments, as of an instant after the log."""
+    past = {"as_of": DAY + timedelta(hours=5), **query}
     return [
         [(trade.symbol, trade.pnl) for trade in closed_trades(memory, **past)],
         [(each.episode.symbol, each.episode.pnl) for each in recalled(memory, **past)],
@@ -313,11 +315,11 @@ def answers(memory: Memory, **asked: Any) -> list[Any]:
     ]
 
 
-def recalled(memory: Memory, **asked: Any) -> tuple[Any, ...]:
-    return memory.recall_memories(symbol="BTC", mode="paper", **asked).memories
+def recalled(memory: Memory, **query: Any) -> tuple[Any, ...]:
+    return memory.recall_memories(symbol="BTC", mode="paper", **query).memories
 
 
-def test_a_log_imported_today_bears_on_the_past_but_not_on_what_was_seen_before(
+def test_an_imported_log_is_in_answers_about_the_past_but_not_in_those_with_an_earlier_seen_at(
     memory: Memory, tmp_path: Path, clock: FakeClock
 ) -> None:
     before = answers(memory, seen_at=T0)
@@ -339,18 +341,18 @@ def test_nothing_is_known_before_its_row(memory: Memory, tmp_path: Path) -> None
     assert answers(memory, as_of=DAY + 4 * hour) == answers(memory)
 
 
-def test_a_trade_is_read_as_it_stood_at_each_row(memory: Memory, tmp_path: Path) -> None:
+def test_a_trade_is_read_as_it_was_at_each_row(memory: Memory, tmp_path: Path) -> None:
     imported(memory, tmp_path, ROUND)
     (trade,) = closed_trades(memory)
-    stood = [memory.get_trade(trade_id=trade.id, as_of=DAY + timedelta(hours=hour)).trade for hour in (2, 3, 4)]
-    assert [(each.status, each.open_size, each.realized_pnl) for each in stood] == [
+    versions = [memory.get_trade(trade_id=trade.id, as_of=DAY + timedelta(hours=hour)).trade for hour in (2, 3, 4)]
+    assert [(each.status, each.open_size, each.realized_pnl) for each in versions] == [
         ("open", 2.0, 0.0),
         ("open", 1.0, 10.0),
         ("closed", 0.0, 30.0),
     ]
 
 
-# Again, longer, and otherwise
+# Importing again, longer logs, and contradictions
 
 
 def test_importing_again_changes_nothing_and_says_so(memory: Memory, tmp_path: Path, clock: FakeClock) -> None:
@@ -364,7 +366,7 @@ def test_importing_again_changes_nothing_and_says_so(memory: Memory, tmp_path: P
     assert written(memory) == before
 
 
-def test_bars_that_come_later_are_kept_and_change_no_trade(memory: Memory, tmp_path: Path) -> None:
+def test_bars_that_come_later_are_stored_and_change_no_trade(memory: Memory, tmp_path: Path) -> None:
     imported(memory, tmp_path, ROUND)
     before = closed_trades(memory)
     again = imported(memory, tmp_path, ROUND, bars=some_bars(tmp_path, {"BTC": {2: 5}}))
@@ -374,20 +376,20 @@ def test_bars_that_come_later_are_kept_and_change_no_trade(memory: Memory, tmp_p
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
-def test_a_log_that_went_on_adds_its_new_rows_only(memory: Memory, tmp_path: Path, clock: FakeClock, cut: int) -> None:
+def test_a_longer_log_adds_only_its_new_rows(memory: Memory, tmp_path: Path, clock: FakeClock, cut: int) -> None:
     rows = [*ROUND[:3], a_row(3, cash=800.0, BTC=2), a_row(4, cash=1030.0)]
     whole = imported(memory, tmp_path, rows, name="whole")
     imported(memory, tmp_path, rows[:cut], name="in parts")
     clock.advance(hours=1)
     rest = imported(memory, tmp_path, rows, name="in parts")
     assert (rest.added, rest.opened, rest.closed) == (5 - cut, whole.opened, whole.closed)
-    told = {trade.strategy_name: (trade.entry_price, trade.exit_price, trade.pnl) for trade in closed_trades(memory)}
-    assert told["in parts"] == told["whole"]
+    results = {trade.strategy_name: (trade.entry_price, trade.exit_price, trade.pnl) for trade in closed_trades(memory)}
+    assert results["in parts"] == results["whole"]
     assert [each.equity for each in decisions(memory, rest)] == [each.equity for each in decisions(memory, whole)]
     assert memory.verify_audit().intact
 
 
-def test_a_shorter_version_is_known(memory: Memory, tmp_path: Path) -> None:
+def test_a_shorter_version_of_a_log_is_a_replay(memory: Memory, tmp_path: Path) -> None:
     imported(memory, tmp_path, ROUND)
     assert imported(memory, tmp_path, ROUND[:2]).replayed
 
@@ -404,7 +406,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("rows", OTHERS.values(), ids=OTHERS.keys())
-def test_a_log_that_contradicts_what_is_kept_is_a_conflict(memory: Memory, tmp_path: Path, rows: list[Row]) -> None:
+def test_a_log_that_contradicts_the_stored_one_is_a_conflict(memory: Memory, tmp_path: Path, rows: list[Row]) -> None:
     imported(memory, tmp_path, ROUND)
     before = written(memory)
     with pytest.raises(Conflict, match=r"^path: .*momentum\.jsonl line [123]: .* give .*another name$"):
@@ -413,9 +415,9 @@ def test_a_log_that_contradicts_what_is_kept_is_a_conflict(memory: Memory, tmp_p
 
 
 def test_an_account_that_has_traded_since_is_a_conflict(memory: Memory, tmp_path: Path) -> None:
-    home = imported(memory, tmp_path, ROUND).deployment
+    deployment = imported(memory, tmp_path, ROUND).deployment
     at = DAY + timedelta(hours=5)
-    memory.close_tick(deployment=home.name, at=at, before=a_snapshot(at=at), verdict=Verdict(kind="noop"))
+    memory.close_tick(deployment=deployment.name, at=at, before=a_snapshot(at=at), verdict=Verdict(kind="noop"))
     before = written(memory)
     assert imported(memory, tmp_path, ROUND).replayed
     for hour in (4, 5, 6):
@@ -441,7 +443,7 @@ def test_a_name_that_runs_elsewhere_is_a_conflict(memory: Memory, tmp_path: Path
     assert written(memory)[0] == 3
 
 
-def test_agents_and_owners_are_told_apart(memory: Memory, tmp_path: Path) -> None:
+def test_agents_of_different_names_have_separate_trades(memory: Memory, tmp_path: Path) -> None:
     for name in ("one", "two"):
         imported(memory, tmp_path, ROUND, name=name)
     assert {trade.strategy_name for trade in closed_trades(memory)} == {"one", "two"}
@@ -471,13 +473,13 @@ WRONG: dict[str, tuple[list[Row], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("rows", "more", "told"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_is_named_with_its_line_and_remedy_and_nothing_is_written(
-    memory: Memory, tmp_path: Path, rows: list[Row], more: dict[str, Any], told: str
+@pytest.mark.parametrize(("rows", "more", "message"), WRONG.values(), ids=WRONG.keys())
+def test_an_error_names_its_line_and_remedy_and_nothing_is_written(
+    memory: Memory, tmp_path: Path, rows: list[Row], more: dict[str, Any], message: str
 ) -> None:
     imported(memory, tmp_path, ROUND, name="before")
     before = written(memory)
-    with pytest.raises(BacksightError, match=told):
+    with pytest.raises(BacksightError, match=message):
         memory.import_positions(**{"path": a_log(tmp_path, rows), "timezone": "UTC", **more})
     assert written(memory) == before
 
@@ -510,7 +512,7 @@ def test_a_log_that_is_not_there_is_not_found(memory: Memory, tmp_path: Path) ->
     assert written(memory) == (0, 0)
 
 
-def test_a_log_is_called_after_its_file_or_the_folder_that_says_more(tmp_path: Path) -> None:
+def test_an_agent_is_named_after_its_file_or_its_folder(tmp_path: Path) -> None:
     assert agent_name(Path("agents/gpt-5/position/position.jsonl")) == "gpt-5"
     assert agent_name(Path("agents/gpt-5/Positions.jsonl")) == "gpt-5"
     assert agent_name(Path("gpt-5.2.jsonl")) == "gpt-5.2"
@@ -519,7 +521,7 @@ def test_a_log_is_called_after_its_file_or_the_folder_that_says_more(tmp_path: P
             agent_name(Path(nameless))
 
 
-def test_much_dirt_is_counted_and_the_first_of_it_shown(memory: Memory, tmp_path: Path) -> None:
+def test_all_dirt_is_counted_and_the_first_findings_are_listed(memory: Memory, tmp_path: Path) -> None:
     answer = imported(memory, tmp_path, [a_row(1, did=("buy", "BTC", 1)) for _ in range(300)])
     assert (len(answer.dirt), answer.summary.dirt["action_without_change"]) == (200, 299)
     assert answer.dirt[1].message == "line 2: buy 1 BTC is stated, but nothing changed"
@@ -532,25 +534,27 @@ SYMBOLS = ("A", "B/C:D", "é")
 
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[list[Row], Opens]:
-    """Rows at any hours, several at one, of which cash moves by what holdings cost at the hour's open."""
+    """Rows at any hours, also several at one; cash changes by the cost of the holdings at the hour's open."""
     price = st.integers(1, 10_000).map(lambda cents: cents / 16)
     opens = {symbol: {hour: draw(price) for hour in range(9)} for symbol in SYMBOLS}
     some = st.dictionaries(st.sampled_from(SYMBOLS), st.integers(-8, 8).map(lambda size: size / 4), max_size=3)
     hours = sorted(draw(st.lists(st.integers(0, 8), min_size=1, max_size=8)))
     rows: list[Row] = []
-    cash, held = 1000.0, draw(some)
+    cash, holdings = 1000.0, draw(some)
     for hour in hours:
-        rows.append(holding(held, hour=hour, cash=cash))
-        held = draw(some)
+        rows.append(holding(holdings, hour=hour, cash=cash))
+        holdings = draw(some)
         following = hours[min(len(rows), len(hours) - 1)]
-        cash = worth(rows[-1], following, opens) - sum(size * opens[symbol][following] for symbol, size in held.items())
+        cash = worth(rows[-1], following, opens) - sum(
+            size * opens[symbol][following] for symbol, size in holdings.items()
+        )
     return rows, opens
 
 
 def worth(row: Row, hour: int, opens: Opens) -> float:
     """Cash and holdings of a row at the opens of an hour."""
     return sum(
-        (held * opens[symbol][hour] for symbol, held in row["positions"].items() if symbol != "CASH"),
+        (size * opens[symbol][hour] for symbol, size in row["positions"].items() if symbol != "CASH"),
         start=float(row["positions"]["CASH"]),
     )
 
@@ -561,26 +565,30 @@ def hour_of(row: Row) -> int:
 
 @settings(max_examples=30)
 @given(logs())
-def test_any_log_ends_where_its_last_row_is_and_accounts_for_all_of_its_equity(log: tuple[list[Row], Opens]) -> None:
+def test_any_log_ends_with_the_holdings_of_its_last_row_and_accounts_for_all_of_its_equity(
+    log: tuple[list[Row], Opens],
+) -> None:
     """Open sizes are the last holdings; realised + unrealised is the change of equity at the opens, to a billionth."""
     rows, opens = log
     with tempfile.TemporaryDirectory() as folder, open_simulation(FakeClock(T0)) as memory:
         bars = some_bars(Path(folder), opens)
         answer = imported(memory, Path(folder), rows, bars=bars)
-        still = open_trades(memory, answer)
-        ended = closed_trades(memory)
+        open_now = open_trades(memory, answer)
+        closed = closed_trades(memory)
         assert memory.verify_audit().intact
         assert imported(memory, Path(folder), rows, bars=bars).replayed
-    sizes = {trade.symbol: trade.open_size * (1 if trade.direction == "long" else -1) for trade in still}
-    assert sizes == {symbol: held for symbol, held in rows[-1]["positions"].items() if symbol != "CASH" and held}
+    sizes = {trade.symbol: trade.open_size * (1 if trade.direction == "long" else -1) for trade in open_now}
+    assert sizes == {symbol: size for symbol, size in rows[-1]["positions"].items() if symbol != "CASH" and size}
     last = hour_of(rows[-1])
-    unrealised = sum(sizes[trade.symbol] * (opens[trade.symbol][last] - (trade.average_cost or 0.0)) for trade in still)
-    realised = sum(trade.realized_pnl or 0.0 for trade in (*still, *ended))
+    unrealised = sum(
+        sizes[trade.symbol] * (opens[trade.symbol][last] - (trade.average_cost or 0.0)) for trade in open_now
+    )
+    realised = sum(trade.realized_pnl or 0.0 for trade in (*open_now, *closed))
     change = worth(rows[-1], last, opens) - worth(rows[0], hour_of(rows[0]), opens)
     assert realised + unrealised == pytest.approx(change, rel=1e-9, abs=1e-6)
     counts = answer.summary
     assert answer.opened == counts.held_at_start + counts.opens + counts.flips
-    assert answer.closed == counts.closes + counts.flips == len(ended)
+    assert answer.closed == counts.closes + counts.flips == len(closed)
 
 
 # The real logs
@@ -604,12 +612,12 @@ def real_import(memory: Memory, path: Path) -> ImportedPositions:
     group, agent = path.parts[-4], path.parts[-3]
     name, zone, currency = GROUPS[group]
     bars = str(REAL / "bars" / f"{name}.jsonl")
-    called = f"{agent} {group}"
-    return memory.import_positions(path=str(path), bars=bars, timezone=zone, currency=currency, name=called)
+    agent_label = f"{agent} {group}"
+    return memory.import_positions(path=str(path), bars=bars, timezone=zone, currency=currency, name=agent_label)
 
 
 def still_in(memory: Memory, answer: ImportedPositions, last: Decision) -> float:
-    """Realised and unrealised of the trades that the last row left open, at its marks; all of them are long."""
+    """Realised and unrealised profit of the trades that the last row left open, at its marks; all are long."""
     at = marks(last)
     return sum(
         (trade.realized_pnl or 0.0) + trade.open_size * (at[trade.symbol] - (trade.average_cost or 0.0))
@@ -628,7 +636,7 @@ def still_in(memory: Memory, answer: ImportedPositions, last: Decision) -> float
         pytest.param("us_hourly", "*", marks=pytest.mark.slow),
     ],
 )
-def test_real_logs_come_to_the_trades_that_their_rows_tell(simulation: Memory, group: str, agents: str) -> None:
+def test_real_logs_give_the_trades_that_their_rows_imply(simulation: Memory, group: str, agents: str) -> None:
     name, zone, _ = GROUPS[group]
     market = read_trader_bars(REAL / "bars" / f"{name}.jsonl")
     for path in sorted((REAL / group).glob(f"{agents}/position/position.jsonl")):

@@ -1,4 +1,4 @@
-"""Recall through the operation: what is asked, filtered, seen and said."""
+"""Recall through the operation: queries, filters, pages, base rates and messages."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,7 +34,7 @@ def test_the_seeds_recall_works(memory: Memory) -> None:
     assert answer.memories[0].factors.Sim > 0.75
 
 
-def test_nothing_remembered_is_said_plainly(memory: Memory) -> None:
+def test_an_empty_memory_says_that_nothing_matches(memory: Memory) -> None:
     answer = memory.recall_memories(symbol="XAUUSD")
     assert answer.memories == ()
     assert answer.message == "No memories of XAUUSD in live accounts match."
@@ -51,7 +51,7 @@ def test_winners_in_like_contexts_come_first(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("query", "expected"),
     [
         ({}, {1, 2, 3}),
         ({"strategy_name": "Other"}, {2}),
@@ -67,13 +67,13 @@ def test_winners_in_like_contexts_come_first(memory: Memory) -> None:
         ({"direction": "short"}, {1, 2, 3}),
     ],
 )
-def test_filters_filter(memory: Memory, asked: dict[str, Any], expected: set[int]) -> None:
+def test_each_filter_selects_its_episodes(memory: Memory, query: dict[str, Any], expected: set[int]) -> None:
     memory.remember_trade(**days_ago(1))
     memory.remember_trade(**days_ago(2, strategy_name="Other"))
     memory.remember_trade(**days_ago(3, tags=["a", "b"]))
     memory.remember_trade(**days_ago(1, symbol="EURUSD"))
     memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason="narrow")
-    answer = memory.recall_memories(symbol="XAUUSD", **asked)
+    answer = memory.recall_memories(symbol="XAUUSD", **query)
     assert {(T0 - m.episode.known_at).days for m in answer.memories} == expected
     assert answer.candidates == len(expected)
 
@@ -120,26 +120,26 @@ def test_the_base_rate_comes_first_and_counts_all_trades_of_the_strategy(memory:
     assert usual.sentence.startswith("6")
 
 
-def test_beliefs_and_plans_that_speak_of_it_are_shown_and_nothing_is_triggered(
+def test_matching_beliefs_and_plans_are_in_the_answer_and_no_plan_is_triggered(
     memory: Memory, clock: FakeClock
 ) -> None:
     deployed(memory)
-    said = memory.add_belief(proposition="trends carry", regime="trending_up").belief.belief.id
+    belief_id = memory.add_belief(proposition="trends carry", regime="trending_up").belief.belief.id
     memory.add_belief(proposition="ranges do not", regime="ranging", claims="below")
     plan = memory.create_trading_plan(
         trigger_condition={"regime": "trending_up"}, planned_action={"type": "alert"}, reasoning="look twice"
     )
     links = memory.verify_audit().links
-    asked: dict[str, Any] = {"symbol": "XAUUSD", "deployment": "VolBreakout@main"}
-    answer = memory.recall_memories(**asked, context_regime="trending_up")
-    assert [belief.belief.id for belief in answer.beliefs] == [said]
+    query: dict[str, Any] = {"symbol": "XAUUSD", "deployment": "VolBreakout@main"}
+    answer = memory.recall_memories(**query, context_regime="trending_up")
+    assert [belief.belief.id for belief in answer.beliefs] == [belief_id]
     assert [each.id for each in answer.plans] == [plan.plan.id]
     assert answer.mood is not None
-    assert memory.recall_memories(**asked, context_regime="volatile").plans == ()
+    assert memory.recall_memories(**query, context_regime="volatile").plans == ()
     assert memory.verify_audit().links == links
 
 
-def test_in_a_losing_streak_the_mood_colours_what_comes_to_mind(memory: Memory, clock: FakeClock) -> None:
+def test_in_a_losing_streak_the_mood_changes_the_affect_factor(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     for number in range(3):
         memory.remember_trade(
@@ -150,11 +150,11 @@ def test_in_a_losing_streak_the_mood_colours_what_comes_to_mind(memory: Memory, 
     assert memory.recall_memories(symbol="XAUUSD").memories[0].factors.Aff == 1.0
 
 
-def test_words_count_as_one_more_field_of_the_likeness(memory: Memory) -> None:
+def test_words_count_as_one_more_field_of_the_similarity(memory: Memory) -> None:
     memory.remember_trade(**days_ago(1, market_context="Asian range broken at the London open"))
-    asked: dict[str, Any] = {"symbol": "XAUUSD", "context_regime": "trending_up"}
+    query: dict[str, Any] = {"symbol": "XAUUSD", "context_regime": "trending_up"}
     sims = [
-        memory.recall_memories(**asked, market_context=words).nearest[0].factors.Sim
+        memory.recall_memories(**query, market_context=words).nearest[0].factors.Sim
         for words in (None, "the London opening breaks ranges", "a quiet afternoon")
     ]
     assert sims[0] == 1.0
@@ -163,7 +163,7 @@ def test_words_count_as_one_more_field_of_the_likeness(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("query", "message"),
     [
         ({"limit": 0}, "limit: 0 is out of range; give 1 or more"),
         ({"limit": 10_000}, "limit: 10000 is out of range; give 100 or less"),
@@ -177,39 +177,41 @@ def test_words_count_as_one_more_field_of_the_likeness(memory: Memory) -> None:
         ({"deployment": "nowhere"}, "deployment: "),
     ],
 )
-def test_what_cannot_be_asked_is_refused_by_name(memory: Memory, asked: dict[str, Any], told: str) -> None:
+def test_an_invalid_query_is_refused_by_name(memory: Memory, query: dict[str, Any], message: str) -> None:
     with pytest.raises(BacksightError) as refused:
-        memory.recall_memories(symbol="XAUUSD", **asked)
-    assert str(refused.value).startswith(told)
+        memory.recall_memories(symbol="XAUUSD", **query)
+    assert str(refused.value).startswith(message)
 
 
 # Pages
 
 
-def pages(memory: Memory, clock: FakeClock, *, limit: int, **asked: Any) -> list[str]:
+def pages(memory: Memory, clock: FakeClock, *, limit: int, **query: Any) -> list[str]:
     """All memories, page by page, while time goes on and more is remembered."""
-    found: list[str] = []
+    ids: list[str] = []
     cursor = None
     while True:
-        answer = memory.recall_memories(symbol="XAUUSD", limit=limit, cursor=cursor, **asked)
-        found += [each.id for each in answer.memories]
+        answer = memory.recall_memories(symbol="XAUUSD", limit=limit, cursor=cursor, **query)
+        ids += [each.id for each in answer.memories]
         assert len(answer.memories) <= limit
         cursor = answer.next_cursor
         if cursor is None:
-            return found
+            return ids
         clock.at += timedelta(hours=1)
         memory.remember_trade(**a_trade_call(closed_at=T0 - timedelta(days=2), pnl=9000.0, pnl_r=90.0))
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 100])
-@pytest.mark.parametrize("asked", [{}, {"period_weight": True, "context_regime": "ranging"}])
-def test_pages_put_together_are_the_whole(memory: Memory, clock: FakeClock, limit: int, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("query", [{}, {"period_weight": True, "context_regime": "ranging"}])
+def test_all_pages_together_are_the_whole_answer(
+    memory: Memory, clock: FakeClock, limit: int, query: dict[str, Any]
+) -> None:
     for number in range(7):
         r = (2.0, -1.0, 2.0)[number % 3]
         memory.remember_trade(**days_ago(1 + number // 2, pnl=r * 100, pnl_r=r, idempotency_key=str(number)))
-    whole = [each.id for each in memory.recall_memories(symbol="XAUUSD", limit=100, **asked).memories]
+    whole = [each.id for each in memory.recall_memories(symbol="XAUUSD", limit=100, **query).memories]
     assert len(whole) == 7
-    assert pages(memory, clock, limit=limit, **asked) == whole
+    assert pages(memory, clock, limit=limit, **query) == whole
 
 
 def test_a_cursor_of_another_query_is_refused(memory: Memory) -> None:
@@ -226,33 +228,33 @@ def test_a_cursor_of_another_query_is_refused(memory: Memory) -> None:
         memory.recall_memories(symbol="XAUUSD", cursor=trades)
 
 
-# Open trades, and falls
+# Open trades, and falling results
 
 
 def test_open_trades_count_at_their_last_mark_and_are_named(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    told: dict[str, Any] = {"deployment": "VolBreakout@main", "verdict": Verdict(kind="executed")}
+    tick: dict[str, Any] = {"deployment": "VolBreakout@main", "verdict": Verdict(kind="executed")}
     order = Order(symbol="BTC", quantity=2.0, stop_price=95.0, reason="break of the range")
     clock.advance(hours=1)
     first = clock.now()
     after = a_snapshot(a_position(2.0, stop_price=95.0), at=first)
-    opened = memory.close_tick(**told, at=first, before=a_snapshot(at=first), after=after, proposal=order).opened
+    opened = memory.close_tick(**tick, at=first, before=a_snapshot(at=first), after=after, proposal=order).opened
     clock.advance(hours=1)
     later = a_snapshot(a_position(2.0, stop_price=95.0, mark=97.0), at=clock.now())
-    memory.close_tick(**told | {"verdict": Verdict(kind="noop")}, at=clock.now(), before=later)
+    memory.close_tick(**tick | {"verdict": Verdict(kind="noop")}, at=clock.now(), before=later)
 
-    def usual(at: datetime) -> BaseRateLevel | None:
+    def base_rate(at: datetime) -> BaseRateLevel | None:
         answer = memory.recall_memories(symbol="BTC", strategy_name="VolBreakout", direction="long", as_of=at)
         return None if answer.base_rate is None else answer.base_rate.levels[-1]
 
-    assert usual(first - timedelta(microseconds=1)) is None
-    marked = [usual(first), usual(clock.now())]
+    assert base_rate(first - timedelta(microseconds=1)) is None
+    marked = [base_rate(first), base_rate(clock.now())]
     assert [level and (level.n, level.open_ids) for level in marked] == [(0, (opened[0].id,))] * 2
     assert [level and level.outcomes[0].mean for level in marked] == [0.0, pytest.approx(-0.6)]
     assert [level and (level.outcomes[0].unit, level.outcomes[0].open) for level in marked] == [("R", 1)] * 2
 
 
-def test_while_results_fall_the_base_rate_rests_on_what_came_since(clock: FakeClock) -> None:
+def test_while_results_fall_the_base_rate_counts_only_trades_since_the_fall(clock: FakeClock) -> None:
     with open_memory("sqlite://", clock=clock) as memory:
 
         def traded(*outcomes: float) -> None:
@@ -260,24 +262,24 @@ def test_while_results_fall_the_base_rate_rests_on_what_came_since(clock: FakeCl
                 clock.advance(days=1)
                 memory.remember_trade(**a_trade_call(pnl=100.0 * r, pnl_r=r))
 
-        def usual(**asked: Any) -> BaseRate | None:
-            return memory.recall_memories(symbol="XAUUSD", strategy_name="VolBreakout", **asked).base_rate
+        def base_rate(**query: Any) -> BaseRate | None:
+            return memory.recall_memories(symbol="XAUUSD", strategy_name="VolBreakout", **query).base_rate
 
         traded(*[1.0, -0.5] * 60)
         risen = clock.now()
-        before = usual()
+        before = base_rate()
         traded(*[-1.0] * 25)
-        fallen = usual()
+        fallen = base_rate()
         assert before is not None
         assert fallen is not None
         assert (before.left_out, before.headline.n) == (0, 120)
         assert fallen.left_out >= 115
         assert fallen.headline.n + fallen.left_out == 145
         assert fallen.headline.win_rate == pytest.approx(0.0, abs=0.1)
-        assert usual(as_of=risen) == before
+        assert base_rate(as_of=risen) == before
 
 
-def test_rows_that_somebody_removed_are_not_recalled(memory: Memory) -> None:
+def test_deleted_rows_are_not_recalled(memory: Memory) -> None:
     for number in range(3):
         memory.remember_trade(**days_ago(1 + number))
     gone = memory.recall_memories(symbol="XAUUSD").nearest[0].id

@@ -1,4 +1,4 @@
-"""The agent's state: what it rests on, and that it is what it was at any instant."""
+"""The agent's state: what it is computed from, and that it can be read as of any instant."""
 
 import math
 from datetime import timedelta
@@ -13,30 +13,32 @@ from backsight.ops.state import AgentState
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed
 
-HOME = "VolBreakout@main"
+DEPLOYMENT = "VolBreakout@main"
 NOOP = Verdict(kind="noop")
 
 
 def closed(memory: Memory, clock: FakeClock, pnl_r: float, **changes: object) -> None:
     clock.advance(hours=1)
-    memory.remember_trade(**a_trade_call(deployment=HOME, pnl=100 * pnl_r, pnl_r=pnl_r, confidence=0.9, **changes))
+    memory.remember_trade(
+        **a_trade_call(deployment=DEPLOYMENT, pnl=100 * pnl_r, pnl_r=pnl_r, confidence=0.9, **changes)
+    )
 
 
 def worth(memory: Memory, clock: FakeClock, equity: float) -> AgentState:
     clock.advance(hours=1)
     memory.record_equity(account="main", equity=equity)
-    return memory.get_agent_state(deployment=HOME)
+    return memory.get_agent_state(deployment=DEPLOYMENT)
 
 
 def ticked(memory: Memory, clock: FakeClock, equity: float, *, paid_in: float = 0.0) -> AgentState:
     clock.advance(hours=1)
     at = clock.now()
     fills = [ReportedFill(id=f"t{at}", at=at, sequence=0, kind="transfer", amount=paid_in)] if paid_in else []
-    memory.close_tick(deployment=HOME, at=at, before=a_snapshot(at=at, equity=equity, fills=fills), verdict=NOOP)
-    return memory.get_agent_state(deployment=HOME)
+    memory.close_tick(deployment=DEPLOYMENT, at=at, before=a_snapshot(at=at, equity=equity, fills=fills), verdict=NOOP)
+    return memory.get_agent_state(deployment=DEPLOYMENT)
 
 
-def test_before_anything_it_is_neutral(memory: Memory) -> None:
+def test_the_first_state_is_neutral(memory: Memory) -> None:
     state = memory.get_agent_state()
     assert state.deployment is None
     assert (state.mood.confidence, state.mood.risk_appetite, state.mood.drawdown_state) == (0.5, 1.0, 0.0)
@@ -58,10 +60,10 @@ def test_twenty_three_losses_in_a_row_drive_confidence_down_whatever_was_stated(
 
 def test_appetite_follows_the_drawdown_and_comes_back(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    seen = {equity: worth(memory, clock, equity).mood for equity in (10_000.0, 9_000.0, 8_500.0, 8_000.0, 9_999.0)}
-    appetite = [round(mood.risk_appetite, 4) for mood in seen.values()]
+    moods = {equity: worth(memory, clock, equity).mood for equity in (10_000.0, 9_000.0, 8_500.0, 8_000.0, 9_999.0)}
+    appetite = [round(mood.risk_appetite, 4) for mood in moods.values()]
     assert appetite == [1.0, 0.75, 0.4375, 0.1, 1.0]
-    assert seen[8_000.0].in_drawdown
+    assert moods[8_000.0].in_drawdown
 
 
 def test_a_deposit_and_a_withdrawal_move_neither_drawdown_nor_appetite(memory: Memory, clock: FakeClock) -> None:
@@ -76,20 +78,22 @@ def test_a_deposit_and_a_withdrawal_move_neither_drawdown_nor_appetite(memory: M
     assert poorer.peak == pytest.approx(5_000.0)
 
 
-def test_it_is_what_it_was_at_any_instant_whatever_came_later(memory: Memory, clock: FakeClock) -> None:
+def test_the_state_as_of_an_instant_does_not_change_later(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     answers = []
     for number in range(6):
         closed(memory, clock, (-1.0) ** number * (1 + number))
         worth(memory, clock, 10_000.0 - 300.0 * number)
-        answers.append((clock.now(), memory.get_agent_state(deployment=HOME)))
+        answers.append((clock.now(), memory.get_agent_state(deployment=DEPLOYMENT)))
     clock.advance(days=1)
     late = clock.now()
-    memory.remember_trade(**a_trade_call(deployment=HOME, pnl=-500.0, pnl_r=-5.0, closed_at=T0 + timedelta(hours=3)))
+    memory.remember_trade(
+        **a_trade_call(deployment=DEPLOYMENT, pnl=-500.0, pnl_r=-5.0, closed_at=T0 + timedelta(hours=3))
+    )
     for at, answer in answers:
-        assert memory.get_agent_state(deployment=HOME, as_of=at, seen_at=at) == answer
-    assert memory.get_agent_state(deployment=HOME, as_of=answers[-1][0]).closes == 7
-    assert memory.get_agent_state(deployment=HOME, seen_at=late - timedelta(seconds=1)).closes == 6
+        assert memory.get_agent_state(deployment=DEPLOYMENT, as_of=at, seen_at=at) == answer
+    assert memory.get_agent_state(deployment=DEPLOYMENT, as_of=answers[-1][0]).closes == 7
+    assert memory.get_agent_state(deployment=DEPLOYMENT, seen_at=late - timedelta(seconds=1)).closes == 6
 
 
 def test_the_account_is_shared_and_the_streak_is_the_strategys(memory: Memory, clock: FakeClock) -> None:
@@ -103,7 +107,7 @@ def test_the_account_is_shared_and_the_streak_is_the_strategys(memory: Memory, c
     assert (other.consecutive_losses, other.confidence, other.drawdown) == (0, 0.5, 0.1)
 
 
-def test_several_deployments_and_none_named_is_refused_with_their_names(memory: Memory) -> None:
+def test_a_missing_deployment_is_refused_with_the_names_of_several(memory: Memory) -> None:
     deployed(memory)
     memory.save_strategy(name="Fade")
     memory.deploy(strategy_name="Fade", account="main")
@@ -113,7 +117,7 @@ def test_several_deployments_and_none_named_is_refused_with_their_names(memory: 
 
 
 @pytest.mark.parametrize("equity", [-1.0, math.nan, math.inf])
-def test_an_equity_that_is_none_is_refused_and_nothing_is_written(memory: Memory, equity: float) -> None:
+def test_an_invalid_equity_is_refused_and_nothing_is_written(memory: Memory, equity: float) -> None:
     deployed(memory)
     links = memory.verify_audit().links
     with pytest.raises(Invalid, match=r"^equity: "):

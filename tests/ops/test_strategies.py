@@ -1,4 +1,4 @@
-"""Accounts, strategies, deployments."""
+"""Operations on accounts, strategies and deployments."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ def test_the_account_of_remembered_trades_cannot_be_taken(memory: Memory) -> Non
         memory.open_account(venue="binance", name="manual")
 
 
-def test_a_version_never_changes(memory: Memory) -> None:
+def test_saved_changes_are_a_new_version(memory: Memory) -> None:
     first = memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", avoid=["news"])
     second = memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", avoid=["news", "Fridays"])
     again = memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", avoid=["news", "Fridays"])
@@ -53,14 +53,14 @@ def test_the_longest_names_can_be_referred_to(memory: Memory) -> None:
     strategy, account = "s" * 100, "a" * 100
     memory.open_account(venue="binance", name=account)
     memory.save_strategy(name=strategy)
-    made = memory.deploy(strategy_name=strategy, account=account).deployment
-    memory.remember_trade(**a_trade_call(strategy_name=strategy, deployment=made.name))
+    deployment = memory.deploy(strategy_name=strategy, account=account).deployment
+    memory.remember_trade(**a_trade_call(strategy_name=strategy, deployment=deployment.name))
     memory.remember_trade(**a_trade_call(strategy_name=strategy))
     assert memory.recall_memories(symbol="XAUUSD", deployment=f"manual:{strategy}").candidates == 1
-    assert len(memory.list_trades(deployment=made.name).trades) == 1
+    assert len(memory.list_trades(deployment=deployment.name).trades) == 1
 
 
-def test_what_is_not_there_is_named(memory: Memory) -> None:
+def test_an_unknown_account_or_strategy_is_named(memory: Memory) -> None:
     with pytest.raises(NotFound, match="account: no account 'main'; open one first"):
         memory.deploy(strategy_name="VolBreakout", account="main")
     memory.open_account(venue="binance", name="main")
@@ -71,12 +71,12 @@ def test_what_is_not_there_is_named(memory: Memory) -> None:
 
 
 def test_one_name_at_two_venues_needs_the_id(memory: Memory) -> None:
-    one = memory.open_account(venue="binance", name="main").account
+    account = memory.open_account(venue="binance", name="main").account
     memory.open_account(venue="kraken", name="main")
     memory.save_strategy(name="VolBreakout")
     with pytest.raises(NotFound, match="several accounts are named 'main'; give the id"):
         memory.deploy(strategy_name="VolBreakout", account="main")
-    assert memory.deploy(strategy_name="VolBreakout", account=one.id).deployment.account_id == one.id
+    assert memory.deploy(strategy_name="VolBreakout", account=account.id).deployment.account_id == account.id
 
 
 def test_deployments_come_with_their_tally(memory: Memory, clock: FakeClock) -> None:
@@ -89,7 +89,7 @@ def test_deployments_come_with_their_tally(memory: Memory, clock: FakeClock) -> 
     assert memory.get_my_deployments().deployments[0].recent_trades == ()
 
 
-def test_deployments_are_as_they_were(memory: Memory, clock: FakeClock) -> None:
+def test_deployments_are_listed_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:
     memory.remember_trade(**a_trade_call())
     then = clock.at
     clock.advance(days=1)
@@ -100,28 +100,28 @@ def test_deployments_are_as_they_were(memory: Memory, clock: FakeClock) -> None:
     assert len(memory.get_my_deployments().deployments) == 2
 
 
-# What the agent is told, and how memory is used.
+# Guidance and memory settings.
 
 
 def test_a_strategy_carries_its_guidance_and_memory_and_a_change_of_either_is_a_new_version(memory: Memory) -> None:
-    said: dict[str, Any] = {"name": "VolBreakout", "thesis": "Breaks carry.", "entry_rules": ["a close above"]}
+    guidance: dict[str, Any] = {"name": "VolBreakout", "thesis": "Breaks carry.", "entry_rules": ["a close above"]}
     first = memory.save_strategy(
-        **said, leash="strict", look_for=["volume"], memory=MemorySettings(suppressed=("sizing",))
+        **guidance, leash="strict", look_for=["volume"], memory=MemorySettings(suppressed=("sizing",))
     )
     assert first.strategy.guidance == Guidance(
         mode="hybrid", leash="strict", look_for=("volume",), entry_rules=("a close above",)
     )
     assert first.strategy.memory == MemorySettings(suppressed=("sizing",))
-    assert memory.save_strategy(**said, memory=MemorySettings(suppressed=("sizing",))).strategy.version == 2
-    assert memory.save_strategy(**said, memory=MemorySettings(suppressed=("sizing",))).replayed
-    assert memory.save_strategy(**said).strategy.version == 3
+    assert memory.save_strategy(**guidance, memory=MemorySettings(suppressed=("sizing",))).strategy.version == 2
+    assert memory.save_strategy(**guidance, memory=MemorySettings(suppressed=("sizing",))).replayed
+    assert memory.save_strategy(**guidance).strategy.version == 3
 
 
 @pytest.mark.parametrize(
-    ("said", "told_by"), [({"thesis": "t"}, "thesis"), ({"rules": ["r"]}, "rules"), ({}, "thesis")]
+    ("guidance", "mode"), [({"thesis": "t"}, "thesis"), ({"rules": ["r"]}, "rules"), ({}, "thesis")]
 )
-def test_an_agent_is_told_by_what_is_given(memory: Memory, said: dict[str, Any], told_by: str) -> None:
-    assert memory.save_strategy(name="VolBreakout", **said).strategy.guidance.mode == told_by
+def test_the_guidance_mode_follows_from_the_fields_given(memory: Memory, guidance: dict[str, Any], mode: str) -> None:
+    assert memory.save_strategy(name="VolBreakout", **guidance).strategy.guidance.mode == mode
 
 
 def test_a_deployment_uses_memory_as_its_strategy_does_unless_it_is_set_otherwise(memory: Memory) -> None:
@@ -135,7 +135,7 @@ def test_a_deployment_uses_memory_as_its_strategy_does_unless_it_is_set_otherwis
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("changes", "message"),
     [
         ({"memory": {"recent_trades_k": 31}}, "memory.recent_trades_k: 31 is out of range; give 30 or less"),
         ({"memory": {"cadence": "hourly"}}, "memory.cadence: 'hourly' is not known; known: off, per_n_trades, daily"),
@@ -150,10 +150,8 @@ def test_a_deployment_uses_memory_as_its_strategy_does_unless_it_is_set_otherwis
         ({"leash": "loose"}, "leash: 'loose' is not known; known: strict, balanced, adaptive"),
     ],
 )
-def test_what_a_strategy_cannot_be_is_refused_when_it_is_saved(
-    memory: Memory, given: dict[str, Any], told: str
-) -> None:
+def test_an_invalid_strategy_is_refused_when_it_is_saved(memory: Memory, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid) as refused:
-        memory.save_strategy(name="VolBreakout", **given)
-    assert told in str(refused.value)
+        memory.save_strategy(name="VolBreakout", **changes)
+    assert message in str(refused.value)
     assert memory.save_strategy(name="VolBreakout").strategy.version == 1

@@ -1,4 +1,4 @@
-"""Laws of the tick: for any orders, bars and reports, on both databases, cut anywhere and run again."""
+"""Laws of the tick for any orders, bars and reports, on both databases, also for interrupted ticks."""
 
 import math
 import random
@@ -31,7 +31,7 @@ from backsight.store.reading import fetch, owned
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.trades import FILLS, MARKS, TRADES
 from backsight.testing import T0, FakeClock, a_position
-from ops.test_ticks import HOME, Desk, Dump, a_bar, a_report, an_order, at, dump
+from ops.test_ticks import DEPLOYMENT, Desk, Dump, a_bar, a_report, an_order, at, dump
 from support import fresh_postgres
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -55,11 +55,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """An hour: what hands did in it, how the market moved, and what the agent asked for at its end."""
+    """An hour: the manual orders in it, the moves of the market, and the agent's order at its end."""
 
     by_hand: tuple[Ask, ...] = ()
     apart: int = 10
-    """Minutes between what hands do; 0: all in the instant of the last tick."""
+    """Minutes between manual orders; 0: all at the instant of the last tick."""
     btc: tuple[float, ...] = FLAT
     eth: tuple[float, ...] = FLAT
     deposit: float = 0.0
@@ -99,12 +99,12 @@ TERMS = st.builds(
 
 
 def law(examples: int) -> Callable[[Any], Any]:
-    """Paths shrink slowly and hardly at all: a failing one is printed as it was found."""
+    """Settings without shrinking, which is slow and hardly helps: a failing path is printed as generated."""
     return settings(max_examples=examples, phases=(Phase.explicit, Phase.generate))
 
 
 class Desk24:
-    """A paper account that hands and an agent trade on, and the ticks that remember it."""
+    """A paper account on which a person and an agent trade, and the ticks that record it."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Desk24:
         self.waiting: list[tuple[int, ReportedFill]] = []
         self.number = 0
         self.looks: list[tuple[datetime, BrokerSnapshot, BrokerSnapshot]] = []
-        self.told: list[ReportedFill] = []
+        self.reported_fills: list[ReportedFill] = []
         self.advance(Hour())
 
     @property
@@ -138,7 +138,7 @@ class Desk24:
         return T0 + (self.number - 1) * HOUR
 
     def live(self, hours: Sequence[Hour], *, after: Callable[[], None] = lambda: None) -> None:
-        """Live through hours, and look at the ledger after each tick."""
+        """Live through the hours, and call `after` after each tick."""
         for hour in hours:
             for number, ask in enumerate(hour.by_hand, start=1):
                 self.broker.deposit(1.0, at=self.now + hour.apart * number * MINUTE)
@@ -173,9 +173,9 @@ class Desk24:
             verdict = Verdict(kind="executed") if rule is None else Verdict(kind="rejected", rule=rule)
         after = self.broker.snapshot()
         before, after = self.reported(before, after)
-        opened = self.memory.open_tick(deployment=HOME, at=self.now, before=before, symbols=list(SYMBOLS))
+        opened = self.memory.open_tick(deployment=DEPLOYMENT, at=self.now, before=before, symbols=list(SYMBOLS))
         self.memory.close_tick(
-            deployment=HOME,
+            deployment=DEPLOYMENT,
             at=self.now,
             before=before,
             after=after,
@@ -189,17 +189,17 @@ class Desk24:
         self.looks.append((self.now, before, after))
 
     def reported(self, before: BrokerSnapshot, after: BrokerSnapshot) -> tuple[BrokerSnapshot, BrokerSnapshot]:
-        """The two looks with the fills that the broker tells at this tick."""
+        """The two snapshots with the fills that the broker reports at this tick."""
         happened = (*before.fills, *after.fills)
         if self.reporting == "in time":
-            self.told += happened
+            self.reported_fills += happened
             return before, after
         due = {"late": (1,), "never": (0,), "some": (0, 1, 1, 2, 3)}[self.reporting]
         self.waiting = [(ticks - 1, fill) for ticks, fill in self.waiting]
-        told = [fill for ticks, fill in self.waiting if ticks == 0]
+        arrived = [fill for ticks, fill in self.waiting if ticks == 0]
         self.waiting += [(self.rng.choice(due), fill) for fill in happened]
-        self.told += told
-        return replace(before, fills=tuple(told)), replace(after, fills=())
+        self.reported_fills += arrived
+        return replace(before, fills=tuple(arrived)), replace(after, fills=())
 
     def order(self, ask: Ask) -> Order:
         mark, way = self.marks[ask.symbol], math.copysign(1.0, ask.quantity)
@@ -229,39 +229,39 @@ def a_store(url: str = "sqlite://") -> Iterator[tuple[Memory, FakeClock]]:
         yield memory, clock
 
 
-# Money, positions, and what is counted anew.
+# Money, positions, and refolding.
 
 
 def check_money(desk: Desk24) -> None:
-    trades, seen = desk.trades(), desk.looks[-1][2]
+    trades, snapshot = desk.trades(), desk.looks[-1][2]
     worth = math.fsum(
         (trade.realized_pnl or 0.0)
         + (1 if trade.direction == "long" else -1)
         * trade.open_size
-        * (seen.marks[trade.symbol] - (trade.average_cost or 0))
+        * (snapshot.marks[trade.symbol] - (trade.average_cost or 0))
         for trade in trades
     )
-    moved = math.fsum(fill.amount for fill in desk.told if fill.kind == "transfer")
+    moved = math.fsum(fill.amount for fill in desk.reported_fills if fill.kind == "transfer")
     beside = math.fsum(trade.funding - trade.fees for trade in trades) + moved
-    assert worth == pytest.approx(seen.portfolio.equity - CASH - beside, rel=0, abs=1e-6)
+    assert worth == pytest.approx(snapshot.portfolio.equity - CASH - beside, rel=0, abs=1e-6)
 
 
 def check_positions(desk: Desk24) -> None:
-    held = {trade.position_key: trade for trade in desk.trades() if trade.status == "open"}
-    assert held.keys() == desk.positions().keys()
+    open_trades = {trade.position_key: trade for trade in desk.trades() if trade.status == "open"}
+    assert open_trades.keys() == desk.positions().keys()
     for key, position in desk.positions().items():
-        assert held[key].direction == position.direction
-        assert held[key].open_size == pytest.approx(position.size, rel=1e-9)
-        assert held[key].average_cost == pytest.approx(position.average_price, rel=1e-6)
+        assert open_trades[key].direction == position.direction
+        assert open_trades[key].open_size == pytest.approx(position.size, rel=1e-9)
+        assert open_trades[key].average_cost == pytest.approx(position.average_price, rel=1e-6)
 
 
 def check_refolded(desk: Desk24) -> None:
-    """The rows say what all stored fills say, and went as far as bars and looks say."""
+    """Check that rows equal a new fold of all stored fills, and that excursions equal those of bars and snapshots."""
     trips = {trade_id_of(desk.account_id, trip): trip for trip in fold(desk.rows(FILLS))}
     trades = {trade.id: trade for trade in desk.trades()}
     assert trips.keys() == trades.keys()
     for name, trip in trips.items():
-        assert told_by_row(trades[name]) == told_by_trip(trip)
+        assert fields_of_row(trades[name]) == fields_of_trip(trip)
         if trip.status == "closed":
             check_reach(desk, trades[name], trip)
     for episode in desk.rows(EPISODES):
@@ -269,13 +269,13 @@ def check_refolded(desk: Desk24) -> None:
     assert len(desk.rows(EPISODES)) == len([trip for trip in trips.values() if trip.status == "closed"])
 
 
-def told_by_row(row: Trade) -> tuple[Any, ...]:
+def fields_of_row(row: Trade) -> tuple[Any, ...]:
     when = row.status, row.direction, row.opened_at, row.closed_at, row.inferred
     sizes = row.size, row.open_size, row.average_cost, row.entry_price, row.exit_price
     return *when, *sizes, row.realized_pnl, row.fees, row.funding, row.broker_pnl, row.exit_reason
 
 
-def told_by_trip(trip: RoundTrip) -> tuple[Any, ...]:
+def fields_of_trip(trip: RoundTrip) -> tuple[Any, ...]:
     when = trip.status, trip.direction, trip.opened_at, trip.closed_at, trip.inferred
     sizes = trip.peak_size, trip.size, trip.average_cost, trip.entry_price, trip.exit_price
     why = None if trip.status == "open" else trip.exit_reason or "unexplained"
@@ -302,20 +302,22 @@ def check_reach(desk: Desk24, row: Trade, trip: RoundTrip) -> None:
 
 
 def looks_at(desk: Desk24, trip: RoundTrip) -> Iterator[tuple[datetime, Position]]:
-    """Every look at a position while it was this trade."""
-    later = trip.opened_at + timedelta(microseconds=1)  # one that ended at the instant of its entry was seen there
+    """Every snapshot of the position while it belonged to this trade."""
+    later = trip.opened_at + timedelta(
+        microseconds=1
+    )  # a trade that ended at the instant of its entry was observed there
     for when, before, after in desk.looks:
-        for seen, is_of in (
+        for snapshot, is_of in (
             (before, trip.opened_at < when and (trip.closed_at is None or when <= trip.closed_at)),
             (after, trip.opened_at <= when and (trip.closed_at is None or when < max(trip.closed_at, later))),
         ):
-            position = seen.portfolio.by_key().get(trip.position_key)
+            position = snapshot.portfolio.by_key().get(trip.position_key)
             if position is not None and is_of and position.direction == trip.direction:
                 yield when, position
 
 
-def in_full(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
-    """With every fill reported, realised and unrealised are the broker's equity, and counting anew changes nothing."""
+def check_with_all_fills(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
+    """With every fill reported, realised and unrealised equal the broker's equity, and refolding changes nothing."""
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, with_bars=with_bars)
 
@@ -330,21 +332,21 @@ def in_full(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None
 
 @law(12)
 @given(TERMS, PATHS, st.booleans())
-def test_with_every_fill_reported_the_money_is_the_brokers_and_counting_anew_changes_nothing(
+def test_with_every_fill_reported_the_money_is_the_brokers_and_refolding_changes_nothing(
     terms: PaperTerms, path: tuple[Hour, ...], with_bars: bool
 ) -> None:
-    in_full(terms, path, with_bars=with_bars)
+    check_with_all_fills(terms, path, with_bars=with_bars)
 
 
 @pytest.mark.slow
 @law(300)
 @given(TERMS, PATHS, st.booleans())
 def test_with_every_fill_reported_for_many_paths(terms: PaperTerms, path: tuple[Hour, ...], with_bars: bool) -> None:
-    in_full(terms, path, with_bars=with_bars)
+    check_with_all_fills(terms, path, with_bars=with_bars)
 
 
-def unreported(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
-    """With no fill reported, the open trades are the broker's positions after every tick."""
+def check_without_fills(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
+    """With no fill reported, the open trades equal the broker's positions after every tick."""
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, reporting="never", with_bars=with_bars)
         desk.live((*path, Hour()), after=lambda: check_positions(desk))
@@ -354,27 +356,27 @@ def unreported(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> N
 
 @law(8)
 @given(TERMS, PATHS, st.booleans())
-def test_with_no_fill_reported_the_ledger_is_where_the_broker_is_after_every_tick(
+def test_with_no_fill_reported_the_ledger_has_the_brokers_positions_after_every_tick(
     terms: PaperTerms, path: tuple[Hour, ...], with_bars: bool
 ) -> None:
-    unreported(terms, path, with_bars=with_bars)
+    check_without_fills(terms, path, with_bars=with_bars)
 
 
 @pytest.mark.slow
 @law(300)
 @given(TERMS, PATHS, st.booleans())
 def test_with_no_fill_reported_for_many_paths(terms: PaperTerms, path: tuple[Hour, ...], with_bars: bool) -> None:
-    unreported(terms, path, with_bars=with_bars)
+    check_without_fills(terms, path, with_bars=with_bars)
 
 
-def at_random(terms: PaperTerms, path: Sequence[Hour], *, seed: int) -> None:
-    """Fills that come one to three ticks late or never: the sizes are the broker's after every tick."""
+def check_with_random_fills(terms: PaperTerms, path: Sequence[Hour], *, seed: int) -> None:
+    """With fills one to three ticks late or never, the sizes equal the broker's after every tick."""
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, reporting="some", seed=seed)
 
         def check() -> None:
-            held = {trade.position_key: signed(trade) for trade in desk.trades() if trade.status == "open"}
-            assert held == pytest.approx({key: each.signed_size for key, each in desk.positions().items()})
+            sizes = {trade.position_key: signed(trade) for trade in desk.trades() if trade.status == "open"}
+            assert sizes == pytest.approx({key: each.signed_size for key, each in desk.positions().items()})
 
         desk.live((*path, Hour(), Hour(), Hour()), after=check)
         assert memory.verify_audit().intact
@@ -382,17 +384,17 @@ def at_random(terms: PaperTerms, path: Sequence[Hour], *, seed: int) -> None:
 
 @law(8)
 @given(TERMS, PATHS, st.integers(0, 2**16))
-def test_whatever_is_reported_and_whenever_the_sizes_are_the_brokers_after_every_tick(
+def test_with_fills_reported_at_random_the_sizes_are_the_brokers_after_every_tick(
     terms: PaperTerms, path: tuple[Hour, ...], seed: int
 ) -> None:
-    at_random(terms, path, seed=seed)
+    check_with_random_fills(terms, path, seed=seed)
 
 
 @pytest.mark.slow
 @law(300)
 @given(TERMS, PATHS, st.integers(0, 2**16))
-def test_whatever_is_reported_for_many_paths(terms: PaperTerms, path: tuple[Hour, ...], seed: int) -> None:
-    at_random(terms, path, seed=seed)
+def test_with_fills_reported_at_random_for_many_paths(terms: PaperTerms, path: tuple[Hour, ...], seed: int) -> None:
+    check_with_random_fills(terms, path, seed=seed)
 
 
 def signed(trade: Trade) -> float:
@@ -403,7 +405,7 @@ AGENTS_PATHS = st.lists(st.builds(Hour, btc=MOVES, eth=MOVES, ask=st.none() | AS
 FREE_OF_FUNDING = TERMS.map(lambda terms: replace(terms, funding_rate=0.0))
 
 
-def lived(path: Sequence[Hour], *, terms: PaperTerms, reporting: Reporting) -> list[Trade]:
+def trades_of_session(path: Sequence[Hour], *, terms: PaperTerms, reporting: Reporting) -> list[Trade]:
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, reporting=reporting)
         desk.live((*path, Hour(), Hour()))
@@ -417,12 +419,12 @@ def money(trade: Trade) -> tuple[Any, ...]:
 
 
 def numbers(trade: Trade) -> list[float]:
-    found = trade.entry_price, trade.exit_price, trade.size, trade.open_size, trade.realized_pnl, trade.fees, trade.pnl
-    return [math.nan if each is None else each for each in found]
+    values = trade.entry_price, trade.exit_price, trade.size, trade.open_size, trade.realized_pnl, trade.fees, trade.pnl
+    return [math.nan if each is None else each for each in values]
 
 
-def as_if_in_time(path: Sequence[Hour], terms: PaperTerms) -> None:
-    timely, late = (lived(path, terms=terms, reporting=each) for each in ("in time", "late"))
+def check_late_equals_timely(path: Sequence[Hour], terms: PaperTerms) -> None:
+    timely, late = (trades_of_session(path, terms=terms, reporting=each) for each in ("in time", "late"))
     assert [money(trade) for trade in late] == [money(trade) for trade in timely]
     for ours, theirs in zip(late, timely, strict=True):
         assert numbers(ours) == pytest.approx(numbers(theirs), rel=1e-9, abs=1e-9, nan_ok=True)
@@ -433,14 +435,14 @@ def as_if_in_time(path: Sequence[Hour], terms: PaperTerms) -> None:
 def test_a_broker_that_reports_one_tick_late_ends_with_the_trades_of_one_that_reports_in_time(
     terms: PaperTerms, path: tuple[Hour, ...]
 ) -> None:
-    as_if_in_time(path, terms)
+    check_late_equals_timely(path, terms)
 
 
 @pytest.mark.slow
 @law(200)
 @given(FREE_OF_FUNDING, AGENTS_PATHS)
 def test_a_broker_that_reports_one_tick_late_for_many_paths(terms: PaperTerms, path: tuple[Hour, ...]) -> None:
-    as_if_in_time(path, terms)
+    check_late_equals_timely(path, terms)
 
 
 # Two databases.
@@ -475,7 +477,7 @@ def test_both_databases_hold_the_same_rows_after_many_sessions(
     assert ours == session(fresh_postgres(), path, terms=terms, reporting=reporting)
 
 
-# Cut anywhere.
+# Interrupted ticks.
 
 
 class Cut(Exception):
@@ -484,14 +486,14 @@ class Cut(Exception):
 
 @contextmanager
 def cut_at(memory: Memory, number: int) -> Iterator[None]:
-    """The n-th statement from here on is the last."""
+    """Raise `Cut` at the n-th statement from here on."""
     engine: Any = memory.database._engine
-    seen = 0
+    statements = 0
 
     def count(*_: object) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == number:
+        nonlocal statements
+        statements += 1
+        if statements == number:
             raise Cut
 
     event.listen(engine, "before_cursor_execute", count)
@@ -502,7 +504,7 @@ def cut_at(memory: Memory, number: int) -> Iterator[None]:
 
 
 def some_ticks(desk: Desk) -> list[Callable[[], object]]:
-    """Ticks that open, are told of a fill late, turn, close, and are told of a fee late."""
+    """Ticks that open a trade, get a late fill, flip, close, and get a late fee."""
     long, short = a_position(2.0, stop_price=95.0), a_position(-1.0, average_price=104.0, mark=104.0)
     turn = a_report("turn", at(2), -3.0, 104.0, fee=3.0)
     return [
@@ -514,7 +516,9 @@ def some_ticks(desk: Desk) -> list[Callable[[], object]]:
     ]
 
 
-def test_a_tick_cut_at_any_statement_leaves_nothing_and_run_again_leaves_all(memory: Memory, clock: FakeClock) -> None:
+def test_a_tick_interrupted_at_any_statement_writes_nothing_and_repeated_writes_all(
+    memory: Memory, clock: FakeClock
+) -> None:
     desk = Desk(memory, clock)
     cuts = 0
     for tick in some_ticks(desk):
@@ -537,14 +541,14 @@ def test_a_tick_cut_at_any_statement_leaves_nothing_and_run_again_leaves_all(mem
         assert dump(memory) == dump(whole)
 
 
-# From decisions alone.
+# Backfill from decisions alone.
 
 COPIED = (ACCOUNTS, STRATEGIES, DEPLOYMENTS, DECISIONS, BARS)
-MADE = (FILLS, TRADES, MARKS, EPISODES)
+DERIVED = (FILLS, TRADES, MARKS, EPISODES)
 
 
-def copied(memory: Memory, other: Memory) -> None:
-    """Only what there was before there was a ledger."""
+def copy_decisions(memory: Memory, other: Memory) -> None:
+    """Copy only the tables from which backfill derives the ledger."""
     with memory.reading() as connection, other.database.writing(other.owner) as writing:
         for noun in COPIED:
             rows = [dict(row) for row in connection.execute(select(noun.table)).mappings()]
@@ -552,50 +556,50 @@ def copied(memory: Memory, other: Memory) -> None:
                 writing.execute(noun.table.insert(), rows)
 
 
-def made(memory: Memory) -> Dump:
-    """What a ledger makes of the decisions, without when it was recorded."""
+def derived_rows(memory: Memory) -> Dump:
+    """The rows that a ledger derives from decisions, without the times at which they were recorded."""
     with memory.reading() as connection:
         return {
             noun.table.name: sorted(
                 (tuple(row) for row in connection.execute(select(*(c for c in noun.table.c if c.name not in WHEN)))),
                 key=repr,
             )
-            for noun in MADE
+            for noun in DERIVED
         }
 
 
 WHEN = ("recorded_at", "created_at")
 
 
-def test_backfill_makes_the_ledger_of_the_decisions_again(memory: Memory, clock: FakeClock) -> None:
+def test_backfill_rebuilds_the_ledger_from_the_decisions(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     for tick in some_ticks(desk):
         tick()
     with a_store() as (other, later):
-        copied(memory, other)
+        copy_decisions(memory, other)
         later.at = at(100)
-        filled = other.backfill(deployment=HOME)
+        filled = other.backfill(deployment=DEPLOYMENT)
         assert (filled.decisions, filled.opened, filled.closed, filled.replayed) == (5, 2, 2, False)
-        assert made(other) == made(memory)
-        assert other.backfill(deployment=HOME).replayed
+        assert derived_rows(other) == derived_rows(memory)
+        assert other.backfill(deployment=DEPLOYMENT).replayed
 
 
 @law(4)
 @given(TERMS, PATHS, st.sampled_from(["in time", "never", "some"]))
-def test_backfill_of_any_session_is_the_session(
+def test_backfill_of_any_session_gives_the_rows_of_the_session(
     terms: PaperTerms, path: tuple[Hour, ...], reporting: Reporting
 ) -> None:
     with a_store() as (memory, clock), a_store() as (other, later):
         Desk24(memory, clock, terms=terms, reporting=reporting, seed=3).live((*path, Hour(), Hour()))
-        copied(memory, other)
+        copy_decisions(memory, other)
         later.at = clock.at + HOUR
-        other.backfill(deployment=HOME)
-        for table, rows in made(other).items():
-            assert rows == made(memory)[table], table
+        other.backfill(deployment=DEPLOYMENT)
+        for table, rows in derived_rows(other).items():
+            assert rows == derived_rows(memory)[table], table
 
 
 def test_backfill_of_an_account_that_never_traded_is_done_once(memory: Memory, clock: FakeClock) -> None:
     Desk(memory, clock).tick(0)
-    memory.backfill(deployment=HOME)
-    assert memory.backfill(deployment=HOME).replayed
+    memory.backfill(deployment=DEPLOYMENT)
+    assert memory.backfill(deployment=DEPLOYMENT).replayed
     assert memory.doctor().healthy

@@ -1,4 +1,4 @@
-"""A tick brings the ledger to where the broker is, says why, and can be closed twice, late or never."""
+"""A tick brings the ledger in line with the broker, records why trades ended, and copes with repeats and delays."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 NOOP = Verdict(kind="noop")
 EXECUTED = Verdict(kind="executed")
-HOME = "S@main"
+DEPLOYMENT = "S@main"
 
 
 def at(hours: float) -> datetime:
@@ -37,13 +37,13 @@ def at(hours: float) -> datetime:
 
 
 def a_report(name: str, when: datetime, quantity: float = 0.0, price: float | None = None, **more: Any) -> ReportedFill:
-    """What a broker reports of BTC: an execution, unless a kind is given."""
-    made: dict[str, Any] = {"id": name, "at": when, "sequence": 0, "kind": "trade", "symbol": "BTC"}
-    return ReportedFill(**(made | {"quantity": quantity, "price": price} | more))
+    """A fill of BTC that the broker reports: an execution, unless a kind is given."""
+    fields: dict[str, Any] = {"id": name, "at": when, "sequence": 0, "kind": "trade", "symbol": "BTC"}
+    return ReportedFill(**(fields | {"quantity": quantity, "price": price} | more))
 
 
 def a_bar(hours: float, *prices: float, symbol: str = "BTC", seconds: int = 3600) -> Bar:
-    """The bar that opens then: open, high, low and close, or one price for all."""
+    """The bar that opens at this hour; `prices` are open, high, low and close, or one price for all four."""
     opened, high, low, close = prices if len(prices) == 4 else prices * 4
     return Bar(
         symbol=symbol, interval_seconds=seconds, opened_at=at(hours), open=opened, high=high, low=low, close=close
@@ -51,12 +51,12 @@ def a_bar(hours: float, *prices: float, symbol: str = "BTC", seconds: int = 3600
 
 
 def an_order(quantity: float, **more: Any) -> Order:
-    made: dict[str, Any] = {"symbol": "BTC", "quantity": quantity, "reason": "the agent's words"}
-    return Order(**(made | more))
+    fields: dict[str, Any] = {"symbol": "BTC", "quantity": quantity, "reason": "the agent's words"}
+    return Order(**(fields | more))
 
 
 class Desk:
-    """A strategy on an account, and its ticks."""
+    """A strategy deployed on an account, and the ticks it closes."""
 
     def __init__(
         self, memory: Memory, clock: FakeClock, *, deployed: dict[str, Any] | None = None, **account: Any
@@ -85,15 +85,15 @@ class Desk:
     ) -> ClosedTick:
         """Close the tick of an hour: `fills` are reported before the decision, `done` after it, `lag` later."""
         self.clock.at = max(self.clock.at, at(hours))
-        told: dict[str, Any] = {"marks": {"BTC": mark, **(marks or {})}, "equity": equity}
-        looked = a_snapshot(*before, at=at(hours), fills=tuple(fills), **told)
-        then = None if after is None else a_snapshot(*after, at=at(hours) + lag, fills=tuple(done), **told)
+        market: dict[str, Any] = {"marks": {"BTC": mark, **(marks or {})}, "equity": equity}
+        snapshot = a_snapshot(*before, at=at(hours), fills=tuple(fills), **market)
+        after_snapshot = None if after is None else a_snapshot(*after, at=at(hours) + lag, fills=tuple(done), **market)
         verdict = NOOP if order is None else EXECUTED
-        made: dict[str, Any] = {"deployment": HOME, "at": at(hours), "before": looked, "after": then}
-        return self.memory.close_tick(**(made | {"verdict": verdict, "proposal": order} | more))
+        call: dict[str, Any] = {"deployment": DEPLOYMENT, "at": at(hours), "before": snapshot, "after": after_snapshot}
+        return self.memory.close_tick(**(call | {"verdict": verdict, "proposal": order} | more))
 
     def trades(self) -> list[Trade]:
-        """Every trade as it stands, in the order in which they were opened."""
+        """The latest version of every trade, in the order of their entries."""
         c = TRADES.table.c
         with self.memory.reading() as connection:
             statement = owned(TRADES, self.memory.owner).order_by(c.entry_tick_at, c.exit_tick_at)
@@ -103,11 +103,11 @@ class Desk:
         (only,) = self.trades()
         return only
 
-    def enter(self, hours: float = 0.0, size: float = 2.0, **position: Any) -> Position:
-        """The agent enters, and nothing is reported."""
-        held = a_position(size, **position)
-        self.tick(hours, [], [held], order=an_order(size))
-        return held
+    def enter(self, hours: float = 0.0, size: float = 2.0, **details: Any) -> Position:
+        """Close a tick in which the agent enters a position and the broker reports no fill."""
+        position = a_position(size, **details)
+        self.tick(hours, [], [position], order=an_order(size))
+        return position
 
 
 Dump = dict[str, list[tuple[Any, ...]]]
@@ -128,7 +128,7 @@ def desk(memory: Memory, clock: FakeClock) -> Desk:
     return Desk(memory, clock)
 
 
-# What the two looks at the broker say.
+# The two snapshots of a tick: before and after the decision.
 
 
 def test_flat_to_open_opens_a_trade(desk: Desk) -> None:
@@ -139,9 +139,9 @@ def test_flat_to_open_opens_a_trade(desk: Desk) -> None:
     assert (trade.pnl, trade.outcome, trade.exit_reason, trade.inferred) == (None, None, None, True)
 
 
-def test_open_to_flat_closes_it_for_the_agents_reason(desk: Desk) -> None:
-    held = desk.enter(size=-2.0)
-    closed = desk.tick(1, [held], [], mark=90.0, order=an_order(2.0, reason="target met"))
+def test_open_to_flat_closes_the_trade_with_the_agents_reason(desk: Desk) -> None:
+    position = desk.enter(size=-2.0)
+    closed = desk.tick(1, [position], [], mark=90.0, order=an_order(2.0, reason="target met"))
     (trade,) = closed.closed
     assert (trade.pnl, trade.exit_reason, trade.exit_snapshot_id) == (20.0, "target met", closed.decision.id)
     assert (trade.holding_minutes, trade.open_size, trade.closed_at) == (60.0, 0.0, at(1))
@@ -150,21 +150,21 @@ def test_open_to_flat_closes_it_for_the_agents_reason(desk: Desk) -> None:
     assert (episode.pnl, episode.ended_at) == (20.0, at(1))
 
 
-def test_the_same_size_is_only_marked_and_its_extremes_are_kept(desk: Desk) -> None:
-    held = desk.enter()
+def test_an_unchanged_size_is_only_marked_and_its_excursions_are_recorded(desk: Desk) -> None:
+    position = desk.enter()
     for hours, mark in ((1, 110.0), (2, 85.0)):
-        closed = desk.tick(hours, [replace(held, mark=mark)])
+        closed = desk.tick(hours, [replace(position, mark=mark)])
         assert (closed.opened, closed.closed) == ((), ())
-    desk.tick(3, [held], [], order=an_order(-2.0))
+    desk.tick(3, [position], [], order=an_order(-2.0))
     trade = desk.trade()
     assert (trade.mfe, trade.mfe_at, trade.mae, trade.mae_at) == (20.0, at(1), -30.0, at(2))
     assert (trade.excursion_source, trade.excursion_interval_seconds) == ("marks", None)
 
 
 def test_an_addition_moves_the_cost_and_a_reduction_realises_its_part(desk: Desk) -> None:
-    held = desk.enter()
-    more = replace(held, size=4.0, average_price=105.0, mark=110.0)
-    desk.tick(1, [replace(held, mark=110.0)], [more], mark=110.0, order=an_order(2.0))
+    position = desk.enter()
+    more = replace(position, size=4.0, average_price=105.0, mark=110.0)
+    desk.tick(1, [replace(position, mark=110.0)], [more], mark=110.0, order=an_order(2.0))
     less = replace(more, size=1.0, mark=115.0)
     desk.tick(2, [replace(more, mark=115.0)], [less], mark=115.0, order=an_order(-3.0))
     trade = desk.trade()
@@ -174,11 +174,11 @@ def test_an_addition_moves_the_cost_and_a_reduction_realises_its_part(desk: Desk
 
 
 def test_a_flip_is_two_trades_in_one_transaction_and_shares_its_fee_by_quantity(desk: Desk) -> None:
-    held = desk.enter(size=1.0)
+    position = desk.enter(size=1.0)
     links = desk.memory.verify_audit().links
     turned = a_position(-2.0, mark=110.0, average_price=110.0)
     report = a_report("f", at(1), -3.0, 110.0, fee=3.0, realized_pnl=10.0)
-    closed = desk.tick(1, [replace(held, mark=110.0)], [turned], done=[report], mark=110.0, order=an_order(-3.0))
+    closed = desk.tick(1, [replace(position, mark=110.0)], [turned], done=[report], mark=110.0, order=an_order(-3.0))
     long, short = desk.trades()
     assert (closed.closed, closed.opened) == ((long,), (short,))
     assert (long.status, long.pnl, long.fees, long.broker_pnl) == ("closed", 9.0, 1.0, 10.0)
@@ -187,14 +187,14 @@ def test_a_flip_is_two_trades_in_one_transaction_and_shares_its_fee_by_quantity(
 
 
 def test_a_trade_opened_by_a_flip_is_folded_again_from_its_part(desk: Desk) -> None:
-    held = desk.enter(size=1.0)
+    position = desk.enter(size=1.0)
     turned = a_position(-2.0)
-    desk.tick(1, [held], [turned], done=[a_report("f", at(1), -3.0, 100.0, fee=3.0)], order=an_order(-3.0))
+    desk.tick(1, [position], [turned], done=[a_report("f", at(1), -3.0, 100.0, fee=3.0)], order=an_order(-3.0))
     desk.tick(2, [turned], [], done=[a_report("g", at(2), 2.0, 90.0, fee=1.0)], mark=90.0, order=an_order(2.0))
     assert [(trade.pnl, trade.fees) for trade in desk.trades()] == [(-1.0, 1.0), (17.0, 3.0)]
 
 
-def test_funding_a_transfer_and_the_brokers_word_stand_beside_the_result(desk: Desk) -> None:
+def test_funding_and_the_brokers_pnl_are_recorded_and_a_transfer_leaves_the_result_alone(desk: Desk) -> None:
     desk.tick(0, [a_position(2.0)], fills=[a_report("a", at(0), 2.0, 100.0, fee=0.5)])
     desk.tick(
         1,
@@ -210,22 +210,22 @@ def test_funding_a_transfer_and_the_brokers_word_stand_beside_the_result(desk: D
     assert (trade.broker_pnl, trade.inferred, trade.won) == (19.5, False, True)
 
 
-def test_a_fee_after_the_close_is_a_correction_and_before_it_the_former_version_stands(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held], [], mark=101.0, order=an_order(-2.0))
+def test_a_fee_after_the_close_corrects_the_trade_and_earlier_as_of_reads_the_former_version(desk: Desk) -> None:
+    position = desk.enter()
+    desk.tick(1, [position], [], mark=101.0, order=an_order(-2.0))
     desk.tick(2, fills=[a_report("late", at(1.5), kind="fee", fee=2.5)])
     trade = desk.trade()
     assert (trade.pnl, trade.fees, trade.won, trade.closed_at, trade.known_at) == (-0.5, 2.5, False, at(1), at(2))
-    for asked, pnl in ((at(2) - JUST_BEFORE, 2.0), (at(2), -0.5)):
-        read = desk.memory.get_trade(trade_id=trade.id, as_of=asked)
+    for as_of, pnl in ((at(2) - JUST_BEFORE, 2.0), (at(2), -0.5)):
+        read = desk.memory.get_trade(trade_id=trade.id, as_of=as_of)
         assert read.episode is not None
         assert (read.trade.pnl, read.episode.pnl) == (pnl, pnl)
 
 
 def test_a_fee_after_the_close_changes_neither_risk_nor_excursions(desk: Desk) -> None:
-    held = desk.enter(stop_price=95.0)
-    desk.tick(1, [replace(held, mark=110.0)])
-    desk.tick(2, [held], [], order=an_order(-2.0))
+    position = desk.enter(stop_price=95.0)
+    desk.tick(1, [replace(position, mark=110.0)])
+    desk.tick(2, [position], [], order=an_order(-2.0))
     before = desk.trade()
     desk.tick(3, fills=[a_report("late", at(2.5), kind="fee", fee=2.5)])
     after = desk.trade()
@@ -235,17 +235,17 @@ def test_a_fee_after_the_close_changes_neither_risk_nor_excursions(desk: Desk) -
 
 
 def test_a_fee_after_the_close_brings_no_bar_that_was_not_closed_at_the_exit(desk: Desk) -> None:
-    held = a_position(1.0)
-    desk.tick(0, [], [held], order=an_order(1.0), bars=[a_bar(-1, 100.0)])
-    desk.tick(1, [held], bars=[a_bar(0, 100.0, 105.0, 99.0, 100.0)])
-    desk.tick(1.5, [held], [], order=an_order(-1.0))
+    position = a_position(1.0)
+    desk.tick(0, [], [position], order=an_order(1.0), bars=[a_bar(-1, 100.0)])
+    desk.tick(1, [position], bars=[a_bar(0, 100.0, 105.0, 99.0, 100.0)])
+    desk.tick(1.5, [position], [], order=an_order(-1.0))
     before = desk.trade()
     fee = a_report("late", at(1.75), kind="fee", fee=1.0)
     desk.tick(2, fills=[fee], bars=[a_bar(1, 100.0, 190.0, 10.0, 100.0)])
     assert (desk.trade().mfe, desk.trade().mae) == (before.mfe, before.mae) == (5.0, -1.0)
 
 
-# Why.
+# Exit and entry reasons.
 
 
 def test_a_close_that_nobody_explains_is_unexplained(desk: Desk) -> None:
@@ -258,22 +258,22 @@ def test_a_close_that_nobody_explains_is_unexplained(desk: Desk) -> None:
 
 @pytest.mark.parametrize("reported", [False, True])
 def test_a_flatten_command_is_an_external_flatten(desk: Desk, reported: bool) -> None:
-    held = desk.enter()
+    position = desk.enter()
     done = [a_report("f", at(1), -2.0, 100.0)] if reported else []
-    desk.tick(1, [held], [], done=done, flatten=True)
+    desk.tick(1, [position], [], done=done, flatten=True)
     assert desk.trade().exit_reason == "external_flatten"
 
 
 def test_a_proposal_that_was_not_executed_explains_nothing(desk: Desk) -> None:
-    held = desk.enter()
+    position = desk.enter()
     refused = Verdict(kind="rejected", rule="R3_POSITION_CAP")
-    desk.tick(1, [held], [], order=an_order(-2.0), verdict=refused)
+    desk.tick(1, [position], [], order=an_order(-2.0), verdict=refused)
     assert desk.trade().exit_reason == "unexplained"
 
 
 def test_a_proposal_in_another_symbol_explains_nothing(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held], [], order=an_order(1.0, symbol="ETH"))
+    position = desk.enter()
+    desk.tick(1, [position], [], order=an_order(1.0, symbol="ETH"))
     assert desk.trade().exit_reason == "unexplained"
 
 
@@ -288,7 +288,7 @@ LEVELS: list[tuple[dict[str, Any], tuple[float, ...], float, str]] = [
 
 
 @pytest.mark.parametrize(("levels", "prices", "price", "reason"), LEVELS)
-def test_the_bars_tell_which_level_closed_it(
+def test_bars_show_which_level_closed_the_trade(
     desk: Desk, levels: dict[str, Any], prices: tuple[float, ...], price: float, reason: str
 ) -> None:
     desk.enter(**levels)
@@ -298,7 +298,7 @@ def test_the_bars_tell_which_level_closed_it(
 
 
 @pytest.mark.parametrize(("levels", "prices", "price", "reason"), LEVELS)
-def test_a_reported_close_at_a_level_that_the_bars_reached_is_told_apart(
+def test_a_reported_close_at_a_level_that_the_bars_reached_has_that_levels_reason(
     desk: Desk, levels: dict[str, Any], prices: tuple[float, ...], price: float, reason: str
 ) -> None:
     desk.enter(**levels)
@@ -308,27 +308,27 @@ def test_a_reported_close_at_a_level_that_the_bars_reached_is_told_apart(
     assert (trade.exit_price, trade.exit_reason, trade.closed_at) == (price, reason, at(0.5))
 
 
-def test_a_hand_that_sold_well_above_a_stop_that_was_reached_is_not_the_stop(desk: Desk) -> None:
+def test_a_manual_sale_well_above_a_stop_that_was_reached_is_not_the_stop(desk: Desk) -> None:
     desk.enter(stop_price=95.0)
     desk.tick(1, fills=[a_report("f", at(0.5), -2.0, 99.0)], bars=[a_bar(0, 100.0, 101.0, 94.0, 96.0)])
     assert desk.trade().exit_reason == "unexplained"
 
 
 @pytest.mark.parametrize("reason", ["stop_loss", "take_profit", "liquidated"])
-def test_the_brokers_word_stands_whatever_the_bars_say(desk: Desk, reason: str) -> None:
+def test_the_brokers_exit_reason_overrides_the_bars(desk: Desk, reason: str) -> None:
     desk.enter(stop_price=95.0)
     desk.tick(1, fills=[a_report("f", at(0.5), -2.0, 99.0, reason=reason)], bars=[a_bar(0, 100.0, 101.0, 94.0, 96.0)])
     assert desk.trade().exit_reason == reason
 
 
 @pytest.mark.parametrize("reported", [False, True])
-def test_an_entry_while_a_flatten_command_is_in_force_is_not_for_that_reason(desk: Desk, reported: bool) -> None:
+def test_an_entry_during_a_flatten_command_does_not_have_it_as_its_reason(desk: Desk, reported: bool) -> None:
     fills = [a_report("f", at(0), 2.0, 100.0)] if reported else []
     desk.tick(0, [a_position(2.0)], fills=fills, flatten=True)
     assert desk.trade().entry.reason is None
 
 
-# Between ticks.
+# Changes between ticks.
 
 
 @pytest.mark.parametrize("reported", [False, True])
@@ -344,7 +344,7 @@ def test_stopped_out_and_in_again_at_the_same_size_is_two_trades(desk: Desk, rep
     assert (first.closed_at or at(9)) <= (second.opened_at or at(0)) < at(1)
 
 
-def test_in_and_out_again_is_seen_only_where_it_is_reported(desk: Desk) -> None:
+def test_a_round_trip_between_ticks_is_a_trade_where_its_fills_are_reported(desk: Desk) -> None:
     desk.tick(0)
     fills = [a_report("i", at(0.25), 1.0, 100.0), a_report("o", at(0.5), -1.0, 103.0)]
     closed = desk.tick(1, fills=fills)
@@ -352,15 +352,15 @@ def test_in_and_out_again_is_seen_only_where_it_is_reported(desk: Desk) -> None:
     assert (desk.trade().pnl, desk.trade().entry.snapshot_id, desk.trade().memory_arm) == (3.0, None, "off")
 
 
-def test_a_hand_that_doubled_and_one_that_halved_are_one_trade(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [replace(held, size=4.0, average_price=101.0, mark=102.0)])
-    desk.tick(2, [replace(held, size=2.0, average_price=101.0, mark=104.0)])
+def test_a_manual_addition_and_a_manual_reduction_stay_in_one_trade(desk: Desk) -> None:
+    position = desk.enter()
+    desk.tick(1, [replace(position, size=4.0, average_price=101.0, mark=102.0)])
+    desk.tick(2, [replace(position, size=2.0, average_price=101.0, mark=104.0)])
     trade = desk.trade()
     assert (trade.size, trade.open_size, trade.average_cost, trade.realized_pnl) == (4.0, 2.0, 101.0, 6.0)
 
 
-def test_a_missed_tick_is_made_good_by_the_next(desk: Desk) -> None:
+def test_the_next_tick_makes_up_for_a_missed_one(desk: Desk) -> None:
     desk.enter(stop_price=95.0)
     bars = [a_bar(0, 100.0, 104.0, 99.0, 103.0), a_bar(1, 103.0, 103.0, 94.0, 95.0), a_bar(2, 95.0)]
     desk.tick(3, mark=95.0, bars=bars)
@@ -375,19 +375,19 @@ def test_a_position_that_was_there_before_the_first_tick_is_a_trade_without_a_de
     assert trade.opened_at == at(0) - JUST_BEFORE
 
 
-# What is stamped at entry, and what is at risk.
+# Fields stamped at entry, risk and outcome.
 
 
-def test_what_is_stamped_at_entry_never_changes(desk: Desk) -> None:
+def test_fields_stamped_at_entry_never_change(desk: Desk) -> None:
     bars = [a_bar(n, 100.0 + n % 3, 104.0, 98.0, 100.0 + (n + 1) % 3) for n in range(-30, 0)]
-    shown = [Segment(name="recent_activity", text="## Recent activity")]
+    segments = [Segment(name="recent_activity", text="## Recent activity")]
     desk.tick(
         0,
         [],
         [a_position(2.0, leverage=3.0)],
         order=an_order(2.0, reason="in"),
         bars=bars,
-        shown=shown,
+        shown=segments,
         model="m-1",
         confidence=0.7,
         lessons_hash="abc",
@@ -395,7 +395,7 @@ def test_what_is_stamped_at_entry_never_changes(desk: Desk) -> None:
     first = desk.trade()
     assert (first.entry.regime_tag, first.entry.model, first.entry.leverage) == ("chop_lowvol", "m-1", 3.0)
     assert (first.entry.lessons_hash, first.memory_arm, first.confidence) == ("abc", "shown", 0.7)
-    assert first.entry.shown_hash == shown_hash(shown)
+    assert first.entry.shown_hash == shown_hash(segments)
     desk.tick(1, [a_position(3.0, leverage=9.0)], model="m-2", bars=[a_bar(0, 100.0, 300.0, 50.0, 290.0)])
     desk.tick(2, [], fills=[a_report("f", at(1.5), kind="fee", fee=1.0)], model="m-3")
     last = desk.trade()
@@ -417,30 +417,30 @@ def test_without_bars_there_is_no_regime_and_no_context(desk: Desk) -> None:
     assert (trade.context.symbol, trade.context.hour_utc, trade.entry.shown_hash) == ("BTC", 10, None)
 
 
-@pytest.mark.parametrize(("first", "second", "seen"), [(95.0, 97.0, 95.0), (None, 97.0, 97.0)])
+@pytest.mark.parametrize(("first", "second", "expected"), [(95.0, 97.0, 95.0), (None, 97.0, 97.0)])
 def test_the_first_stop_is_the_one_seen_by_the_next_tick(
-    desk: Desk, first: float | None, second: float | None, seen: float | None
+    desk: Desk, first: float | None, second: float | None, expected: float | None
 ) -> None:
-    held = desk.enter(stop_price=first)
-    desk.tick(1, [replace(held, stop_price=second)])
-    desk.tick(2, [replace(held, stop_price=second)], [], order=an_order(-2.0))
+    position = desk.enter(stop_price=first)
+    desk.tick(1, [replace(position, stop_price=second)])
+    desk.tick(2, [replace(position, stop_price=second)], [], order=an_order(-2.0))
     trade = desk.trade()
-    assert (trade.stop_price, trade.initial_risk) == (seen, None if seen is None else 2 * (100.0 - seen))
+    assert (trade.stop_price, trade.initial_risk) == (expected, None if expected is None else 2 * (100.0 - expected))
 
 
 def test_a_stop_seen_two_ticks_later_is_a_risk_but_not_the_first(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held])
-    desk.tick(2, [replace(held, stop_price=96.0)])
+    position = desk.enter()
+    desk.tick(1, [position])
+    desk.tick(2, [replace(position, stop_price=96.0)])
     desk.tick(3, [], mark=100.0)
     trade = desk.trade()
     assert (trade.stop_price, trade.initial_risk, trade.risk) == (None, None, 8.0)
 
 
 def test_the_risk_is_the_largest_and_trailing_never_lowers_it(desk: Desk) -> None:
-    held = desk.enter(stop_price=95.0)
+    position = desk.enter(stop_price=95.0)
     for hours, stop, size in ((1, 94.0, 2.0), (2, 94.0, 3.0), (3, 99.0, 3.0), (4, 101.0, 3.0)):
-        desk.tick(hours, [replace(held, stop_price=stop, size=size)])
+        desk.tick(hours, [replace(position, stop_price=stop, size=size)])
     desk.tick(5, [], mark=109.0)
     trade = desk.trade()
     assert (trade.initial_risk, trade.risk) == (10.0, 18.0)
@@ -470,10 +470,10 @@ def test_without_risk_the_unit_is_the_daily_range_and_without_that_the_notional(
 
 
 def test_money_in_dollars_is_at_the_rate_of_the_close_and_null_without_one(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held], [], mark=110.0, order=an_order(-2.0))
-    desk.tick(2, [], [held], order=an_order(2.0), usd_rate=2.0)
-    desk.tick(3, [held], [], mark=110.0, order=an_order(-2.0), usd_rate=1.5)
+    position = desk.enter()
+    desk.tick(1, [position], [], mark=110.0, order=an_order(-2.0))
+    desk.tick(2, [], [position], order=an_order(2.0), usd_rate=2.0)
+    desk.tick(3, [position], [], mark=110.0, order=an_order(-2.0), usd_rate=1.5)
     without, with_rate = desk.trades()
     assert (without.realized_pnl_usd, without.fees_usd, without.mfe_usd) == (None, None, None)
     assert (with_rate.entry.size_usd, with_rate.realized_pnl_usd, with_rate.fees_usd) == (400.0, 30.0, 0.0)
@@ -481,15 +481,15 @@ def test_money_in_dollars_is_at_the_rate_of_the_close_and_null_without_one(desk:
 
 @pytest.mark.parametrize(("rate", "mark"), [(None, 110.0), (1.0, 100.0)])
 def test_a_later_rate_does_not_change_dollars_of_an_earlier_close(desk: Desk, rate: float | None, mark: float) -> None:
-    held = desk.enter()
+    position = desk.enter()
     closing = a_report("f", at(1), -2.0, mark, fee=1.0)
-    desk.tick(1, [held], [], done=[closing], mark=mark, order=an_order(-2.0), usd_rate=rate)
+    desk.tick(1, [position], [], done=[closing], mark=mark, order=an_order(-2.0), usd_rate=rate)
     desk.tick(2, fills=[a_report("late", at(1.5), kind="fee", fee=1.5)], usd_rate=2.0)
     assert desk.trade().fees == 2.5
     assert desk.trade().fees_usd == (None if rate is None else 2.5 * rate)
 
 
-def test_in_a_dollar_account_dollars_are_money(memory: Memory, clock: FakeClock) -> None:
+def test_a_dollar_account_needs_no_rate(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock, currency="USD")
     desk.enter()
     desk.tick(1, [], mark=90.0)
@@ -497,7 +497,7 @@ def test_in_a_dollar_account_dollars_are_money(memory: Memory, clock: FakeClock)
 
 
 @pytest.mark.parametrize(
-    ("deployed", "shown", "arm"),
+    ("deployed", "segments", "arm"),
     [
         ({}, [], "shown"),
         ({}, None, "off"),
@@ -506,12 +506,12 @@ def test_in_a_dollar_account_dollars_are_money(memory: Memory, clock: FakeClock)
     ],
 )
 def test_the_memory_arm_is_stamped_on_decision_and_trade(
-    memory: Memory, clock: FakeClock, deployed: dict[str, Any], shown: list[Segment] | None, arm: str
+    memory: Memory, clock: FakeClock, deployed: dict[str, Any], segments: list[Segment] | None, arm: str
 ) -> None:
     desk = Desk(memory, clock, deployed=deployed)
-    closed = desk.tick(0, [], [a_position(2.0)], order=an_order(2.0), shown=shown)
+    closed = desk.tick(0, [], [a_position(2.0)], order=an_order(2.0), shown=segments)
     assert (closed.decision.memory_arm, desk.trade().memory_arm) == (arm, arm)
-    opened = memory.open_tick(deployment=HOME, at=at(0), before=a_snapshot())
+    opened = memory.open_tick(deployment=DEPLOYMENT, at=at(0), before=a_snapshot())
     assert opened.memory_arm == memory_arm(
         opened.deployment_id,
         at(0),
@@ -520,35 +520,37 @@ def test_the_memory_arm_is_stamped_on_decision_and_trade(
     )
 
 
-# What the agent is shown.
+# The prompt of a tick.
 
 
-def test_recent_activity_is_shown_at_the_next_tick_and_not_at_one_of_the_same_instant(desk: Desk) -> None:
+def test_recent_activity_is_in_the_prompt_of_the_next_tick_and_not_of_one_at_the_same_instant(desk: Desk) -> None:
     refused = Verdict(kind="rejected", rule="R3_POSITION_CAP")
     for hours in (0, 0.25, 0.5):
         desk.tick(hours, order=an_order(1.0), verdict=refused)
-    same = desk.memory.open_tick(deployment=HOME, at=at(0.5), sequence=1, before=a_snapshot(at=at(0.5)))
-    then = desk.memory.open_tick(deployment=HOME, at=at(0.5) + JUST_BEFORE, before=a_snapshot(at=at(0.5)))
+    same = desk.memory.open_tick(deployment=DEPLOYMENT, at=at(0.5), sequence=1, before=a_snapshot(at=at(0.5)))
+    then = desk.memory.open_tick(deployment=DEPLOYMENT, at=at(0.5) + JUST_BEFORE, before=a_snapshot(at=at(0.5)))
     assert "R3_POSITION_CAP=2" in same.text
     assert "R3_POSITION_CAP=3" in then.text
     assert "same code in the last 3+" in then.text
-    assert desk.memory.get_recent_activity(deployment=HOME, as_of=at(0.5)).text in then.text
+    assert desk.memory.get_recent_activity(deployment=DEPLOYMENT, as_of=at(0.5)).text in then.text
 
 
-def test_todays_result_is_against_the_equity_at_the_first_tick_of_the_utc_day(desk: Desk) -> None:
-    held = a_position(2.0)
+def test_todays_result_is_measured_from_the_equity_at_the_first_tick_of_the_utc_day(desk: Desk) -> None:
+    position = a_position(2.0)
     for hours, equity in ((0, 9_000.0), (13.75, 9_500.0), (14.25, 8_000.0)):
-        desk.tick(hours, [held], equity=equity)
+        desk.tick(hours, [position], equity=equity)
     closed = desk.tick(15, equity=7_900.0, mark=60.0)
     assert closed.decision.day_start_equity == 8_000.0
-    assert "-1.00%" in desk.memory.get_recent_activity(deployment=HOME, as_of=at(15)).text
+    assert "-1.00%" in desk.memory.get_recent_activity(deployment=DEPLOYMENT, as_of=at(15)).text
 
 
 def test_opening_a_tick_writes_nothing(desk: Desk) -> None:
     desk.enter()
     desk.clock.at = at(1)
     before, bars = dump(desk.memory), [a_bar(0, 100.0)]
-    opened = desk.memory.open_tick(deployment=HOME, at=at(1), before=a_snapshot(at=at(1)), symbols=["BTC"], bars=bars)
+    opened = desk.memory.open_tick(
+        deployment=DEPLOYMENT, at=at(1), before=a_snapshot(at=at(1)), symbols=["BTC"], bars=bars
+    )
     assert opened.contexts[0].price == 100.0
     assert dump(desk.memory) == before
 
@@ -566,33 +568,33 @@ def test_a_hedging_account_holds_two_positions_in_one_symbol(memory: Memory, clo
 
 
 @pytest.mark.parametrize("symbol", ["BTC/USDT:USDT-260626", "ES=F", "€/£ ☃", "x" * 64])
-def test_a_symbol_may_hold_any_marks(desk: Desk, symbol: str) -> None:
-    held = a_position(2.0, symbol=symbol)
-    desk.tick(0, [], [held], order=an_order(2.0, symbol=symbol))
+def test_a_symbol_may_contain_any_printable_characters(desk: Desk, symbol: str) -> None:
+    position = a_position(2.0, symbol=symbol)
+    desk.tick(0, [], [position], order=an_order(2.0, symbol=symbol))
     desk.tick(1, marks={symbol: 101.0})
     assert (desk.trade().symbol, desk.trade().pnl) == (symbol, 2.0)
     assert desk.memory.list_trades(symbol=symbol).trades == (desk.trade(),)
 
 
-def test_a_market_that_rests_for_days_only_waits(desk: Desk) -> None:
-    held = a_position(2.0, stop_price=95.0)
-    desk.tick(0, [], [held], order=an_order(2.0), bars=[a_bar(-1, 100.0)])
+def test_a_market_closed_for_days_leaves_the_trade_open(desk: Desk) -> None:
+    position = a_position(2.0, stop_price=95.0)
+    desk.tick(0, [], [position], order=an_order(2.0), bars=[a_bar(-1, 100.0)])
     for hours in (24, 48, 65):
-        desk.tick(hours, [held])
+        desk.tick(hours, [position])
     desk.tick(66, [], mark=90.0, bars=[a_bar(65, 91.0, 92.0, 89.0, 90.0)])
     trade = desk.trade()
     assert (trade.exit_price, trade.exit_reason, trade.closed_at) == (91.0, "stop_loss", at(66) - JUST_BEFORE)
     assert (trade.mae, trade.excursion_source) == (-22.0, "bars")
 
 
-def test_the_weekend_on_which_clocks_change_is_as_long_as_it_is(memory: Memory, clock: FakeClock) -> None:
+def test_the_holding_time_counts_the_extra_hour_when_clocks_change(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     opened = datetime.fromisoformat("2026-10-24T22:00:00+02:00")
     closed = datetime.fromisoformat("2026-10-25T22:00:00+01:00")
     clock.at = closed
-    memory.close_tick(deployment=HOME, at=opened, before=a_snapshot(a_position(2.0), at=opened), verdict=NOOP)
+    memory.close_tick(deployment=DEPLOYMENT, at=opened, before=a_snapshot(a_position(2.0), at=opened), verdict=NOOP)
     memory.close_tick(
-        deployment=HOME,
+        deployment=DEPLOYMENT,
         at=closed,
         before=a_snapshot(a_position(2.0), at=closed),
         after=a_snapshot(at=closed),
@@ -604,72 +606,72 @@ def test_the_weekend_on_which_clocks_change_is_as_long_as_it_is(memory: Memory, 
 
 def test_two_deployments_share_an_account_in_the_order_of_their_ticks(desk: Desk) -> None:
     desk.memory.deploy(strategy_name="S", account="main", name="other")
-    held = desk.enter()
+    position = desk.enter()
     with pytest.raises(Conflict, match="sequence"):
-        desk.tick(0, [held], deployment="other")
-    desk.tick(0, [held], deployment="other", sequence=1)
-    desk.tick(1, [held], [], deployment="other", order=an_order(-2.0, reason="other's"))
+        desk.tick(0, [position], deployment="other")
+    desk.tick(0, [position], deployment="other", sequence=1)
+    desk.tick(1, [position], [], deployment="other", order=an_order(-2.0, reason="other's"))
     trade = desk.trade()
     owner = desk.memory.get_my_deployments().deployments
-    assert {each.deployment.name for each in owner if each.deployment.id == trade.deployment_id} == {HOME}
+    assert {each.deployment.name for each in owner if each.deployment.id == trade.deployment_id} == {DEPLOYMENT}
     assert trade.exit_reason == "other's"
 
 
-# Reports that come late.
+# Late reports.
 
 ENTRY = a_report("in", at(0) + SECOND, 2.0, 99.0, fee=1.0)
 
 
-def entered_unreported(desk: Desk, *, lag: timedelta = 3 * SECOND, **position: Any) -> tuple[Position, Trade]:
-    """A position that the agent entered and no fill explains yet; the broker was asked three seconds later."""
-    held = a_position(2.0, average_price=99.0, **position)
-    desk.tick(0, [], [held], order=an_order(2.0, reason="in"), lag=lag)
-    return held, desk.trade()
+def entered_unreported(desk: Desk, *, lag: timedelta = 3 * SECOND, **details: Any) -> tuple[Position, Trade]:
+    """A position that the agent entered and no fill explains yet, and its trade; the second snapshot is `lag` later."""
+    position = a_position(2.0, average_price=99.0, **details)
+    desk.tick(0, [], [position], order=an_order(2.0, reason="in"), lag=lag)
+    return position, desk.trade()
 
 
-def test_a_late_report_gives_the_trade_its_price_and_leaves_it_its_name_decision_and_reason(desk: Desk) -> None:
-    held, seen = entered_unreported(desk)
-    desk.tick(1, [held], fills=[ENTRY])
+def test_a_late_report_gives_the_trade_its_price_and_leaves_its_id_decision_and_reason(desk: Desk) -> None:
+    position, inferred = entered_unreported(desk)
+    desk.tick(1, [position], fills=[ENTRY])
     trade = desk.trade()
-    assert (trade.id, trade.entry, trade.created_at) == (seen.id, seen.entry, seen.created_at)
+    assert (trade.id, trade.entry, trade.created_at) == (inferred.id, inferred.entry, inferred.created_at)
     assert (trade.opened_at, trade.entry_price, trade.fees, trade.inferred) == (ENTRY.at, 99.0, 1.0, False)
     former = desk.memory.get_trade(trade_id=trade.id, as_of=at(1) - JUST_BEFORE).trade
     assert (former.opened_at, former.fees, former.inferred) == (at(0), 0.0, True)
 
 
 def test_partial_fills_that_come_late_in_several_ticks_are_one_trade(desk: Desk) -> None:
-    held, seen = entered_unreported(desk)
-    desk.tick(1, [held], fills=[replace(ENTRY, id="1", quantity=0.5, price=98.0)])
+    position, inferred = entered_unreported(desk)
+    desk.tick(1, [position], fills=[replace(ENTRY, id="1", quantity=0.5, price=98.0)])
     assert desk.trade().entry_price == pytest.approx(99.0)
-    desk.tick(2, [held], fills=[replace(ENTRY, id="2", quantity=1.0, price=99.0)])
-    desk.tick(3, [held], fills=[replace(ENTRY, id="3", quantity=0.5, price=100.0)])
+    desk.tick(2, [position], fills=[replace(ENTRY, id="2", quantity=1.0, price=99.0)])
+    desk.tick(3, [position], fills=[replace(ENTRY, id="3", quantity=0.5, price=100.0)])
     trade = desk.trade()
-    assert (trade.id, trade.entry_price, trade.size, trade.inferred) == (seen.id, 99.0, 2.0, False)
+    assert (trade.id, trade.entry_price, trade.size, trade.inferred) == (inferred.id, 99.0, 2.0, False)
     assert trade.fees == 3.0
 
 
 def test_a_late_report_of_a_close_gives_its_price_and_the_episode_is_revised(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held], [], mark=110.0, order=an_order(-2.0, reason="out"), lag=3 * SECOND)
+    position = desk.enter()
+    desk.tick(1, [position], [], mark=110.0, order=an_order(-2.0, reason="out"), lag=3 * SECOND)
     desk.tick(2, fills=[a_report("out", at(1) + SECOND, -2.0, 108.0, realized_pnl=16.0)])
     trade = desk.trade()
     assert (trade.pnl, trade.exit_reason, trade.closed_at) == (16.0, "out", at(1) + SECOND)
     assert trade.exit_snapshot_id is not None
-    for asked, pnl in ((at(2) - JUST_BEFORE, 20.0), (at(2), 16.0)):
-        assert [each.pnl for each in desk.memory.list_trades(as_of=asked).trades] == [pnl]
+    for as_of, pnl in ((at(2) - JUST_BEFORE, 20.0), (at(2), 16.0)):
+        assert [each.pnl for each in desk.memory.list_trades(as_of=as_of).trades] == [pnl]
 
 
-def test_a_late_stop_keeps_the_name_that_the_bars_gave_it(desk: Desk) -> None:
+def test_a_late_report_of_a_stop_keeps_the_reason_inferred_from_bars(desk: Desk) -> None:
     desk.enter(stop_price=95.0)
     desk.tick(1, mark=96.0, bars=[a_bar(0, 100.0, 101.0, 94.0, 96.0)])
     desk.tick(2, fills=[a_report("out", at(0.5), -2.0, 94.8)])
     assert (desk.trade().exit_reason, desk.trade().exit_price, desk.trade().closed_at) == ("stop_loss", 94.8, at(0.5))
 
 
-def test_a_late_flip_of_one_fill_leaves_both_trades_their_names(desk: Desk) -> None:
-    held = desk.enter(size=1.0)
+def test_a_late_report_of_a_flip_leaves_both_trades_their_ids(desk: Desk) -> None:
+    position = desk.enter(size=1.0)
     turned = a_position(-2.0, average_price=111.0, mark=110.0)
-    desk.tick(1, [replace(held, mark=110.0)], [turned], mark=110.0, order=an_order(-3.0, reason="turn"))
+    desk.tick(1, [replace(position, mark=110.0)], [turned], mark=110.0, order=an_order(-3.0, reason="turn"))
     names = [trade.id for trade in desk.trades()]
     desk.tick(2, [turned], fills=[a_report("f", at(1), -3.0, 111.0, fee=3.0)])
     long, short = desk.trades()
@@ -678,47 +680,49 @@ def test_a_late_flip_of_one_fill_leaves_both_trades_their_names(desk: Desk) -> N
     assert [long.id, short.id] == names
 
 
-def test_a_late_report_among_those_after_the_decision_is_not_counted_twice(desk: Desk) -> None:
-    held, seen = entered_unreported(desk)
-    moved = replace(held, stop_price=90.0)
-    desk.tick(1, [held], [moved], done=[ENTRY], order=an_order(0.0, stop_price=90.0, reason="protect"))
+def test_a_late_report_in_the_snapshot_after_the_decision_is_not_counted_twice(desk: Desk) -> None:
+    position, inferred = entered_unreported(desk)
+    moved = replace(position, stop_price=90.0)
+    desk.tick(1, [position], [moved], done=[ENTRY], order=an_order(0.0, stop_price=90.0, reason="protect"))
     trade = desk.trade()
-    assert (trade.id, trade.open_size, trade.size, trade.realized_pnl) == (seen.id, 2.0, 2.0, 0.0)
-    assert trade.entry == seen.entry
+    assert (trade.id, trade.open_size, trade.size, trade.realized_pnl) == (inferred.id, 2.0, 2.0, 0.0)
+    assert trade.entry == inferred.entry
 
 
 def test_an_execution_seen_before_the_decision_and_reported_after_it_is_not_counted_twice(desk: Desk) -> None:
-    held = a_position(2.0)
-    before = a_snapshot(held, at=at(0) + SECOND)
-    after = a_snapshot(held, at=at(0) + 3 * SECOND, fills=[a_report("f", at(0) + 0.5 * SECOND, 2.0, 100.0)])
-    desk.memory.close_tick(deployment=HOME, at=at(0), before=before, after=after, verdict=NOOP)
+    position = a_position(2.0)
+    before = a_snapshot(position, at=at(0) + SECOND)
+    after = a_snapshot(position, at=at(0) + 3 * SECOND, fills=[a_report("f", at(0) + 0.5 * SECOND, 2.0, 100.0)])
+    desk.memory.close_tick(deployment=DEPLOYMENT, at=at(0), before=before, after=after, verdict=NOOP)
     assert (desk.trade().open_size, desk.trade().size) == (2.0, 2.0)
 
 
-def test_a_late_report_stamped_with_the_second_of_the_look_before_the_decision_is_not_counted_twice(desk: Desk) -> None:
-    held, seen = entered_unreported(desk)
-    desk.tick(1, [held], fills=[replace(ENTRY, at=at(0))])
-    assert (desk.trade().id, desk.trade().size, desk.trade().open_size) == (seen.id, 2.0, 2.0)
+def test_a_late_report_stamped_with_the_second_of_the_snapshot_before_the_decision_is_not_counted_twice(
+    desk: Desk,
+) -> None:
+    position, inferred = entered_unreported(desk)
+    desk.tick(1, [position], fills=[replace(ENTRY, at=at(0))])
+    assert (desk.trade().id, desk.trade().size, desk.trade().open_size) == (inferred.id, 2.0, 2.0)
 
 
-def test_a_late_report_stamped_with_the_very_instant_of_the_look_before_is_not_counted_twice(desk: Desk) -> None:
+def test_a_late_report_stamped_with_the_instant_of_the_previous_snapshot_is_not_counted_twice(desk: Desk) -> None:
     desk.tick(0)
     desk.tick(1, [a_position(2.0)])
     desk.tick(2, [a_position(2.0)], fills=[a_report("f", at(0), 2.0, 100.0)])
     assert (desk.trade().open_size, desk.trade().size) == (2.0, 2.0)
 
 
-def test_a_late_report_of_the_entry_leaves_the_risk_as_the_first_stop_had_it(desk: Desk) -> None:
-    held, _ = entered_unreported(desk, stop_price=95.0)
-    trailed = replace(held, stop_price=97.0)
-    desk.tick(1, [held], [trailed], fills=[ENTRY], order=an_order(0.0, stop_price=97.0))
+def test_a_late_report_of_the_entry_keeps_the_risk_of_the_first_stop(desk: Desk) -> None:
+    position, _ = entered_unreported(desk, stop_price=95.0)
+    trailed = replace(position, stop_price=97.0)
+    desk.tick(1, [position], [trailed], fills=[ENTRY], order=an_order(0.0, stop_price=97.0))
     desk.tick(2, [trailed], [], order=an_order(-2.0))
     assert (desk.trade().stop_price, desk.trade().initial_risk, desk.trade().risk) == (95.0, 8.0, 8.0)
 
 
 def test_a_late_report_of_the_entry_does_not_bring_back_a_stop_that_was_taken_away(desk: Desk) -> None:
-    held, _ = entered_unreported(desk, lag=0 * SECOND, stop_price=95.0)
-    bare = replace(held, stop_price=None)
+    position, _ = entered_unreported(desk, lag=0 * SECOND, stop_price=95.0)
+    bare = replace(position, stop_price=None)
     desk.tick(1, [bare])
     desk.tick(2, [replace(bare, size=4.0)])
     desk.tick(3, [replace(bare, size=4.0)], fills=[replace(ENTRY, at=at(0))])
@@ -728,10 +732,10 @@ def test_a_late_report_of_the_entry_does_not_bring_back_a_stop_that_was_taken_aw
 
 @pytest.mark.parametrize("seconds", [0, 1])
 def test_a_late_report_of_the_entry_leaves_a_first_stop_that_the_next_tick_set(desk: Desk, seconds: int) -> None:
-    held, _ = entered_unreported(desk, lag=seconds * SECOND)
+    position, _ = entered_unreported(desk, lag=seconds * SECOND)
     report = replace(ENTRY, at=at(0) + seconds * SECOND)
-    protected = replace(held, stop_price=97.0)
-    desk.tick(1, [held], [protected], fills=[report], order=an_order(0.0, stop_price=97.0))
+    protected = replace(position, stop_price=97.0)
+    desk.tick(1, [position], [protected], fills=[report], order=an_order(0.0, stop_price=97.0))
     desk.tick(2, [protected], [], order=an_order(-2.0))
     assert (desk.trade().stop_price, desk.trade().initial_risk) == (97.0, 4.0)
 
@@ -744,23 +748,23 @@ def test_a_late_report_of_the_entry_leaves_a_first_stop_that_the_next_tick_set(d
         "late",
     ],
 )
-def test_the_look_right_before_the_exit_counts_whenever_the_exit_is_reported(desk: Desk, reported: str) -> None:
-    held = desk.enter()
+def test_the_snapshot_right_before_the_exit_counts_whenever_the_exit_is_reported(desk: Desk, reported: str) -> None:
+    position = desk.enter()
     report = a_report("out", at(1) + SECOND, -2.0, 118.0)
     done = [report] if reported == "in time" else []
-    desk.tick(1, [replace(held, mark=120.0)], [], done=done, mark=118.0, order=an_order(-2.0), lag=3 * SECOND)
+    desk.tick(1, [replace(position, mark=120.0)], [], done=done, mark=118.0, order=an_order(-2.0), lag=3 * SECOND)
     desk.tick(2, fills=[report] if reported == "late" else [])
     assert (desk.trade().mfe, desk.trade().realized_pnl) == (40.0, 36.0)
 
 
-def test_a_late_report_that_says_more_than_the_price_is_heard(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held], [])
+def test_a_late_report_also_brings_its_reason_and_the_brokers_pnl(desk: Desk) -> None:
+    position = desk.enter()
+    desk.tick(1, [position], [])
     desk.tick(2, fills=[a_report("out", at(1), -2.0, 100.0, reason="liquidated", realized_pnl=0.0)])
     assert (desk.trade().exit_reason, desk.trade().broker_pnl) == ("liquidated", 0.0)
 
 
-def test_a_trade_that_a_late_report_opens_again_has_no_result(desk: Desk) -> None:
+def test_a_trade_that_a_late_report_reopens_has_no_result(desk: Desk) -> None:
     desk.tick(0, [a_position(2.0)], fills=[a_report("a", at(0), 2.0, 100.0)])
     desk.tick(1, fills=[a_report("b", at(1), -2.0, 100.0)])
     desk.tick(2, [a_position(1.0)], fills=[a_report("c", at(0.5), 1.0, 100.0)])
@@ -770,10 +774,10 @@ def test_a_trade_that_a_late_report_opens_again_has_no_result(desk: Desk) -> Non
     assert (trade.pnl, trade.outcome, trade.mfe, trade.exit_reason) == (None, None, None, None)
 
 
-def test_a_report_that_comes_months_late_refolds_from_its_place(desk: Desk) -> None:
+def test_a_report_that_comes_months_late_refolds_the_ledger_from_its_time(desk: Desk) -> None:
     for day in range(3):
-        held = desk.enter(24 * day)
-        desk.tick(24 * day + 1, [held], [], mark=101.0, order=an_order(-2.0))
+        position = desk.enter(24 * day)
+        desk.tick(24 * day + 1, [position], [], mark=101.0, order=an_order(-2.0))
     fills = [a_report("i", at(12), 1.0, 100.0), a_report("o", at(13), -1.0, 90.0)]
     closed = desk.tick(2000, fills=fills)
     assert [trade.pnl for trade in desk.trades()] == [2.0, -10.0, 2.0, 2.0]
@@ -782,7 +786,7 @@ def test_a_report_that_comes_months_late_refolds_from_its_place(desk: Desk) -> N
 
 
 @pytest.mark.parametrize("name", ["a", "b", "c", "d"])
-def test_trades_of_one_instant_all_stand_when_their_position_is_told_of_again(desk: Desk, name: str) -> None:
+def test_trades_of_one_instant_keep_their_ids_when_their_position_gets_another_fill(desk: Desk, name: str) -> None:
     quantities = (1.0, -1.0, 1.0)
     fills = [a_report(f"{name}{n}", at(0), each, 100.0, sequence=n) for n, each in enumerate(quantities)]
     desk.tick(0, [a_position(1.0)], fills=fills)
@@ -791,7 +795,7 @@ def test_trades_of_one_instant_all_stand_when_their_position_is_told_of_again(de
     assert {trade.id for trade in desk.trades()} == names
 
 
-def test_what_is_inferred_of_the_time_since_the_last_tick_comes_after_what_was_reported_of_it(desk: Desk) -> None:
+def test_fills_inferred_since_the_last_tick_come_after_those_reported(desk: Desk) -> None:
     desk.tick(0, [a_position(1.0)], fills=[a_report("a", at(0), 1.0, 100.0)])
     again = a_position(1.0, average_price=90.0, mark=90.0)
     desk.tick(1, [again], fills=[a_report("b", at(1), -1.0, 95.0, reason="stop_loss")])
@@ -800,7 +804,7 @@ def test_what_is_inferred_of_the_time_since_the_last_tick_comes_after_what_was_r
     assert (second.entry_price, second.open_size) == (90.0, 1.0)
 
 
-def test_what_is_inferred_of_the_decision_comes_after_what_was_reported_before_it(desk: Desk) -> None:
+def test_fills_inferred_from_the_decision_come_after_those_reported_before_it(desk: Desk) -> None:
     desk.tick(0, [a_position(1.0)], fills=[a_report("a", at(0), 1.0, 100.0)])
     stopped = a_report("b", at(1), -1.0, 95.0, reason="stop_loss", sequence=5_000_000_000)
     again = a_position(1.0, average_price=95.0, mark=95.0)
@@ -808,7 +812,7 @@ def test_what_is_inferred_of_the_decision_comes_after_what_was_reported_before_i
     assert [trade.status for trade in desk.trades()] == ["closed", "open"]
 
 
-def test_a_level_reached_before_the_last_addition_did_not_close_it(desk: Desk) -> None:
+def test_a_level_reached_before_the_last_addition_did_not_close_the_trade(desk: Desk) -> None:
     desk.tick(0, [a_position(1.0, stop_price=95.0)], fills=[a_report("a", at(0), 1.0, 100.0)])
     bars = [a_bar(0, 100.0, 101.0, 94.0, 97.0), a_bar(1, 97.0, 99.0, 96.0, 98.0)]
     desk.tick(2, mark=98.0, fills=[a_report("b", at(1.5), 1.0, 98.0)], bars=bars)
@@ -816,24 +820,24 @@ def test_a_level_reached_before_the_last_addition_did_not_close_it(desk: Desk) -
     assert (trade.direction, trade.size, trade.pnl, trade.exit_reason) == ("long", 2.0, -2.0, "unexplained")
 
 
-def test_an_average_rounded_to_the_step_of_the_price_is_no_new_entry(desk: Desk) -> None:
+def test_an_average_price_rounded_to_the_tick_size_is_no_new_entry(desk: Desk) -> None:
     fills = [a_report("a", at(0), 1.0, 1.08345), a_report("b", at(0), 2.0, 1.08346, sequence=1)]
-    held = a_position(3.0, average_price=1.08346, mark=1.0835)
-    desk.tick(0, [held], fills=fills, mark=1.0835)
+    position = a_position(3.0, average_price=1.08346, mark=1.0835)
+    desk.tick(0, [position], fills=fills, mark=1.0835)
     assert (desk.trade().status, desk.trade().open_size, desk.trade().inferred) == ("open", 3.0, False)
 
 
-def test_a_broker_that_counts_first_in_first_out_makes_no_new_entry_of_a_reported_reduction(desk: Desk) -> None:
+def test_a_reported_reduction_at_a_first_in_first_out_broker_is_no_new_entry(desk: Desk) -> None:
     fills = [a_report("a", at(0), 1.0, 100.0), a_report("b", at(0), 1.0, 110.0, sequence=1)]
     desk.tick(0, [a_position(2.0, average_price=105.0)], fills=fills)
     desk.tick(1, [a_position(1.0, average_price=110.0)], fills=[a_report("c", at(1), -1.0, 110.0)])
     assert (desk.trade().status, desk.trade().open_size, desk.trade().realized_pnl) == ("open", 1.0, 5.0)
 
 
-def test_funding_on_a_position_seen_later_is_not_of_the_trade_before(desk: Desk) -> None:
-    held = desk.enter()
-    desk.tick(1, [held], [], order=an_order(-2.0))
-    desk.tick(2, [held], fills=[a_report("f", at(1.5), kind="funding", amount=-3.0)])
+def test_funding_before_a_position_is_observed_belongs_to_it_and_not_to_the_trade_before(desk: Desk) -> None:
+    position = desk.enter()
+    desk.tick(1, [position], [], order=an_order(-2.0))
+    desk.tick(2, [position], fills=[a_report("f", at(1.5), kind="funding", amount=-3.0)])
     assert [trade.funding for trade in desk.trades()] == [0.0, -3.0]
 
 
@@ -845,21 +849,21 @@ def test_a_key_that_names_another_symbol_is_another_position(memory: Memory, clo
 
 
 @pytest.mark.parametrize("reported", [False, True])
-def test_an_exit_between_ticks_is_within_the_extremes_without_bars(desk: Desk, reported: bool) -> None:
+def test_an_exit_between_ticks_is_within_the_excursions_without_bars(desk: Desk, reported: bool) -> None:
     desk.enter()
     desk.tick(1, fills=[a_report("f", at(0.5), -2.0, 80.0)] if reported else [], mark=80.0)
     assert (desk.trade().realized_pnl, desk.trade().mae) == (-40.0, -40.0)
 
 
-def test_what_was_realised_is_within_the_extremes_also_between_bars(desk: Desk) -> None:
-    held = a_position(1.0)
-    desk.tick(0, [], [held], order=an_order(1.0), bars=[a_bar(-1, 100.0)])
-    desk.tick(1, [held], bars=[a_bar(0, 100.0, 105.0, 99.0, 100.0)])
-    desk.tick(1.5, [replace(held, mark=120.0)], [], mark=120.0, order=an_order(-1.0))
+def test_the_realised_result_is_within_the_excursions_also_between_bars(desk: Desk) -> None:
+    position = a_position(1.0)
+    desk.tick(0, [], [position], order=an_order(1.0), bars=[a_bar(-1, 100.0)])
+    desk.tick(1, [position], bars=[a_bar(0, 100.0, 105.0, 99.0, 100.0)])
+    desk.tick(1.5, [replace(position, mark=120.0)], [], mark=120.0, order=an_order(-1.0))
     assert (desk.trade().realized_pnl, desk.trade().mfe, desk.trade().mae) == (20.0, 20.0, -1.0)
 
 
-# The same again.
+# Repeated ticks and fills.
 
 
 def test_a_tick_closed_twice_changes_nothing_and_says_so(desk: Desk) -> None:
@@ -985,7 +989,7 @@ def test_a_portfolio_of_another_account_is_refused(desk: Desk) -> None:
     others = replace(snapshot, portfolio=replace(snapshot.portfolio, account="other"))
     for before, after in ((others, None), (a_snapshot(), others)):
         with pytest.raises(Invalid, match="'other' is not the account of this deployment"):
-            desk.memory.close_tick(deployment=HOME, at=at(0), verdict=NOOP, before=before, after=after)
+            desk.memory.close_tick(deployment=DEPLOYMENT, at=at(0), verdict=NOOP, before=before, after=after)
     assert desk.trades() == []
 
 
@@ -1026,29 +1030,29 @@ def test_the_largest_sequence_is_a_sequence_like_any_other(desk: Desk) -> None:
     assert desk.trade().open_size == 1.0
 
 
-def test_the_first_instant_there_is_is_refused_or_answered(desk: Desk) -> None:
+def test_the_earliest_possible_instant_is_refused_with_a_named_error(desk: Desk) -> None:
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
     with pytest.raises(BacksightError):
-        desk.memory.open_tick(deployment=HOME, at=first, before=a_snapshot(at=first), symbols=["BTC"])
+        desk.memory.open_tick(deployment=DEPLOYMENT, at=first, before=a_snapshot(at=first), symbols=["BTC"])
 
 
-def test_whole_numbers_and_minus_zero_in_bars_are_kept_as_the_audit_says(desk: Desk) -> None:
+def test_whole_numbers_and_minus_zero_in_bars_are_stored_as_the_audit_hashes_them(desk: Desk) -> None:
     desk.tick(0, bars=[replace(a_bar(-3, 100.0), volume=-0.0), a_bar(-2, 100), a_bar(-1, -0.0)])
     assert desk.memory.verify_audit().intact
 
 
-def test_a_bar_of_no_clean_symbol_is_refused(desk: Desk) -> None:
+def test_a_bar_with_an_invalid_symbol_is_refused(desk: Desk) -> None:
     for symbol in ("B\0TC", "", " BTC", "\ud800"):
         with pytest.raises(Invalid):
             desk.tick(0, bars=[a_bar(-1, 100.0, symbol=symbol)])
 
 
-def test_a_trade_told_by_hand_in_the_same_position_is_left_alone(desk: Desk) -> None:
-    told = a_trade_call(symbol="BTC", strategy_name="S", deployment=HOME, position_key="BTC", pnl=7.0, pnl_r=None)
-    kept = desk.memory.remember_trade(**told).trade
+def test_a_trade_remembered_by_hand_in_the_same_position_is_left_alone(desk: Desk) -> None:
+    call = a_trade_call(symbol="BTC", strategy_name="S", deployment=DEPLOYMENT, position_key="BTC", pnl=7.0, pnl_r=None)
+    remembered = desk.memory.remember_trade(**call).trade
     desk.tick(1, [a_position(2.0)], fills=[a_report("a", at(0.5), 2.0, 100.0)])
     desk.tick(2, fills=[a_report("b", at(1.5), -2.0, 101.0), a_report("c", at(1.5), kind="fee", fee=1.0)])
-    assert kept in desk.trades()
+    assert remembered in desk.trades()
     assert sorted(trade.pnl or 0.0 for trade in desk.trades()) == [1.0, 7.0]
 
 
@@ -1056,14 +1060,14 @@ def test_a_trade_told_by_hand_in_the_same_position_is_left_alone(desk: Desk) -> 
 def test_a_position_closed_and_entered_again_at_one_instant_is_two_trades(desk: Desk, sizes: Sequence[float]) -> None:
     for number, size in enumerate(sizes):
         mark = 110.0 + 10 * number
-        held = [a_position(size, average_price=None, mark=mark)] if size else []
-        desk.tick(0, held, mark=mark, sequence=number)
+        positions = [a_position(size, average_price=None, mark=mark)] if size else []
+        desk.tick(0, positions, mark=mark, sequence=number)
     assert [trade.status for trade in desk.trades()] == ["closed", "closed"]
     closes = {2: [10.0, 20.0], 3: [30.0, 10.0]}[sizes.index(0.0) + 1]
     assert [trade.pnl for trade in desk.trades()] == closes
 
 
-def test_what_rounding_leaves_of_a_position_is_no_new_one(desk: Desk) -> None:
+def test_a_rounding_remainder_of_a_position_is_no_new_position(desk: Desk) -> None:
     dust = a_position(5e-17)
     desk.tick(0, [a_position(0.3)])
     desk.tick(1, [dust])
@@ -1072,17 +1076,17 @@ def test_what_rounding_leaves_of_a_position_is_no_new_one(desk: Desk) -> None:
 
 
 def test_a_snapshot_older_than_the_last_one_is_refused(desk: Desk) -> None:
-    held = desk.enter()
-    stale = a_snapshot(held, at=at(0) - SECOND)
+    position = desk.enter()
+    stale = a_snapshot(position, at=at(0) - SECOND)
     desk.clock.at = at(1)
     with pytest.raises(Conflict, match=r"before\.portfolio\.at: .* ask the broker again"):
-        desk.memory.close_tick(deployment=HOME, at=at(1), before=stale, verdict=NOOP)
+        desk.memory.close_tick(deployment=DEPLOYMENT, at=at(1), before=stale, verdict=NOOP)
 
 
-def test_open_trades_are_listed_as_they_stood_then(desk: Desk) -> None:
-    held = desk.enter()
+def test_open_trades_are_listed_as_they_were_at_the_instant(desk: Desk) -> None:
+    position = desk.enter()
     other = a_position(1.0, symbol="ETH")
-    desk.tick(1, [held, other])
+    desk.tick(1, [position, other])
     desk.tick(2, [other])
     listed = desk.memory.list_trades
     assert [(trade.symbol, trade.open_size) for trade in listed(status="open").trades] == [("ETH", 1.0)]
@@ -1093,11 +1097,11 @@ def test_open_trades_are_listed_as_they_stood_then(desk: Desk) -> None:
     assert [trade.symbol for trade in listed().trades] == ["BTC"]
 
 
-def test_the_stop_of_a_trade_that_ended_is_not_that_of_one_entered_at_the_same_instant(desk: Desk) -> None:
+def test_the_stop_of_a_closed_trade_is_not_that_of_a_trade_entered_at_the_same_instant(desk: Desk) -> None:
     first = desk.enter(stop_price=95.0)
     desk.tick(1, [first], [], order=an_order(-2.0))
     again = a_position(2.0, stop_price=90.0)
     desk.tick(2, [again], [], fills=[a_report("in", at(1), 2.0, 100.0)], order=an_order(-2.0))
-    ended, entered = desk.trades()
-    assert (ended.stop_price, ended.risk) == (95.0, 10.0)
-    assert (entered.stop_price, entered.initial_risk, entered.risk) == (90.0, 20.0, 20.0)
+    earlier, later = desk.trades()
+    assert (earlier.stop_price, earlier.risk) == (95.0, 10.0)
+    assert (later.stop_price, later.initial_risk, later.risk) == (90.0, 20.0, 20.0)

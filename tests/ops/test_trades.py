@@ -40,7 +40,7 @@ def test_a_trade_leaves_an_episode_in_the_same_transaction(memory: Memory) -> No
     assert memory.verify_audit().links == 1
 
 
-def test_what_follows_from_the_entry_is_filled_in(memory: Memory) -> None:
+def test_context_that_follows_from_the_entry_is_filled_in(memory: Memory) -> None:
     call = a_trade_call(opened_at=T0 - timedelta(hours=2), context={"atr_h1": 19.0})
     context = memory.remember_trade(**call).trade.context
     assert (context.session, context.hour_utc, context.day_of_week) == ("london", 8, 3)
@@ -48,7 +48,7 @@ def test_what_follows_from_the_entry_is_filled_in(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "unit"),
+    ("changes", "value", "unit"),
     [
         ({"pnl_r": None, "risk": 391.0}, 1175.0 / 391.0, "R"),
         ({"pnl_r": None, "size": 75.0, "stop_price": 5170.0}, 1175.0 / 375.0, "R"),
@@ -56,8 +56,10 @@ def test_what_follows_from_the_entry_is_filled_in(memory: Memory) -> None:
         ({"pnl_r": None, "size": 75.0, "context_atr_d1": None}, 1175.0 / (75.0 * 5175.0), "pct"),
     ],
 )
-def test_the_outcome_is_in_the_best_unit_known(memory: Memory, given: dict[str, Any], value: float, unit: str) -> None:
-    outcome = memory.remember_trade(**a_trade_call(**given)).trade.outcome
+def test_the_outcome_is_in_the_best_unit_known(
+    memory: Memory, changes: dict[str, Any], value: float, unit: str
+) -> None:
+    outcome = memory.remember_trade(**a_trade_call(**changes)).trade.outcome
     assert outcome is not None
     assert math.isclose(outcome.value, value)
     assert outcome.unit == unit
@@ -153,18 +155,18 @@ def test_trades_belong_to_the_deployment_named(memory: Memory) -> None:
 def test_pages_follow_each_other_without_gap_or_repeat(memory: Memory, clock: FakeClock) -> None:
     for number in range(7):
         memory.remember_trade(**a_trade_call(idempotency_key=str(number), closed_at=T0 - timedelta(days=number // 3)))
-    seen: list[Trade] = []
+    trades: list[Trade] = []
     cursor: str | None = None
     while True:
         page = memory.list_trades(limit=2, cursor=cursor)
-        seen += page.trades
+        trades += page.trades
         cursor = page.next_cursor
         clock.advance(hours=1)
-        memory.remember_trade(**a_trade_call(idempotency_key=f"new {len(seen)}"))  # arrives while we turn pages
+        memory.remember_trade(**a_trade_call(idempotency_key=f"new {len(trades)}"))  # arrives while we turn pages
         if cursor is None:
             break
-    assert len(seen) == 7
-    assert seen == sorted(seen, key=lambda trade: (-trade.known_at.timestamp(), trade.id))
+    assert len(trades) == 7
+    assert trades == sorted(trades, key=lambda trade: (-trade.known_at.timestamp(), trade.id))
 
 
 def test_a_cursor_belongs_to_its_query(memory: Memory) -> None:
@@ -177,12 +179,12 @@ def test_a_cursor_belongs_to_its_query(memory: Memory) -> None:
 
 
 def test_inactions_in_a_row_for_one_reason_are_counted(memory: Memory, clock: FakeClock) -> None:
-    told = []
+    answers = []
     for reason in ("narrow", "narrow", "news", "narrow", "narrow"):
-        told.append(memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason=reason))
+        answers.append(memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason=reason))
         clock.advance(hours=1)
-    assert [each.count for each in told] == [1, 2, 1, 1, 2]
-    assert told[0].episode_id == told[1].episode_id != told[3].episode_id == told[4].episode_id
+    assert [each.count for each in answers] == [1, 2, 1, 1, 2]
+    assert answers[0].episode_id == answers[1].episode_id != answers[3].episode_id == answers[4].episode_id
 
 
 def test_a_trade_ends_a_row_of_inactions(memory: Memory, clock: FakeClock) -> None:
@@ -194,7 +196,7 @@ def test_a_trade_ends_a_row_of_inactions(memory: Memory, clock: FakeClock) -> No
     assert memory.remember_inaction(**quiet).count == 1
 
 
-def test_an_inaction_told_twice_with_one_key_is_one(memory: Memory, clock: FakeClock) -> None:
+def test_an_inaction_recorded_twice_with_one_key_is_one(memory: Memory, clock: FakeClock) -> None:
     quiet: dict[str, Any] = {
         "symbol": "XAUUSD",
         "strategy_name": "VolBreakout",
@@ -228,21 +230,21 @@ def test_the_clock_is_read_once(url: str) -> None:
     assert trade.known_at == trade.recorded_at == links[0].at
 
 
-def test_on_a_deployment_that_runs_by_ticks_it_adds_to_the_trade_of_the_ledger(
+def test_on_a_deployment_that_runs_by_ticks_a_remembered_trade_adds_words_to_the_ledgers_trade(
     memory: Memory, clock: FakeClock
 ) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")
     (ledger,) = memory.list_trades(deployment="VolBreakout@main").trades
     assert ledger.pnl == -1.5  # half in at 99, half at 101, out at 100, and a fee that came later
-    said = a_trade_call(
+    call = a_trade_call(
         deployment="VolBreakout@main", symbol="BTC", pnl=ledger.pnl, pnl_r=None, reflection="Too early.", tags=["a"]
     )
     clock.advance(minutes=1)
-    told = memory.remember_trade(**said)
-    assert (told.trade.id, told.trade.reflection, told.trade.tags) == (ledger.id, "Too early.", ("a",))
-    assert told.trade.entry_price == ledger.entry_price
-    assert memory.remember_trade(**said).replayed
+    answer = memory.remember_trade(**call)
+    assert (answer.trade.id, answer.trade.reflection, answer.trade.tags) == (ledger.id, "Too early.", ("a",))
+    assert answer.trade.entry_price == ledger.entry_price
+    assert memory.remember_trade(**call).replayed
     before = memory.get_trade(trade_id=ledger.id, as_of=clock.now() - timedelta(minutes=1))
     assert before.trade.reflection is None
     assert memory.get_trade(trade_id=ledger.id).episode.reflection == "Too early."  # type: ignore[union-attr]
@@ -262,9 +264,7 @@ def test_on_a_deployment_that_runs_by_ticks_a_trade_that_the_ledger_lacks_is_a_c
     assert memory.verify_audit().rows == rows
 
 
-def test_a_trade_that_the_ledger_closes_only_later_is_not_the_one_that_is_meant(
-    memory: Memory, clock: FakeClock
-) -> None:
+def test_a_trade_that_the_ledger_closes_only_later_is_not_matched(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")
     clock.advance(hours=-1.5)  # before the close: a store that holds the future

@@ -1,4 +1,4 @@
-"""Two clocks: what was answered then can be answered again, whatever was learned since."""
+"""Two clocks: an answer as of an instant can be repeated later, whatever was learned since."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from backsight.core.orders import BrokerSnapshot, ReportedFill
 from backsight.memory import Memory
 from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
 from ops.test_tick_laws import PATHS, TERMS, Desk24, Hour, a_store, law
-from ops.test_ticks import HOME, Desk, a_bar, a_report, an_order, at
+from ops.test_ticks import DEPLOYMENT, Desk, a_bar, a_report, an_order, at
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was answered right after a tick."""
+class DiaryEntry:
+    """The answers right after a tick."""
 
     as_of: datetime
     seen_at: datetime
@@ -32,18 +32,18 @@ class Asked:
 
 
 def answers(memory: Memory, trades: list[str], **when: Any) -> dict[str, Any]:
-    """Everything that an agent can ask of its past."""
-    asked = {
+    """The answers to everything that an agent can ask about its past."""
+    by_name = {
         "trades": memory.list_trades(limit=100, **when).trades,
         "recent": memory.list_trades(limit=1, **when).trades,
-        "activity": memory.get_recent_activity(deployment=HOME, **when),
+        "activity": memory.get_recent_activity(deployment=DEPLOYMENT, **when),
         "recalled": replace(memory.recall_memories(symbol="BTC", mode="all", limit=100, **when), seen_at=None),
         "deployments": memory.get_my_deployments(detail="trades", **when),
     }
-    return asked | {f"trade {each}": one(memory, each, **when) for each in trades}
+    return by_name | {f"trade {each}": trade_or_none(memory, each, **when) for each in trades}
 
 
-def one(memory: Memory, trade_id: str, **when: Any) -> Any:
+def trade_or_none(memory: Memory, trade_id: str, **when: Any) -> Any:
     try:
         return memory.get_trade(trade_id=trade_id, **when)
     except NotFound:
@@ -55,18 +55,18 @@ class Diary:
 
     def __init__(self, memory: Memory, clock: FakeClock, trades: Callable[[], list[str]]) -> None:
         self.memory, self.clock, self.trades = memory, clock, trades
-        self.asked: list[Asked] = []
+        self.entries: list[DiaryEntry] = []
 
     def ask(self, as_of: datetime) -> None:
-        found = answers(self.memory, self.trades(), as_of=as_of)
-        self.asked.append(Asked(as_of=as_of, seen_at=self.clock.at, answers=found))
+        answered = answers(self.memory, self.trades(), as_of=as_of)
+        self.entries.append(DiaryEntry(as_of=as_of, seen_at=self.clock.at, answers=answered))
 
     def ask_again(self) -> None:
-        for asked in self.asked:
-            names = [name.removeprefix("trade ") for name in asked.answers if name.startswith("trade ")]
-            again = answers(self.memory, names, as_of=asked.as_of, seen_at=asked.seen_at)
-            for name, answer in asked.answers.items():
-                assert again[name] == answer, (name, asked.as_of)
+        for entry in self.entries:
+            names = [name.removeprefix("trade ") for name in entry.answers if name.startswith("trade ")]
+            again = answers(self.memory, names, as_of=entry.as_of, seen_at=entry.seen_at)
+            for name, answer in entry.answers.items():
+                assert again[name] == answer, (name, entry.as_of)
 
 
 class LateFees:
@@ -85,7 +85,7 @@ class LateFees:
         return replace(before, fills=(*before.fills, fee)), after
 
 
-def told_again(terms: PaperTerms, path: tuple[Hour, ...], *, seed: int) -> None:
+def check_diary(terms: PaperTerms, path: tuple[Hour, ...], *, seed: int) -> None:
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, reporting="some", seed=seed)
         desk.reported = LateFees(desk)  # type: ignore[method-assign]
@@ -98,19 +98,17 @@ def told_again(terms: PaperTerms, path: tuple[Hour, ...], *, seed: int) -> None:
 
 @law(3)
 @given(TERMS, PATHS, st.integers(0, 99))
-def test_what_was_answered_after_any_tick_is_answered_again_at_the_end(
-    terms: PaperTerms, path: tuple[Hour, ...], seed: int
-) -> None:
-    told_again(terms, path, seed=seed)
+def test_answers_after_any_tick_are_repeated_at_the_end(terms: PaperTerms, path: tuple[Hour, ...], seed: int) -> None:
+    check_diary(terms, path, seed=seed)
 
 
 @pytest.mark.slow
 @law(100)
 @given(TERMS, PATHS, st.integers(0, 99))
-def test_what_was_answered_after_any_tick_of_many_is_answered_again_at_the_end(
+def test_answers_after_any_tick_of_many_paths_are_repeated_at_the_end(
     terms: PaperTerms, path: tuple[Hour, ...], seed: int
 ) -> None:
-    told_again(terms, path, seed=seed)
+    check_diary(terms, path, seed=seed)
 
 
 def test_late_fees_and_late_fills_change_no_answer_that_was_given(memory: Memory, clock: FakeClock) -> None:
@@ -121,19 +119,19 @@ def test_late_fees_and_late_fills_change_no_answer_that_was_given(memory: Memory
         clock.at += MINUTE
         diary.ask(at(number))
         clock.at += MINUTE
-    assert len({str(asked.answers["trades"]) for asked in diary.asked}) > 3
+    assert len({str(entry.answers["trades"]) for entry in diary.entries}) > 3
     trade = desk.trade()
-    words = {"symbol": "BTC", "strategy_name": "S", "deployment": HOME, "pnl": trade.pnl, "pnl_r": None}
+    words = {"symbol": "BTC", "strategy_name": "S", "deployment": DEPLOYMENT, "pnl": trade.pnl, "pnl_r": None}
     memory.remember_trade(**a_trade_call(**words, closed_at=trade.closed_at, reflection="too late"))
     assert desk.trade().reflection == "too late"
     diary.ask_again()
 
 
-def test_words_added_to_a_trade_outlive_a_fee_that_comes_after_them(memory: Memory, clock: FakeClock) -> None:
+def test_a_note_on_a_trade_survives_a_later_fee(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
-    held = desk.enter()
-    desk.tick(1, [held], [], mark=110.0, order=an_order(-2.0))
-    words = {"symbol": "BTC", "strategy_name": "S", "deployment": HOME, "pnl": 20.0, "pnl_r": None}
+    position = desk.enter()
+    desk.tick(1, [position], [], mark=110.0, order=an_order(-2.0))
+    words = {"symbol": "BTC", "strategy_name": "S", "deployment": DEPLOYMENT, "pnl": 20.0, "pnl_r": None}
     clock.at = at(1.5)
     memory.remember_trade(**a_trade_call(**words, reflection="well held", tags=["a"]))
     desk.tick(2, fills=[a_report("late", at(1.5), kind="fee", fee=2.5)])
@@ -144,11 +142,11 @@ def test_words_added_to_a_trade_outlive_a_fee_that_comes_after_them(memory: Memo
 
 
 def corrected(desk: Desk) -> Iterator[Callable[[], object]]:
-    """Ticks that open and close, and then learn what it really was: a fill, another one, a fee."""
-    held = a_position(2.0, average_price=99.0)
-    yield lambda: desk.tick(0, [], [held], order=an_order(2.0))
-    yield lambda: desk.tick(1, [held], fills=[a_report("1", at(0), 1.0, 98.0)])
-    yield lambda: desk.tick(2, [held], [], mark=104.0, order=an_order(-2.0))
+    """Ticks that open and close a trade and then get late reports: two fills, a fee and funding."""
+    position = a_position(2.0, average_price=99.0)
+    yield lambda: desk.tick(0, [], [position], order=an_order(2.0))
+    yield lambda: desk.tick(1, [position], fills=[a_report("1", at(0), 1.0, 98.0)])
+    yield lambda: desk.tick(2, [position], [], mark=104.0, order=an_order(-2.0))
     yield lambda: desk.tick(3, fills=[a_report("2", at(0), 1.0, 100.0), a_report("3", at(2), -2.0, 103.0)])
     yield lambda: desk.tick(4, fills=[a_report("4", at(3.5), kind="fee", fee=9.0)])
     yield lambda: desk.tick(5, fills=[a_report("5", at(4.5), kind="funding", amount=-1.0)])
@@ -156,25 +154,25 @@ def corrected(desk: Desk) -> Iterator[Callable[[], object]]:
 
 def opened(memory: Memory, hours: float, **more: Any) -> OpenedTick:
     before = a_snapshot(at=at(hours))
-    return memory.open_tick(deployment=HOME, at=at(hours), before=before, symbols=["BTC"], **more)
+    return memory.open_tick(deployment=DEPLOYMENT, at=at(hours), before=before, symbols=["BTC"], **more)
 
 
-def test_a_tick_opened_again_shows_byte_for_byte_what_it_showed(memory: Memory, clock: FakeClock) -> None:
+def test_a_tick_opened_again_gives_the_same_prompt_byte_for_byte(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
-    shown: list[OpenedTick] = []
+    prompts: list[OpenedTick] = []
     for number, tick in enumerate(corrected(desk)):
         clock.at = at(number)
-        shown.append(opened(memory, number))
+        prompts.append(opened(memory, number))
         clock.at += MINUTE
         tick()
         clock.at += MINUTE
     clock.at = at(9)
     memory.remember_trade(**a_trade_call(symbol="BTC", strategy_name="S", closed_at=at(1.5)))
-    assert [opened(memory, hours, seen_at=each.seen_at) for hours, each in enumerate(shown)] == shown
-    assert len({each.text for each in shown}) > 2
+    assert [opened(memory, hours, seen_at=each.seen_at) for hours, each in enumerate(prompts)] == prompts
+    assert len({each.text for each in prompts}) > 2
 
 
-def test_a_trade_told_late_is_known_from_its_close_and_seen_from_when_it_was_told(
+def test_a_trade_remembered_late_is_known_from_its_close_and_seen_from_its_recording(
     memory: Memory, clock: FakeClock
 ) -> None:
     desk = Desk(memory, clock)
@@ -183,13 +181,13 @@ def test_a_trade_told_late_is_known_from_its_close_and_seen_from_when_it_was_tol
     clock.at = at(3)
     before = answers(memory, [], as_of=at(2))
     clock.at = at(4)
-    kept = memory.remember_trade(**a_trade_call(symbol="BTC", strategy_name="S", closed_at=at(1))).trade
+    trade = memory.remember_trade(**a_trade_call(symbol="BTC", strategy_name="S", closed_at=at(1))).trade
     assert answers(memory, [], as_of=at(2), seen_at=at(3)) == before
-    assert kept in memory.list_trades(as_of=at(1)).trades
-    assert kept not in memory.list_trades(as_of=at(1) - JUST_BEFORE).trades
+    assert trade in memory.list_trades(as_of=at(1)).trades
+    assert trade not in memory.list_trades(as_of=at(1) - JUST_BEFORE).trades
 
 
-def test_a_withdrawn_trade_is_still_there_for_who_asks_as_of_before(memory: Memory, clock: FakeClock) -> None:
+def test_a_withdrawn_trade_is_still_there_as_of_an_earlier_instant(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     desk.tick(0)
     desk.tick(1, fills=[a_report("b", at(0.5), -1.0, 100.0), a_report("c", at(0.75), 1.0, 90.0)])
@@ -201,9 +199,7 @@ def test_a_withdrawn_trade_is_still_there_for_who_asks_as_of_before(memory: Memo
         memory.get_trade(trade_id=short.id)
 
 
-def test_bars_of_a_finer_length_recorded_later_change_no_context_that_was_shown(
-    memory: Memory, clock: FakeClock
-) -> None:
+def test_finer_bars_recorded_later_change_no_context_of_an_earlier_prompt(memory: Memory, clock: FakeClock) -> None:
     Desk(memory, clock)
     hours = [a_bar(n, 100.0, 100.0 + (5 if n < -200 else 1), 99.0, 100.0) for n in range(-1200, 0)]
     memory.record_bars(bars=hours)
