@@ -1,6 +1,6 @@
-"""What each surface adds to an operation: the same questions through Python, REST and MCP of one store, taken in turn.
+"""The overhead of each surface: the same operations on one store through Python, REST and MCP, taken in turn.
 
-The server is a process of its own, as it is in use, and both clients keep their connection.
+The server is a separate process, as in production, and both clients keep their connection.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Call = Callable[[str, dict[str, Any]], object]
 
 
 def through_all(url: str, stack: ExitStack) -> dict[str, Call]:
-    """The surfaces to ask."""
+    """The surfaces to measure."""
     memory = stack.enter_context(open_memory(url))
     program = [str(Path(sys.executable).with_name("backsight")), "--url", url, "serve", "--port", "0"]
     server = stack.enter_context(subprocess.Popen(program, stdout=subprocess.PIPE, text=True))

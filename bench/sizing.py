@@ -56,7 +56,7 @@ def matches(trades: TradeColumns, query: SizingQuery, name: Category) -> Floats:
 
 
 def scores(trades: TradeColumns, query: SizingQuery) -> Floats:
-    """Score = Q · Sim · Rec · Conf of each trade, in an even temper."""
+    """Score = Q · Sim · Rec · Conf of each trade, in a neutral mood."""
     outcomes, places = np.unique(trades.outcome_r, return_inverse=True)
     clipped = np.clip(trades.outcome_r, -OUTCOME_CLIP_R, OUTCOME_CLIP_R)
     sigma = max(SIGMA_FLOOR_R, float(np.sqrt(np.mean(clipped**2))))
@@ -85,7 +85,7 @@ def score_weighted_kelly(trades: TradeColumns, query: SizingQuery) -> float:
 
 
 def measured(row: Row, seeds: int) -> tuple[float, float]:
-    """The mean of what both methods recommend before the cap."""
+    """The mean recommendation of both methods before the cap."""
     ours, score_weighted = [], []
     for seed in range(seeds):
         trades = row.draw(np.random.default_rng(seed), row.n)

@@ -1,7 +1,7 @@
-"""How long until `backsight` says something: help, and the first MCP answer.
+"""The start time of `backsight`: until the help is printed, and until the first MCP answer.
 
 Each time is the median of several runs in fresh processes, beside that of an empty Python started in between,
-so that the ratio says something on any machine.
+so that the ratio can be compared between machines.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def run(*command: str) -> None:
 
 
 def first_answer(url: str) -> None:
-    """Start the server, shake hands, call a tool and read what it answers."""
+    """Start the server, shake hands, call a tool and read its answer."""
     client = {"name": "bench", "version": "1"}
     messages = [
         ("initialize", 1, {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}),

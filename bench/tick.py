@@ -1,8 +1,8 @@
-"""What a tick costs while the ledger grows, and how fast the example strategies are backtested.
+"""The time of a tick while the ledger grows, and the speed of backtests of the example strategies.
 
 A tick is open_tick and close_tick on a SQLite file, with 0, 10,000 and 100,000 closed trades of the deployment stored
 beside it (each with its fills, its former version, its episode and its two decisions). The stores take turns, so that
-the ratio says something on any machine.
+the ratio can be compared between machines.
 """
 
 import argparse
@@ -39,7 +39,7 @@ CHUNK = 2_000
 
 
 class Bench:
-    """A store of some size, and ticks in it: flat, in, on, out, over and over."""
+    """A store with closed trades, and ticks in it that repeat: flat, enter, hold, exit."""
 
     def __init__(self, url: str, stored: int) -> None:
         self.clock = SimulatedClock(START)
@@ -80,7 +80,7 @@ class Bench:
 
 
 def fill(memory: Memory, count: int) -> None:
-    """Many closed trades like the first, one after the other."""
+    """Fill the store with closed trades like the first, one after the other."""
     (trade,) = memory.list_trades(deployment=DEPLOYMENT).trades
     decisions = memory.list_decisions(deployment=DEPLOYMENT, kind="executed").decisions
     with memory.database.writing("bench") as connection:

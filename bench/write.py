@@ -1,8 +1,8 @@
-"""What a write costs while the store grows, and how many trades a second a file brings in.
+"""The time of a write while the store grows, and the number of trades that an import stores in a second.
 
 A write is remember_trade, with all five memories and the audit chain, into SQLite files that hold 0, 10,000 and 100,000
-trades; the stores take turns, so that the ratio says something on any machine. An import is import_trades of a file of
-10,000 trades, into new stores and, one after the other, into one that holds 100,000 older ones. Trades are of three
+trades; the stores take turns, so that the ratio can be compared between machines. An import is import_trades of a file
+of 10,000 trades, into new stores and, one after the other, into one that holds 100,000 older ones. Trades are of three
 strategies in six symbols, half an hour apart, each with its context; in one regime one of the strategies wins more
 often, so that beliefs are induced.
 """
@@ -72,7 +72,7 @@ def a_trade(number: int) -> dict[str, Any]:
 
 
 def a_file(path: Path, first: int, count: int) -> str:
-    """A file of trades, from one number on."""
+    """The path of a new file with `count` trades, from the number `first` on."""
     with path.open("w") as file:
         for number in range(first, first + count):
             file.write(json.dumps({**a_trade(number), "idempotency_key": f"bench {number}"}) + "\n")

@@ -1,4 +1,4 @@
-"""Quick quantiles: the same as the slow ones."""
+"""The fast quantiles equal the exact ones."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,11 +10,11 @@ from backsight.core.statistics import beta_quantile, t_quantile
 
 @given(st.floats(1e-3, 1e6), st.floats(0, 1))
 @settings(max_examples=60)
-def test_quick_quantiles_are_the_slow_ones(n: float, p: float) -> None:
+def test_fast_beta_quantiles_equal_the_exact_ones(n: float, p: float) -> None:
     alpha, beta = 0.5 + p * n, 0.5 + (1 - p) * n
     assert beta_05(alpha, beta) == pytest.approx(beta_quantile(0.05, alpha=alpha, beta=beta), abs=1e-10, rel=1e-7)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 50, 99, 100, 101, 1000, 100_000])
-def test_quick_t_quantiles_are_the_slow_ones(freedom: int) -> None:
+def test_fast_t_quantiles_equal_the_exact_ones(freedom: int) -> None:
     assert t_95(freedom) == pytest.approx(t_quantile(0.95, freedom=freedom), abs=1e-10)

@@ -53,7 +53,7 @@ def bars_of(prices: Iterable[Sequence[float]], *, interval: int = 3600) -> list[
 
 
 def bars_with_ranges(ranges: Iterable[float]) -> list[Bar]:
-    """Bars whose true ranges are those given."""
+    """Bars with the given true ranges."""
     return bars_of([(100.0, 100.0 + width, 100.0, 100.0) for width in ranges])
 
 
@@ -333,11 +333,11 @@ def test_real_crypto_is_not_always_one_regime() -> None:
 
 
 def real_bars(path: Path) -> list[list[Bar]]:
-    """The bars of each symbol of a file; the last one of each is still open, and has no close."""
-    made = []
+    """The bars of each symbol of a file, without the last bar, which is still open and has no close."""
+    series = []
     for line in path.read_text().splitlines():
         days = sorted(json.loads(line)["Time Series (Daily)"].items())
         names = ("1. buy price", "2. high", "3. low", "4. sell price")
         prices = [tuple(float(day[name]) for name in names) for _, day in days if len(day) == 5]
-        made.append(bars_of(prices, interval=86400))
-    return made
+        series.append(bars_of(prices, interval=86400))
+    return series

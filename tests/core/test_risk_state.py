@@ -1,4 +1,4 @@
-"""The risk-state slot: what it counts, when it accuses, and that it stays small."""
+"""The risk-state section: its counts, its warning of repeated rejections, and its size."""
 
 import math
 import unicodedata
@@ -120,7 +120,7 @@ def test_a_rejection_of_exactly_an_hour_ago_is_no_longer_counted() -> None:
     assert state.tail == (RATE,)
 
 
-def test_what_happens_at_now_counts() -> None:
+def test_events_at_now_count() -> None:
     state = at_now([*rejected(CAP), an_attempt("executed", NOW)], [Close(at=NOW, net=-1.0)], equity=100.0)
     assert (len(state.tail), state.executed_today, state.realized_share_today, state.losing_streak) == (1, 1, -0.01, 1)
 
@@ -258,7 +258,7 @@ def test_nothing_after_now_changes_anything(attempts: list[Attempt], closes: lis
 
 
 def check_text(state: RiskState) -> None:
-    """The section has its own lines only, no control characters, and the room it was given."""
+    """Check that the section has only its own lines, no control characters, and at most its tokens."""
     text = render_risk_state(state)
     heading, *lines = text.split("\n")
     assert (heading == module.HEADING and lines) or text == ""

@@ -37,7 +37,7 @@ def a_year(of: tuple[float, float], *, rests: bool) -> Sequence[Bar]:
 
 
 def pauses(bars: Sequence[Bar]) -> list[tuple[Bar, Bar]]:
-    """The bars before and after every stretch of time without any."""
+    """The bars before and after every gap."""
     return [(before, after) for before, after in pairwise(bars) if after.opened_at > before.closes_at]
 
 

@@ -112,6 +112,6 @@ def test_one_value_has_neither_deviation_nor_interval() -> None:
         lambda: rate_bounds(4, 3),
     ],
 )
-def test_what_does_not_exist_is_refused(ask: object) -> None:
+def test_arguments_outside_the_domain_are_refused(ask: object) -> None:
     with pytest.raises(Invalid):
         ask()  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""One ranking out of two methods, in which neither method can silence the other."""
+"""The merged ranking of two search methods, in which neither method can suppress the other."""
 
 from datetime import timedelta
 from typing import Any
@@ -92,7 +92,7 @@ def test_a_repetition_within_a_file_is_folded_but_not_across_files() -> None:
     assert len(merged(twice[0], a_candidate("c", keyword=5.0), words=words)) == 2
 
 
-def test_what_repeats_less_is_taken_first() -> None:
+def test_a_different_passage_precedes_a_similar_one() -> None:
     first = a_candidate("first", path="a.md", keyword=9.0)
     alike = a_candidate("alike", path="a.md", keyword=8.0)
     different = a_candidate("different", path="a.md", keyword=6.0)

@@ -23,12 +23,12 @@ def test_a_text_is_found_by_its_own_words(text: str) -> None:
     assert all(set(term.words) <= indexed for term in read_query(text).terms)
 
 
-def test_a_name_is_asked_for_whole_and_in_part() -> None:
+def test_a_name_is_searched_whole_and_by_its_parts() -> None:
     assert terms("R3_POSITION_CAP") == ["r3 position cap", "r3", "position", "cap"]
     assert terms("BTC/USDT") == ["btc usdt", "btc", "usdt"]
 
 
-def test_a_quoted_phrase_is_asked_for_as_such() -> None:
+def test_a_quoted_phrase_is_searched_as_a_phrase() -> None:
     assert terms('"position cap" rule') == ["position cap", "position", "cap", "rule"]
 
 

@@ -59,7 +59,7 @@ def test_a_way_out_is_refused(path: str) -> None:
 
 
 @given(st.text(alphabet="./\\~:ab \0\u2024\uff0e", max_size=12))
-def test_what_is_let_through_has_no_way_out(path: str) -> None:
+def test_an_accepted_path_stays_in_the_workspace(path: str) -> None:
     try:
         within = confine(path)
     except Refused:
@@ -124,7 +124,7 @@ def test_a_note_goes_where_notes_may_go() -> None:
         "first line\nsecret_key='abcd1234efgh'",
     ],
 )
-def test_what_looks_like_a_key_is_refused(text: str) -> None:
+def test_a_text_that_looks_like_a_key_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="looks like it contains"):
         refuse_secrets(text)
 

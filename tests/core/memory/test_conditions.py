@@ -1,4 +1,4 @@
-"""The grammar of conditions: what it takes, what it refuses, and that it always has an answer."""
+"""The grammar of conditions: which conditions are accepted or refused, and that evaluation always has an answer."""
 
 import json
 import math
@@ -139,7 +139,7 @@ def test_a_level_is_crossed_from_one_tick_to_the_next(op: str, former: int, now:
     assert holds({"field": "price", "op": op, "value": 5}, {"price": now}, {"price": former}) is crossed
 
 
-def test_without_a_tick_before_nothing_is_crossed_and_the_verdict_says_so() -> None:
+def test_without_a_former_value_nothing_is_crossed_and_the_value_is_missing() -> None:
     above = {"field": "price", "op": "crosses_above", "value": 5}
     for condition in (above, {"not": above}):
         verdict = evaluate_condition(parse_condition(condition), {"price": 9})
@@ -186,12 +186,12 @@ def test_a_missing_field_makes_its_comparison_false_and_is_named() -> None:
         {"field": "drawdown_pct", "op": "not_in", "value": [0.15]},
     ],
 )
-def test_what_is_not_known_never_turns_true(condition: Json) -> None:
+def test_a_condition_on_a_missing_value_never_holds(condition: Json) -> None:
     verdict = evaluate_condition(parse_condition(condition), {"hour": 9})
     assert (verdict.holds, verdict.missing) == (False, ("drawdown_pct",))
 
 
-def test_what_is_known_decides_where_it_can() -> None:
+def test_known_values_decide_where_missing_ones_do_not_matter() -> None:
     assert holds({"not": {"all": [at_least(0.15), {"hour": 8}]}}, {"hour": 9})
 
 
@@ -301,7 +301,7 @@ def test_a_condition_and_its_contrary_never_both_hold(stated: Json, values: Json
 
 
 @given(CONDITIONS)
-def test_where_nothing_is_known_nothing_holds(stated: Json) -> None:
+def test_without_values_no_condition_holds(stated: Json) -> None:
     condition: Condition = parse_condition(stated)
     assert evaluate_condition(condition, {}) == evaluate_condition(condition, {}, former_values={})
     assert evaluate_condition(condition, {}).holds is False
@@ -318,6 +318,6 @@ def test_values_have_the_names_that_conditions_use() -> None:
     assert format_instant(values["now"]) == format_instant(T0)  # type: ignore[arg-type]
 
 
-def test_what_is_not_known_is_no_value() -> None:
+def test_unknown_fields_are_left_out_of_the_values() -> None:
     assert condition_values() == {}
     assert not {"drawdown", "drawdown_pct", "equity", "peak"} & condition_values(mood=Mood()).keys()

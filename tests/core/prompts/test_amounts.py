@@ -1,4 +1,4 @@
-"""Numbers of any size are short, and say what they are."""
+"""Amounts of any size have a short text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -32,7 +32,7 @@ def names(prompt: FittedPrompt) -> list[str]:
     return [cut.name for cut in prompt.cuts]
 
 
-def test_with_room_enough_everything_is_shown_in_its_order() -> None:
+def test_within_the_budget_every_section_is_kept_in_order() -> None:
     prompt = fit_to_budget(PARTS, budget=2_000)
     assert [segment.name for segment in prompt.segments] == ["header", *MEMORY]
     assert (prompt.cuts, prompt.fits) == ((), True)
@@ -48,7 +48,7 @@ def test_the_first_to_give_way_loses_rows_before_the_next_one_does() -> None:
     assert more.cuts[0].whole
 
 
-def test_what_is_cut_is_listed_with_what_that_saved() -> None:
+def test_cuts_are_listed_with_the_tokens_they_saved() -> None:
     whole = fit_to_budget(PARTS).tokens
     prompt = fit_to_budget(PARTS, budget=whole - 40)
     assert sum(cut.tokens for cut in prompt.cuts) == whole - prompt.tokens >= 40
@@ -64,7 +64,7 @@ def test_a_segment_without_rows_gives_way_as_a_whole() -> None:
     assert [segment.name for segment in prompt.segments] == ["header", "plans"]
 
 
-def test_what_an_agent_is_never_gives_way() -> None:
+def test_the_header_is_never_cut() -> None:
     prompt = fit_to_budget(PARTS, budget=0)
     assert [segment.name for segment in prompt.segments] == ["header"]
     assert not prompt.fits

@@ -219,7 +219,7 @@ def test_plans_have_their_layout_to_the_byte() -> None:
     )
 
 
-def test_plans_that_cannot_both_be_followed_say_so() -> None:
+def test_a_plan_against_a_plan_above_is_marked() -> None:
     actions = [{"type": "adjust_param", "parameter": "size", "magnitude": factor} for factor in (0.5, 1.5)]
     plans = [
         make_plan(
@@ -337,7 +337,7 @@ def test_the_first_lesson_of_every_slot_has_its_place_before_the_second_of_any()
     assert "… " in text
 
 
-def test_what_is_not_known_is_not_said() -> None:
+def test_unknown_values_are_left_out() -> None:
     bare = closed(opened_at=None, notional=None, minutes=None, regime=None, reason=" ", pnl=None, exit_price=None)
     assert recent_trades([bare]).text.splitlines()[1] == "- ? → 2026-06-04T12:30 BTC long 65,200 → ? ?"
     unseen = open_line(an_open_trade(open_size=0.0), None, now=NOW, currency=None)
@@ -468,7 +468,7 @@ def test_a_section_is_whole_and_within_its_ceiling_whatever_is_written_in_it(nam
 
 
 def check_lines(name: str, text: str, left_out: int) -> None:
-    """One heading, rows that are ours from their first character on, and at the end what was left out."""
+    """Check that a section is one heading, rows with our own prefix, and a last line for omitted rows."""
     heading, *lines = text.split("\n")
     assert heading.startswith("Lessons from your recent trades" if name == "lessons" else "## ")
     assert len(text.splitlines()) == 1 + len(lines)

@@ -91,7 +91,7 @@ def test_the_prompt_has_its_layout_to_the_byte() -> None:
     ]
 
 
-def test_rules_are_shown_by_their_mode() -> None:
+def test_a_strategy_of_rules_lists_its_rules() -> None:
     assert strategy_text(a_strategy(guidance=Guidance(mode="rules", entry_rules=("a",), exit_rules=("b",)))) == (
         'Strategy "VolBreakout", version 3\n'
         "Rules:\n- one position a symbol\nEntry:\n- a\nExit:\n- b\nRisk per trade: 0.5% of equity\n"
@@ -100,7 +100,7 @@ def test_rules_are_shown_by_their_mode() -> None:
     )
 
 
-def test_a_hybrid_has_thesis_and_rules_and_says_nothing_twice() -> None:
+def test_a_hybrid_has_thesis_and_rules_without_repetition() -> None:
     both = Guidance(mode="hybrid", horizon="a day", entry_rules=("a",), risk_rules=("c",))
     text = strategy_text(a_strategy(guidance=both))
     labels = [line.split(":")[0] for line in text.splitlines() if line[0] not in " -"]
@@ -116,7 +116,7 @@ def test_without_lessons_there_is_no_segment_of_them() -> None:
 
 
 @pytest.mark.parametrize("leash", ["strict", "balanced", "adaptive"])
-def test_every_leash_says_its_name(leash: Leash) -> None:
+def test_every_leash_begins_with_its_name(leash: Leash) -> None:
     assert LEASHES[leash].startswith(f"Leash: {leash}. ")
 
 

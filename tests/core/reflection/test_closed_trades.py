@@ -1,4 +1,4 @@
-"""Closed trades as reflection looks at them."""
+"""Conversion of stored trades into the closed trades of a reflection."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ def a_trade(**changes: Any) -> Trade:
         return replace(memory.remember_trade(**a_trade_call(**values)).trade, **changes)
 
 
-def test_what_was_known_at_entry_and_what_came_of_it() -> None:
+def test_a_closed_trade_has_the_context_of_its_entry_and_its_result() -> None:
     entry = Entry(size=2.0, equity=10_000.0, regime_tag="chop_hivol")
     converted = closed_trade(a_trade(entry=entry, size=5.0, entry_price=100.0, mfe=2_350.0, realized_pnl=1_175.0))
     assert (converted.regime, converted.regime_tag, converted.session, converted.hour) == (
@@ -46,16 +46,16 @@ def test_what_was_known_at_entry_and_what_came_of_it() -> None:
         ({"pnl": None}, "won"),
     ],
 )
-def test_what_is_not_known_is_none(changes: dict[str, Any], name: str) -> None:
+def test_an_unknown_value_is_none(changes: dict[str, Any], name: str) -> None:
     assert getattr(closed_trade(a_trade(**changes)), name) is None
 
 
-def test_a_trade_told_as_a_whole_counts_with_its_largest_size() -> None:
+def test_a_trade_without_an_entry_size_counts_with_its_largest_size() -> None:
     assert closed_trade(a_trade(entry=Entry(equity=1e4), size=1.0, entry_price=100.0)).size_share == 0.01
 
 
 @pytest.mark.parametrize(("gross", "captured"), [(300.0, 1.0), (-50.0, 0.0), (50.0, 0.5)])
-def test_what_was_kept_of_the_best_lies_between_none_and_all(gross: float, captured: float) -> None:
+def test_the_captured_share_lies_between_0_and_1(gross: float, captured: float) -> None:
     assert closed_trade(a_trade(mfe=100.0, realized_pnl=gross)).captured == captured
 
 
@@ -78,5 +78,5 @@ def test_the_coin_is_of_the_day_of_entry_and_lessons_are_compared_by_the_day_of_
 
 
 @pytest.mark.parametrize("changes", [{"memory_arm": None}, {"opened_at": None}, {"outcome": None}])
-def test_a_trade_without_an_arm_an_entry_or_an_outcome_tells_nothing_of_memory(changes: dict[str, Any]) -> None:
+def test_a_trade_without_an_arm_an_entry_or_an_outcome_is_not_in_the_holdout_test(changes: dict[str, Any]) -> None:
     assert holdout_trade(replace(ROW, **changes)) is None

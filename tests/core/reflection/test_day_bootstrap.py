@@ -1,4 +1,4 @@
-"""Revisions of the lessons beside none: averages by hand, intervals of whole days."""
+"""Revisions of the lessons compared with no lessons: worked averages, and intervals clustered by day."""
 
 import random
 from datetime import date, timedelta
@@ -36,7 +36,7 @@ def test_averages_by_hand() -> None:
     assert comparison.caution.startswith("This compares periods of time, not random arms")
 
 
-def test_none_comes_first_then_revisions_as_they_came() -> None:
+def test_no_lessons_come_first_and_revisions_follow_by_time() -> None:
     trades = [a_trade("zz", day=1, r=1.0), a_trade("aa", day=2, r=1.0)]
     assert [each.lessons_hash for each in compare_revisions(trades).revisions] == [None, "zz", "aa"]
     empty = compare_revisions([])
@@ -44,7 +44,7 @@ def test_none_comes_first_then_revisions_as_they_came() -> None:
 
 
 def test_the_interval_is_that_of_days() -> None:
-    """Ten copies of every trade on its day say no more than one."""
+    """Ten copies of every trade on its day are no more evidence than one."""
     rng = random.Random(1)
     once = [a_trade(None if day < 30 else "aa", day=day, r=rng.gauss(day >= 30, 1.0)) for day in range(60)]
     wide, same = (compare_revisions(trades).revisions[1].interval for trades in (once, once * 10))

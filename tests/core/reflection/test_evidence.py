@@ -1,4 +1,4 @@
-"""Evidence: its figures by hand, what does not matter to it, and when a pattern comes and goes."""
+"""Evidence: worked examples, invariances, and when a pattern appears and disappears."""
 
 import math
 import random
@@ -49,7 +49,7 @@ def the(result: TradeEvidence, key: str) -> Pattern:
 
 
 def losing_in_chop(n: int = 120, **changes: Any) -> list[ClosedTrade]:
-    """A trade a day; every third in `chop_hivol`, of which one in ten wins; of the others every second does."""
+    """A trade a day; every third is in `chop_hivol`, where one in ten wins; elsewhere every second wins."""
     trades = []
     for number in range(n):
         chop = number % 3 == 0
@@ -152,7 +152,7 @@ def test_a_losing_regime_is_found_once_by_the_word_agents_see() -> None:
     assert (result.search_state.found[0].since, result.search_state.found[0].closed) == (LATER, 120)
 
 
-def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
+def test_a_pattern_in_the_captured_share_is_about_exits() -> None:
     rng = random.Random(3)
     trades = [
         a_trade(n, r=rng.choice((1.0, -1.0)), symbol="ETH" if n % 2 else "BTC", captured=0.2 + 0.4 * (n % 2) + noise)
@@ -166,21 +166,21 @@ def test_what_is_kept_of_the_best_price_is_about_exits() -> None:
     assert result.patterns[0].unit is None
 
 
-def test_nothing_comes_of_nothing() -> None:
+def test_no_trades_and_flat_trades_have_no_patterns() -> None:
     result = find_evidence([], as_of=LATER)
     assert (result.n, result.days, result.unit, result.groups, result.patterns) == (0, 0, None, (), ())
     flat = find_evidence([a_trade(n, r=0.0, hour=n % 3) for n in range(60)], as_of=LATER)
     assert flat.patterns == ()
 
 
-def test_what_became_known_later_changes_nothing() -> None:
+def test_trades_known_later_change_nothing() -> None:
     trades = losing_in_chop()
     then = trades[79].known_at
     unseen = [replace(each, outcome=Outcome(value=99.0, unit="R")) for each in trades[80:]]
     assert find_evidence(trades[:80] + unseen, as_of=then) == find_evidence(trades[:80], as_of=then)
 
 
-def test_the_last_five_hundred_are_looked_at() -> None:
+def test_only_the_last_five_hundred_trades_are_tested() -> None:
     trades = [a_trade(n, r=[1.0, -1.0][n % 2]) for n in range(600)]
     result = find_evidence(trades, as_of=LATER)
     assert (result.n, result.closed) == (500, 600)
@@ -272,14 +272,14 @@ def test_no_doubling_spends_more_than_its_level(counts: list[int]) -> None:
 # The test itself
 
 
-def test_every_flip_of_few_days_is_told_exactly() -> None:
-    """Ten days that all point one way: of 1,024 flips two do as well."""
+def test_the_p_value_of_a_few_days_is_exact() -> None:
+    """Ten days of the same sign: 2 of the 1,024 sign flips are as extreme."""
     parts = np.full((10, 1), 1 / math.sqrt(10))
     by_chance = max_statistics(parts, random_signs(10, seed=5, flips=200_000))
     assert p_value(math.sqrt(10), by_chance) == pytest.approx(2 / 1024, rel=0.2)
 
 
-def test_what_is_known_explains_what_it_implies() -> None:
+def test_a_known_pattern_explains_its_complement() -> None:
     rng = np.random.default_rng(1)
     x = (rng.random(60) < 0.4).astype(float)[:, None]
     values = -2.0 * x[:, 0] + rng.normal(size=60)
@@ -300,7 +300,7 @@ def test_a_level_is_not_spent_twice_on_one_flip() -> None:
     assert np.count_nonzero(np.isneginf(before)) == 80
 
 
-def test_a_look_at_the_same_doubling_counts_in_the_next() -> None:
+def test_an_interim_look_within_a_doubling_counts_in_the_next_look() -> None:
     trades = losing_in_chop()
     look = InterimLook(at=trades[79].known_at, closed=80, level=significance_level(80))
     result = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)))

@@ -1,4 +1,4 @@
-"""Does memory help: figures by hand, and what does not matter."""
+"""The holdout test of whether memory helps: worked examples and invariances."""
 
 import math
 import random
@@ -50,18 +50,18 @@ def test_the_boundary_by_hand() -> None:
     assert boundary(50.0) == pytest.approx(expected)
 
 
-def test_it_is_silent_before_five_days_in_each_arm() -> None:
+def test_there_is_no_verdict_before_five_days_in_each_arm() -> None:
     result = analyse_holdout(WITH_MEMORY + WITHHELD[:4])
     assert (result.difference, result.interval, result.verdict) == (1.0, None, "silent")
     assert result.sentence == "Too early to say: 6 days with memory, 4 without; at least 5 of each are needed."
 
 
-def test_it_says_how_to_find_out() -> None:
+def test_without_a_comparison_the_sentence_gives_the_remedy() -> None:
     assert analyse_holdout([]).sentence.startswith("Nothing to compare: no trade")
     assert "Deploy with a memory holdout" in analyse_holdout(WITH_MEMORY).sentence
 
 
-def test_nothing_varies_nothing_is_told() -> None:
+def test_without_variation_there_is_no_verdict() -> None:
     result = analyse_holdout(days_of("shown", [1.0] * 9) + days_of("withheld", [0.0] * 9, start=9))
     assert (result.verdict, result.interval) == ("silent", None)
     assert result.sentence.startswith("Nothing to compare: the outcomes do not vary")

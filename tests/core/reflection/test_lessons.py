@@ -1,4 +1,4 @@
-"""The note: what it says, how it reads back, what is refused, and that a model adds no number of its own."""
+"""The note of lessons: its text, its parsing, its refusals, and that a model cannot add numbers."""
 
 import hashlib
 from dataclasses import replace
@@ -52,14 +52,14 @@ BULLET_TEXT = (
 # Writing
 
 
-def test_a_bullet_says_its_numbers() -> None:
+def test_a_bullet_has_the_numbers_of_its_pattern() -> None:
     note = write_lessons(an_evidence(CHOP))
     assert note.bullets == (Bullet(slot="regime_fit", text=BULLET_TEXT, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
     assert note.text.endswith(f"### Exit timing\n{NO_PATTERN}\n### Regime fit\n- {BULLET_TEXT}")
     assert "t1" not in note.text
 
 
-def test_exits_say_what_was_kept() -> None:
+def test_a_bullet_on_exits_gives_the_captured_share() -> None:
     exits = a_pattern(
         slot="exit_timing", measure="captured", unit=None, mean=0.12, interval=(0.07, 0.17), rest_mean=0.4
     )
@@ -68,14 +68,14 @@ def test_exits_say_what_was_kept() -> None:
     )
 
 
-def test_a_model_is_told_more() -> None:
+def test_the_facts_for_a_model_are_more_detailed() -> None:
     assert facts(CHOP) == (
         f"[regime_fit/regime_tag=chop_hivol] {BULLET_TEXT}; difference -0.80 ± 0.19R; "
         "12 % of the best price kept against 40 %; held 35 min against 2.5 h"
     )
 
 
-def test_nothing_found_is_said_in_every_slot() -> None:
+def test_without_patterns_every_slot_says_so() -> None:
     text = write_lessons(an_evidence()).text
     assert text.splitlines() == [line for slot in SLOTS for line in (f"### {HEADINGS[slot]}", NO_PATTERN)]
 
@@ -142,7 +142,7 @@ def test_headings_and_bullets_may_be_written_otherwise() -> None:
     assert [(each.slot, each.text) for each in note.bullets] == [("entry_timing", "wait for the close")]
 
 
-def test_what_fits_is_left_alone_and_the_fullest_slot_gives_first() -> None:
+def test_a_note_that_fits_is_unchanged_and_the_fullest_slot_is_trimmed_first() -> None:
     fine = note_from_bullets([Bullet(slot="sizing", text="a" * 300), Bullet(slot="regime_fit", text="b" * 300)])
     assert trim_note(fine, count=tokens) == fine
     full = a_note(*(letter * 430 for letter in "abcd"))
@@ -169,7 +169,7 @@ def test_one_bullet_too_long_goes_before_the_others() -> None:
         (a_note("Never  TRADE\tthe news, ever").text, "repeats the avoid rule 'never trade the news.'"),
     ],
 )
-def test_what_is_no_note_is_refused(text: str, reason: str) -> None:
+def test_a_text_that_is_not_a_note_is_refused(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
         accept_lessons(text, avoid=["", "never trade the news."], count=tokens)
 
@@ -221,7 +221,7 @@ def test_a_bullet_with_the_evidences_numbers_is_taken(text: str) -> None:
         (f"chop_hivol lost in 67.{'0' * 40}1 trades", f"67.{'0' * 40}1"),
     ],
 )
-def test_an_invented_number_is_dropped_and_said(text: str, number: str) -> None:
+def test_a_bullet_with_an_invented_number_is_dropped_with_a_reason(text: str, number: str) -> None:
     checked = check_bullets([proposed(text)], patterns=[CHOP])
     assert checked.bullets == ()
     assert checked.dropped[0].text == text

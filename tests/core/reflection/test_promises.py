@@ -1,4 +1,4 @@
-"""What reflection promises about chance: few false lessons, true ones found, an interval that may be watched."""
+"""Error rates of reflection: few false lessons, power to detect true ones, and valid intervals at every look."""
 
 import random
 from collections.abc import Iterator

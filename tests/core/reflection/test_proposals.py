@@ -1,4 +1,4 @@
-"""What patterns propose, and what they do not."""
+"""Plans and beliefs that patterns propose."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_an_hour_can_be_planned_for_and_not_believed_in() -> None:
         {**RANGING, "measure": "captured", "unit": None, "slot": "exit_timing"},
     ],
 )
-def test_what_no_condition_can_say_proposes_nothing(changes: dict[str, object]) -> None:
+def test_a_pattern_without_a_condition_proposes_nothing(changes: dict[str, object]) -> None:
     assert proposed(a_pattern(**changes)) == {}
 
 
@@ -62,5 +62,5 @@ def test_what_no_condition_can_say_proposes_nothing(changes: dict[str, object]) 
     "changes",
     [{"win_rate": 0.6}, {"win_rate": None}, {"rest_win_rate": None}, {"rest_win_rate": 1.0}, {"win_rate": 0.55}],
 )
-def test_where_trades_are_not_won_less_often_there_is_no_belief(changes: dict[str, object]) -> None:
+def test_a_pattern_without_a_lower_win_rate_proposes_no_belief(changes: dict[str, object]) -> None:
     assert list(proposed(a_pattern(**RANGING, **changes))) == ["plan"]

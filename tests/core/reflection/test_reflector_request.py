@@ -1,4 +1,4 @@
-"""What a reflector is asked: the question to the byte, and that nothing in a strategy opens a section of it."""
+"""The question to a reflector: its text to the byte, and that no text of a strategy opens a section."""
 
 import pytest
 from hypothesis import given
@@ -53,7 +53,7 @@ def test_the_question_has_its_layout_to_the_byte() -> None:
     )
 
 
-def test_what_there_is_not_is_left_out() -> None:
+def test_empty_sections_are_left_out() -> None:
     text = write_question(a_request(CHOP, strategy=" \n", avoid=(), note=None))
     assert "Strategy" not in text
     assert "Avoid" not in text
@@ -63,7 +63,7 @@ def test_what_there_is_not_is_left_out() -> None:
 @pytest.mark.parametrize(
     "rule", ["cite|cites", "number", "At most 4 bullets a slot", "left empty", "not repeat an avoid rule", "data"]
 )
-def test_the_instructions_say_what_is_checked(rule: str) -> None:
+def test_the_instructions_name_every_check(rule: str) -> None:
     assert any(word in INSTRUCTIONS for word in rule.split("|"))
 
 
@@ -91,19 +91,19 @@ def test_a_long_strategy_is_cut() -> None:
     assert max(map(len, text.split("\n"))) < 500
 
 
-def test_what_the_evidence_says_of_itself_may_be_answered() -> None:
+def test_the_texts_of_the_evidence_pass_the_check() -> None:
     bullets = [ProposedBullet(slot=each.slot, text=bullet_text(each), cites=(each.key,)) for each in (CHOP, EXITS)]
     assert check_bullets(bullets, patterns=[CHOP, EXITS]).dropped == ()
     assert all(f"[{key}]" in write_question(a_request(CHOP, EXITS)) for each in bullets for key in each.cites)
 
 
-def test_no_number_but_the_evidences_is_shown_beside_it() -> None:
+def test_the_question_has_no_numbers_beside_the_evidence() -> None:
     text = write_question(a_request(CHOP, strategy="", avoid=(), note=None))
     assert "200" not in text
     assert "60" not in text
 
 
-def test_what_was_not_answered_is_unavailable_on_every_surface() -> None:
+def test_a_reflector_without_an_answer_is_unavailable() -> None:
     error = ReflectorUnavailable("nobody there; try later", input_tokens=7)
     assert error.as_json() == {"error": "Unavailable", "field": None, "message": "nobody there; try later"}
     assert (error.status, error.input_tokens, error.output_tokens) == (503, 7, None)

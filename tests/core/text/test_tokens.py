@@ -79,7 +79,7 @@ def test_repetition_does_not_deceive_it(part: str, times: int) -> None:
     assert estimate(part * times) >= tokens(part * times)
 
 
-def test_nothing_listed_takes_more_tokens_than_is_said_of_it() -> None:
+def test_no_listed_piece_takes_more_tokens_than_its_cost() -> None:
     assert [piece for piece, cost in COSTS.items() if tokens(piece) > cost] == []
     assert [gram for gram in GRAMS if tokens(gram) != 1] == []
 

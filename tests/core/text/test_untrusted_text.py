@@ -28,13 +28,13 @@ def test_a_quote_is_one_line_that_closes_at_its_end(text: str) -> None:
 
 
 @given(HOSTILE)
-def test_nothing_invisible_is_left(text: str) -> None:
+def test_invisible_characters_are_removed(text: str) -> None:
     assert not [c for c in flat(text) if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}]
     assert flat(flat(text)) == flat(text)
 
 
 @given(HOSTILE, st.integers(2, 100))
-def test_a_shortened_text_is_no_longer_than_asked(text: str, most: int) -> None:
+def test_a_shortened_text_is_no_longer_than_its_limit(text: str, most: int) -> None:
     short = shorten(text, most=most)
     assert len(short) <= most
     assert flat(text[: 4 * most]).startswith(short.removesuffix("…"))

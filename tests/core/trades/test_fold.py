@@ -118,7 +118,7 @@ def test_reasons_are_those_of_the_first_and_the_last_fill() -> None:
     assert (trip.entry_decision_id, trip.exit_decision_id) == ("d1", "d3")
 
 
-def test_the_brokers_word_on_profit_is_kept_where_it_speaks_of_every_exit() -> None:
+def test_the_profit_of_the_broker_is_kept_if_every_exit_has_one() -> None:
     entry = a_fill(0, quantity=2, price=100.0)
     both = [a_fill(n, quantity=-1, price=105.0, realized_pnl=4.5) for n in (1, 2)]
     one = [a_fill(1, quantity=-1, price=105.0, realized_pnl=4.5), a_fill(2, quantity=-1, price=105.0)]
@@ -171,7 +171,7 @@ def test_a_closed_trade_is_its_average_prices_times_its_size(executions: list[An
 
 
 @given(PATHS, st.integers(0, 25))
-def test_what_is_known_later_changes_nothing_before(executions: list[Any], cut: int) -> None:
+def test_later_fills_do_not_change_closed_trips(executions: list[Any], cut: int) -> None:
     fills = drawn(executions)
     then = T0 + timedelta(minutes=cut)
     early = fold(fill for fill in fills if fill.known_at <= then)

@@ -1,4 +1,4 @@
-"""Reports of closed trades: what is completed, what is refused, and the ledger row that a report becomes."""
+"""Reports of closed trades: completed fields, refusals, and the resulting ledger row."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -82,7 +82,7 @@ def one_a_day(*results: float) -> list[Episode]:
 def equal_weight_trades(*results: float, days: Sequence[int] | None = None) -> list[Episode]:
     """Trades of equal weight, each on its own day or on the given days.
 
-    All end after the instant of the query, so that recency is 1 for each.
+    All end at or after the instant of the query, so that recency is 1 for each.
     """
     return [a_trade(n, r=r, days_ago=-(n if days is None else days[n])) for n, r in enumerate(results)]
 
