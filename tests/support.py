@@ -137,7 +137,7 @@ def _of_database(name: str) -> str:
 
 @contextmanager
 def raw(url: str) -> Iterator[Connection]:
-    """A connection with foreign keys off, as somebody with the password has it."""
+    """A direct database connection with foreign keys off."""
     engine = create_engine(url)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys=OFF"))
@@ -149,7 +149,7 @@ def raw(url: str) -> Iterator[Connection]:
 
 
 def deployed(memory: Memory) -> None:
-    """An account, a strategy, and the one deployed on the other: VolBreakout@main."""
+    """An account, a strategy, and the deployment VolBreakout@main."""
     memory.open_account(venue="binance", name="main", currency="USDT")
     memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", rules=["enter on a close"], avoid=["news"])
     memory.deploy(strategy_name="VolBreakout", account="main")
@@ -228,11 +228,11 @@ LESSONS = """\
 (no clear pattern yet)
 ### Regime fit
 (no clear pattern yet)"""
-"""A note in an owner's words."""
+"""A note written by an owner."""
 
 
 def lost_in_ranges(memory: Memory, *, days: int = 16, until: datetime, **changes: Any) -> None:
-    """A trade a day of Fade, up to an instant: lost where markets range, won where they trend up, but once."""
+    """One trade of Fade a day until an instant: losses in ranging markets, and wins in rising markets except one."""
     for number in range(days):
         ranging = number % 2 == 0
         r = (-1.0 if ranging or number == 5 else 1.0) * (1.0 + number / 100)
@@ -243,7 +243,7 @@ def lost_in_ranges(memory: Memory, *, days: int = 16, until: datetime, **changes
 
 
 def taught(memory: Memory, clock: FakeClock) -> None:
-    """What sixteen trades teach, what that proposes, and lessons that replace each other."""
+    """Sixteen trades, the lessons and proposals from them, and lessons that supersede each other."""
     lost_in_ranges(memory, until=clock.now())
     deployment = "manual:Fade"
     memory.reflect(deployment=deployment)
@@ -256,7 +256,7 @@ def taught(memory: Memory, clock: FakeClock) -> None:
 
 
 def proposed(memory: Memory) -> None:
-    """An edit of the rules that waits for the owner."""
+    """An edit of the rules that the owner has not decided on."""
     library = memory.library
     with tempfile.TemporaryDirectory() as folder:
         memory.library = Library(folder=folder)
@@ -265,7 +265,7 @@ def proposed(memory: Memory) -> None:
 
 
 def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
-    """Four ticks: in without a fill reported, half of it reported late, out, and a fee that comes after."""
+    """Four ticks: an entry without a reported fill, half of it reported late, an exit, and a late fee."""
     executed, noop = Verdict(kind="executed"), Verdict(kind="noop", detail="nothing to do")
     position = a_position(2.0, stop_price=95.0)
 

@@ -15,7 +15,7 @@ ELSEWHERE = {"test", "typesafe", "openai-decisions"}
     "name",
     ["openai:gpt-5", "anthropic:claude-sonnet-4-5", "ollama:qwen3:8b", "gateway/openai:gpt-5", "openai:org/model@main"],
 )
-def test_a_name_with_its_provider_is_taken(name: str) -> None:
+def test_a_name_with_its_provider_is_accepted(name: str) -> None:
     assert checked_model_name(f" {name}\n") == name
 
 
@@ -43,7 +43,7 @@ def test_a_name_without_a_provider_is_refused_with_the_remedy(name: str, remedy:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080/v1", "https://llm.example.com", "http://[::1]:9/v1"])
-def test_an_address_is_taken(url: str) -> None:
+def test_a_valid_address_is_accepted(url: str) -> None:
     assert checked_base_url(f"{url}/ ") == url
 
 

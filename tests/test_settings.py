@@ -21,7 +21,7 @@ def test_values_come_from_the_mapping_and_empty_ones_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("owner", [" ", "a\nb", "x" * 101, "a\0"])
-def test_an_owner_that_is_no_name_is_refused(owner: str) -> None:
+def test_an_invalid_owner_name_is_refused(owner: str) -> None:
     with pytest.raises(Invalid, match="owner: "):
         settings_from({"BACKSIGHT_OWNER": owner})
 
@@ -59,6 +59,6 @@ def test_a_language_model_has_an_address_a_key_and_a_time() -> None:
         ("MODEL_TIMEOUT", "0", "model_timeout: 0 is out of range"),
     ],
 )
-def test_what_no_model_could_be_asked_with_is_refused(name: str, value: str, message: str) -> None:
+def test_invalid_model_settings_are_refused(name: str, value: str, message: str) -> None:
     with pytest.raises(Invalid, match=message):
         settings_from({f"BACKSIGHT_{name}": value})

@@ -1,4 +1,4 @@
-"""Every example in the documentation runs, and prints what it says it prints."""
+"""Every example in the documentation runs and prints the output in the documentation."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(block[1], block[2]) for block in BLOCK.finditer(page.read_text())]
 
 
-def test_the_readmes_python_prints_what_it_says_twice(tmp_path: Path) -> None:
+def test_the_python_of_the_readme_prints_its_documented_output_twice(tmp_path: Path) -> None:
     (program,) = [text for kind, text in blocks(ROOT / "README.md") if kind == "python"]
     (printed,) = [text for kind, text in blocks(ROOT / "README.md") if kind == "text"]
     assert len(program.splitlines()) <= 15
@@ -31,7 +31,7 @@ def test_the_readmes_python_prints_what_it_says_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_print_what_they_say(page: Path, tmp_path: Path) -> None:
+def test_commands_print_their_documented_output(page: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
     for kind, text in blocks(page):
         if kind != "console":
@@ -62,7 +62,7 @@ def test_an_mcp_client_connects_as_the_readme_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
 

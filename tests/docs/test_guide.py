@@ -63,7 +63,9 @@ def test_the_strategy_of_the_guide_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lessons.md", "documents.md"])
-def test_the_first_example_of_a_guide_prints_what_is_printed(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_the_first_example_of_a_guide_prints_its_documented_output(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     guide = (ROOT / "docs" / "guides" / name).read_text()
     program, printed = guide.partition("```python\n")[2].split("```")[0:3:2]
     exec(program, {})

@@ -1,4 +1,4 @@
-"""The loop of one's own runs as it stands, and shows what it says it shows."""
+"""The example `own_loop.py` runs, and prints the prompt of the agent."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_trades_a_day_and_prints_what_the_agent_was_shown() -> None:
+def test_the_own_loop_trades_a_day_and_prints_the_prompt() -> None:
     program = [sys.executable, str(ROOT / "examples" / "own_loop.py")]
     printed = subprocess.run(program, capture_output=True, text=True, check=True).stdout
     assert printed.startswith("Time: 2026-06-01T23:00 UTC, Monday\n\n## Portfolio\n")

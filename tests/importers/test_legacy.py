@@ -1,4 +1,4 @@
-"""The older three-layer scheme: what converts, and what is left out and why."""
+"""Databases of the older three-layer schema: converted rows, and rows left out with the reason."""
 
 import sqlite3
 from contextlib import closing
@@ -27,7 +27,7 @@ def read_pattern(folder: Path, **changes: Any) -> LegacyRead:
     return read_legacy(a_database(folder / "old.db", patterns=[PATTERN | changes]))
 
 
-def test_a_trade_keeps_what_it_says(tmp_path: Path) -> None:
+def test_a_trade_keeps_its_values(tmp_path: Path) -> None:
     (legacy,) = read(tmp_path).trades
     trade = legacy.report
     assert (trade.symbol, trade.direction, legacy.strategy_name) == ("XAUUSD", "long", "VolBreakout")
@@ -38,7 +38,7 @@ def test_a_trade_keeps_what_it_says(tmp_path: Path) -> None:
     assert trade.reflection == "wait for the retest\ntarget"
 
 
-def test_a_trade_is_remembered_once_however_often_it_is_told(tmp_path: Path) -> None:
+def test_a_trade_imported_twice_is_remembered_once(tmp_path: Path) -> None:
     (trade,) = read(tmp_path).trades
     with open_memory("sqlite://", clock=FakeClock(datetime(2026, 6, 4, tzinfo=UTC))) as memory:
         arguments: Any = {field.name: getattr(trade.report, field.name) for field in fields(trade.report)}
@@ -89,7 +89,7 @@ def test_an_exit_time_may_follow_from_the_minutes_held(tmp_path: Path) -> None:
     assert trade.closed_at == datetime(2026, 2, 23, 11, 15, tzinfo=UTC)
 
 
-def test_without_an_exit_time_the_decision_stands_for_the_close_and_that_is_noted(tmp_path: Path) -> None:
+def test_without_an_exit_time_the_close_is_at_the_decision_and_that_is_noted(tmp_path: Path) -> None:
     content = read(tmp_path, exit_timestamp=None, hold_duration=None)
     assert (content.trades[0].report.opened_at, content.trades[0].closed_at) == (
         None,
@@ -99,12 +99,12 @@ def test_without_an_exit_time_the_decision_stands_for_the_close_and_that_is_note
     assert content.trades[0].report.context.hour_utc == 10
 
 
-def test_r_is_not_made_up_and_neither_is_confidence(tmp_path: Path) -> None:
+def test_unknown_r_and_confidence_stay_unknown(tmp_path: Path) -> None:
     (trade,) = read(tmp_path, pnl_r=None, confidence=None).trades
     assert (trade.report.pnl_r, trade.report.confidence) == (None, None)
 
 
-def test_unknown_labels_are_left_away_and_noted(tmp_path: Path) -> None:
+def test_unknown_labels_are_dropped_and_noted(tmp_path: Path) -> None:
     content = read(tmp_path, market_context='{"price": 5, "regime": "sideways", "session": "NY"}', confidence=7)
     assert (content.trades[0].report.context.regime, content.trades[0].report.context.session) == (None, "newyork")
     assert [note.reason for note in content.report.notes] == [
@@ -113,7 +113,7 @@ def test_unknown_labels_are_left_away_and_noted(tmp_path: Path) -> None:
     ]
 
 
-def test_what_has_no_field_stays_as_text(tmp_path: Path) -> None:
+def test_values_without_a_field_stay_as_text(tmp_path: Path) -> None:
     context = '{"price": 5, "atr": 28.3, "indicators": {"rsi": 1e999}, "mood": "\\ud800"}'
     (trade,) = read(tmp_path, market_context=context, reasoning="why").trades
     assert trade.report.market_context == 'why\n{"atr":28.3,"indicators":{"rsi":null},"mood":"?"}'
@@ -133,7 +133,7 @@ def test_trades_come_in_the_order_in_which_they_closed_and_an_id_counts_once(tmp
     assert content.report.left_out[0].reason == "an earlier row has the same id; only the first is converted"
 
 
-def test_times_without_an_offset_are_in_the_zone_given(tmp_path: Path) -> None:
+def test_times_without_an_offset_are_in_the_timezone_argument(tmp_path: Path) -> None:
     path = a_database(tmp_path / "db", trade_records=[TRADE | {"timestamp": "2026-02-23 10:30:00"}])
     assert read_legacy(path, timezone="Europe/Berlin").trades[0].report.opened_at == datetime(
         2026, 2, 23, 9, 30, tzinfo=UTC
@@ -176,13 +176,13 @@ def test_conditions_in_the_grammar_are_a_domain_too(tmp_path: Path) -> None:
     )
 
 
-def test_conditions_that_no_one_understands_are_noted(tmp_path: Path) -> None:
+def test_unknown_conditions_are_dropped_and_noted(tmp_path: Path) -> None:
     content = read_legacy(a_database(tmp_path / "db", patterns=[PATTERN | {"validity_conditions": '{"n": 3}'}]))
     assert content.beliefs[0].conditions is None
     assert "validity conditions are dropped: condition: 'n' is not a known field" in content.report.notes[0].reason
 
 
-def test_a_day_of_discovery_that_is_none_is_noted(tmp_path: Path) -> None:
+def test_an_invalid_day_of_discovery_is_noted(tmp_path: Path) -> None:
     content = read_pattern(tmp_path, discovered_at="once")
     assert content.beliefs[0].discovered_at is None
     assert "the belief counts as known from now on" in content.report.notes[0].reason
@@ -199,20 +199,20 @@ def test_an_adjustment_cannot_be_converted_and_other_tables_are_named(tmp_path: 
     assert (report.rows, report.tables_ignored) == ({"strategy_adjustments": 1, "trade_records": 1}, ("session_state",))
 
 
-def test_reading_changes_nothing_and_says_the_same_again(tmp_path: Path) -> None:
+def test_reading_changes_no_file_and_is_repeatable(tmp_path: Path) -> None:
     path = a_database(tmp_path / "old ?%23.db", trade_records=[TRADE], patterns=[PATTERN])
     before = path.read_bytes()
     assert read_legacy(path) == read_legacy(path)
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
 
 
-def test_no_file_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is no file"):
         read_legacy(tmp_path / "none.db")
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 50, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_what_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "db").write_bytes(content)
     with pytest.raises(Invalid, match="cannot be read"):
         read_legacy(tmp_path / "db")
@@ -223,7 +223,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         read_legacy(tmp_path)
 
 
-def test_a_database_of_something_else_is_refused_naming_its_tables(tmp_path: Path) -> None:
+def test_a_database_with_other_tables_is_refused_naming_its_tables(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="neither trade_records nor patterns; its tables: bars, ticks"):
         read_legacy(a_database(tmp_path / "db", ticks=[{"a": 1}], bars=[{"b": 1}]))
 

@@ -1,4 +1,4 @@
-"""Position logs as ticks: instants, prices that could be known, what the agent proposed."""
+"""Position logs become ticks with increasing times, prices known at the time, and proposals."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ def test_time_only_goes_forward_and_rows_of_an_instant_are_counted(tmp_path: Pat
     assert [(tick.at.hour, tick.sequence) for tick in ticks] == [(1, 0), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1)]
 
 
-def test_a_tick_goes_from_the_row_before_to_its_own_at_its_own_prices(tmp_path: Path) -> None:
+def test_a_tick_has_the_holdings_of_the_row_before_and_of_its_row_at_its_prices(tmp_path: Path) -> None:
     rows = a_row(1, BTC=1), a_row(2, cash=700.0, BTC=3)
     first, second = ticks_of(tmp_path, *rows, bars=(a_bar(1, 90), a_bar(2, 140)))
     assert (first.before.portfolio.equity, first.after) == (1090.0, None)
@@ -59,7 +59,7 @@ def test_a_tick_goes_from_the_row_before_to_its_own_at_its_own_prices(tmp_path: 
     [(1, 100.0), (2, 110.0), (3, 300.0), (4, 300.0)],
     ids=["its bar", "after a gap", "a bar that only opened", "the last one seen"],
 )
-def test_a_mark_is_never_what_a_bar_only_showed_later(tmp_path: Path, hour: int, mark: float) -> None:
+def test_a_mark_is_never_a_price_from_later_in_the_bar(tmp_path: Path, hour: int, mark: float) -> None:
     rows = [a_row(each, BTC=1) for each in range(1, hour + 1)]
     assert ticks_of(tmp_path, *rows, bars=(a_bar(1, 100.0),), opened=300.0)[-1].before.marks == {"BTC": mark}
 
@@ -86,7 +86,7 @@ def test_without_any_price_the_line_is_refused(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_what_the_agent_says_is_the_proposal_where_it_is_an_order(
+def test_an_action_that_is_an_order_is_the_proposal(
     tmp_path: Path, did: str, proposed: tuple[str, float, str] | None
 ) -> None:
     order = ticks_of(tmp_path, a_row(1, did=did), a_row(2, did=did))[-1].proposal
@@ -94,14 +94,14 @@ def test_what_the_agent_says_is_the_proposal_where_it_is_an_order(
     assert ticks_of(tmp_path, a_row(1, did=did))[0].proposal is None
 
 
-def test_a_verdict_follows_the_holdings_and_says_why_nothing_came_of_it(tmp_path: Path) -> None:
+def test_a_verdict_follows_the_holdings_and_says_why_nothing_was_executed(tmp_path: Path) -> None:
     rows = a_row(1), a_row(2, cash=900.0, BTC=1), a_row(3, cash=900.0, did="sell BTC 1", BTC=1)
     verdicts = [tick.verdict for tick in ticks_of(tmp_path, *rows)]
     assert [verdict.kind for verdict in verdicts] == ["noop", "executed", "noop"]
     assert verdicts[-1].detail == "line 3: sell 1 BTC is stated, but nothing changed"
 
 
-def test_dust_is_flat_until_there_is_more_of_it(tmp_path: Path) -> None:
+def test_a_dust_holding_counts_as_flat(tmp_path: Path) -> None:
     sizes = (0.0, 0.3, 5e-17, 5e-17, 0.2, -1e-12, 0.0)
     rows = [a_row(hour, cash=1000 - 100 * size, BTC=size) for hour, size in enumerate(sizes)]
     ends = [(tick.after or tick.before).portfolio.positions for tick in ticks_of(tmp_path, *rows)]

@@ -1,4 +1,4 @@
-"""Files of closed trades: what a row says, and how it is refused."""
+"""Files of closed trades: a row becomes arguments or is refused."""
 
 from datetime import UTC, datetime
 from importlib import import_module
@@ -31,7 +31,7 @@ def test_a_row_of_texts_becomes_arguments(tmp_path: Path) -> None:
     }
 
 
-def test_an_object_is_taken_as_it_is_but_for_its_times(tmp_path: Path) -> None:
+def test_an_object_is_unchanged_except_for_its_times(tmp_path: Path) -> None:
     text = (
         '{"symbol": "BTC", "closed_at": "2026-06-04T12:00:00+02:00", "context": {"regime": "ranging"}, "size": "x"}\n'
     )
@@ -39,7 +39,7 @@ def test_an_object_is_taken_as_it_is_but_for_its_times(tmp_path: Path) -> None:
     assert row.values == {"symbol": "BTC", "closed_at": CLOSED, "context": {"regime": "ranging"}, "size": "x"}
 
 
-def test_parquet_says_what_csv_does(tmp_path: Path) -> None:
+def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     table = {"symbol": ["BTC"], "pnl": [1], "closed_at": [CLOSED], "risk": [None], "context.atr_d1": [2.5]}
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     parquet.write_table(arrow.table(table), tmp_path / "trades.parquet")
@@ -49,13 +49,13 @@ def test_parquet_says_what_csv_does(tmp_path: Path) -> None:
     assert (columnar.source.unit, columnar.rows[0].number) == ("row", 1)
 
 
-def test_a_time_without_an_offset_is_in_the_zone_given(tmp_path: Path) -> None:
+def test_a_time_without_an_offset_is_in_the_timezone_argument(tmp_path: Path) -> None:
     path = a_file(tmp_path, "closed_at,opened_at\n2026-06-04 06:00,1780562400\n")
     (row,) = read_trades(path, timezone="America/New_York").rows
     assert (row.values["closed_at"], row.values["opened_at"]) == (CLOSED, datetime(2026, 6, 4, 8, 40, tzinfo=UTC))
 
 
-def test_a_text_that_should_be_a_number_stays_one_for_the_check_to_name(tmp_path: Path) -> None:
+def test_a_text_that_should_be_a_number_stays_text_for_the_check_to_name(tmp_path: Path) -> None:
     (row,) = read_trades(a_file(tmp_path, "pnl,context.hour_utc\na lot,9.5\n")).rows
     assert row.values == {"pnl": "a lot", "context": {"hour_utc": "9.5"}}
 

@@ -1,4 +1,4 @@
-"""The same answer through every surface, errors included, for every operation there is."""
+"""Every operation gives the same answer on every surface, errors included."""
 
 import os
 from collections.abc import Iterable
@@ -411,7 +411,7 @@ FOLLOWING: list[Step] = [
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_every_surface_says_the_same(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_surface_gives_the_same_answers(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     checked_here = database == "sqlite"  # arguments are checked before the database is used: one database is enough
     answers = played(database, tmp_path_factory, every_argument=True, mistaken_arguments=checked_here)
     calls = steps(every_argument=True, mistaken_arguments=checked_here)

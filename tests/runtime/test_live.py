@@ -1,4 +1,4 @@
-"""A deployment run by the clock, and the same session lived through again."""
+"""A deployment run by the clock, and the replay of its recorded session."""
 
 import logging
 import random
@@ -25,14 +25,14 @@ BARS = simulated_bars(random.Random(3), symbol="BTC", start=START, days=2, price
 
 
 class Bars:
-    """A feed of bars that are known beforehand."""
+    """A feed of bars computed in advance."""
 
     def closed_bars(self, symbol: str, *, until: datetime) -> Sequence[Bar]:
         return [bar for bar in BARS if bar.closes_at <= until]
 
 
 class Turning:
-    """In, more, the other way, out; and it fails once if told to."""
+    """Buys, buys more, turns short, and closes; raises once, at the call `fails_at`."""
 
     def __init__(self, *, fails_at: int | None = None) -> None:
         self.calls = 0
@@ -58,8 +58,8 @@ def deployed(memory: Memory) -> str:
     return account.id
 
 
-def lived(memory: Memory, clock: FakeClock, agent: Turning, *, ticks: int = 16) -> int:
-    """A session by the hour: the market moves on while the loop waits."""
+def run_session(memory: Memory, clock: FakeClock, agent: Turning, *, ticks: int = 16) -> int:
+    """Run an hourly session in which the market advances while the loop waits."""
     broker = PaperBroker(deployed(memory), at=START, cash=1_000.0, terms=TERMS)
     left = [ticks]
 
@@ -80,8 +80,8 @@ def lived(memory: Memory, clock: FakeClock, agent: Turning, *, ticks: int = 16) 
     )
 
 
-def test_it_ticks_at_every_whole_hour_until_told_to_stop(memory: Memory, clock: FakeClock) -> None:
-    assert lived(memory, clock, Turning()) == 16
+def test_a_live_run_ticks_at_every_whole_hour_until_stopped(memory: Memory, clock: FakeClock) -> None:
+    assert run_session(memory, clock, Turning()) == 16
     decisions = recorded_session(memory, "Turning@live")
     assert [each.at - START for each in decisions] == [timedelta(hours=n) for n in range(1, 17)]
     long, short = reversed(memory.list_trades(deployment="Turning@live").trades)
@@ -93,21 +93,21 @@ def test_it_ticks_at_every_whole_hour_until_told_to_stop(memory: Memory, clock: 
     assert memory.verify_audit().intact
 
 
-def test_a_tick_that_fails_is_logged_and_made_good_by_the_next(
+def test_a_failed_tick_is_logged_and_the_next_tick_catches_up(
     memory: Memory, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR, logger="backsight"):
-        assert lived(memory, clock, Turning(fails_at=4)) == 15
+        assert run_session(memory, clock, Turning(fails_at=4)) == 15
     assert "failed and is skipped" in caplog.text
     assert "the model is away" in caplog.text
     assert len(memory.list_trades(deployment="Turning@live").trades) == 2
 
 
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_a_recorded_session_replayed_leaves_the_same_rows_and_showed_the_same(
+def test_a_replayed_session_leaves_the_same_rows_and_prompts(
     memory: Memory, clock: FakeClock, target: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    lived(memory, clock, Turning())
+    run_session(memory, clock, Turning())
     session = recorded_session(memory, "Turning@live")
     folder = tmp_path_factory.mktemp("replayed")
     url = f"sqlite:///{folder}/again.db" if target == "sqlite" else fresh_postgres()
@@ -123,7 +123,7 @@ def test_a_recorded_session_replayed_leaves_the_same_rows_and_showed_the_same(
 
 
 def test_a_replay_with_another_decision_is_a_conflict_that_names_the_tick(memory: Memory, clock: FakeClock) -> None:
-    lived(memory, clock, Turning())
+    run_session(memory, clock, Turning())
     decision = recorded_session(memory, "Turning@live")[1]
     tick = RecordedTick(
         at=decision.at,

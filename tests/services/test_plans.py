@@ -107,7 +107,7 @@ def calls(desk: Desk, *results: float) -> None:
             direction="long",
             strategy_name="VolBreakout",
             horizon_hours=1.0,
-            reasoning="what the plan create_plan me skip",
+            reasoning="what the plan made me skip",
             price=100.0 / (1.0 + each),
             deployment=DEPLOYMENT,
             idempotency_key=f"{now} {number}",

@@ -1,4 +1,4 @@
-"""The prompt of a tick: its sections in order, within every ceiling, and nothing that was known only later."""
+"""The prompt of a tick has its sections in order, within every ceiling, and nothing known only later."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -65,7 +65,7 @@ def a_bar(hours: float, price: float) -> Bar:
 def round_trip(
     memory: Memory, clock: FakeClock, hours: float, *, gain: float = 5.0, reason: str = "break of the range"
 ) -> None:
-    """A trade of BTC that is entered at an hour and left half an hour later."""
+    """A trade of BTC that opens at an hour and closes half an hour later."""
     position = a_position(2.0, stop_price=90.0)
     for when, before, after, mark, order in (
         (at(hours), [], [position], 100.0, Order(symbol="BTC", quantity=2.0, reason=reason, stop_price=90.0)),
@@ -135,7 +135,7 @@ def tokens(text: str) -> int:
     return max(int(tokenizer.count(text)) for tokenizer in (openai.cl100k_base(), openai.o200k_base()))
 
 
-def test_the_whole_of_it_has_its_layout_to_the_byte(memory: Memory, clock: FakeClock) -> None:
+def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     round_trip(memory, clock, 0)
     round_trip(memory, clock, 1, gain=-8.0, reason='the "big" one\n## Plans that apply')
@@ -177,7 +177,7 @@ def test_the_whole_of_it_has_its_layout_to_the_byte(memory: Memory, clock: FakeC
     )
 
 
-def test_an_open_position_is_seen_as_memory_sees_it(memory: Memory, clock: FakeClock) -> None:
+def test_an_open_position_is_shown_with_its_memory_view(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     position = a_position(2.0, stop_price=90.0)
     order = Order(symbol="BTC", quantity=2.0, reason="bounce", stop_price=90.0)
@@ -203,7 +203,7 @@ def test_an_open_position_is_seen_as_memory_sees_it(memory: Memory, clock: FakeC
         (MemoryOverrides(suppressed=("sizing", "regime_fit")), {"lessons"}),
     ],
 )
-def test_the_arm_of_the_day_says_which_sections_there_are(
+def test_the_arm_of_the_day_determines_the_sections(
     memory: Memory, clock: FakeClock, use: MemoryOverrides, missing: set[str]
 ) -> None:
     desk(memory, use)
@@ -219,9 +219,7 @@ def test_the_arm_of_the_day_says_which_sections_there_are(
     assert bool(prompt.recalls) == ("what_usually_happens" not in missing)
 
 
-def test_a_slot_that_is_suppressed_is_not_shown_and_the_lessons_keep_their_hash(
-    memory: Memory, clock: FakeClock
-) -> None:
+def test_a_suppressed_slot_is_not_shown_and_the_lessons_keep_their_hash(memory: Memory, clock: FakeClock) -> None:
     desk(memory, MemoryOverrides(suppressed=("sizing",)))
     note = teach(memory, clock)
     prompt = opened(memory, clock, 1)
@@ -230,7 +228,7 @@ def test_a_slot_that_is_suppressed_is_not_shown_and_the_lessons_keep_their_hash(
     assert prompt.lessons_hash == note.content_hash
 
 
-def test_what_was_shown_is_stamped_on_the_trade_and_kept_with_the_decision(memory: Memory, clock: FakeClock) -> None:
+def test_the_prompt_hash_is_on_the_trade_and_the_recall_with_the_decision(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     round_trip(memory, clock, 0)
     note = teach(memory, clock)
@@ -244,7 +242,7 @@ def test_what_was_shown_is_stamped_on_the_trade_and_kept_with_the_decision(memor
     assert (recall.made.asked.symbol, recall.made.candidates) == ("BTC", 1)
 
 
-def test_lessons_are_seen_from_the_instant_they_are_written(memory: Memory, clock: FakeClock) -> None:
+def test_lessons_are_visible_right_after_they_are_written(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     clock.at = at(1)
     teach(memory, clock)
@@ -254,7 +252,7 @@ def test_lessons_are_seen_from_the_instant_they_are_written(memory: Memory, cloc
     )
 
 
-def test_a_preview_is_what_the_tick_shows(memory: Memory, clock: FakeClock) -> None:
+def test_a_preview_equals_the_prompt_of_the_tick(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     round_trip(memory, clock, 0)
     teach(memory, clock)
@@ -267,7 +265,7 @@ def test_a_preview_is_what_the_tick_shows(memory: Memory, clock: FakeClock) -> N
     assert preview.tokens_without_memory == preview.total_tokens - preview.memory_tokens > 0
 
 
-def test_a_preview_as_of_then_is_what_was_seen_then(memory: Memory, clock: FakeClock) -> None:
+def test_a_preview_as_of_an_instant_equals_the_preview_at_that_instant(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     round_trip(memory, clock, 0)
     then = memory.preview_context(deployment=DEPLOYMENT, as_of=at(0.75), symbols=["BTC"])
@@ -279,7 +277,7 @@ def test_a_preview_as_of_then_is_what_was_seen_then(memory: Memory, clock: FakeC
     assert not set(names(off)) & set(MEMORY)
 
 
-def test_a_deployment_of_trades_told_by_hand_can_be_previewed(memory: Memory) -> None:
+def test_a_deployment_of_manual_trades_can_be_previewed(memory: Memory) -> None:
     memory.remember_trade(
         symbol="BTC", direction="long", strategy_name="S", entry_price=100.0, exit_price=101.0, pnl=1.0, size=1.0
     )
@@ -289,7 +287,7 @@ def test_a_deployment_of_trades_told_by_hand_can_be_previewed(memory: Memory) ->
     assert [context.symbol for context in preview.contexts] == ["BTC"]
 
 
-def test_a_budget_cuts_in_a_fixed_order_and_says_what(memory: Memory, clock: FakeClock) -> None:
+def test_a_budget_cuts_sections_in_a_fixed_order_and_names_them(memory: Memory, clock: FakeClock) -> None:
     desk(memory)
     for hours in range(3):
         round_trip(memory, clock, hours)
@@ -305,7 +303,7 @@ def test_a_budget_cuts_in_a_fixed_order_and_says_what(memory: Memory, clock: Fak
 
 
 @pytest.mark.parametrize("name", ["plans", "header", "time", "lessons"])
-def test_a_section_of_the_callers_cannot_pass_for_one_of_ours(memory: Memory, clock: FakeClock, name: str) -> None:
+def test_a_section_of_the_caller_cannot_imitate_a_built_in_section(memory: Memory, clock: FakeClock, name: str) -> None:
     desk(memory)
     with pytest.raises(Invalid, match=r"market.0.name: .* is the name of a built-in section; choose another"):
         opened(memory, clock, 1, market=[Segment(name=name, text="## Orders")])
@@ -331,9 +329,7 @@ HOSTILE = st.one_of(
     k=st.integers(0, 30),
     budget=st.none() | st.integers(0, 3_000),
 )
-def test_every_ceiling_holds_by_a_real_tokenizer_whatever_is_written(
-    reasons: list[str], k: int, budget: int | None
-) -> None:
+def test_every_ceiling_holds_with_a_real_tokenizer_for_any_text(reasons: list[str], k: int, budget: int | None) -> None:
     clock = FakeClock(T0)
     with open_memory("sqlite://", owner="me", clock=clock) as memory:
         desk(memory, MemoryOverrides(recent_trades_k=k))

@@ -1,4 +1,4 @@
-"""The last bars by a horizon: read anew, or moved on in a store that lives in one process."""
+"""The last bars by a horizon: read again, or advanced from a cached window in a single-process store."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ def read(memory: Memory, at: datetime, count: int = 3) -> list[datetime]:
 
 
 @pytest.mark.parametrize("hours", [1, 5, 23, 24, 31])
-def test_a_window_that_moves_on_is_the_one_that_is_read_anew(hours: int, tmp_path: object) -> None:
+def test_an_advanced_window_equals_a_window_read_again(hours: int, tmp_path: object) -> None:
     with (
         open_simulation(FakeClock(NOON)) as private,
         open_memory(f"sqlite:///{tmp_path}/s.db", owner="me", clock=FakeClock(NOON)) as shared,
@@ -50,7 +50,7 @@ def test_bars_recorded_meanwhile_are_in_the_next_window() -> None:
         assert read(memory, NOON, count=10) == OPENINGS
 
 
-def test_the_lengths_are_found_shortest_first(memory: Memory, clock: FakeClock) -> None:
+def test_intervals_are_listed_shortest_first(memory: Memory, clock: FakeClock) -> None:
     clock.at = NOON
     lengths = [60, 300, 7 * 60, 3600, 86_400]
     memory.record_bars(bars=[a_day(OPENINGS[0], seconds=length) for length in reversed(lengths)])

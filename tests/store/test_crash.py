@@ -1,4 +1,4 @@
-"""Killed at any moment, by many at once: what was acknowledged is there, the rest wholly or not at all."""
+"""After a kill or concurrent writes, acknowledged rows exist, and other rows are written wholly or not at all."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Opening stores, and transactions that are whole or not at all."""
+"""Stores are opened and refused, and transactions are atomic."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from backsight.testing import FakeClock, a_trade_call
 from support import lived_in, raw
 
 
-def test_opening_again_keeps_what_is_there(url: str, clock: FakeClock) -> None:
+def test_opening_again_keeps_the_rows(url: str, clock: FakeClock) -> None:
     with open_memory(url, clock=clock) as memory:
         remembered = memory.remember_trade(**a_trade_call()).trade
     with open_memory(url, clock=clock) as memory:
@@ -47,7 +47,7 @@ def memory_account(memory: Memory, currency: str = "USD") -> Account:
     )
 
 
-def test_a_reading_sees_one_moment(memory: Memory, url: str, clock: FakeClock) -> None:
+def test_a_read_transaction_sees_one_snapshot(memory: Memory, url: str, clock: FakeClock) -> None:
     with memory.reading() as connection:
         first = connection.execute(select(ACCOUNTS.table)).all()
         with open_memory(url, owner="ana", clock=clock) as other:
@@ -64,7 +64,7 @@ def test_upsert_writes_a_row_once(memory: Memory) -> None:
     assert stored["currency"] == "EUR"
 
 
-def test_put_notes_the_row_where_it_changed(memory: Memory) -> None:
+def test_put_records_only_a_changed_row(memory: Memory) -> None:
     with memory.writing() as transaction:
         transaction.put(ACCOUNTS, memory_account(memory))
     with memory.writing() as transaction:
@@ -111,7 +111,7 @@ def test_many_writers_keep_one_chain(memory: Memory) -> None:
     assert (verified.links, len(memory.list_trades(limit=100).trades)) == (40, 40)
 
 
-def test_many_openers_make_one_store(url: str) -> None:
+def test_concurrent_opens_create_one_store(url: str) -> None:
     in_threads(lambda _: open_database(url).close())
     with open_memory(url) as memory:
         assert memory.verify_audit().intact
@@ -135,7 +135,7 @@ def test_a_memory_without_a_file_serves_many_threads(clock: FakeClock) -> None:
         assert len(memory.list_trades().trades) == 8
 
 
-def test_sqlite_is_set_up_to_survive(tmp_path: Path) -> None:
+def test_sqlite_is_configured_for_durability(tmp_path: Path) -> None:
     with open_memory(f"sqlite:///{tmp_path}/new/folder/store.db") as memory, memory.reading() as connection:
         pragmas = {
             name: connection.execute(text(f"PRAGMA {name}")).scalar_one()
@@ -152,7 +152,7 @@ def test_a_newer_database_is_refused_with_the_version_it_needs(url: str) -> None
         open_memory(url)
 
 
-def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_database_is_not_changed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/other.db"
     with raw(url) as connection:
         connection.execute(text("CREATE TABLE trade_records (id INTEGER)"))
@@ -170,7 +170,9 @@ def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
         ("postgresql://ana:secret@127.0.0.1:1/x", Unavailable, "url: cannot use postgresql"),
     ],
 )
-def test_a_url_that_cannot_be_opened_is_one_line(url: str, kind: type[BacksightError], message: str) -> None:
+def test_a_url_that_cannot_be_opened_is_an_error_of_one_line(
+    url: str, kind: type[BacksightError], message: str
+) -> None:
     with pytest.raises(kind) as caught:
         open_memory(url)
     assert str(caught.value).startswith(message)
@@ -178,13 +180,13 @@ def test_a_url_that_cannot_be_opened_is_one_line(url: str, kind: type[BacksightE
     assert "secret" not in str(caught.value)
 
 
-def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_an_error_of_one_line(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("This is a diary, not a database. " * 50)
     with pytest.raises(Unavailable, match="file is not a database"):
         open_memory(f"sqlite:///{tmp_path}/x.db")
 
 
-def test_owners_do_not_meet(url: str, clock: FakeClock) -> None:
+def test_owners_do_not_see_each_others_rows(url: str, clock: FakeClock) -> None:
     with open_memory(url, owner="ana", clock=clock) as ana, open_memory(url, owner="bob", clock=clock) as bob:
         lived_in(ana, clock)
         trade = ana.list_trades().trades[0]
@@ -198,7 +200,7 @@ def test_owners_do_not_meet(url: str, clock: FakeClock) -> None:
             bob.remember_trade(**a_trade_call(deployment="VolBreakout@main"))
 
 
-def test_writing_to_a_store_that_went_away_is_unavailable(tmp_path: Path) -> None:
+def test_writing_to_a_store_without_its_tables_is_unavailable(tmp_path: Path) -> None:
     with open_memory(f"sqlite:///{tmp_path}/x.db") as memory:
         with raw(f"sqlite:///{tmp_path}/x.db") as connection:
             connection.execute(text("DROP TABLE accounts"))

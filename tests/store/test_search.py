@@ -1,4 +1,4 @@
-"""One contract for search on both databases: words, vectors, versions, and no moment without an index."""
+"""Search by words, vectors and versions works the same on both databases, and during a rebuild."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -133,7 +133,7 @@ def test_one_unknown_word_does_not_hide_the_rest(database: Database) -> None:
     assert next(iter(searched(database, "stop xylophone quux"))) == "stop.md"
 
 
-def test_endings_accents_beginnings_and_signs_make_no_difference(database: Database) -> None:
+def test_search_ignores_endings_accents_and_signs_and_matches_beginnings(database: Database) -> None:
     written(database, RULES)
     assert "stop.md" in searched(database, "stops traded")
     assert list(searched(database, "CAFE")) == ["cafe.md"]
@@ -143,7 +143,7 @@ def test_endings_accents_beginnings_and_signs_make_no_difference(database: Datab
     assert list(searched(database, "限")) == ["cafe.md"]
 
 
-def test_more_of_the_words_is_better_and_a_phrase_better_still(database: Database) -> None:
+def test_more_matching_words_rank_higher_and_a_phrase_highest(database: Database) -> None:
     written(
         database,
         {
@@ -165,7 +165,7 @@ def test_a_word_in_every_chunk_of_a_small_manual_still_counts(database: Database
     assert min(scores.values()) > 0.05
 
 
-def test_a_common_word_only_ranks_what_others_found(database: Database) -> None:
+def test_a_common_word_only_ranks_the_matches_of_rarer_words(database: Database) -> None:
     many: dict[str, str | None] = {f"n{number}.md": f"risk note {number}" for number in range(60)}
     written(database, many | {"rare.md": "liquidation gone", "both.md": "liquidation risk"})
     assert list(searched(database, "liquidation risk")) == ["both.md", "rare.md"]
@@ -183,7 +183,7 @@ def test_filters_narrow_what_is_found(database: Database) -> None:
     assert set(searched(database, "stop", Scope(until=T0))) == {"stop.md"}
 
 
-def test_a_former_version_is_found_by_those_who_ask_as_of_then(database: Database) -> None:
+def test_a_former_version_is_found_as_of_its_time(database: Database) -> None:
     written(database, {"a.md": "the old cap is two", "b.md": "other"})
     later = T0 + timedelta(days=1)
     written(database, {"a.md": "the new ceiling is three"}, at=later)
@@ -194,14 +194,14 @@ def test_a_former_version_is_found_by_those_who_ask_as_of_then(database: Databas
     assert searched(database, "cap", Scope(at=T0 - timedelta(seconds=1))) == {}
 
 
-def test_a_document_that_is_gone_is_out_of_every_search(database: Database) -> None:
+def test_a_removed_document_is_out_of_every_search(database: Database) -> None:
     written(database, RULES)
     written(database, {"stop.md": None}, at=T0 + timedelta(days=1))
     assert searched(database, "stop 406") == {}
     assert list(searched(database, "406", Scope(at=T0))) == ["stop.md"]
 
 
-def test_nothing_crosses_from_one_owner_to_another(database: Database) -> None:
+def test_a_search_finds_only_the_owners_documents(database: Database) -> None:
     alone = written(database, RULES, owner="ana")
     before = searched(database, "cap stop")
     written(database, {f"x{number}.md": "cap stop cap" for number in range(50)}, owner="bob")
@@ -282,7 +282,7 @@ def compares(database: Database) -> bool:
         return postgres_vectors.vector_table(connection, "ana", "m") is not None
 
 
-def test_vectors_are_compared_in_the_database_where_it_can(database: Database, in_the_database: bool) -> None:
+def test_vectors_are_compared_in_the_database_if_supported(database: Database, in_the_database: bool) -> None:
     written(database, RULES)
     assert not compares(database)
     with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
@@ -290,7 +290,7 @@ def test_vectors_are_compared_in_the_database_where_it_can(database: Database, i
 
 
 @pytest.mark.usefixtures("in_the_database")
-def test_meaning_is_compared_exactly_and_kept_up_to_date(database: Database) -> None:
+def test_cosines_are_exact_and_follow_changes_of_documents(database: Database) -> None:
     cache = VectorCache()
     written(database, RULES)
     assert near(database, cache, [1.0, 0.0]) == {}
@@ -330,7 +330,7 @@ def nearest_of(cosines: dict[str, float], most: int, prefix: str = "") -> set[st
 
 
 @pytest.mark.usefixtures("in_the_database")
-def test_the_nearest_are_found_everywhere_and_within_filters(database: Database) -> None:
+def test_the_nearest_chunks_are_found_with_and_without_filters(database: Database) -> None:
     direction, cosines = scattered(database, 250)
     assert_nearest(database, direction, cosines)
 
@@ -343,7 +343,7 @@ def assert_nearest(database: Database, direction: list[float], cosines: dict[str
     assert set(near(database, VectorCache(), direction, path_prefix="odd/00")) == nearest_of(cosines, 5, "odd/00")
 
 
-def test_a_graph_finds_the_same(postgres_url: str) -> None:
+def test_an_hnsw_index_finds_the_same_chunks(postgres_url: str) -> None:
     database = open_database(f"{postgres_url}%20-cenable_sort%3Doff")  # so that so few are not simply sorted
     direction, cosines = scattered(database, 250)
     graphs = sql(
@@ -362,13 +362,13 @@ def test_a_graph_finds_the_same(postgres_url: str) -> None:
 
 
 @pytest.mark.usefixtures("in_the_database")
-def test_what_is_found_by_words_has_its_cosine_too(database: Database) -> None:
+def test_a_chunk_found_by_words_has_its_cosine_too(database: Database) -> None:
     direction, cosines = scattered(database, 250)
     far = min(cosines, key=lambda path: cosines[path])
     assert far in near(database, VectorCache(), direction, text=f'"{far}"')
 
 
-def test_vectors_that_were_there_before_the_extension_are_not_lost(postgres_url: str) -> None:
+def test_vectors_stored_before_the_extension_are_not_lost(postgres_url: str) -> None:
     database = open_database(postgres_url)
     with pytest.MonkeyPatch.context() as without_it:
         without_it.setattr(postgres_vectors, "_create_table", lambda *_, **__: None)
@@ -381,7 +381,7 @@ def test_vectors_that_were_there_before_the_extension_are_not_lost(postgres_url:
     database.close()
 
 
-def test_what_lacks_a_vector_is_named_until_it_has_one(database: Database) -> None:
+def test_chunks_without_a_vector_are_listed_until_they_have_one(database: Database) -> None:
     written(database, RULES)
     with database.reading() as connection:
         assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 4

@@ -1,4 +1,4 @@
-"""Tampering: every field, every row, every link."""
+"""Tampering with any field, row or link of a store is found."""
 
 import json
 from collections.abc import Iterator
@@ -29,28 +29,28 @@ LINKS = 38
 """How many commands `lived_in` carries out."""
 BY_NAME = {noun.table.name: noun for noun in (*AUDITED, AUDIT)}
 SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]
-"""Nouns whose rows the chain knows column by column; of the others it knows a hash of each row."""
+"""Nouns whose rows the audit chain records column by column; for other nouns it records a hash of each row."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[str]:
-    """A store that was lived in, on each database."""
+    """A store with rows in every table, on each database."""
     with lived_in_copy(request.param, tmp_path) as (made, last):
         clock.at = last
         yield made
 
 
 @pytest.fixture
-def lived(memory: Memory) -> Memory:
+def filled(memory: Memory) -> Memory:
     return memory
 
 
-def test_a_store_that_was_lived_in_is_intact(lived: Memory) -> None:
-    assert lived.verify_audit().intact
+def test_an_untouched_store_is_intact(filled: Memory) -> None:
+    assert filled.verify_audit().intact
 
 
 def other_value(column: Any, value: Any) -> Any:
-    """A value of the column's kind that is not the one it has."""
+    """A different value of the column's type."""
     if isinstance(column.type, BigInteger):
         return (value or 0) + 1000
     if isinstance(column.type, Double):
@@ -84,7 +84,7 @@ def named(verified: Verification, table: str) -> bool:
 
 
 @pytest.mark.parametrize("table", BY_NAME)
-def test_any_field_changed_is_found_and_named(lived: Memory, url: str, table: str) -> None:
+def test_any_field_changed_is_found_and_named(filled: Memory, url: str, table: str) -> None:
     noun = BY_NAME[table]
     row = row_of(noun, url)
     columns = list(noun.table.columns)
@@ -92,7 +92,7 @@ def test_any_field_changed_is_found_and_named(lived: Memory, url: str, table: st
         others = [column for column in columns if column.name not in ("owner_id", *noun.key)]
         changed = row | {column.name: other_value(column, row[column.name]) for column in others}
         replace_row(url, noun, row, changed)
-        (finding,) = lived.verify_audit().findings
+        (finding,) = filled.verify_audit().findings
         assert (finding.kind, finding.key) == ("changed", ", ".join(map(str, noun.key_of(row))))
         assert all(f"{column.name} was " in finding.detail for column in others)
         replace_row(url, noun, row, row)
@@ -100,141 +100,141 @@ def test_any_field_changed_is_found_and_named(lived: Memory, url: str, table: st
     for column in columns:
         changed = row | {column.name: other_value(column, row[column.name])}
         change(url, noun, row, column.name, changed[column.name])
-        verified = lived.verify_audit()
+        verified = filled.verify_audit()
         assert named(verified, table), column.name
         if noun in SINGLE and column.name not in ("owner_id", *noun.key):
             (finding,) = verified.findings
             assert (finding.kind, finding.key) == ("changed", ", ".join(map(str, noun.key_of(row))))
             assert finding.detail.startswith(f"{column.name} was ")
         change(url, noun, changed, column.name, row[column.name])
-    assert lived.verify_audit().intact
+    assert filled.verify_audit().intact
 
 
 @pytest.mark.parametrize("noun", SINGLE, ids=lambda noun: noun.table.name)
-def test_a_row_removed_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
+def test_a_row_removed_is_found_and_named(filled: Memory, url: str, noun: Noun[Any]) -> None:
     row = row_of(noun, url)
     with raw(url) as connection:
         connection.execute(delete(noun.table).where(*noun.is_key(row)))
-    (finding,) = lived.verify_audit().findings
+    (finding,) = filled.verify_audit().findings
     assert (finding.kind, finding.table) == ("removed", noun.table.name)
     assert finding.key == ", ".join(map(str, noun.key_of(row)))
 
 
 @pytest.mark.parametrize("noun", SINGLE, ids=lambda noun: noun.table.name)
-def test_a_row_added_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
+def test_a_row_added_is_found_and_named(filled: Memory, url: str, noun: Noun[Any]) -> None:
     row = row_of(noun, url) | {"id" if "id" in noun.key else noun.key[0]: "forged", "status": "closed"}
     row = {name: value for name, value in row.items() if name in noun.table.c}
     with raw(url) as connection:
         connection.execute(insert(noun.table).values(**row))
-    (finding,) = lived.verify_audit().findings
+    (finding,) = filled.verify_audit().findings
     assert (finding.kind, finding.table) == ("added", noun.table.name)
     assert "forged" in finding.key
 
 
 @pytest.mark.parametrize("noun", DERIVED, ids=lambda noun: noun.table.name)
-def test_a_derived_row_changed_removed_or_added_is_found_and_named(lived: Memory, url: str, noun: Noun[Any]) -> None:
+def test_a_derived_row_changed_removed_or_added_is_found_and_named(filled: Memory, url: str, noun: Noun[Any]) -> None:
     row = row_of(noun, url)
     plain = [c for c in noun.table.c if not isinstance(c.type, JsonText) and c.name not in ("owner_id", *noun.key)]
     if url.startswith("postgresql"):
         replace_row(url, noun, row, row | {column.name: other_value(column, row[column.name]) for column in plain})
-        (finding,) = lived.verify_audit().findings
+        (finding,) = filled.verify_audit().findings
         assert (finding.kind, finding.table) == ("changed", noun.table.name)
         assert all(f"{column.name} is " in finding.detail for column in plain)
         replace_row(url, noun, row, row)
     for column in plain if url.startswith("sqlite") else []:
         change(url, noun, row, column.name, other_value(column, row[column.name]))
-        (finding,) = lived.verify_audit().findings
+        (finding,) = filled.verify_audit().findings
         assert (finding.kind, finding.table) == ("changed", noun.table.name)
         assert finding.detail.startswith(f"{column.name} is ")
         change(url, noun, row, column.name, row[column.name])
     with raw(url) as connection:
         connection.execute(delete(noun.table).where(*noun.is_key(row)))
-    assert [finding.kind for finding in lived.doctor().findings] == ["removed"]
+    assert [finding.kind for finding in filled.doctor().findings] == ["removed"]
     with raw(url) as connection:
         connection.execute(
             insert(noun.table).values(
                 **row | {noun.key[-1]: other_value(noun.table.c[noun.key[-1]], row[noun.key[-1]])}
             )
         )
-    assert sorted(finding.kind for finding in lived.doctor(repair=True).findings) == ["added", "removed"]
-    assert lived.doctor().healthy
-    assert lived.verify_audit().intact
+    assert sorted(finding.kind for finding in filled.doctor(repair=True).findings) == ["added", "removed"]
+    assert filled.doctor().healthy
+    assert filled.verify_audit().intact
 
 
 @pytest.mark.parametrize("sequence", [1, 3, 14])
-def test_a_link_dropped_is_found(lived: Memory, url: str, sequence: int) -> None:
-    assert lived.verify_audit().links == LINKS
+def test_a_link_dropped_is_found(filled: Memory, url: str, sequence: int) -> None:
+    assert filled.verify_audit().links == LINKS
     with raw(url) as connection:
         connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == sequence))
-    verified = lived.verify_audit()
+    verified = filled.verify_audit()
     assert not verified.intact
     if sequence < LINKS:
         assert named(verified, "audit_log")
     assert {"added", "link_missing"} & {finding.kind for finding in verified.findings}
 
 
-def test_links_reordered_are_found(lived: Memory, url: str) -> None:
+def test_links_reordered_are_found(filled: Memory, url: str) -> None:
     with raw(url) as connection:
         for former, latter in ((2, 99), (3, 2), (99, 3)):
             connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == former).values(sequence=latter))
-    findings = lived.verify_audit().findings
+    findings = filled.verify_audit().findings
     assert {finding.key for finding in findings if finding.kind == "link_changed"} >= {"2", "3"}
 
 
-def test_a_link_inserted_at_the_end_is_found(lived: Memory, url: str) -> None:
+def test_a_link_inserted_at_the_end_is_found(filled: Memory, url: str) -> None:
     last = row_of(AUDIT, url) | {"sequence": LINKS + 1}
     with raw(url) as connection:
         connection.execute(insert(AUDIT.table).values(**last))
-    assert named(lived.verify_audit(), "audit_log")
+    assert named(filled.verify_audit(), "audit_log")
 
 
 @pytest.mark.parametrize("sequence", [0, -5])
-def test_a_link_before_the_beginning_is_found(lived: Memory, url: str, sequence: int) -> None:
+def test_a_link_before_the_beginning_is_found(filled: Memory, url: str, sequence: int) -> None:
     with raw(url) as connection:
         connection.execute(insert(AUDIT.table).values(**row_of(AUDIT, url) | {"sequence": sequence}))
-    (finding,) = lived.verify_audit().findings
+    (finding,) = filled.verify_audit().findings
     assert (finding.kind, finding.key) == ("link_added", str(sequence))
 
 
-def test_a_chain_cut_off_after_an_exported_head_is_found(lived: Memory, url: str, clock: FakeClock) -> None:
+def test_a_chain_cut_off_after_an_exported_head_is_found(filled: Memory, url: str, clock: FakeClock) -> None:
     clock.advance(hours=1)
-    lived.remember_trade(**a_trade_call(pnl=-500.0, pnl_r=-2.0, symbol="EURUSD"))
-    head = lived.export_audit().head
+    filled.remember_trade(**a_trade_call(pnl=-500.0, pnl_r=-2.0, symbol="EURUSD"))
+    head = filled.export_audit().head
     with raw(url) as connection:  # the loss, its episode and its link: without a trace
         connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == LINKS + 1))
         for name in ("episodic_memory", "trade_history"):
             table = BY_NAME[name].table
             connection.execute(delete(table).where(table.c.symbol == "EURUSD"))
-    assert {finding.table for finding in lived.verify_audit().findings} <= {noun.table.name for noun in DERIVED}
-    lived.doctor(repair=True)  # and what followed from it
-    assert lived.verify_audit().intact
-    (finding,) = lived.verify_audit(head=head).findings
+    assert {finding.table for finding in filled.verify_audit().findings} <= {noun.table.name for noun in DERIVED}
+    filled.doctor(repair=True)  # and what followed from it
+    assert filled.verify_audit().intact
+    (finding,) = filled.verify_audit(head=head).findings
     assert (finding.kind, finding.key) == ("cut_off", str(LINKS + 1))
 
 
-def test_a_chain_rewritten_after_an_exported_head_is_found(lived: Memory, url: str) -> None:
-    head = lived.export_audit().head
+def test_a_chain_rewritten_after_an_exported_head_is_found(filled: Memory, url: str) -> None:
+    head = filled.export_audit().head
     with raw(url) as connection:
         row = connection.execute(select(AUDIT.table).where(AUDIT.table.c.sequence == LINKS)).one()
         link = replace(AUDIT.from_row(row), actor="somebody else")
         forged = {"actor": link.actor, "hash": link_hash(link)}
         connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == LINKS).values(**forged))
-    assert lived.verify_audit().intact
-    (finding,) = lived.verify_audit(head=head).findings
+    assert filled.verify_audit().intact
+    (finding,) = filled.verify_audit(head=head).findings
     assert "rewritten" in finding.detail
 
 
-def test_a_head_stays_good_while_the_chain_grows(lived: Memory, clock: FakeClock) -> None:
-    head = lived.export_audit().head
+def test_a_head_stays_good_while_the_chain_grows(filled: Memory, clock: FakeClock) -> None:
+    head = filled.export_audit().head
     clock.advance(hours=1)
-    lived.remember_trade(**a_trade_call(symbol="EURUSD"))
-    assert lived.verify_audit(head=head).intact
+    filled.remember_trade(**a_trade_call(symbol="EURUSD"))
+    assert filled.verify_audit(head=head).intact
 
 
-def test_changes_that_cannot_be_read_are_found(lived: Memory, url: str) -> None:
+def test_changes_that_cannot_be_read_are_found(filled: Memory, url: str) -> None:
     with raw(url) as connection:
         connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == 2).values(changes="[1, 2"))
-    details = [finding.detail for finding in lived.verify_audit().findings]
+    details = [finding.detail for finding in filled.verify_audit().findings]
     assert "its list of changes cannot be read" in details
 
 
@@ -250,20 +250,20 @@ def test_values_of_the_wrong_kind_are_found(clock: FakeClock, tmp_path: Path, va
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_that_are_none_are_found(lived: Memory, url: str, value: str) -> None:
+def test_numbers_that_are_not_finite_are_found(filled: Memory, url: str, value: str) -> None:
     number = float(value) if url.startswith("postgresql") or value != "NaN" else None  # SQLite keeps NaN as NULL
     with raw(url) as connection:
         connection.execute(update(BY_NAME["trade_history"].table).values(pnl=number))
         connection.execute(update(BARS.table).values(volume=number))
-    kinds = {(finding.kind, finding.table) for finding in lived.verify_audit().findings}
+    kinds = {(finding.kind, finding.table) for finding in filled.verify_audit().findings}
     assert kinds == {("changed", "trade_history"), ("added", "bars"), ("removed", "bars")}
 
 
 @pytest.mark.parametrize("changes", ["[[]]", '[{"table": [], "items": 5}]', "[" * 100_000, "null", "5"])
-def test_a_link_of_nonsense_is_found_and_stops_nothing(lived: Memory, url: str, changes: str) -> None:
+def test_an_unreadable_link_is_found_and_does_not_stop_the_check(filled: Memory, url: str, changes: str) -> None:
     with raw(url) as connection:
         connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == 3).values(changes=changes))
-    assert named(lived.verify_audit(), "audit_log")
+    assert named(filled.verify_audit(), "audit_log")
 
 
 def test_a_sequence_that_is_no_number_is_found(clock: FakeClock, tmp_path: Path) -> None:
@@ -274,8 +274,8 @@ def test_a_sequence_that_is_no_number_is_found(clock: FakeClock, tmp_path: Path)
         assert {"link_missing", "link_changed"} <= kinds
 
 
-def test_an_export_can_be_followed_without_the_store(lived: Memory) -> None:
-    export = lived.export_audit()
+def test_an_export_can_be_followed_without_the_store(filled: Memory) -> None:
+    export = filled.export_audit()
     previous = "0" * 64
     for link in export.links:
         assert link.previous == previous
@@ -283,4 +283,4 @@ def test_an_export_can_be_followed_without_the_store(lived: Memory) -> None:
         assert canonical_json(json.loads(link.changes)) == link.changes
         previous = link.hash
     assert export.head == f"{len(export.links)}:{previous}"
-    assert lived.export_audit(after=4, limit=1).links == export.links[4:5]
+    assert filled.export_audit(after=4, limit=1).links == export.links[4:5]

@@ -34,7 +34,7 @@ def backtest(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
 
 
-def test_it_shows_how_the_strategy_did_and_keeps_the_store(bars: Path, tmp_path: Path) -> None:
+def test_a_backtest_prints_a_summary_and_keeps_the_store(bars: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept.db"
     ran = backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store))
     assert ran.returncode == 0, ran.stderr
@@ -57,7 +57,7 @@ def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_pa
         assert all(trade.inferred for trade in trades)
 
 
-def test_its_report_is_found_like_every_other_document(
+def test_the_report_of_a_backtest_can_be_searched_as_a_document(
     bars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "workspace"
@@ -81,7 +81,7 @@ def test_its_report_is_found_like_every_other_document(
     assert "Conflict: report: " in again.stderr
 
 
-def test_lessons_are_written_when_asked_for(bars: Path, tmp_path: Path) -> None:
+def test_lessons_are_written_on_request(bars: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept.db"
     ran = backtest(
         REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--store", str(store), "--reflect", "per_n_trades:3"

@@ -1,4 +1,4 @@
-"""The command line as a person meets it."""
+"""The command line: output, errors, help and completion."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:
     assert "{" not in imported
 
 
-def test_everything_that_is_missing_is_named(store: str) -> None:
+def test_missing_options_are_named(store: str) -> None:
     text = run("trades", "remember", "--symbol", "XAUUSD", "--pnl", "x", url=store).stderr
     missing = "entry_price, exit_price, strategy_name"
     assert text == f"Invalid: direction: missing; it is required, and so are {missing} (and 1 more)\n"
@@ -92,7 +92,7 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("words", [["trades", "list"], ["mcp"], ["serve", "--port", "0"]])
-def test_a_store_that_cannot_be_opened_is_one_line(url: str, text: str, words: list[str]) -> None:
+def test_a_store_that_cannot_be_opened_is_an_error_of_one_line(url: str, text: str, words: list[str]) -> None:
     ran = run(*words, url=url)
     assert ran.returncode == 1
     assert ran.stderr.startswith(text)
@@ -105,7 +105,7 @@ def test_an_unknown_setting_is_named() -> None:
     assert ran.stderr.startswith("Invalid: BACKSIGHT_ONWER: unknown setting; did you mean 'BACKSIGHT_OWNER'?")
 
 
-def test_serving_elsewhere_than_on_this_machine_is_refused(store: str) -> None:
+def test_serving_on_a_public_address_is_refused(store: str) -> None:
     ran = run("serve", "--host", "0.0.0.0", url=store)
     assert ran.returncode == 1
     assert ran.stderr.startswith("Refused: host: '0.0.0.0' is not this machine")
@@ -117,7 +117,7 @@ def test_the_default_store_is_in_the_users_data_folder(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "backsight" / "backsight.db").exists()
 
 
-def test_owners_are_told_apart(store: str) -> None:
+def test_owners_have_separate_trades(store: str) -> None:
     run("--owner", "ana", "trades", "remember", *as_options(a_trade_call()), url=store)
     assert "No trades" in run("--owner", "bob", "trades", "list", url=store).stdout
     assert "XAUUSD" in run("trades", "list", url=store, BACKSIGHT_OWNER="ana").stdout

@@ -1,4 +1,4 @@
-"""The demonstration: what it shows, and that what it serves answers."""
+"""The demonstration prints a recall, and its server answers."""
 
 import os
 import re
@@ -18,7 +18,7 @@ DEMO = [sys.executable, "-m", "backsight", "demo"]
 SHORT = ["--days", "21"]
 
 
-def test_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
+def test_the_demo_prints_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
     ran = subprocess.run(
         [*DEMO, *SHORT, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
     )
@@ -42,14 +42,14 @@ def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_year_fits_into_a_hundred_megabytes_and_says_what_it_took(tmp_path: Path) -> None:
+def test_a_year_fits_into_a_hundred_megabytes_and_reports_its_time_and_size(tmp_path: Path) -> None:
     store = tmp_path / "demo.db"
     ran = subprocess.run([*DEMO, "--no-serve", "--store", str(store)], capture_output=True, text=True, check=True)
     assert re.search(r"6,2\d\d ticks in \d+\.\d s \(\d+ a second\), store \d+ MB, peak memory \d+ MB", ran.stdout)
     assert store.stat().st_size < 100e6
 
 
-def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.db").write_text("mine")
     ran = subprocess.run([*DEMO, "--store", str(tmp_path / "mine.db")], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
@@ -57,7 +57,7 @@ def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine.db").read_text() == "mine"
 
 
-def test_what_it_serves_answers_and_it_stops_when_told() -> None:
+def test_the_demo_server_answers_and_stops_on_request() -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen([*DEMO, *SHORT, "--port", "0"], stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None

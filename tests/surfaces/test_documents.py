@@ -31,7 +31,7 @@ def test_a_search_prints_path_lines_heading_score_and_the_lines(folder: Path) ->
     assert any("Never above 2 % in BTC/USDT." in line for line in lines)
 
 
-def test_nothing_found_says_why(folder: Path) -> None:
+def test_a_search_without_matches_says_why(folder: Path) -> None:
     run("init")
     assert "nothing is indexed yet" in run("search", "cap").output
     run("reindex")
@@ -45,7 +45,7 @@ def test_a_long_line_is_shown_in_part(folder: Path) -> None:
     assert len(run("search", "needle").output) < 2_000
 
 
-def test_a_workspace_is_watched_until_told_to_stop(folder: Path) -> None:
+def test_a_workspace_is_watched_until_stopped(folder: Path) -> None:
     assert run("init").exit_code == 0
     program = [str(Path(sys.executable).parent / "backsight"), "watch", "--every", "2"]  # if a change is not noticed
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as watching:

@@ -38,12 +38,12 @@ def test_an_import_of_positions_is_summarised_in_a_few_lines(tmp_path: Path) -> 
     assert run(tmp_path, *words).stdout.startswith("Already known: nothing was changed.\n")
 
 
-def test_bars_are_imported_as_under_their_noun(tmp_path: Path) -> None:
+def test_an_import_of_bars_prints_the_count_of_each_symbol(tmp_path: Path) -> None:
     printed = run(tmp_path, "bars", str(PARITY / "bars.csv"), "--symbol", "XAUUSD").stdout
     assert ["XAUUSD", "3", "3"] in [line.split()[:3] for line in printed.splitlines()]
 
 
-def test_what_is_missing_or_unknown_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_unknown_argument_is_named(tmp_path: Path) -> None:
     missing = run(tmp_path, "positions")
     assert str(missing.exception) == "path: missing; it is required, and so is timezone"
     unknown = run(tmp_path, "positions", LOG, "--nonsense", "1")

@@ -45,7 +45,7 @@ def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) ->
     assert "not significant (p = 1, level 0.0065) after correction for 2 comparisons" in reflection
 
 
-def test_lessons_in_force_and_before_the_first(memory: Memory) -> None:
+def test_lessons_are_printed_before_and_after_the_first_reflection(memory: Memory) -> None:
     assert printed(memory, "active_lessons", **DEPLOYMENT) == "manual:Fade had no lessons at that time.\n"
     assert printed(memory, "list_lessons", **DEPLOYMENT) == "No lessons were known at that time.\n"
     memory.reflect(**DEPLOYMENT)
@@ -55,14 +55,14 @@ def test_lessons_in_force_and_before_the_first(memory: Memory) -> None:
     assert "1 lesson from 16 closed trades" in listed
 
 
-def test_comparisons_and_whether_memory_helps(memory: Memory) -> None:
+def test_comparisons_of_lessons_and_of_memory_are_printed(memory: Memory) -> None:
     compared = printed(memory, "compare_lessons", strategy_name="Fade")
     assert "none" in compared
     assert "This compares periods of time, not random arms" in compared
     assert printed(memory, "does_memory_help", strategy_name="Fade").startswith("Nothing to compare: ")
 
 
-def test_what_is_promoted_and_what_was_cut(memory: Memory) -> None:
+def test_promoted_lessons_and_cut_lessons_are_printed(memory: Memory) -> None:
     deployed(memory)
     many = LESSONS.replace("- wait for the retest", "\n".join(f"- lesson {number}" for number in range(5)))
     promoted = printed(memory, "promote_lessons", deployment="VolBreakout@main", lessons=many)
@@ -77,7 +77,7 @@ def test_a_review_is_markdown_in_a_pipe_and_rendered_on_a_terminal(memory: Memor
     assert "# Weekly" not in printed(memory, "review_period", **DEPLOYMENT, terminal=True)
 
 
-def test_proposals_and_what_became_of_them(memory: Memory) -> None:
+def test_proposals_and_decisions_on_them_are_printed(memory: Memory) -> None:
     assert printed(memory, "list_proposals") == "No proposals were known at that time.\n"
     belief, plan = memory.reflect(**DEPLOYMENT).proposals
     assert "proposed  belief  yes" in printed(memory, "list_proposals")

@@ -18,7 +18,7 @@ from parity.surfaces import SURFACES, served
 
 
 def ask(audience: str, store: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, list[Any]]:
-    """The tools a client sees, and what they answer."""
+    """The tools a client sees, and the answers of the calls."""
 
     async def talk() -> tuple[Any, list[Any]]:
         command = ["-m", "backsight", "--url", store, "mcp", "--audience", audience]
@@ -87,7 +87,7 @@ def test_a_tool_of_another_audience_does_not_exist(store: str) -> None:
         assert memory.list_trades().trades == ()
 
 
-def test_what_one_surface_wrote_another_reads(store: str) -> None:
+def test_a_trade_written_by_one_surface_is_read_by_another(store: str) -> None:
     clock = FakeClock(T0)
     with SURFACES["mcp"](store, clock) as call:
         remembered = call("remember_trade", a_trade_call())
@@ -95,7 +95,7 @@ def test_what_one_surface_wrote_another_reads(store: str) -> None:
         assert call("get_trade", {"trade_id": remembered["trade"]["id"]})["trade"] == remembered["trade"]
 
 
-def test_the_http_server_answers_the_handshake_era_too(store: str) -> None:
+def test_the_http_server_answers_older_protocol_versions(store: str) -> None:
     async def talk(address: str) -> str:
         async with Client(f"{address}/mcp", mode="legacy") as client:
             await client.list_tools()
@@ -105,7 +105,7 @@ def test_the_http_server_answers_the_handshake_era_too(store: str) -> None:
         assert anyio.run(talk, address) == "2025-11-25"
 
 
-def test_one_audience_over_http(store: str) -> None:
+def test_an_http_server_can_serve_one_audience(store: str) -> None:
     async def tools(address: str) -> set[str]:
         async with Client(address) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
@@ -118,7 +118,7 @@ def test_one_audience_over_http(store: str) -> None:
         server.terminate()
 
 
-def test_nonsense_on_the_wire_does_not_end_the_server(store: str) -> None:
+def test_an_invalid_message_does_not_end_the_server(store: str) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     deep = b"[" * 50_000 + b"]" * 50_000
     wrong = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recall_memories","arguments":%s}}'

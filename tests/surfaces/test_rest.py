@@ -72,7 +72,7 @@ def test_a_bad_body_is_a_problem_that_names_the_field(client: httpx.Client, body
     assert response.json()["field"] == field
 
 
-def test_what_is_not_there_is_a_problem_too(client: httpx.Client) -> None:
+def test_a_missing_path_or_record_is_a_problem(client: httpx.Client) -> None:
     assert client.get("/nothing").json()["title"] == "NotFound"
     assert client.get(REMEMBER).status_code == 405
     assert client.post(path_of(OPERATIONS["get_trade"]), json={"trade_id": "x"}).status_code == 404
@@ -82,12 +82,12 @@ def test_operations_without_required_arguments_need_no_body(client: httpx.Client
     assert client.post(path_of(OPERATIONS["verify_audit"])).json()["intact"] is True
 
 
-def test_a_page_of_another_site_cannot_reach_it_by_a_borrowed_name(client: httpx.Client) -> None:
+def test_a_request_with_a_foreign_host_header_is_refused(client: httpx.Client) -> None:
     assert client.post(RECALL, json={"symbol": "X"}, headers={"host": "evil.example"}).status_code == 400
 
 
 def test_schemathesis_finds_no_fault() -> None:
-    """All its checks but one: rules that no schema can say (a close in the future) also refuse what fits it."""
+    """One check is excluded: some rules (a close in the future) cannot be expressed in a schema."""
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
         schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", application(memory))
         for result in schema.get_all_operations():

@@ -59,7 +59,7 @@ def by_length(body: dict[str, Any]) -> tuple[int, Any]:
     return 200, {"data": rows[::-1]}
 
 
-def test_a_server_is_asked_in_batches_and_answers_in_order() -> None:
+def test_texts_are_sent_in_batches_and_vectors_come_back_in_order() -> None:
     texts = ["x" * (number % 7 + 1) for number in range(BATCH + 3)]
     with a_server(by_length) as (base, requests):
         vectors = OpenAICompatible(base=base, name="m", key="k").embed(texts)
@@ -106,7 +106,7 @@ def test_a_text_that_is_not_an_address_is_refused(base: str) -> None:
         OpenAICompatible(base=base, name="m")
 
 
-def test_a_key_does_not_travel_in_clear() -> None:
+def test_a_key_is_not_sent_over_plain_http() -> None:
     with pytest.raises(Invalid, match="https"):
         OpenAICompatible(base="http://example.com/v1", name="m", key="k")
 
@@ -162,5 +162,5 @@ def test_the_end_of_a_long_text_counts(local: MiniLM) -> None:
     assert math.isfinite(float(query @ with_end))
 
 
-def test_no_text_is_no_row(local: MiniLM) -> None:
+def test_no_texts_give_no_rows(local: MiniLM) -> None:
     assert local.embed([]).shape == (0, DIMENSIONS)

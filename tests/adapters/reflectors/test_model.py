@@ -1,4 +1,4 @@
-"""The model reflector against a server on this machine: what it sends, what it takes, and every way it can fail."""
+"""The model reflector with a server on this machine: its requests, its answers, and every failure."""
 
 import asyncio
 import importlib.util
@@ -51,7 +51,7 @@ def answered(*replies: Reply, **changes: Any) -> ReflectorAnswer:
         return reflector(server, **changes).reflect(REQUEST)
 
 
-def test_a_good_answer_is_taken_with_what_it_took() -> None:
+def test_a_good_answer_is_accepted_with_its_token_counts() -> None:
     answer = answered(bullets_reply(GOOD))
     assert answer.bullets == (GOOD,)
     assert (answer.model, answer.input_tokens, answer.output_tokens) == ("openai:stand-in", 700, 50)
@@ -59,7 +59,7 @@ def test_a_good_answer_is_taken_with_what_it_took() -> None:
     assert answer.seconds > 0.0
 
 
-def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
+def test_a_request_has_the_question_and_the_schema_of_the_answer() -> None:
     with ModelServer(bullets_reply(GOOD)) as server:
         asking: Reflector = reflector(server, max_tokens=900)
         asking.reflect(REQUEST)
@@ -73,7 +73,7 @@ def test_what_is_sent_is_the_question_and_the_shape_of_its_answer() -> None:
     assert sent["response_format"]["json_schema"]["schema"]["required"] == ["bullets"]
 
 
-def test_an_invented_number_goes_through_and_is_dropped_by_the_check() -> None:
+def test_an_invented_number_is_accepted_and_dropped_by_the_citation_check() -> None:
     answer = answered(bullets_reply(GOOD, INVENTED))
     checked = check_bullets(answer.bullets, patterns=REQUEST.evidence.patterns)
     assert [each.text for each in checked.bullets] == [GOOD.text]
@@ -132,13 +132,13 @@ def test_a_slow_model_is_unavailable_in_time() -> None:
     assert error.value.seconds >= 0.3
 
 
-def test_a_model_that_answers_a_byte_at_a_time_is_given_up() -> None:
+def test_a_model_that_answers_a_byte_at_a_time_times_out() -> None:
     dripping = replace(bullets_reply(GOOD), pause=0.1)
     with ModelServer(dripping) as server, pytest.raises(Unavailable, match="did not answer in time"):
         reflector(server, timeout=0.5).reflect(REQUEST)
 
 
-def test_nobody_listening_is_unavailable() -> None:
+def test_a_server_that_does_not_listen_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
@@ -146,7 +146,7 @@ def test_nobody_listening_is_unavailable() -> None:
             ModelReflector(model="openai:x", base_url=url).reflect(REQUEST)
 
 
-def test_an_answer_in_another_shape_is_asked_for_once_more() -> None:
+def test_an_answer_in_another_schema_is_requested_once_more() -> None:
     with ModelServer(chat_reply("let me think"), bullets_reply(GOOD)) as server:
         answer = reflector(server).reflect(REQUEST)
     assert answer.bullets == (GOOD,)
@@ -154,19 +154,19 @@ def test_an_answer_in_another_shape_is_asked_for_once_more() -> None:
     assert len(server.requests) == 2
 
 
-def test_nonsense_costs_tokens_and_says_so() -> None:
+def test_an_invalid_answer_reports_its_tokens() -> None:
     with pytest.raises(ReflectorUnavailable) as error:
         answered(chat_reply("nonsense"))
     assert (error.value.input_tokens, error.value.output_tokens) == (1400, 100)
 
 
-def test_tokens_that_nobody_counted_are_not_known() -> None:
+def test_tokens_that_the_server_did_not_count_are_unknown() -> None:
     arguments = json.dumps({"bullets": []})
     answer = answered(chat_reply(arguments, tokens=None))
     assert (answer.input_tokens, answer.output_tokens) == (None, None)
 
 
-def test_no_key_of_the_environment_is_sent_to_a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_of_the_environment_is_sent_to_a_self_hosted_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ModelServer(bullets_reply(GOOD)) as server:
         reflector(server).reflect(REQUEST)
@@ -175,7 +175,7 @@ def test_no_key_of_the_environment_is_sent_to_a_server_of_ones_own(monkeypatch: 
     assert "mine" in str(server.headers[1])
 
 
-def test_it_may_be_asked_again_and_from_within_a_loop() -> None:
+def test_a_reflector_can_be_called_again_and_from_within_an_event_loop() -> None:
     async def within() -> ReflectorAnswer:
         return asking.reflect(REQUEST)
 
@@ -188,7 +188,7 @@ def test_it_may_be_asked_again_and_from_within_a_loop() -> None:
 
 
 def a_response(text: str) -> Reply:
-    """As OpenAI's own server answers."""
+    """A response in the format of OpenAI's server."""
     content = [{"type": "output_text", "text": text, "annotations": []}]
     message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
     call = {"type": "function_call", "id": "f", "call_id": "c", "name": "final_result", "arguments": text}
@@ -201,7 +201,7 @@ def a_response(text: str) -> Reply:
 
 
 def a_message(given: dict[str, Any]) -> Reply:
-    """As Anthropic's own server answers."""
+    """A response in the format of Anthropic's server."""
     content = [{"type": "tool_use", "id": "t", "name": "final_result", "input": given}]
     made = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-6", "stop_reason": "tool_use"}
     usage = {"input_tokens": 1000, "output_tokens": 100}
@@ -218,7 +218,7 @@ BULLETS = {"bullets": [{"slot": GOOD.slot, "text": GOOD.text, "cites": list(GOOD
         ("anthropic:claude-sonnet-4-6", a_message(BULLETS), "ANTHROPIC_BASE_URL", "/v1"),
     ],
 )
-def test_a_provider_answers_by_its_name_and_has_its_price(
+def test_a_provider_is_selected_by_name_and_its_price_is_known(
     model: str, reply: Reply, variable: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ModelServer(reply) as server:
@@ -230,7 +230,7 @@ def test_a_provider_answers_by_its_name_and_has_its_price(
     assert KEY in str(server.headers)
 
 
-def test_a_provider_that_is_overloaded_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overloaded_provider_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(error_reply(529)) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
         with pytest.raises(Unavailable, match=r"is away \(529: no\); try later"):
@@ -248,7 +248,7 @@ def test_a_provider_that_is_overloaded_is_asked_once(monkeypatch: pytest.MonkeyP
         ("gpt-5", "Unknown model"),
     ],
 )
-def test_a_model_that_is_not_set_up_says_what_is_missing(model: str, why: str) -> None:
+def test_a_model_that_is_not_set_up_names_the_missing_setting(model: str, why: str) -> None:
     with pytest.raises(Unavailable, match=why):
         ModelReflector(model=model).reflect(REQUEST)
 
@@ -265,7 +265,7 @@ def test_an_invalid_address_is_unavailable(url: str) -> None:
         ModelReflector(model="openai:x", base_url=url).reflect(REQUEST)
 
 
-def test_a_password_in_an_address_is_not_told() -> None:
+def test_a_password_in_an_address_is_not_in_the_message() -> None:
     with pytest.raises(Unavailable, match="give the key separately") as error:
         ModelReflector(model="openai:x", base_url=f"https://ana:{KEY}@example.com").reflect(REQUEST)
     assert KEY not in error.value.message
@@ -278,7 +278,7 @@ def test_a_key_is_never_shown() -> None:
 # What it needs
 
 
-def test_nothing_of_a_provider_is_imported_before_a_model_is_asked() -> None:
+def test_no_provider_library_is_imported_before_a_model_is_called() -> None:
     program = "import sys, backsight.adapters.reflectors.model; print(*{n.partition('.')[0] for n in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()) & {"pydantic", "pydantic_ai", "openai", "anthropic", "httpx"} == set()
@@ -314,7 +314,7 @@ def local_model() -> Iterator[str]:
 
 
 def outcome(asking: ModelReflector) -> ReflectorAnswer | ReflectorUnavailable:
-    """What was answered or why not; any other error is one."""
+    """The answer, or the error if the model is unavailable; any other error is raised."""
     try:
         return asking.reflect(REQUEST)
     except ReflectorUnavailable as error:
@@ -322,7 +322,7 @@ def outcome(asking: ModelReflector) -> ReflectorAnswer | ReflectorUnavailable:
 
 
 @pytest.mark.slow
-def test_a_real_model_is_asked_and_its_nonsense_goes_nowhere(local_model: str) -> None:
+def test_a_real_model_is_called_and_its_accepted_bullets_cite_the_evidence(local_model: str) -> None:
     asking = ModelReflector(model="openai:smollm2", base_url=local_model, timeout=900.0, max_tokens=150)
     chat_reply = outcome(asking)
     assert (chat_reply.input_tokens or 0) > 300
@@ -334,6 +334,6 @@ def test_a_real_model_is_asked_and_its_nonsense_goes_nowhere(local_model: str) -
 
 
 @pytest.mark.slow
-def test_a_real_model_that_takes_too_long_is_given_up(local_model: str) -> None:
+def test_a_real_model_that_takes_too_long_times_out(local_model: str) -> None:
     with pytest.raises(Unavailable, match="did not answer in time"):
         ModelReflector(model="openai:smollm2", base_url=local_model, timeout=0.2).reflect(REQUEST)
