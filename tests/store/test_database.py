@@ -1,9 +1,11 @@
 """Stores are opened and refused, and transactions are atomic."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,16 @@ def test_many_writers_keep_one_chain(memory: Memory) -> None:
     verified = memory.verify_audit()
     assert verified.intact
     assert (verified.links, len(memory.list_trades(limit=100).trades)) == (40, 40)
+
+
+def test_a_new_file_that_is_locked_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        unlock = threading.Timer(0.2, other.execute, ["ROLLBACK"])
+        unlock.start()
+        open_database(f"sqlite:///{path}").close()
+        unlock.join()
 
 
 def test_concurrent_opens_create_one_store(url: str) -> None:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
+from time import sleep
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import URL, Engine, Executable, StaticPool, Table, create_engine, event, inspect, text
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from backsight.store.columns import Images
 
 BUSY_SECONDS = 60
+WAL_PAUSE = 0.02
+"""Seconds between two attempts to switch a new SQLite file to write-ahead logging."""
 SOUND_SQLITE = (3, 51, 3)
 """The first SQLite release without a rare bug: a reader may misread a write-ahead log that a writer resets."""
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -200,8 +203,24 @@ def _mark_private(_connection: Any, record: Any) -> None:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # the driver must not begin transactions: `_begin_sqlite` does
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    _switch_to_wal(connection)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _switch_to_wal(connection: Any) -> None:
+    """Switch a file to write-ahead logging; wait for other processes that open the new file at the same time.
+
+    If another connection is about to write, SQLite refuses the switch at once, without waiting for its busy timeout.
+    """
+    for attempts_left in reversed(range(int(BUSY_SECONDS / WAL_PAUSE))):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or not attempts_left:
+                raise
+            sleep(WAL_PAUSE)
 
 
 def _begin_sqlite(connection: Connection) -> None:
