@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 from backsight.core.context import ContextVector
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
-from backsight.core.trades.trade import Outcome, OutcomeUnit
+from backsight.core.trades.trade import Outcome, OutcomeUnit, unit_suffix
 
 LevelName = Literal["strategy", "direction", "symbol", "regime", "volatility_regime", "session"]
 
@@ -136,15 +136,4 @@ def _mean_in_words(mean: LevelOutcome) -> str:
     """
     scale = 100.0 if mean.unit == "pct" else 1.0
     margin = "" if mean.interval is None else f" ± {scale * (mean.interval[1] - mean.interval[0]) / 2.0:.2f}"
-    return f"{signed(scale * mean.mean, 2)}{margin}{_unit(mean.unit)}"
-
-
-def _unit(unit: OutcomeUnit) -> str:
-    match unit:
-        case "R":
-            return "R"
-        case "vol":
-            return " daily ATR"
-        case "pct":
-            return "%"
-    assert_never(unit)
+    return f"{signed(scale * mean.mean, 2)}{margin}{unit_suffix(mean.unit)}"

@@ -1,10 +1,8 @@
 """Patterns in words. Lessons, prompts for models and citation checks all use this one spelling of the numbers."""
 
-from typing import assert_never
-
 from backsight.core.numbers import signed
 from backsight.core.reflection.patterns import Pattern
-from backsight.core.trades.trade import OutcomeUnit
+from backsight.core.trades.trade import OutcomeUnit, unit_suffix
 
 PERCENT = 100.0
 
@@ -30,7 +28,7 @@ def amount(value: float, unit: OutcomeUnit) -> str:
     >>> amount(-0.7, "R"), amount(0.0123, "pct"), amount(0.25, "vol")
     ('-0.70R', '+1.23%', '+0.25 daily ATR')
     """
-    return f"{_number(value, unit)}{_suffix(unit)}"
+    return f"{_number(value, unit)}{unit_suffix(unit)}"
 
 
 def duration(seconds: float) -> str:
@@ -51,7 +49,7 @@ def _headline(pattern: Pattern) -> str:
         capture = f"{PERCENT * pattern.mean:.0f}{half} % of the best price kept {sample}"
         return f"{capture}, against {_percent(pattern.rest_mean)} elsewhere"
     half = "" if pattern.half_width is None else f" ± {_scale(pattern.unit) * pattern.half_width:.2f}"
-    mean = f"{_number(pattern.mean, pattern.unit)}{half}{_suffix(pattern.unit)}"
+    mean = f"{_number(pattern.mean, pattern.unit)}{half}{unit_suffix(pattern.unit)}"
     text = f"{mean} {sample}, against {amount(pattern.rest_mean, pattern.unit)} elsewhere"
     if pattern.win_rate is None or pattern.rest_win_rate is None:
         return text
@@ -61,7 +59,7 @@ def _headline(pattern: Pattern) -> str:
 def _difference(pattern: Pattern) -> str:
     interval = pattern.difference_interval
     scale = PERCENT if pattern.unit is None else _scale(pattern.unit)
-    digits, suffix = (0, " %") if pattern.unit is None else (2, _suffix(pattern.unit))
+    digits, suffix = (0, " %") if pattern.unit is None else (2, unit_suffix(pattern.unit))
     half = "" if interval is None else f" ± {scale * (interval[1] - interval[0]) / 2.0:.{digits}f}"
     return f"difference {signed(scale * pattern.difference, digits)}{half}{suffix}"
 
@@ -76,14 +74,3 @@ def _percent(share: float) -> str:
 
 def _scale(unit: OutcomeUnit) -> float:
     return PERCENT if unit == "pct" else 1.0
-
-
-def _suffix(unit: OutcomeUnit) -> str:
-    match unit:
-        case "R":
-            return "R"
-        case "vol":
-            return " daily ATR"
-        case "pct":
-            return "%"
-    assert_never(unit)

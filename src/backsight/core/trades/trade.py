@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, assert_never
 
 from backsight.core.context import ContextVector
 from backsight.core.holdout import MemoryArm
@@ -20,6 +20,18 @@ class Outcome:
 
     value: float
     unit: OutcomeUnit
+
+
+def unit_suffix(unit: OutcomeUnit) -> str:
+    """The unit of an outcome as it is written after a number; a share is written in percent."""
+    match unit:
+        case "R":
+            return "R"
+        case "vol":
+            return " daily ATR"
+        case "pct":
+            return "%"
+    assert_never(unit)
 
 
 def outcome_of(
