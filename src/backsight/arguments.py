@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, fields
 from datetime import datetime
 from types import UnionType
@@ -26,7 +27,7 @@ from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.instants import parse_instant, to_utc
 from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
-from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
+from backsight.core.orders import BrokerSnapshot, Order, ReportedFill, without_empty_positions
 from backsight.core.portfolio import OpenOrder, Portfolio, Position
 from backsight.core.prompts.account import Cap
 from backsight.core.prompts.trades import MOST_RECENT
@@ -108,6 +109,18 @@ def _list_of(item: Any, most: int) -> Any:
     return Annotated[list[item], Field(max_length=most)]
 
 
+def or_left_out(argument_type: Any, default: Any) -> Any:
+    """The type of an argument that may be left out: it also accepts null, which stands for the default.
+
+    >>> adapter = TypeAdapter(or_left_out(Limit, 20))
+    >>> adapter.validate_python(None), adapter.validate_python(5)
+    (20, 5)
+    """
+    if default is None:
+        return argument_type | None
+    return Annotated[argument_type | None, AfterValidator(lambda value: copy(default) if value is None else value)]
+
+
 class Border:
     """Validates a dataclass argument field by field, given as JSON or as an instance.
 
@@ -142,8 +155,11 @@ class Border:
         hints = get_type_hints(self.of)
         model_fields: dict[str, Any] = {}
         for field in fields(self.of):
-            default: Any = ... if field.default is MISSING else field.default
-            model_fields[field.name] = (self._argument_type(field.name, hints[field.name]), default)
+            argument_type = self._argument_type(field.name, hints[field.name])
+            if field.default is MISSING:
+                model_fields[field.name] = (argument_type, ...)
+            else:
+                model_fields[field.name] = (or_left_out(argument_type, field.default), field.default)
         return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **model_fields)
 
     def _argument_type(self, name: str, hint: Any) -> Any:
@@ -170,7 +186,7 @@ _CONTEXT_BOUNDS = {
 }
 ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS)]
 
-_POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": Positive, "leverage": NotNegative})]
+_POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": NotNegative, "leverage": NotNegative})]
 _OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]
 _PORTFOLIO = Annotated[
     Portfolio,
@@ -183,6 +199,7 @@ SnapshotArgument = Annotated[
         BrokerSnapshot,
         {"portfolio": _PORTFOLIO, "fills": _list_of(_FILL, 10_000), "marks": dict[Symbol, Number]},
     ),
+    AfterValidator(without_empty_positions),
 ]
 OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
 VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]

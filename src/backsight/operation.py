@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from backsight.arguments import invalid_from
+from backsight.arguments import invalid_from, or_left_out
 from backsight.audience import Audience
 from backsight.core.errors import Invalid
 
@@ -57,8 +57,10 @@ class Operation:
         for p in list(inspect.signature(self.function).parameters.values())[1:]:
             hint = self._hints[p.name]
             description = next(text for text in hint.__metadata__ if isinstance(text, str))
-            default = ... if p.default is p.empty else p.default
-            fields[p.name] = (hint, Field(default, description=description))
+            if p.default is p.empty:
+                fields[p.name] = (hint, Field(description=description))
+            else:
+                fields[p.name] = (or_left_out(hint, p.default), Field(p.default, description=description))
         title = "".join(word.capitalize() for word in self.name.split("_"))
         return create_model(title + "Arguments", __config__=ConfigDict(extra="forbid"), **fields)
 

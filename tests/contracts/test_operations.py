@@ -12,8 +12,20 @@ import pytest
 import backsight.ops
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation, operation_of
+from parity.arguments import EVERY_ARGUMENT
+from parity.test_parity import SCENARIO
 
 ALL = list(OPERATIONS.values())
+
+
+def a_call(operation: Operation) -> dict[str, typing.Any]:
+    """The required arguments of an operation, as a call of the parity scenario gives them."""
+    required = [name for name, field in operation.arguments.model_fields.items() if field.is_required()]
+    calls = [more for name, _, more in EVERY_ARGUMENT if name == operation.name]
+    calls += [more for name, more in SCENARIO if name == operation.name]
+    values = {name: next((call[name] for call in calls if name in call), "an-id") for name in required}
+    operation.check(values)
+    return values
 
 
 def marked() -> dict[str, Operation]:
@@ -64,6 +76,33 @@ def test_every_read_takes_both_instants(operation: Operation) -> None:
             "index_health": set(),  # which is of the index, and not of what it holds
         }
         assert instants.get(operation.name, {"as_of", "seen_at"}) <= set(operation.arguments.model_fields)
+
+
+@pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
+def test_null_for_an_optional_argument_leaves_it_out(operation: Operation) -> None:
+    call = a_call(operation)
+    left_out = operation.check(call)
+    optional = [name for name, field in operation.arguments.model_fields.items() if not field.is_required()]
+    for name in optional:
+        assert operation.check({**call, name: None}) == left_out
+    assert operation.check({**call, **dict.fromkeys(optional)}) == left_out
+
+
+@pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
+def test_the_schema_allows_null_for_every_optional_argument(operation: Operation) -> None:
+    schema = operation.input_schema()
+    for name, argument in schema["properties"].items():
+        allowed = {"type": "null"} in argument.get("anyOf", [])
+        assert allowed == (name not in schema.get("required", [])), name
+
+
+def test_null_leaves_out_a_field_of_an_object() -> None:
+    check = OPERATIONS["open_tick"].check
+    tick = {"deployment": "d", "at": "2026-06-04T10:00:00Z"}
+    portfolio = {"at": "2026-06-04T10:00:00Z", "equity": 1.0, "cash": 1.0}
+    whole = check({**tick, "before": {"portfolio": portfolio, "marks": {}}})
+    nulls = {"positions": None, "open_orders": None, "account": None}
+    assert check({**tick, "before": {"portfolio": {**portfolio, **nulls}, "fills": None, "marks": {}}}) == whole
 
 
 def test_the_methods_of_memory_are_typed() -> None:

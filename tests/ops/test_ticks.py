@@ -932,12 +932,31 @@ def test_a_fill_reported_again_is_ignored_and_one_with_other_content_refused(des
     assert dump(desk.memory) == before
 
 
+# Positions of size 0.
+
+
+def test_a_position_of_size_0_is_no_position(desk: Desk) -> None:
+    empty = replace(a_position(2.0), size=0.0, mark=103.0)
+    desk.tick(0, [empty], [empty])
+    assert not desk.trades()
+    desk.enter(1)
+    desk.clock.at = at(2)
+    snapshot = replace(a_snapshot(empty, at=at(2)), marks={})
+    closed = desk.memory.close_tick(deployment=DEPLOYMENT, at=at(2), before=snapshot, verdict=NOOP)
+    assert [(trade.status, trade.exit_price) for trade in closed.closed] == [("closed", 103.0)]
+    assert not closed.decision.before.portfolio.positions
+
+
+def test_a_tick_is_the_same_with_and_without_a_position_of_size_0(desk: Desk) -> None:
+    assert not desk.tick(0).replayed
+    assert desk.tick(0, [replace(a_position(2.0), size=0.0)]).replayed
+
+
 # Bad input.
 
 NAN_BAR = a_bar(0, 100.0, math.nan, 99.0, 100.0)
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"before": [replace(a_position(2.0), size=-2.0)]}, "before.portfolio.positions.0.size"),
-    ({"before": [replace(a_position(2.0), size=0.0)]}, "before.portfolio.positions.0.size"),
     ({"before": [a_position(2.0, mark=math.nan)]}, "before.portfolio.positions.0.mark"),
     ({"after": [a_position(2.0, stop_price=math.inf)]}, "after.portfolio.positions.0.stop_price"),
     ({"before": [a_position(1.0), a_position(2.0, position_key="x")]}, "before.portfolio.positions.0.symbol"),

@@ -57,6 +57,8 @@ def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
 def as_options(arguments: dict[str, Any]) -> Iterator[str]:
     """Arguments as command-line options."""
     for name, value in arguments.items():
+        if value is None:
+            continue  # an option has no null; the argument is left out
         for each in value if isinstance(value, list) else [value]:
             yield f"--{name.replace('_', '-')}"
             yield json.dumps(each) if isinstance(each, dict | bool) else str(each)
@@ -92,6 +94,12 @@ def rest(url: str, clock: FakeClock) -> Iterator[Call]:
         yield call
 
 
+def nulls(name: str) -> dict[str, None]:
+    """Every optional argument of an operation as null, as clients of language models send it."""
+    fields = OPERATIONS[name].arguments.model_fields
+    return {argument: None for argument, field in fields.items() if not field.is_required()}
+
+
 @contextmanager
 def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
     with (
@@ -101,7 +109,7 @@ def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
     ):
 
         def call(name: str, arguments: dict[str, Any]) -> Any:
-            result = portal.call(client.call_tool, name, arguments)
+            result = portal.call(client.call_tool, name, {**nulls(name), **arguments})
             text = json.loads(result.content[0].text)
             assert result.is_error or result.structured_content == text
             return text

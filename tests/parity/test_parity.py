@@ -218,6 +218,7 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "noop"}, "flatten": "yes"}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(size=-1.0), "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(mark=None), "verdict": {"kind": "noop"}}),
+    ("open_tick", {**TICK, "before": holding(size=0.0), "symbols": None}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(account="other"), "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "before": FLAT, "verdict": {"kind": "noop"}}),
     ("list_decisions", {**DEPLOYED, "kind": "executed", "limit": 1}),

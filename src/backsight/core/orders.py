@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -83,6 +83,30 @@ class BrokerSnapshot:
     """Executions, payments and transfers since the last snapshot; empty from a broker that reports no fills."""
     marks: Mapping[str, float]
     """The last price of every symbol, with or without a position."""
+
+
+def without_empty_positions(snapshot: BrokerSnapshot) -> BrokerSnapshot:
+    """The snapshot without positions of size 0, which some brokers report after a close; marks other than 0 are kept.
+
+    >>> from datetime import UTC
+    >>> from backsight.core.portfolio import Position
+    >>> flat = Position(position_key="BTC", symbol="BTC", direction="long", size=0.0, mark=101.0)
+    >>> now = datetime(2026, 6, 4, 10, tzinfo=UTC)
+    >>> portfolio = Portfolio(at=now, equity=1.0, cash=1.0, positions=(flat,))
+    >>> snapshot = without_empty_positions(BrokerSnapshot(portfolio=portfolio, marks={}))
+    >>> snapshot.portfolio.positions, snapshot.marks
+    ((), {'BTC': 101.0})
+    """
+    positions = snapshot.portfolio.positions
+    empty = [position for position in positions if position.size == 0]
+    if not empty:
+        return snapshot
+    open_positions = tuple(position for position in positions if position.size != 0)
+    return replace(
+        snapshot,
+        portfolio=replace(snapshot.portfolio, positions=open_positions),
+        marks={**{position.symbol: position.mark for position in empty if position.mark != 0}, **snapshot.marks},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
