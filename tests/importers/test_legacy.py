@@ -1,5 +1,6 @@
 """Databases of the older three-layer schema: converted rows, and rows left out with the reason."""
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import fields
@@ -170,10 +171,27 @@ def test_conditions_in_the_grammar_are_a_domain_too(tmp_path: Path) -> None:
     pattern = PATTERN | {"strategy": None, "metrics": None, "validity_conditions": '{"atr_d1": 100}'}
     content = read_legacy(a_database(tmp_path / "db", patterns=[pattern]))
     assert content.beliefs[0].conditions == '{"field":"atr_d1","op":"==","value":100.0}'
-    assert (
-        content.report.notes[0].reason
-        == "the metrics have no win rate: the pattern is taken as a claim of a higher one"
+    assert content.report.notes[0].reason.startswith(
+        "the metrics have no mean outcome: the pattern is taken as a claim"
     )
+
+
+@pytest.mark.parametrize(
+    ("metrics", "claim"),
+    [
+        ({"win_rate": 0.3, "avg_pnl": 12.5}, ("mean_outcome", "above")),
+        ({"win_rate": 0.9, "avg_pnl_r": -0.2}, ("mean_outcome", "below")),
+        ({"profit_factor": 0.9}, ("mean_outcome", "below")),
+        ({"win_rate": 0.3}, ("win_rate", "below")),
+        ({"win_rate": 65}, ("win_rate", "above")),
+        ({}, ("mean_outcome", "above")),
+    ],
+)
+def test_a_pattern_claims_what_its_metrics_say_about_money(
+    tmp_path: Path, metrics: dict[str, float], claim: tuple[str, str]
+) -> None:
+    content = read_legacy(a_database(tmp_path / "db", patterns=[PATTERN | {"metrics": json.dumps(metrics)}]))
+    assert (content.beliefs[0].about, content.beliefs[0].claims) == claim
 
 
 def test_unknown_conditions_are_dropped_and_noted(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def plans_of(memory: Memory, belief_id: str) -> list[PlanView]:
 
 @pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
 def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(memory: Memory, claims: Claim, win_rate: float) -> None:
-    added = memory.add_belief(proposition="Breaks carry", regime="trending_up", claims=claims)
+    added = memory.add_belief(proposition="Breaks carry", regime="trending_up", about="win_rate", claims=claims)
     view = added.belief
     assert (view.posterior.alpha, view.posterior.beta, view.posterior.n) == (2.0, 1.0, 0)
     assert view.posterior.credibility == pytest.approx(0.75)
@@ -92,7 +92,7 @@ def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(memory: Memory, clai
         ({"conditions": {"regimee": "ranging"}}, "did you mean 'regime'"),
         ({"conditions": {"field": "drawdown_pc", "op": ">", "value": 0.1}}, "drawdown_pct"),
         ({"conditions": {}}, r"^conditions: "),
-        ({"symbol": "BTC", "reference": 1.0}, r"^reference: "),
+        ({"symbol": "BTC", "about": "win_rate", "reference": 1.0}, r"^reference: "),
         ({"symbol": "BTC", "reference": float("nan")}, r"^reference: "),
         ({"regime": "sideways"}, r"^regime: "),
     ],
@@ -112,7 +112,7 @@ def test_the_same_belief_again_is_a_replay_and_another_reference_a_conflict(memo
     clock.advance(days=1)
     again = memory.add_belief(proposition="Breaks carry in a trend", regime="trending_up")
     assert (again.replayed, again.belief.belief.known_at) == (True, T0)
-    with pytest.raises(Conflict, match=r"reference: this belief has the reference 0\.5"):
+    with pytest.raises(Conflict, match="reference: this belief compares its mean_outcome with 0 since"):
         stated(memory, reference=0.4)
     assert memory.verify_audit().links == links
     assert len(memory.list_beliefs().beliefs) == 1
@@ -410,7 +410,7 @@ def test_retiring_a_belief_cancels_the_plan_that_came_from_it(memory: Memory, cl
 
 
 def test_a_belief_refuted_by_trades_cancels_its_plan(quick: Memory, clock: FakeClock) -> None:
-    belief = stated(quick, claims="below", reference=0.6)
+    belief = stated(quick, about="win_rate", claims="below", reference=0.6)
     traded(quick, clock, *[1.0, -1.0] * 9, -1.0, -1.0)
     (plan,) = plans_of(quick, belief)
     assert plan.status == "active"

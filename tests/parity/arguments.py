@@ -170,6 +170,7 @@ EVERY_ARGUMENT: list[Step] = [
             "direction": "short",
             "volatility_regime": "high",
             "session": "london",
+            "about": "win_rate",
             "claims": "below",
             "reference": 0.4,
         },

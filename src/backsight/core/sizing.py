@@ -11,7 +11,7 @@ denominator of the Kelly fraction.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
@@ -169,11 +169,37 @@ def position_size(
     >>> position_size(longs[:7]).reason
     'Only 7 trades with a result in R; 10 are needed.'
     """
-    _check(risk_appetite, cap)
     columns = trades if isinstance(trades, TradeColumns) else trade_columns(trades)
+    (size,) = position_sizes(columns, [query], risk_appetite=risk_appetite, cap=cap)
+    return size
+
+
+def position_sizes(
+    columns: TradeColumns, queries: Iterable[SizingQuery], *, risk_appetite: float = 1.0, cap: float = CAP
+) -> Iterator[PositionSize]:
+    """The size for each of several queries, as `position_size` gives it; the trades are read once."""
+    _check(risk_appetite, cap)
     strategy = _strategy_evidence(columns)
-    categories = [_category_evidence(strategy, columns, name, value) for name, value in _given_categories(query)]
-    effects, variance = _effects(strategy, categories)
+    evidence: dict[Category, _CategoryEvidence] = {}
+    designs: _Designs = {}
+    for query in queries:
+        categories = []
+        for name, value in _given_categories(query):
+            if name not in evidence:
+                evidence[name] = _category_evidence(strategy, columns, name)
+            categories.append(evidence[name].of(value))
+        yield _position_size(strategy, categories, designs, risk_appetite=risk_appetite, cap=cap)
+
+
+def _position_size(
+    strategy: "_StrategyEvidence",
+    categories: Sequence["_CategoryEvidence"],
+    designs: "_Designs",
+    *,
+    risk_appetite: float,
+    cap: float,
+) -> PositionSize:
+    effects, variance = _effects(strategy, categories, designs)
     category_levels = (_level(category, effect) for category, effect in zip(categories, effects, strict=True))
     levels = (_strategy_level(strategy), *category_levels)
     mean = math.fsum(level.effect for level in levels)
@@ -232,9 +258,10 @@ class _CategoryEvidence:
     """The values of one category among the trades, as arrays by value, and the value of the query."""
 
     category: Category
-    value: str
+    values: tuple[str | None, ...]
+    value: str = ""
     """The value of the query."""
-    index: int | None
+    index: int | None = None
     """The index of the query's value; None if no trade has it."""
     codes: Integers
     n: Floats
@@ -251,6 +278,14 @@ class _CategoryEvidence:
     def query_n(self) -> int:
         """The number of trades with the query's value."""
         return 0 if self.index is None else int(self.n[self.index])
+
+    def of(self, value: str) -> "_CategoryEvidence":
+        """The same evidence for a query with this value."""
+        return replace(self, value=value, index=self.values.index(value) if value in self.values else None)
+
+
+_Designs = dict[tuple[Category, ...], Floats]
+"""The designs computed so far, by the categories that are fitted together."""
 
 
 def _check(risk_appetite: float, cap: float) -> None:
@@ -335,9 +370,7 @@ def _bessel(count: int) -> float:
     return count / max(1, count - 1)
 
 
-def _category_evidence(
-    strategy: _StrategyEvidence, columns: TradeColumns, category: Category, value: str
-) -> _CategoryEvidence:
+def _category_evidence(strategy: _StrategyEvidence, columns: TradeColumns, category: Category) -> _CategoryEvidence:
     """How outcomes differ between the values of a category; trades without a value count as a value of their own."""
     no_values = CategoryColumn(codes=np.zeros(strategy.n, dtype=np.int64), values=(None,))
     codes, values = _without_gaps(columns.categories.get(category) or no_values)
@@ -352,8 +385,7 @@ def _category_evidence(
     variance = strategy.mean_square * inflation * (1.0 / n - 1.0 / max(1, strategy.n))
     return _CategoryEvidence(
         category=category,
-        value=value,
-        index=values.index(value) if value in values else None,
+        values=tuple(values),
         codes=codes,
         n=n,
         difference=difference,
@@ -409,15 +441,19 @@ def _spread(n: Floats, difference: Floats, variance: Floats) -> float:
     return max(0.0, between / scale) if len(n) > 1 else 0.0
 
 
-def _effects(strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence]) -> tuple[list[float], float]:
+def _effects(
+    strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence], designs: _Designs
+) -> tuple[list[float], float]:
     """The effect of each category on the mean, and the variance of their sum."""
     differing = [category for category in categories if category.spread > 0.0]
     unfamiliar = math.fsum(_unfamiliar_variance(strategy, category) for category in categories)
-    effects, variance = _fit(strategy, differing) if differing else ({}, 0.0)
+    effects, variance = _fit(strategy, differing, designs) if differing else ({}, 0.0)
     return [effects.get(category.category, 0.0) for category in categories], unfamiliar + variance
 
 
-def _fit(strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence]) -> tuple[dict[Category, float], float]:
+def _fit(
+    strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence], designs: _Designs
+) -> tuple[dict[Category, float], float]:
     """Fit the effects of categories whose values differ together; return them and the variance of their sum.
 
     A single category with values of equal size keeps the share 1 − error² / difference² (James & Stein 1961).
@@ -429,7 +465,10 @@ def _fit(strategy: _StrategyEvidence, categories: Sequence[_CategoryEvidence]) -
     contrasts = [_contrast(strategy, each) for each in categories]
     weights = np.concatenate(contrasts) * np.sqrt(inflation)
     # Solve Henderson's mixed model equations for the effects and for the variance of the query's effect.
-    system = _design(strategy, categories) + np.diag(strategy.mean_square * inflation / spread)
+    names = tuple(each.category for each in categories)
+    if names not in designs:
+        designs[names] = _design(strategy, categories)
+    system = designs[names] + np.diag(strategy.mean_square * inflation / spread)
     solved = np.linalg.solve(system, np.column_stack([n * difference, weights]))
     parts = np.split(solved[:, 0], np.cumsum([len(each.n) for each in categories])[:-1])
     effects = {

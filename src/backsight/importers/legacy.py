@@ -52,10 +52,20 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
 }
 """Number fields of a context vector, and their names in the scheme. A plain `atr` names no interval and stays text."""
 ENTRY_PRICES = ("entry_price", "price")
+MONEY_METRICS: Mapping[str, float] = {
+    "avg_pnl_r": 0.0,
+    "avg_r": 0.0,
+    "expectancy": 0.0,
+    "avg_pnl": 0.0,
+    "total_pnl": 0.0,
+    "profit_factor": 1.0,
+}
+"""Metrics of a pattern that say whether its trades earn money, each with the value at which they break even."""
 LONGEST_SYMBOL, LONGEST_NAME, LONGEST_ID, LONGEST_PROSE = 64, 100, 200, 10_000
 MOST_TAGS, LONGEST_TAG = 32, 64
 
 Row = Mapping[str, Any]
+About = Literal["mean_outcome", "win_rate"]
 Claim = Literal["above", "below"]
 
 
@@ -86,8 +96,10 @@ class LegacyBelief:
     """The parts that the pattern names, of strategy, symbol, direction, regime, volatility_regime and session."""
     conditions: str | None
     """Validity conditions in the grammar of plans, as canonical JSON; None if the pattern has none."""
+    about: About
+    """The mean outcome, unless the metrics have a win rate and no amount of money."""
     claims: Claim
-    """Whether the win rate in the metrics is above or below one half; `above` if there is none."""
+    """Whether the metrics are above or below 0, or one half for a win rate; `above` if they have neither."""
     alpha: float
     """1 + confidence · sample size."""
     beta: float
@@ -279,12 +291,14 @@ def _belief(row: Row, zone: tzinfo, notes: list[str]) -> LegacyBelief:
     proposition = _prose(notes, row["description"])
     if proposition is None:
         raise _Unconvertible("no description")
+    about, claims = _claim(metrics, notes)
     return LegacyBelief(
         id=_line(row["pattern_id"], name="pattern_id", longest=LONGEST_ID),
         proposition=proposition,
         domain=domain,
         conditions=conditions,
-        claims=_claims(metrics, notes),
+        about=about,
+        claims=claims,
         alpha=1.0 + confidence * size,
         beta=1.0 + (1.0 - confidence) * size,
         sample_size=int(size),
@@ -394,12 +408,16 @@ def _conditions(value: object, notes: list[str]) -> str | None:
         return None
 
 
-def _claims(metrics: Mapping[str, Any], notes: list[str]) -> Claim:
+def _claim(metrics: Mapping[str, Any], notes: list[str]) -> tuple[About, Claim]:
+    """What a pattern claims: that money is earned or lost, or else how often trades win."""
+    for name, even in MONEY_METRICS.items():
+        if (figure := _number(metrics.get(name))) is not None:
+            return "mean_outcome", "below" if figure < even else "above"
     rate = _number(metrics.get("win_rate"))
     if rate is None:
-        notes.append("the metrics have no win rate: the pattern is taken as a claim of a higher one")
-        return "above"
-    return "below" if rate < (0.5 if rate <= 1 else 50) else "above"
+        notes.append("the metrics have no mean outcome: the pattern is taken as a claim that trades there earn money")
+        return "mean_outcome", "above"
+    return "win_rate", "below" if rate < (0.5 if rate <= 1 else 50) else "above"
 
 
 def _tags(row: Row, notes: list[str]) -> tuple[str, ...]:

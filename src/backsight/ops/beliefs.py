@@ -1,13 +1,13 @@
-"""Operations on beliefs: where trades win more or less often than elsewhere, and how credible that is."""
+"""Operations on beliefs: what trades earn in a domain, or how often they win there, and how credible that is."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from backsight.arguments import AsOf, Flag, JsonObject, Key, Name, Reason, SeenAt, Share, Symbol
+from backsight.arguments import AsOf, Flag, JsonObject, Key, Name, Number, Reason, SeenAt, Symbol
 from backsight.core.errors import NotFound
 from backsight.core.memory.experience import BeliefRecord, Retirement, belief_record
-from backsight.core.memory.semantic import Belief, Claim, Domain, Standing, Weighting
+from backsight.core.memory.semantic import About, Belief, Claim, Domain, Standing, Weighting
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.operation import command, query
@@ -60,13 +60,18 @@ def add_belief(
     conditions: Annotated[
         JsonObject | None, 'A condition on the context at entry, like {"field", "op", "value"}, written as in plans.'
     ] = None,
-    claims: Annotated[Claim, "Whether the win rate there is above or below the reference."] = "above",
-    reference: Annotated[Share, "The win rate that the belief compares with."] = 0.5,
+    about: Annotated[
+        About, "What the belief compares: the mean outcome of the trades there, or their win rate."
+    ] = "mean_outcome",
+    claims: Annotated[Claim, "Whether it is above or below the reference."] = "above",
+    reference: Annotated[
+        Number | None, "The mean outcome in R, or the win rate, to compare with; by default 0R, or .5 for a win rate."
+    ] = None,
     mode: Annotated[
         Mode, "Whether the belief is about live, paper or simulated trades; the three are never mixed."
     ] = "live",
 ) -> AddedBelief:
-    """Add a belief about where trades win more or less often; every later trade in its domain tests it.
+    """Add a belief about where trades earn or lose money; every later trade in its domain tests it.
 
     Name at least one dimension or condition: a belief about all trades is refused. Repeating the call changes nothing.
     """
@@ -82,6 +87,7 @@ def add_belief(
             session=session,
         ),
         conditions=conditions,
+        about=about,
         claims=claims,
         reference=reference,
         mode=mode,

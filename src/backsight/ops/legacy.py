@@ -123,6 +123,7 @@ def _seeded_belief(ctx: Context, legacy: LegacyBelief) -> Belief:
         proposition=legacy.proposition,
         domain=Domain(**legacy.domain),  # type: ignore[arg-type]
         conditions=legacy.conditions,
+        about=legacy.about,
         claims=legacy.claims,
         source="migrated",
         prior=(legacy.alpha, legacy.beta),

@@ -17,8 +17,10 @@ from backsight.core.memory.conditions import (
     evaluate_condition,
     parse_condition,
 )
+from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.experience import BeliefRecord, belief_record, statement_of
 from backsight.core.memory.semantic import (
+    About,
     Belief,
     BeliefDraft,
     Claim,
@@ -33,7 +35,6 @@ from backsight.core.memory.semantic import (
 )
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
-from backsight.core.statistics import Moments
 from backsight.core.trades.trade import OutcomeUnit
 from backsight.services.belief_learning import current_beliefs, rebuild_beliefs
 from backsight.services.context import Context
@@ -52,13 +53,13 @@ ENTRY_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefOutcome:
-    """The mean outcome in one unit over all evidence of a belief, with its 90 % confidence interval."""
+    """The mean outcome in one unit over all evidence of a belief, with its 90 % confidence interval by days."""
 
     unit: OutcomeUnit
     n: int
     mean: float
     low: float | None
-    """The lower end of the interval; None below two outcomes."""
+    """The lower end of the interval; None if all trades closed on one day."""
     high: float | None
 
 
@@ -89,8 +90,9 @@ def make_stated_belief(
     proposition: str,
     domain: Domain,
     conditions: Mapping[str, Any] | None = None,
+    about: About = "mean_outcome",
     claims: Claim = "above",
-    reference: float = 0.5,
+    reference: float | None = None,
     mode: Mode = "live",
 ) -> Belief:
     """The belief that somebody states now; conditions that no trade can meet are refused."""
@@ -101,6 +103,7 @@ def make_stated_belief(
         proposition=proposition.strip(),
         domain=domain,
         conditions=None if condition is None else condition_text(condition),
+        about=about,
         claims=claims,
         reference=reference,
         mode=mode,
@@ -124,9 +127,10 @@ def state_belief(transaction: Transaction, belief: Belief, *, recorded_at: datet
     """Store a stated belief with the evidence known after it; return whether it was already stored."""
     connection, owner = transaction.connection, belief.owner_id
     former = stored.stated_belief(connection, owner, belief.id)
-    if former is not None and former.reference != belief.reference:
-        since = f"this belief has the reference {former.reference} since {format_instant(former.known_at)}"
-        raise Conflict(f"{since}; change the proposition to use another reference", field="reference")
+    if former is not None and (former.about, former.reference) != (belief.about, belief.reference):
+        compared = f"{former.about} with {former.reference:g}"
+        since = f"this belief compares its {compared} since {format_instant(former.known_at)}"
+        raise Conflict(f"{since}; change the proposition to compare otherwise", field="reference")
     if former is None:
         transaction.add(stored.STATED, statement_of(belief, recorded_at=recorded_at))
         last = stored_memories.last_teaching_place(connection, owner, belief.mode)
@@ -206,6 +210,6 @@ def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = 
     )
 
 
-def _belief_outcome(unit: OutcomeUnit, moments: Moments) -> BeliefOutcome:
+def _belief_outcome(unit: OutcomeUnit, moments: DailyMoments) -> BeliefOutcome:
     low, high = moments.interval(level=LEVEL) or (None, None)
     return BeliefOutcome(unit=unit, n=moments.n, mean=moments.mean, low=low, high=high)

@@ -60,6 +60,12 @@ def _mean_outcome(outcome: Any) -> str:
     return with_unit(outcome.mean, outcome.unit, None if outcome.low is None else (outcome.low, outcome.high))
 
 
+def _claim(belief: Any) -> str:
+    if belief.about == "win_rate":
+        return f"win rate {belief.claims} {belief.reference:.0%}"
+    return f"mean outcome {belief.claims} {with_unit(belief.reference, 'R')}"
+
+
 def _first_lesson(bullets: Any) -> str:
     more = f" … and {len(bullets) - 1} more" if len(bullets) > 1 else ""
     return bullets[0].text + more if bullets else "none"
@@ -86,7 +92,8 @@ DECISIONS = {
 BELIEFS = {
     **columns(">credibility: {posterior.credibility:.2f}"),
     **columns(">win rate (90 %): {posterior.win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})"),
-    **columns("claim: {belief.claims} {belief.reference:.0%} | >n: {posterior.n}"),
+    "claim": lambda row: _claim(row.belief),
+    **columns(">n: {posterior.n}"),
     ">mean outcome": lambda row: ", ".join(map(_mean_outcome, row.outcomes)),
     ">strength": "{strength:.2f}",
     "status": lambda row: (

@@ -60,6 +60,7 @@ def a_belief(**changes: Any) -> Belief:
         "proposition": "IM loses when it ranges",
         "domain": Domain(strategy="IM", regime="ranging"),
         "conditions": None,
+        "about": "win_rate",
         "claims": "below",
         "reference": 0.5,
         "source": "induced",

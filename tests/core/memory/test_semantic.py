@@ -134,12 +134,53 @@ def test_seven_of_ten_give_eight_and_four() -> None:
 
 @pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
 def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(claims: Claim, win_rate: float) -> None:
-    estimate = posterior(Standing(belief=a_belief(claims=claims)))
+    estimate = posterior(Standing(belief=a_belief(claims=claims, about="win_rate")))
     assert (estimate.alpha, estimate.beta, estimate.n) == (2.0, 1.0, 0)
     assert estimate.win_rate == pytest.approx(win_rate)
     assert estimate.credibility == pytest.approx(0.75)
     low, high = win_rate_interval(estimate, claims=claims)
     assert low < win_rate < high
+
+
+@pytest.mark.parametrize("claims", ["above", "below"])
+def test_a_seeded_belief_is_about_the_mean_outcome_and_without_evidence_undecided(claims: Claim) -> None:
+    belief = a_belief(claims=claims)
+    assert (belief.about, belief.reference) == ("mean_outcome", 0.0)
+    assert posterior(Standing(belief=belief)).credibility == 0.5
+    one_day = [an_episode(n, at=T0 + n * timedelta(hours=1), regime="trending_up") for n in range(20)]
+    assert posterior(standing_after(belief, one_day)).credibility == 0.5
+
+
+def three_of_ten(number: int, *, won: float) -> Episode:
+    """A trade in a trend: three of ten win `won` R, the others lose 1R."""
+    return an_episode(number, r=won if number % 10 in (2, 5, 8) else -1.0, regime="trending_up")
+
+
+def test_a_trend_that_wins_three_of_ten_and_earns_money_is_not_refuted() -> None:
+    """30 % winners at +5R and −1R are +.8R a trade: "works in a trend" is true."""
+    works, wins = a_belief(), a_belief(about="win_rate", proposition="Breakouts win in trends")
+    knowledge = with_belief(with_belief(NOTHING, works), wins)
+    learned = learn_all((three_of_ten(n, won=5.0) for n in range(160)), knowledge=knowledge)
+    assert [belief.id for belief in learned.retired] == [wins.id]
+    assert posterior(standing_of(learned, works)).credibility > 0.99
+
+
+def test_a_trend_that_wins_seldom_and_loses_money_is_refuted() -> None:
+    learned = learn_all((three_of_ten(n, won=1.0) for n in range(40)), knowledge=with_belief(NOTHING, a_belief()))
+    assert len(learned.retired) == 1
+
+
+def test_a_mean_outcome_may_be_compared_with_any_number_of_r() -> None:
+    trades = [three_of_ten(n, won=5.0) for n in range(160)]
+    for reference, credible in ((0.2, True), (1.5, False)):
+        belief = a_belief(reference=reference, proposition=f"more than {reference}")
+        assert (posterior(standing_after(belief, trades)).credibility > 0.9) is credible
+
+
+def test_outcomes_in_percent_support_a_belief_about_money_and_not_one_about_r() -> None:
+    gains = [replace(an_episode(n, regime="trending_up"), outcome=Outcome(value=0.01, unit="pct")) for n in range(20)]
+    assert posterior(standing_after(a_belief(), gains)).credibility > 0.9
+    assert posterior(standing_after(a_belief(reference=0.001), gains)).credibility == 0.5
 
 
 def test_a_loss_confirms_a_belief_that_claims_less() -> None:
@@ -155,8 +196,10 @@ def test_a_belief_says_where_it_holds() -> None:
     assert a_belief(domain=Domain(strategy="IM"), conditions=CONDITIONS).conditions == CONDITIONS
 
 
-@pytest.mark.parametrize("wrong", [{"reference": 1.0}, {"reference": float("nan")}, {"prior": (0.0, 1.0)}])
-def test_a_belief_without_a_possible_rate_is_refused(wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"about": "win_rate", "reference": 1.0}, {"reference": float("nan")}, {"prior": (0.0, 1.0)}]
+)
+def test_a_belief_without_a_possible_reference_or_prior_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         a_belief(**wrong)
 

@@ -18,6 +18,7 @@ from itertools import islice
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
+from backsight.core.memory.advice import outcome_text
 from backsight.core.memory.cells import Cell, DayCount, Difference, cells_at, day_of, difference, level_of_look
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
@@ -34,6 +35,7 @@ from backsight.core.memory.semantic import (
     Weighting,
     is_look,
     is_refuted,
+    main_outcome,
     place_of,
     weight_of,
     won,
@@ -155,8 +157,8 @@ class _CellBuilder:
         self.day: date | None = None
         self.day_n = self.day_wins = 0
 
-    def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
-        self.tally.add(episode, win=win, weight=weight)
+    def add(self, episode: Episode, day: date, *, day_text: str, win: bool, weight: float) -> None:
+        self.tally.add(episode, day=day_text, win=win, weight=weight)
         if day != self.day:
             self._write_day()
             count = self.days.get(day, _NO_TRADES)
@@ -197,8 +199,8 @@ class _StandingBuilder:
         return self.founding.n + self.tested.n
 
     def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
-        self.tested.add(episode, win=win, weight=weight)
         text = day.isoformat()
+        self.tested.add(episode, day=text, win=win, weight=weight)
         if len(self.days) < FEWEST_DAYS and text not in self.days:
             self.days = (*self.days, text)
 
@@ -233,9 +235,9 @@ class _BeliefLearner:
             if self._concerns(belief, episode):
                 self._add_evidence(belief.id, episode, day, win=win, weight=weight)
         strategy, *cells = self._builders(place)
-        strategy.add(episode, day, win=win, weight=weight)
-        for cell in cells:
-            cell.add(episode, day, win=win, weight=weight)
+        day_text = day.isoformat()
+        for cell in (strategy, *cells):
+            cell.add(episode, day, day_text=day_text, win=win, weight=weight)
         for cell in cells:
             if is_look(cell.tally.n):
                 self._test_cell(cell, strategy=strategy, at=episode.known_at)
@@ -312,10 +314,11 @@ class _BeliefLearner:
         domain, cell = builder.domain, builder.build()
         if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
             return  # a cell with one dimension less has the same trades
-        test = difference(cell, strategy.build())
+        whole = strategy.build()
+        test = difference(cell, whole)
         if test is None or test.p >= level_of_look(cell.tally.n, cells=self._cells_by_width[domain.width]):
             return
-        belief = _induce(self._start, domain, cell, test, at=at)
+        belief = _induce(self._start, domain, cell, test, earns=_earnings(cell, whole), at=at)
         if any(self._prevents(other, belief, at=at) for other in self._beliefs_on(domain)):
             return
         belief = replace(belief, retired_at=self._retirements.get(belief.id))
@@ -346,7 +349,21 @@ def _is_live(belief: Belief, *, at: datetime) -> bool:
     return belief.retired_at is None or belief.retired_at > at
 
 
-def _induce(knowledge: Knowledge, domain: Domain, cell: Cell, test: Difference, *, at: datetime) -> Belief:
+def _earnings(cell: Cell, strategy: Cell) -> str:
+    """What the trades of a cell earn on average, and the strategy's other trades, since a win rate alone misleads."""
+    unit, inside = main_outcome(cell.tally.outcomes)
+    whole = strategy.tally.outcomes.get(unit)
+    if not inside.n or whole is None:
+        return "its mean outcome is not known"
+    text = f"it earns {outcome_text(inside.mean, inside.interval(), unit=unit)} a trade"
+    others = whole.n - inside.n
+    if not others:
+        return text
+    elsewhere = (whole.mean * whole.n - inside.mean * inside.n) / others
+    return f"{text} against {outcome_text(elsewhere, None, unit=unit)}"
+
+
+def _induce(knowledge: Knowledge, domain: Domain, cell: Cell, test: Difference, *, earns: str, at: datetime) -> Belief:
     """The belief that a cell's win rate lies above or below that of the strategy's other trades."""
     claims: Claim = "above" if test.rate > test.elsewhere else "below"
     more, n = "more" if claims == "above" else "less", cell.tally.n
@@ -356,9 +373,10 @@ def _induce(knowledge: Knowledge, domain: Domain, cell: Cell, test: Difference, 
         owner_id=knowledge.owner_id,
         id=derive_id("belief", knowledge.owner_id, knowledge.mode, "induced", domain.text(), claims, n),
         mode=knowledge.mode,
-        proposition=f"{domain.strategy} wins {more} often with {where} than elsewhere: {share}",
+        proposition=f"{domain.strategy} wins {more} often with {where} than elsewhere: {share}; {earns}",
         domain=domain,
         conditions=None,
+        about="win_rate",
         claims=claims,
         reference=min(max(test.elsewhere, test.least), 1.0 - test.least),
         source="induced",

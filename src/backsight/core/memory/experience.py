@@ -16,6 +16,7 @@ from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.procedural import DriftAlarm, Habits, Practice, Record, Skill, TradeFigures, WindowTrade
 from backsight.core.memory.semantic import (
+    About,
     Belief,
     BeliefEvidence,
     BeliefSource,
@@ -45,6 +46,7 @@ class StatedBelief:
     proposition: str
     domain: Domain
     conditions: str | None
+    about: About
     claims: Claim
     reference: float
     source: BeliefSource

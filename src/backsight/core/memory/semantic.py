@@ -1,7 +1,8 @@
-"""Beliefs: in which domain trades win more or less often than a reference rate, and how credible that is.
+"""Beliefs: what trades earn in a domain, or how often they win there, against a reference, and how credible that is.
 
-A belief claims that the win rate in a domain lies above or below a reference. Episodes in the domain are its evidence,
-and its posterior is a Beta distribution. Beliefs are stated by somebody, or induced from trades (`belief_induction`).
+A belief claims that the mean outcome in a domain, or the win rate there, lies above or below a reference. Episodes in
+the domain are its evidence. Beliefs are stated by somebody, or induced from trades (`belief_induction`). A belief about
+a win rate is no advice: many small wins can cost more than they earn (`advice`).
 """
 
 import math
@@ -13,12 +14,15 @@ from typing import Literal
 from backsight.core.errors import Invalid
 from backsight.core.ids import canonical_json, derive_id
 from backsight.core.instants import days_between
+from backsight.core.memory.daily_moments import DailyMoments, DailyMomentsBuilder
 from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
-from backsight.core.statistics import Moments, beta_quantile, beta_tail
+from backsight.core.statistics import beta_quantile, beta_tail
 from backsight.core.trades.trade import OutcomeUnit
 
+About = Literal["mean_outcome", "win_rate"]
+"""The quantity that a belief compares with its reference."""
 Claim = Literal["above", "below"]
 BeliefSource = Literal["induced", "seeded", "migrated"]
 Weighting = Literal["count", "outcome"]
@@ -36,7 +40,10 @@ WORTH_TESTING = (0.3, 0.7)
 FEWEST_TO_TEST = 10
 SEEDED_PRIOR = (2.0, 1.0)
 INDUCED_PRIOR = (1.0, 1.0)
-SEEDED_REFERENCE = 0.5
+REFERENCES: Mapping[About, float] = {"mean_outcome": 0.0, "win_rate": 0.5}
+"""The reference of a stated belief that names none."""
+UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
+"""In this order of preference where several units have as many outcomes."""
 LARGEST_WEIGHT = 2.0
 
 DECAY_DAYS = 180.0
@@ -118,7 +125,7 @@ def won(episode: Episode) -> bool | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """A proposition about the win rate in a domain, against a reference."""
+    """A proposition about the mean outcome or the win rate in a domain, against a reference."""
 
     owner_id: str
     id: str
@@ -127,8 +134,10 @@ class Belief:
     domain: Domain
     conditions: str | None
     """Conditions on the context at entry as canonical JSON, in the grammar of plans."""
+    about: About
     claims: Claim
     reference: float
+    """A win rate, or a mean outcome in R; a mean outcome of 0 is the same in every unit."""
     source: BeliefSource
     prior_alpha: float
     """Prior count of confirming episodes: wins where the belief claims `above`, losses where it claims `below`."""
@@ -160,19 +169,13 @@ class EvidenceTally:
     losses: int = 0
     won_weight: float = 0.0
     lost_weight: float = 0.0
-    outcomes: Mapping[OutcomeUnit, Moments] = field(default_factory=dict)
+    outcomes: Mapping[OutcomeUnit, DailyMoments] = field(default_factory=dict)
     last_at: datetime | None = None
     """When the last episode became known."""
 
     @property
     def n(self) -> int:
         return self.wins + self.losses
-
-    def add(self, episode: Episode, *, win: bool, weight: float) -> "EvidenceTally":
-        """The tally with one more episode."""
-        builder = TallyBuilder(self)
-        builder.add(episode, win=win, weight=weight)
-        return builder.build()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +194,11 @@ class Standing:
         return self.founding.n + self.tested.n
 
     @property
-    def outcomes(self) -> dict[OutcomeUnit, Moments]:
+    def outcomes(self) -> dict[OutcomeUnit, DailyMoments]:
         """The outcomes of all evidence, by unit."""
         founding = dict(self.founding.outcomes)
         return founding | {
-            unit: founding.get(unit, Moments()).joined(tested) for unit, tested in self.tested.outcomes.items()
+            unit: founding.get(unit, DailyMoments()).joined(tested) for unit, tested in self.tested.outcomes.items()
         }
 
     @property
@@ -206,7 +209,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posterior:
-    """The posterior of a belief: Beta(α, β) of the rate at which episodes confirm it."""
+    """The posterior of a belief: Beta(α, β) of the rate at which episodes confirm it, and its credibility."""
 
     alpha: float
     beta: float
@@ -216,7 +219,8 @@ class Posterior:
     uncertainty: float
     """The Beta's variance."""
     credibility: float
-    """The probability that the claim against the reference holds."""
+    """The probability that the claim against the reference holds: of the win rate by the Beta distribution, of the mean
+    outcome by Student's t over days, with ten sceptical trades at the reference."""
     win_rate: float
 
 
@@ -228,8 +232,10 @@ class BeliefDraft:
     domain: Domain
     conditions: str | None = None
     """The canonical text of a condition on the context at entry."""
+    about: About = "mean_outcome"
     claims: Claim = "above"
-    reference: float = SEEDED_REFERENCE
+    reference: float | None = None
+    """None is a mean outcome of 0, or a win rate of one half."""
     mode: Mode = "live"
     source: BeliefSource = "seeded"
     prior: tuple[float, float] = SEEDED_PRIOR
@@ -243,8 +249,8 @@ def seed_belief(draft: BeliefDraft, *, owner_id: str, known_at: datetime) -> Bel
     >>> stated = {"owner_id": "me", "known_at": datetime(2026, 6, 4, tzinfo=UTC)}
     >>> ranges = BeliefDraft(proposition="Breakouts fail in ranges", domain=Domain(regime="ranging"), claims="below")
     >>> belief = seed_belief(ranges, **stated)
-    >>> belief.prior_alpha, belief.prior_beta, belief.reference
-    (2.0, 1.0, 0.5)
+    >>> belief.about, belief.reference, belief.prior_alpha, belief.prior_beta
+    ('mean_outcome', 0.0, 2.0, 1.0)
     >>> seed_belief(BeliefDraft(proposition="Breakouts work", domain=Domain(strategy="VB")), **stated)
     Traceback (most recent call last):
     ...
@@ -256,8 +262,11 @@ def seed_belief(draft: BeliefDraft, *, owner_id: str, known_at: datetime) -> Bel
     if not draft.domain.width and draft.conditions is None:
         remedy = f"name at least one of {', '.join(DIMENSIONS)}, or give conditions"
         raise Invalid(f"{draft.proposition!r} does not say where it holds; {remedy}", field="domain")
-    if not 0.0 < draft.reference < 1.0:
-        raise Invalid(f"{draft.reference} is no win rate; give a number between 0 and 1", field="reference")
+    reference = REFERENCES[draft.about] if draft.reference is None else draft.reference
+    if draft.about == "win_rate" and not 0.0 < reference < 1.0:
+        raise Invalid(f"{reference} is no win rate; give a number between 0 and 1", field="reference")
+    if not math.isfinite(reference):
+        raise Invalid(f"{reference} is no mean outcome; give a number of R", field="reference")
     if not all(0.0 < part < math.inf for part in draft.prior):
         raise Invalid(f"Beta{draft.prior} does not exist; give two numbers above 0", field="prior")
     belief_id = derive_id(
@@ -270,8 +279,9 @@ def seed_belief(draft: BeliefDraft, *, owner_id: str, known_at: datetime) -> Bel
         proposition=draft.proposition,
         domain=draft.domain,
         conditions=draft.conditions,
+        about=draft.about,
         claims=draft.claims,
-        reference=draft.reference,
+        reference=reference,
         source=draft.source,
         prior_alpha=draft.prior[0],
         prior_beta=draft.prior[1],
@@ -283,10 +293,11 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     """The posterior of a belief; `with_founding=False` leaves its founding evidence out.
 
     α = prior + confirming, β = prior + contradicting; mean α/(α+β); variance αβ / ((α+β)²(α+β+1)). The credibility is
-    P(win rate > reference) for a belief that claims `above`, P(win rate < reference) for one that claims `below`.
+    P(value > reference) for a belief that claims `above`, P(value < reference) for one that claims `below`, where the
+    value is the win rate or the mean outcome. Without evidence, a mean outcome is as likely above as below.
 
     >>> from datetime import UTC
-    >>> draft = BeliefDraft(proposition="7 of 10", domain=Domain(session="london"), prior=(1.0, 1.0))
+    >>> draft = BeliefDraft(proposition="7 of 10", domain=Domain(session="london"), about="win_rate", prior=(1.0, 1.0))
     >>> belief = seed_belief(draft, owner_id="me", known_at=datetime(2026, 6, 4, tzinfo=UTC))
     >>> seven = Standing(belief=belief, tested=EvidenceTally(wins=7, losses=3, won_weight=7.0, lost_weight=3.0))
     >>> after = posterior(seven)
@@ -299,15 +310,37 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     alpha = belief.prior_alpha + (won_weight if above else lost_weight)
     beta = belief.prior_beta + (lost_weight if above else won_weight)
     total = alpha + beta
+    if belief.about == "win_rate":
+        credibility = beta_tail(belief.reference if above else 1.0 - belief.reference, alpha=alpha, beta=beta)
+    else:
+        outcomes = standing.outcomes if with_founding else standing.tested.outcomes
+        _, moments = main_outcome(outcomes, reference=belief.reference)
+        is_above = moments.probability_above(belief.reference)
+        credibility = is_above if above else 1.0 - is_above
     return Posterior(
         alpha=alpha,
         beta=beta,
         n=sum(part.n for part in parts),
         confidence=alpha / total,
         uncertainty=alpha * beta / (total * total * (total + 1.0)),
-        credibility=beta_tail(belief.reference if above else 1.0 - belief.reference, alpha=alpha, beta=beta),
+        credibility=credibility,
         win_rate=alpha / total if above else beta / total,
     )
+
+
+def main_outcome(
+    outcomes: Mapping[OutcomeUnit, DailyMoments], *, reference: float = 0.0
+) -> tuple[OutcomeUnit, DailyMoments]:
+    """The unit of most outcomes, and the outcomes in it; only R can be compared with a reference other than 0.
+
+    >>> main_outcome({"pct": DailyMoments(n=3), "R": DailyMoments(n=2)})[0]
+    'pct'
+    >>> main_outcome({"pct": DailyMoments(n=3)}, reference=0.2)
+    ('R', DailyMoments(n=0, mean=0.0, squares=0.0, days=0, day=None, day_n=0, day_sum=0.0, past_squares=(0, 0.0, 0.0)))
+    """
+    units = UNITS if reference == 0.0 else UNITS[:1]
+    unit = max(units, key=lambda each: outcomes[each].n if each in outcomes else 0)
+    return unit, outcomes.get(unit, DailyMoments())
 
 
 def win_rate_interval(posterior: Posterior, *, claims: Claim, level: float = 0.9) -> tuple[float, float]:
@@ -388,19 +421,7 @@ def weight_of(episode: Episode, *, weighting: Weighting) -> float:
     return min(LARGEST_WEIGHT, abs(outcome.value))
 
 
-class _MomentsBuilder:
-    """`Moments` to which values are added in place."""
-
-    __slots__ = ("mean", "n", "squares")
-
-    def __init__(self, moments: Moments) -> None:
-        self.n, self.mean, self.squares = moments.n, moments.mean, moments.squares
-
-    def build(self) -> Moments:
-        return Moments(n=self.n, mean=self.mean, squares=self.squares)
-
-
-_NO_OUTCOMES = Moments()
+_NO_OUTCOMES = DailyMoments()
 
 
 class TallyBuilder:
@@ -411,14 +432,14 @@ class TallyBuilder:
     def __init__(self, tally: EvidenceTally) -> None:
         self.wins, self.losses = tally.wins, tally.losses
         self.won_weight, self.lost_weight = tally.won_weight, tally.lost_weight
-        self.outcomes = {unit: _MomentsBuilder(moments) for unit, moments in tally.outcomes.items()}
+        self.outcomes = {unit: DailyMomentsBuilder(moments) for unit, moments in tally.outcomes.items()}
         self.last_at = tally.last_at
 
     @property
     def n(self) -> int:
         return self.wins + self.losses
 
-    def add(self, episode: Episode, *, win: bool, weight: float) -> None:
+    def add(self, episode: Episode, *, day: str, win: bool, weight: float) -> None:
         if win:
             self.wins += 1
             self.won_weight += weight
@@ -427,13 +448,10 @@ class TallyBuilder:
             self.lost_weight += weight
         self.last_at = episode.known_at
         if (outcome := episode.outcome) is not None:
-            moments, value = self.outcomes.get(outcome.unit), outcome.value
+            moments = self.outcomes.get(outcome.unit)
             if moments is None:
-                moments = self.outcomes[outcome.unit] = _MomentsBuilder(_NO_OUTCOMES)
-            moments.n += 1  # one step of Welford's algorithm, bit for bit as `Moments.add`
-            step = value - moments.mean
-            moments.mean += step / moments.n
-            moments.squares += step * (value - moments.mean)
+                moments = self.outcomes[outcome.unit] = DailyMomentsBuilder(_NO_OUTCOMES)
+            moments.add(outcome.value, day)
 
     def build(self) -> EvidenceTally:
         return EvidenceTally(

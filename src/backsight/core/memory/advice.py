@@ -1,0 +1,120 @@
+"""The rule on advice: what trades earn decides whether to trade less or more in a domain, never how often they win.
+
+A trend strategy wins three of ten of its best trades, and a strategy that wins nine of ten can lose money. Every plan
+and every proposal that memory makes follows from `advise`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from backsight.core.numbers import signed
+from backsight.core.trades.trade import OutcomeUnit, unit_suffix
+
+Advice = Literal["trade_less", "trade_more"]
+
+_LESS = re.compile(
+    r"\b(avoid|skip|shun|stay out|stay away|stay flat|sit out|do not trade|don't trade|never trade|stop trading|"
+    r"trade less|fewer|smaller|reduce|halve|shrink|cut (the )?size|stand aside|no trades)",
+    re.IGNORECASE,
+)
+_MORE = re.compile(
+    r"\b(favou?r|prefer|prioriti[sz]e|focus on|concentrate on|trade more|larger|bigger|increase|double|press|add size)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainOutcome:
+    """The mean outcome of the trades in a domain, and of the strategy's other trades."""
+
+    unit: OutcomeUnit
+    n: int
+    mean: float
+    interval: tuple[float, float] | None
+    """The 90 % confidence interval of the mean, clustered by day; None if all trades closed on one day."""
+    elsewhere: float | None
+    """The mean outcome of the strategy's other trades; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRange:
+    """The smallest and the largest size that `position_size` recommends in the contexts of a domain."""
+
+    smallest: float
+    largest: float
+
+
+def advise(outcome: DomainOutcome, sizes: SizeRange) -> Advice | None:
+    """Whether to trade less or more in a domain; None if the outcomes do not support either.
+
+    Less needs a 90 % interval of the mean outcome below 0, and no context of the domain in which `position_size` would
+    risk anything. More needs an interval above 0 and above the mean elsewhere, and no context without a size.
+
+    >>> trend = DomainOutcome(unit="R", n=60, mean=0.8, interval=(0.2, 1.4), elsewhere=0.04)
+    >>> advise(trend, SizeRange(smallest=0.012, largest=0.019))
+    'trade_more'
+    >>> ranges = DomainOutcome(unit="R", n=60, mean=-0.22, interval=(-0.4, -0.04), elsewhere=0.1)
+    >>> advise(ranges, SizeRange(smallest=0.0, largest=0.0))
+    'trade_less'
+    >>> advise(ranges, SizeRange(smallest=0.0, largest=0.004)) is None
+    True
+    """
+    return None if objection(outcome, sizes) else direction_of(outcome)
+
+
+def direction_of(outcome: DomainOutcome) -> Advice | None:
+    """What the mean outcome alone supports, before the recommended sizes are looked at."""
+    if outcome.interval is None:
+        return None
+    low, high = outcome.interval
+    if high < 0.0:
+        return "trade_less"
+    if low > 0.0 and outcome.elsewhere is not None and low > outcome.elsewhere:
+        return "trade_more"
+    return None
+
+
+def objection(outcome: DomainOutcome, sizes: SizeRange) -> str | None:
+    """Why there is no advice for a domain, in one clause; None if there is advice.
+
+    >>> even = DomainOutcome(unit="R", n=60, mean=-0.1, interval=(-0.4, 0.2), elsewhere=0.1)
+    >>> objection(even, SizeRange(smallest=0.0, largest=0.0))
+    'the mean outcome there is -0.10R (90 %: -0.40 to +0.20R, n=60), neither surely below 0 nor surely the better'
+    """
+    direction = direction_of(outcome)
+    if direction is None:
+        mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n)
+        return f"the mean outcome there is {mean}, neither surely below 0 nor surely the better"
+    if direction == "trade_less" and sizes.largest > 0.0:
+        return f"position_size recommends up to {sizes.largest:.1%} of equity there"
+    if direction == "trade_more" and sizes.smallest <= 0.0:
+        return "position_size recommends nothing in part of it"
+    return None
+
+
+def outcome_text(mean: float, interval: tuple[float, float] | None, *, unit: OutcomeUnit, n: int | None = None) -> str:
+    """A mean outcome in words, with its interval and its sample size where they are given.
+
+    >>> outcome_text(0.8, (0.2, 1.4), unit="R", n=40), outcome_text(-0.0123, None, unit="pct")
+    ('+0.80R (90 %: +0.20 to +1.40R, n=40)', '-1.23%')
+    """
+    scale, suffix = 100.0 if unit == "pct" else 1.0, unit_suffix(unit)
+    doubt = []
+    if interval is not None:
+        low, high = (signed(scale * end, 2) for end in interval)
+        doubt.append(f"90 %: {low} to {high}{suffix}")
+    if n is not None:
+        doubt.append(f"n={n}")
+    return f"{signed(scale * mean, 2)}{suffix}" + (f" ({', '.join(doubt)})" if doubt else "")
+
+
+def advice_in(text: str) -> Advice | None:
+    """The advice that a sentence gives by its words; a sentence that gives both kinds counts as advice to trade less.
+
+    >>> [advice_in(text) for text in ("Skip ranging markets", "Favour London", "ranging markets: -0.70R")]
+    ['trade_less', 'trade_more', None]
+    """
+    if _LESS.search(text):
+        return "trade_less"
+    return "trade_more" if _MORE.search(text) else None
