@@ -171,8 +171,8 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         "- 2026-06-04T10:00 → 10:30 BTC long $200 100 → 105 +$10.00 (+5.0%) 30m regime=chop_lowvol"
         ' "break of the range"\n\n'
         "## What usually happens here\n- BTC: too little to say (n=2)\n"
-        "- nearest: BTC long -0.8R in a very similar context (Sim .86), under an hour old\n"
-        "- nearest: BTC long +0.5R in a very similar context (Sim .86), 1 hour old\n\n"
+        "- nearest: BTC long -0.8R in a very similar context (Sim .88), under an hour old\n"
+        "- nearest: BTC long +0.5R in a similar context (Sim .75), 1 hour old\n\n"
         '## Plans that apply\n- skip the trade until 2026-07-04T11:30: "two losses in a row"'
     )
 

@@ -35,7 +35,9 @@ class ContextVector:
     drawdown_pct: float | None = None
     """Drawdown of the account as a share of its peak, from 0 to 1."""
     consecutive_losses: int | None = None
+    """Losing trades of the strategy in a row, up to the instant."""
     confidence: float | None = None
+    """The confidence of the agent's mood, from 0 to 1; the confidence that an agent states of a decision is apart."""
 
     @property
     def known(self) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ from backsight.core.holdout import memory_arm as arm_of
 from backsight.core.ids import digest
 from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
 from backsight.core.market import EPOCH
+from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Account, Portfolio
@@ -69,7 +70,8 @@ from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
-from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars, with_new_bars
+from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars
+from backsight.services.mood import mood_in
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
@@ -183,9 +185,9 @@ def open_tick(
         account = account_of(connection, target)
         _check_snapshot(account, before, field="before")
         last = stored.last_of_deployment(view, target.id)
-        at_tick = ctx.view(connection, at, seen_at)
+        at_tick, mood = ctx.view(connection, at, seen_at), mood_in(view, target)
         contexts = tuple(
-            context_at(symbol, at, with_new_bars(recent_bars(at_tick, symbol), unstored, symbol))
+            with_agent_state(context_at(symbol, at, recent_bars(at_tick, symbol, unstored=unstored)), mood)
             for symbol in dict.fromkeys(symbols)
         )
         day_start = day_start_equity(last, at)
@@ -243,8 +245,9 @@ def preview_context(
         target = deployment_named(connection, ctx.owner, deployment)
         last = stored.last_of_deployment(view, target.id)
         portfolio = None if last is None else _portfolio_after(view, last)
+        mood = mood_in(view, target)
         contexts = tuple(
-            context_at(symbol, at, recent_bars(view, symbol))
+            with_agent_state(context_at(symbol, at, recent_bars(view, symbol)), mood)
             for symbol in symbols or _usual_symbols(view, target, portfolio)
         )
         request = PromptRequest(

@@ -10,7 +10,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import Bar
-from backsight.core.memory.affective import equity_fact
+from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.orders import ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
@@ -433,20 +433,13 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
         configured_risk=_configured_risk(connection, tick),
         model=None if decision is None else decision.model,
     )
-    confidence = None if decision is None else decision.confidence
     mood = mood_at(connection, tick.deployment, at - JUST_BEFORE)
-    context = replace(
-        context_at(trip.symbol, at, series),
-        drawdown_pct=None if mood.equity is None else mood.drawdown,
-        consecutive_losses=mood.consecutive_losses,
-        confidence=confidence,
-    )
     return EntryRecord(
         deployment=tick.deployment,
         entry=entry,
-        context=context,
+        context=with_agent_state(context_at(trip.symbol, at, series), mood),
         memory_arm="off" if decision is None else decision.memory_arm,
-        confidence=confidence,
+        confidence=None if decision is None else decision.confidence,
     )
 
 

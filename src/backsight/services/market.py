@@ -1,6 +1,6 @@
 """Bars in the store: adding new bars, and the context and regime that the latest bars give."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -81,25 +81,28 @@ def _check_overlaps(bars: Sequence[Bar], *, field: str) -> None:
             raise Conflict(f"{message}; give bars that open when the stored bars open", field=field)
 
 
-def recent_bars(view: View, symbol: str) -> Series:
-    """The last bars of a symbol in each interval, finest first."""
-    counts = dict.fromkeys(stored.intervals(view.connection, view.owner, symbol), BARS_READ)
-    series = stored.last_bars(view, symbol=symbol, counts=counts)
+def recent_bars(view: View, symbol: str, *, unstored: Iterable[Sequence[Bar]] = ()) -> Series:
+    """The last bars of a symbol in each interval, finest first.
+
+    `unstored` are checked series of bars, as `sorted_bars` returns them. They count as if they were stored: a tick has
+    the same bars before `close_tick` stores them and afterwards.
+    """
+    new = {bars[0].interval_seconds: bars for bars in unstored if bars and bars[0].symbol == symbol}
+    lengths = sorted({*stored.intervals(view.connection, view.owner, symbol), *new})
+    series = _last_bars(view, symbol, dict.fromkeys(lengths, BARS_READ), new)
     finest = next(iter(series), SEED_INTERVAL_SECONDS)
     if finest != SEED_INTERVAL_SECONDS and len(series[finest]) == BARS_READ:
-        series |= stored.last_bars(view, symbol=symbol, counts={finest: BARS_READ_FINEST})
+        series |= _last_bars(view, symbol, {finest: BARS_READ_FINEST}, new)
     return series
 
 
-def with_new_bars(series: Series, new: Iterable[Sequence[Bar]], symbol: str) -> Series:
-    """Stored bars joined with new bars of the symbol, which may not be stored yet."""
-    joined = dict(series)
-    for bars in new:
-        if bars and bars[0].symbol == symbol:
-            seconds = bars[0].interval_seconds
-            by_opening = {bar.opened_at: bar for bar in (*joined.get(seconds, ()), *bars)}
-            joined[seconds] = [by_opening[at] for at in sorted(by_opening)]
-    return dict(sorted(joined.items()))
+def _last_bars(view: View, symbol: str, counts: Mapping[int, int], new: Mapping[int, Sequence[Bar]]) -> Series:
+    """The last bars of each interval, stored and new together; `counts` has the number of bars by interval."""
+    series = stored.last_bars(view, symbol=symbol, counts=counts)
+    for seconds in counts.keys() & new.keys():
+        by_opening = {bar.opened_at: bar for bar in (*series.get(seconds, ()), *new[seconds])}
+        series[seconds] = [by_opening[at] for at in sorted(by_opening)][-counts[seconds] :]
+    return dict(sorted(series.items()))
 
 
 def context_at(symbol: str, at: datetime, series: Series) -> ContextVector:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, assert_never
 
+from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import positive_zero, sigmoid
@@ -107,6 +108,23 @@ class Mood:
     def in_drawdown(self) -> bool:
         """Whether more than half of the acceptable drawdown is used up."""
         return self.drawdown_state > DEEP_DRAWDOWN
+
+
+def with_agent_state(context: ContextVector, mood: Mood) -> ContextVector:
+    """A context vector with the agent's state by its mood; fields that the vector has already are left alone.
+
+    The drawdown is unknown as long as the account's equity is.
+
+    >>> with_agent_state(ContextVector(confidence=0.7), Mood(consecutive_losses=2)).known
+    ('consecutive_losses', 'confidence')
+    """
+    state = {
+        "drawdown_pct": None if mood.equity is None else mood.drawdown,
+        "consecutive_losses": mood.consecutive_losses,
+        "confidence": mood.confidence,
+    }
+    missing = {name: value for name, value in state.items() if getattr(context, name) is None}
+    return replace(context, **missing)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
