@@ -884,15 +884,43 @@ def test_an_old_tick_closed_again_is_answered_too(desk: Desk) -> None:
     desk.tick(1, [a_position(2.0)], [], order=an_order(-2.0))
     before = dump(desk.memory)
     again = desk.tick(0, [], [a_position(2.0)], order=an_order(2.0))
-    assert (again.replayed, [trade.status for trade in again.opened]) == (True, ["closed"])
+    assert (again.replayed, [trade.status for trade in again.opened]) == (True, ["open"])
     assert dump(desk.memory) == before
+
+
+def test_a_tick_run_again_after_a_crash_is_the_same_tick(desk: Desk) -> None:
+    """The process ended right after close_tick; the whole tick is run again, an hour later by the clock."""
+    bars = [a_bar(n, 100.0) for n in range(-20, 0)]
+    position = desk.enter(-2)
+    desk.tick(-1, [position], [], order=an_order(-2.0))
+    answers = []
+    for hours in (0.0, 1.0):
+        desk.clock.at = at(hours)
+        opened = desk.memory.open_tick(
+            deployment=DEPLOYMENT, at=at(0), before=a_snapshot(at=at(0)), symbols=["BTC"], bars=bars
+        )
+        prompt: dict[str, Any] = {"shown": list(opened.memory), "recalled": list(opened.recalled)}
+        prompt |= {"recalls": list(opened.recalls), "seen_at": opened.seen_at, "lessons_hash": opened.lessons_hash}
+        answers.append(desk.tick(0, [], [a_position(2.0)], order=an_order(2.0), bars=bars, **prompt))
+    first, again = answers
+    assert (first.decision.seen_at, len(first.decision.shown) > 0) == (at(0), True)
+    assert again == replace(first, replayed=True, plans=(), contradictions=())
+
+
+def test_a_recall_that_the_record_lacks_is_a_difference(desk: Desk) -> None:
+    recall = desk.memory.recall_memories(symbol="BTC", as_of=at(-1)).recall
+    desk.tick(0)
+    with pytest.raises(Conflict, match="other content in recalls;"):
+        desk.tick(0, recalls=[recall])
 
 
 @pytest.mark.parametrize(
     ("hours", "more", "message"),
     [
-        (0, {"confidence": 0.5}, "recorded with other content"),
-        (0, {"mark": 101.0}, "recorded with other content"),
+        (0, {"confidence": 0.5}, "recorded with other content in confidence; a decision does not change"),
+        (0, {"mark": 101.0, "model": "m-2"}, "recorded with other content in before, model;"),
+        (0, {"shown": []}, "recorded with other content in shown;"),
+        (0, {"bars": [a_bar(-1, 100.0)]}, "recorded with other content in bars;"),
         (-1, {}, "not after the account's last one"),
         (-0.001, {"sequence": 5}, "not after the account's last one"),
     ],

@@ -216,6 +216,7 @@ class Decision:
     closed: tuple[str, ...]
     """Ids of the trades that were closed since the last tick or in this one."""
     request_digest: str
+    """Digest of the row of a log that the tick was imported from; empty for a tick that a caller closed."""
     known_at: datetime
     recorded_at: datetime
 
@@ -287,7 +288,7 @@ class TickReport:
     model_use: ModelUse = ModelUse()
     citations: tuple[str, ...] = ()
     sim_run_id: str | None = None
-    request_digest: str
+    request_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,6 +379,39 @@ def decision_of(
         known_at=at,
         recorded_at=recorded_at,
     )
+
+
+FACTS = (
+    "before",
+    "after",
+    "proposal",
+    "verdict",
+    "confidence",
+    "flatten",
+    "shown",
+    "recalled",
+    "lessons_hash",
+    "usd_rate",
+    "model",
+    "model_parameters",
+    "input_tokens",
+    "output_tokens",
+    "cost",
+    "citations",
+    "sim_run_id",
+)
+"""The fields of a decision that its caller reports; the others follow from them, or say when the store was asked."""
+
+
+def different_facts(former: Decision, repeated: Decision) -> tuple[str, ...]:
+    """The names of the facts in which a tick that is reported again differs from its record.
+
+    Whether memory was used at all counts as a part of `shown`: no segments are not the same as no prompt.
+    """
+    names = [name for name in FACTS if getattr(former, name) != getattr(repeated, name)]
+    if "shown" not in names and former.as_of != repeated.as_of:
+        names.append("shown")
+    return tuple(names)
 
 
 def as_last(decision: Decision) -> LastTick:

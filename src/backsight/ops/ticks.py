@@ -1,6 +1,6 @@
 """Ticks: the prompt before an agent decides, and the record of its decision afterwards."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -50,17 +50,18 @@ from backsight.core.decision import (
     day_start_equity,
     decision_id,
     decision_of,
+    different_facts,
 )
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
-from backsight.core.ids import digest
 from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
-from backsight.core.market import EPOCH
+from backsight.core.market import EPOCH, Bar
 from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Account, Portfolio
+from backsight.core.recall.record import RecallQuery
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
@@ -70,7 +71,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
-from backsight.services.market import add_bars, context_at, recent_bars, sorted_bars
+from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
 from backsight.services.mood import mood_in
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
@@ -81,7 +82,7 @@ from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
-from backsight.store.recalls import store_recalls
+from backsight.store.recalls import recalls_of, store_recalls
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -108,7 +109,8 @@ class ClosedTick:
     reflection: ReflectionResult | None
     """The result of the reflection that was due after the tick; None if none was due."""
     replayed: bool
-    """Whether the tick was closed before; nothing was changed then."""
+    """Whether the tick was closed before: nothing was changed, the trades are as they were recorded, and what was
+    learned then, the plans and the reflection are not repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,8 +332,9 @@ def close_tick(
 ) -> ClosedTick:
     """Close a tick: record the decision, and update the ledger and every memory from the broker's snapshots.
 
-    Closing the same tick again changes nothing and returns the recorded decision. A tick older than the account's last
-    one is refused. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
+    Closing the same tick again changes nothing and returns what was recorded, whenever the store is asked again
+    (`seen_at`). Other facts about a closed tick are refused by name, and so is a tick older than the account's last
+    one. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
     """
     _check_instant(ctx, at)
     _check_verdict(verdict, proposal)
@@ -365,12 +368,16 @@ def close_tick(
             ),
             citations=tuple(citations),
             sim_run_id=sim_run_id,
-            request_digest=digest({**ctx.arguments(without=("deployment",)), "deployment_id": target.id}),
         )
         _check_snapshots(account, report)
         last = stored.last_of_account(connection, ctx.owner, target.account_id)
         if last is not None and last.moment >= (at, sequence):
-            return _replayed(ctx, connection, target, last, report)
+            repeated = RepeatedTick(
+                decision=decision_of(report, target, last, recorded_at=ctx.now),
+                bars=closed_bars,
+                recalls=[result.asked for result in repeated_recalls],
+            )
+            return _replayed(ctx, connection, last, repeated)
         _check_newer(before, last)
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
@@ -532,29 +539,50 @@ def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
         raise Invalid(f"the verdict is {verdict.kind}, but there is no proposal; give the order", field="proposal")
 
 
-def _replayed(
-    ctx: Context, connection: Connection, deployment: Deployment, last: LastTick, report: TickReport
-) -> ClosedTick:
-    """The answer for a tick that was closed before with the same content; any other tick is a `Conflict`."""
-    former = stored.decision(connection, ctx.owner, decision_id(deployment.id, report.at, report.sequence))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedTick:
+    """A tick that is not after the account's last one, as its caller reports it."""
+
+    decision: Decision
+    bars: Sequence[Sequence[Bar]]
+    recalls: Sequence[RecallQuery]
+
+
+def _replayed(ctx: Context, connection: Connection, last: LastTick, repeated: RepeatedTick) -> ClosedTick:
+    """The answer for a tick that was closed before with the same facts; any other tick is a `Conflict`."""
+    former = stored.decision(connection, ctx.owner, repeated.decision.id)
     if former is None:
         message = f"the tick is not after the account's last one, {format_instant(last.at)} ({last.sequence})"
         remedy = "close ticks in order, and give ticks of one instant increasing sequences"
         raise Conflict(f"{message}; {remedy}", field="at")
-    if former.request_digest != report.request_digest:
+    at_tick = ctx.view(connection, former.known_at)
+    different = [*different_facts(former, repeated.decision), *_different_evidence(at_tick, repeated)]
+    if different:
         message = f"the tick of {format_instant(former.at)} ({former.sequence}) is recorded with other content"
-        raise Conflict(f"{message}; a decision does not change", field="at")
-    trades = stored_trades.trades_by_id(connection, ctx.owner, (*former.opened, *former.closed))
+        raise Conflict(f"{message} in {', '.join(different)}; a decision does not change", field=different[0])
+    trades = {trade_id: stored_trades.trade_then(at_tick, trade_id) for trade_id in (*former.opened, *former.closed)}
     return ClosedTick(
         decision=former,
-        opened=tuple(trades[trade_id] for trade_id in former.opened if trade_id in trades),
-        closed=tuple(trades[trade_id] for trade_id in former.closed if trade_id in trades),
+        opened=tuple(trade for trade_id in former.opened if (trade := trades[trade_id]) is not None),
+        closed=tuple(trade for trade_id in former.closed if (trade := trades[trade_id]) is not None),
         learned=(),
         plans=(),
         contradictions=(),
         reflection=None,
         replayed=True,
     )
+
+
+def _different_evidence(at_tick: View, repeated: RepeatedTick) -> Iterator[str]:
+    """`bars` if some of the bars are not stored, `recalls` if the decision is recorded with other recalls.
+
+    A recall is the same whenever it was made (`seen_at`): a tick that is run again recalls later.
+    """
+    if any(new_bars(at_tick.connection, at_tick.owner, series) for series in repeated.bars):
+        yield "bars"
+    recorded = {replace(result.asked, seen_at=None) for result, _ in recalls_of(at_tick, repeated.decision.id)}
+    if recorded != {replace(recall_query, seen_at=None) for recall_query in repeated.recalls}:
+        yield "recalls"
 
 
 def _sequence(text: str) -> int:

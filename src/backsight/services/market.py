@@ -15,6 +15,7 @@ from backsight.core.regime import SEED_INTERVAL_SECONDS, TRAILING_WINDOWS, WINDO
 from backsight.importers.bars import BarsRead, BarsReport
 from backsight.services.context import Context
 from backsight.store import bars as stored
+from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -48,11 +49,20 @@ def add_bars(
     transaction: Transaction, owner: str, series: Sequence[Bar], *, recorded_at: datetime, field: str = "bars"
 ) -> int:
     """Store the new bars of a checked series and count them; `Conflict` if a bar differs from the stored one."""
+    new = new_bars(transaction.connection, owner, series, field=field)
+    facts = (stored.BarFact(owner_id=owner, bar=bar, known_at=bar.closes_at, recorded_at=recorded_at) for bar in new)
+    if new:
+        stored.add_bars(transaction, facts)
+    return len(new)
+
+
+def new_bars(connection: Connection, owner: str, series: Sequence[Bar], *, field: str = "bars") -> list[Bar]:
+    """The bars of a checked series that are not stored yet; `Conflict` if a bar differs from the stored one."""
     if not series:
-        return 0
+        return []
     first, last = series[0], series[-1]
     stored_bars = stored.bars_between(
-        transaction.connection,
+        connection,
         owner,
         None,
         symbol=first.symbol,
@@ -68,9 +78,7 @@ def add_bars(
     new = [bar for bar in series if bar.opened_at not in known]
     if known and new:
         _check_overlaps(sorted([*stored_bars, *new], key=lambda bar: bar.opened_at), field=field)
-    facts = (stored.BarFact(owner_id=owner, bar=bar, known_at=bar.closes_at, recorded_at=recorded_at) for bar in new)
-    stored.add_bars(transaction, facts)
-    return len(new)
+    return new
 
 
 def _check_overlaps(bars: Sequence[Bar], *, field: str) -> None:
