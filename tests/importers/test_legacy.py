@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Invalid, NotFound, Unavailable
+from backsight.core.memory.conditions import parse_condition
 from backsight.importers.legacy import LegacyRead, read_legacy
 from backsight.testing import FakeClock, open_memory
 from support import LEGACY_PATTERN as PATTERN
@@ -170,7 +171,7 @@ def test_a_pattern_that_lacks_something_is_left_out_with_the_reason(
 def test_conditions_in_the_grammar_are_a_domain_too(tmp_path: Path) -> None:
     pattern = PATTERN | {"strategy": None, "metrics": None, "validity_conditions": '{"atr_d1": 100}'}
     content = read_legacy(a_database(tmp_path / "db", patterns=[pattern]))
-    assert content.beliefs[0].conditions == '{"field":"atr_d1","op":"==","value":100.0}'
+    assert content.beliefs[0].conditions == parse_condition({"field": "atr_d1", "op": "==", "value": 100.0})
     assert content.report.notes[0].reason.startswith(
         "the metrics have no mean outcome: the pattern is taken as a claim"
     )

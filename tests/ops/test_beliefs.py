@@ -8,8 +8,9 @@ import pytest
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.memory.conditions import parse_condition
 from backsight.core.memory.semantic import Claim, Domain
-from backsight.memory import Memory, open_memory
+from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.ops.beliefs import BeliefList
 from backsight.services.beliefs import BeliefView
 from backsight.services.learning import LearningReport
@@ -448,6 +449,19 @@ def test_trades_remembered_long_after_their_close_make_no_plans(memory: Memory, 
     (plan,) = traded(memory, clock, 1.0).plans
     assert memory.list_plans().plans[0].plan.known_at == clock.now()
     assert plan == memory.list_plans().plans[0].plan.id
+
+
+def test_conditions_are_an_object_in_python_and_canonical_text_in_the_answer(memory: Memory) -> None:
+    stated = {
+        "any": [{"regime": "ranging", "hour": 9}, {"not": {"field": "confidence", "op": "in", "value": [0.5, 1]}}]
+    }
+    added = memory.add_belief(proposition="it holds", conditions=stated)
+    assert added.belief.belief.conditions == parse_condition(stated)
+    assert added.belief.belief.id == "2f4b6f82-2b9a-5a6c-a846-f7c271355833"
+    answer = OPERATIONS["list_beliefs"].as_json(memory.list_beliefs())
+    hour, regime = '{"field":"hour","op":"==","value":9.0}', '{"field":"regime","op":"==","value":"ranging"}'
+    confidence = '{"not":{"field":"confidence","op":"in","value":[0.5,1.0]}}'
+    assert answer["beliefs"][0]["belief"]["conditions"] == f'{{"any":[{{"all":[{hour},{regime}]}},{confidence}]}}'
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, insert, select
 
 from backsight.core.audit import AuditChange, item_hash
 from backsight.core.ids import canonical_json
+from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not, parse_condition
 from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
@@ -21,6 +22,7 @@ from backsight.store.mapping import METADATA, OWNER, Noun, noun
 from backsight.store.schema import AUDITED, CURRENT
 from backsight.store.transaction import Transaction, insert_all
 from backsight.testing import T0
+from core.memory.test_conditions import CONDITIONS
 from support import raw
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -30,6 +32,8 @@ for_type(int, st.integers(-(2**63), 2**63 - 1))
 for_type(float, st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0))
 for_type(bool, st.booleans())
 for_type(datetime, st.datetimes(timezones=st.just(UTC)))
+for _member in (AllOf, AnyOf, Not, FieldComparison):
+    for_type(_member, CONDITIONS.map(parse_condition))  # only parsed conditions are ever stored
 
 
 def bits(value: Any) -> Any:

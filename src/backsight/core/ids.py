@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from functools import cache
@@ -28,12 +28,14 @@ def canonical_json(value: object) -> str:
 class ShownAsJson:
     """Marks a field whose value an answer shows as canonical JSON text; `none` is the text of None.
 
-    Use it as `Annotated[Order | None, ShownAsJson()]`. Pydantic calls the method when it builds the answer's schema; an
-    answer is only written, so nothing is validated.
+    `encode` gives the text where it is not the JSON of the value's fields, as for a condition. Use the marker as
+    `Annotated[Order | None, ShownAsJson()]`. Pydantic calls the method when it builds the answer's schema; an answer is
+    only written, so nothing is validated.
     """
 
-    def __init__(self, none: str | None = None) -> None:
+    def __init__(self, none: str | None = None, *, encode: Callable[[Any], str] = canonical_json) -> None:
         self.none = none
+        self.encode = encode
 
     def __get_pydantic_core_schema__(self, source: Any, handler: object) -> dict[str, Any]:
         text: dict[str, Any] = {"type": "str"}
@@ -46,7 +48,7 @@ class ShownAsJson:
 
     def to_text(self, value: object) -> str | None:
         """The text that the answer shows."""
-        return self.none if value is None else canonical_json(value)
+        return self.none if value is None else self.encode(value)
 
 
 def plain(value: object) -> object:

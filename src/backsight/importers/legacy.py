@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.core.ids import canonical_json
-from backsight.core.memory.conditions import condition_text, parse_condition
+from backsight.core.memory.conditions import Condition, parse_condition
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.report import TradeReport
@@ -94,8 +94,8 @@ class LegacyBelief:
     proposition: str
     domain: Mapping[str, str]
     """The parts that the pattern names, of strategy, symbol, direction, regime, volatility_regime and session."""
-    conditions: str | None
-    """Validity conditions in the grammar of plans, as canonical JSON; None if the pattern has none."""
+    conditions: Condition | None
+    """Validity conditions in the grammar of plans; None if the pattern has none."""
     about: About
     """The mean outcome, unless the metrics have a win rate and no amount of money."""
     claims: Claim
@@ -397,12 +397,12 @@ def _domain(row: Row, metrics: Mapping[str, Any], notes: list[str]) -> dict[str,
     return domain
 
 
-def _conditions(value: object, notes: list[str]) -> str | None:
+def _conditions(value: object, notes: list[str]) -> Condition | None:
     stated, words = _json_or_text(value)
     if not stated and not words:
         return None
     try:
-        return condition_text(parse_condition(stated or words))
+        return parse_condition(stated or words)
     except Invalid as error:
         notes.append(f"validity conditions are dropped: {error.message}")
         return None

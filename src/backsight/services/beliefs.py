@@ -11,8 +11,6 @@ from backsight.core.instants import format_instant
 from backsight.core.memory.conditions import (
     Condition,
     comparisons_in,
-    condition_from_text,
-    condition_text,
     condition_values,
     evaluate_condition,
     parse_condition,
@@ -102,7 +100,7 @@ def make_stated_belief(
     draft = BeliefDraft(
         proposition=proposition.strip(),
         domain=domain,
-        conditions=None if condition is None else condition_text(condition),
+        conditions=condition,
         about=about,
         claims=claims,
         reference=reference,
@@ -189,7 +187,7 @@ def _is_about(belief: Belief, subject: DecisionSubject, now: datetime) -> bool:
         symbol=subject.symbol,
         direction=subject.direction,
     )
-    return evaluate_condition(condition_from_text(belief.conditions), values).holds
+    return evaluate_condition(belief.conditions, values).holds
 
 
 def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = None) -> BeliefView:

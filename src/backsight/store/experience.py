@@ -35,6 +35,7 @@ from backsight.core.memory.semantic import (
 )
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
+from backsight.store.codecs import CONDITION
 from backsight.store.mapping import OWNER, Noun, noun
 from backsight.store.memories import EPISODES
 from backsight.store.reading import (
@@ -70,6 +71,7 @@ STATED = noun(
     StatedBelief,
     "stated_beliefs",
     names=_field_columns("domain", Domain),
+    codecs={"conditions": CONDITION},
     indexes=[("mode", "known_at"), ("known_at",)],
 )
 RETIREMENTS = noun(Retirement, "belief_retirements", key=("belief_id",), indexes=[("known_at",)])
@@ -85,6 +87,7 @@ BELIEFS = noun(
         "standing.days": "first_days",
         **_field_columns("posterior", Posterior),
     },
+    codecs={"standing.belief.conditions": CONDITION},
     indexes=[("mode", "strategy")],
 )
 EVIDENCE = noun(

@@ -7,8 +7,8 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
-from functools import cache, cached_property, lru_cache
-from operator import attrgetter, itemgetter
+from functools import cache, cached_property, lru_cache, reduce
+from operator import attrgetter, itemgetter, or_
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from pydantic import TypeAdapter
@@ -95,19 +95,28 @@ class TextTuple(TypeDecorator[tuple[str, ...]]):
         return None if value is None else tuple(json.loads(value))
 
 
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How a value is written as text and read back, where its text is not the JSON of its fields."""
+
+    encode: Callable[[Any], str]
+    decode: Callable[[str], Any]
+
+
 class JsonText(TypeDecorator[Any]):
     """A value made of dataclasses, mappings and tuples, stored as canonical JSON.
 
-    `none` is the stored text of None. The default is the SQL NULL.
+    `none` is the stored text of None. The default is the SQL NULL. A `codec` replaces the JSON of the value's fields.
     """
 
     impl = Text
     cache_ok = True
 
-    def __init__(self, of: Any, none: str | None = None) -> None:
+    def __init__(self, of: Any, none: str | None = None, codec: Codec | None = None) -> None:
         super().__init__()
         self.of = of
         self.none = none
+        self.codec = codec
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(PlainText)
@@ -116,13 +125,17 @@ class JsonText(TypeDecorator[Any]):
         return self.to_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value == self.none else _adapter(self.of).validate_json(value)
+        if value == self.none:
+            return None
+        return self.codec.decode(value) if self.codec else _adapter(self.of).validate_json(value)
 
     def to_text(self, value: Any) -> str | None:
         """The stored text of a value; a text is a value that was not decoded."""
         if value is None:
             return self.none
-        return value if isinstance(value, str) else canonical_json(value)
+        if isinstance(value, str):
+            return value
+        return self.codec.encode(value) if self.codec else canonical_json(value)
 
 
 @cache
@@ -253,6 +266,7 @@ def noun(
     names: Mapping[str, str] | None = None,
     as_json: Collection[str] = (),
     none_is_empty: Collection[str] = (),
+    codecs: Mapping[str, Codec] | None = None,
     within: Mapping[str, tuple[str, ...]] | None = None,
     indexes: Iterable[tuple[str, ...]] = (),
     only_one: Mapping[tuple[str, ...], str] | None = None,
@@ -265,12 +279,15 @@ def noun(
     - `as_json` names the fields whose value is one column of canonical JSON: a dataclass or a tuple of dataclasses. Any
       other dataclass takes a column for each of its fields.
     - `none_is_empty` names those fields of `as_json` whose None is stored as an empty text instead of NULL.
+    - `codecs` maps fields to their text form, for a column of text that is not the JSON of the value's fields.
     - `within` maps a referenced table to the columns that refer to it.
     - `only_one` maps columns to the condition under which no two rows may have the same values in them.
     - `revised` rows may be corrected: a second table keeps the replaced versions, so that earlier reads stay the same.
     - `clustered` stores the rows in the order of their key where SQLite can: smaller and faster for many small rows.
     """
-    leaves = tuple(_leaves(of, names or {}, {field: "" if field in none_is_empty else None for field in as_json}))
+    json_fields: dict[str, TextForm] = {field: ("" if field in none_is_empty else None, None) for field in as_json}
+    json_fields |= {field: (None, codec) for field, codec in (codecs or {}).items()}
+    leaves = tuple(_leaves(of, names or {}, json_fields))
     columns = _columns(leaves, (OWNER, *key))
     references = [
         ForeignKeyConstraint((OWNER, *columns), (f"{to}.{OWNER}", f"{to}.id"), name=f"{table}_within_{to}")
@@ -318,14 +335,18 @@ def _unique(table: str, names: tuple[str, ...], where: str) -> Index:
     return Index(named, OWNER, *names, unique=True, sqlite_where=condition, postgresql_where=condition)
 
 
+TextForm = tuple[str | None, Codec | None]
+"""The stored text of None, and the codec of any other value."""
+
+
 def _leaves(
     of: type[Any],
     names: Mapping[str, str],
-    json_fields: Mapping[str, str | None],
+    json_fields: Mapping[str, TextForm],
     path: tuple[str, ...] = (),
     optional: bool = False,
 ) -> Iterable[Leaf]:
-    """The columns of a dataclass; `json_fields` maps a field that is stored as JSON to the text of None."""
+    """The columns of a dataclass; `json_fields` maps a field that is stored as one text to its text form."""
     hints = typing.get_type_hints(of)
     for field in fields(of):
         inner, nullable = _without_none(hints[field.name])
@@ -333,8 +354,8 @@ def _leaves(
         dotted = ".".join(here)
         column = names.get(dotted, "_".join(here))
         if dotted in json_fields:
-            none = json_fields[dotted]
-            yield Leaf(here, column, JsonText(inner, none), none is None and (nullable or optional), optional)
+            none, codec = json_fields[dotted]
+            yield Leaf(here, column, JsonText(inner, none, codec), none is None and (nullable or optional), optional)
         elif is_dataclass(inner):
             yield from _leaves(typing.cast(type[Any], inner), names, json_fields, here, optional or nullable)
         else:
@@ -344,8 +365,8 @@ def _leaves(
 def _without_none(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) in (types.UnionType, typing.Union):
         left = [arg for arg in get_args(hint) if arg is not type(None)]
-        if len(left) == 1:
-            return left[0], True
+        if len(left) < len(get_args(hint)):
+            return reduce(or_, left), True
     return hint, False
 
 

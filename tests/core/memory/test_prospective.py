@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import condition_json, parse_condition
+from backsight.core.memory.conditions import parse_condition
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.plan_origins import plan_from_belief, plan_from_mood
 from backsight.core.memory.plan_settlement import compute_settlement, settle
@@ -359,7 +359,7 @@ def test_a_credible_belief_that_its_domain_is_worse_skips_it() -> None:
 
 
 def test_a_credible_belief_that_its_domain_is_better_raises_confidence_there() -> None:
-    belief = a_belief(claims="above", conditions='{"field":"atr_d1","op":">","value":100.0}')
+    belief = a_belief(claims="above", conditions=parse_condition({"field": "atr_d1", "op": ">", "value": 100.0}))
     plan = plan_from_belief(belief, credibility=0.93, n=24, now=T0)
     assert plan is not None
     assert plan.action == PlannedAction(kind="adjust_param", parameter="confidence", magnitude=1.2)
@@ -408,5 +408,5 @@ def test_a_belief_whose_conditions_cannot_be_joined_with_its_domain_makes_no_pla
     deep: dict[str, Any] = {"hour": 9}
     for _ in range(7):
         deep = {"not": deep}
-    belief = a_belief(conditions=str(condition_json(parse_condition(deep))).replace("'", '"'))
+    belief = a_belief(conditions=parse_condition(deep))
     assert plan_from_belief(belief, credibility=0.95, n=20, now=T0) is None

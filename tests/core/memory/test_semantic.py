@@ -21,6 +21,7 @@ from backsight.core.memory.belief_induction import (
     with_belief,
 )
 from backsight.core.memory.cells import Cell, DayCount, cells_at, difference, level_of_look
+from backsight.core.memory.conditions import parse_condition
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     Belief,
@@ -44,7 +45,7 @@ T0 = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 NOTHING = Knowledge(owner_id="ana", mode="live")
 UP = Domain(strategy="IM", regime="trending_up")
-CONDITIONS = '{"field":"confidence","op":">=","value":0.5}'
+CONDITIONS = parse_condition({"field": "confidence", "op": ">=", "value": 0.5})
 
 
 def an_episode(number: int = 0, *, r: float = 1.0, at: datetime | None = None, **changes: Any) -> Episode:

@@ -20,6 +20,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.memory.advice import outcome_text
 from backsight.core.memory.cells import Cell, DayCount, Difference, cells_at, day_of, difference, level_of_look
+from backsight.core.memory.conditions import Condition, condition_text
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     DIMENSIONS,
@@ -75,13 +76,15 @@ class BeliefUpdate:
     retired: tuple[Belief, ...] = ()
 
 
-Holds = Callable[[str, Episode], bool]
-"""Whether conditions, as canonical JSON, held when an episode began."""
+Holds = Callable[[Condition, Episode], bool]
+"""Whether conditions held when an episode began."""
 
 
-def refuse_conditions(conditions: str, episode: Episode) -> bool:
-    """The default for `holds`: raises `Invalid`, since this module does not know the grammar of conditions."""
-    raise Invalid(f"{conditions} cannot be judged for episode {episode.id!r}; pass `holds`", field="conditions")
+def refuse_conditions(conditions: Condition, episode: Episode) -> bool:
+    """The default for `holds`: raises `Invalid`; `experience.conditions_held` judges conditions."""
+    raise Invalid(
+        f"{condition_text(conditions)} cannot be judged for episode {episode.id!r}; pass `holds`", field="conditions"
+    )
 
 
 def learn(knowledge: Knowledge, episode: Episode, *, holds: Holds = refuse_conditions) -> BeliefUpdate:

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from backsight.core.memory import belief_induction, procedural
 from backsight.core.memory.belief_induction import Knowledge
 from backsight.core.memory.cells import Cell, DayCount
-from backsight.core.memory.conditions import condition_from_text, condition_values, evaluate_condition
+from backsight.core.memory.conditions import Condition, condition_values, evaluate_condition
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.procedural import DriftAlarm, Habits, Practice, Record, Skill, TradeFigures, WindowTrade
@@ -45,7 +45,7 @@ class StatedBelief:
     mode: Mode
     proposition: str
     domain: Domain
-    conditions: str | None
+    conditions: Condition | None
     about: About
     claims: Claim
     reference: float
@@ -176,7 +176,7 @@ def statement_of(belief: Belief, *, recorded_at: datetime) -> StatedBelief:
     return StatedBelief(**{name: getattr(belief, name) for name in names}, recorded_at=recorded_at)
 
 
-def conditions_held(conditions: str, episode: Episode) -> bool:
+def conditions_held(conditions: Condition, episode: Episode) -> bool:
     """Whether conditions held when an episode began, by its context at entry."""
     values = condition_values(
         now=episode.opened_at,
@@ -185,7 +185,7 @@ def conditions_held(conditions: str, episode: Episode) -> bool:
         symbol=episode.symbol,
         direction=episode.direction,
     )
-    return evaluate_condition(condition_from_text(conditions), values).holds
+    return evaluate_condition(conditions, values).holds
 
 
 def belief_record(standing: Standing) -> BeliefRecord:

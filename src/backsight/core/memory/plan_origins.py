@@ -1,13 +1,12 @@
 """Plans that memory makes itself: from a credible belief, and from a deep drawdown."""
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import format_instant
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import parse_condition
+from backsight.core.memory.conditions import condition_json, parse_condition
 from backsight.core.memory.prospective import LONGEST_REASONING, Plan, PlanDraft, PlanSource, make_plan
 from backsight.core.memory.semantic import DIMENSIONS, Belief
 from backsight.core.numbers import short
@@ -107,7 +106,8 @@ def _condition_of(belief: Belief) -> object | None:
     """A belief's domain and conditions as one JSON condition; None where no valid condition expresses both."""
     values = {name: getattr(belief.domain, name) for name in ("strategy", *DIMENSIONS)}
     domain = {name: value for name, value in values.items() if value is not None}
-    parts = [part for part in (domain, json.loads(belief.conditions or "null")) if part]
+    conditions = None if belief.conditions is None else condition_json(belief.conditions)
+    parts = [part for part in (domain, conditions) if part]
     joined = parts[0] if len(parts) == 1 else {"all": parts}
     try:
         parse_condition(joined)

@@ -9,11 +9,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from backsight.core.errors import Invalid
-from backsight.core.ids import canonical_json, derive_id
+from backsight.core.ids import ShownAsJson, canonical_json, derive_id
 from backsight.core.instants import days_between
+from backsight.core.memory.conditions import Condition, condition_text
 from backsight.core.memory.daily_moments import DailyMoments, DailyMomentsBuilder
 from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Direction, Mode
@@ -132,8 +133,8 @@ class Belief:
     mode: Mode
     proposition: str
     domain: Domain
-    conditions: str | None
-    """Conditions on the context at entry as canonical JSON, in the grammar of plans."""
+    conditions: Annotated[Condition | None, ShownAsJson(encode=condition_text)]
+    """A condition on the context at entry, in the grammar of plans."""
     about: About
     claims: Claim
     reference: float
@@ -230,8 +231,8 @@ class BeliefDraft:
 
     proposition: str
     domain: Domain
-    conditions: str | None = None
-    """The canonical text of a condition on the context at entry."""
+    conditions: Condition | None = None
+    """A condition on the context at entry."""
     about: About = "mean_outcome"
     claims: Claim = "above"
     reference: float | None = None
@@ -269,8 +270,9 @@ def seed_belief(draft: BeliefDraft, *, owner_id: str, known_at: datetime) -> Bel
         raise Invalid(f"{reference} is no mean outcome; give a number of R", field="reference")
     if not all(0.0 < part < math.inf for part in draft.prior):
         raise Invalid(f"Beta{draft.prior} does not exist; give two numbers above 0", field="prior")
+    conditions = None if draft.conditions is None else condition_text(draft.conditions)
     belief_id = derive_id(
-        "belief", owner_id, draft.mode, draft.domain.text(), draft.conditions, draft.claims, draft.proposition
+        "belief", owner_id, draft.mode, draft.domain.text(), conditions, draft.claims, draft.proposition
     )
     return Belief(
         owner_id=owner_id,
