@@ -9,12 +9,12 @@ import pytest
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.memory.conditions import parse_condition
+from backsight.core.memory.prospective import PlanState
 from backsight.core.memory.semantic import Claim, Domain
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.ops.beliefs import BeliefList
 from backsight.services.beliefs import BeliefView
 from backsight.services.learning import LearningReport
-from backsight.services.plans import PlanView
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at
 from support import deployed
@@ -63,8 +63,8 @@ def counts(memory: Memory, belief_id: str, **query: Any) -> tuple[float, float, 
     return posterior.alpha, posterior.beta, posterior.n
 
 
-def plans_of(memory: Memory, belief_id: str) -> list[PlanView]:
-    return [each for each in memory.list_plans().plans if belief_id in "".join(each.plan.sources)]
+def plans_of(memory: Memory, belief_id: str) -> list[PlanState]:
+    return [each for each in memory.list_plans().plans if belief_id in {source.id for source in each.plan.sources}]
 
 
 # Stated beliefs.
@@ -386,7 +386,7 @@ def test_a_credible_belief_makes_one_plan_for_the_deployment_that_fed_it(
     (view,) = plans_of(memory, belief)
     assert (view.plan.id, view.status, view.plan.known_at) == (plan, "active", T0 + 20 * DAY)
     assert (view.plan.action.kind, view.plan.action.magnitude) == action
-    assert view.plan.condition == '{"field":"regime","op":"==","value":"trending_up"}'
+    assert view.plan.condition == parse_condition({"regime": "trending_up"})
     checked = memory.check_active_plans(deployment=DEPLOYMENT, current_context=ContextVector(regime="trending_up"))
     assert [each.plan.id for each in checked.applying] == [plan]
     assert [each.plan.id for each in memory.list_plans(deployment=DEPLOYMENT).plans] == [plan]

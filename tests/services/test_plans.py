@@ -217,7 +217,7 @@ def test_a_deep_drawdown_creates_one_plan_that_halves_size_until_half_of_it_is_r
     assert states == [(0, 0, []), (0, 0, []), waits, applies, applies, applies, *[(1, 0, ["expired"])] * 2]
     plan = desk.memory.list_plans().plans[0].plan
     assert (plan.action.kind, plan.action.parameter, plan.action.magnitude) == ("adjust_param", "size", 0.5)
-    assert "affective" in plan.sources[0]
+    assert plan.sources[0].kind == "affective"
 
 
 def test_fifteen_of_twenty_percent_is_deep_enough(desk: Desk) -> None:

@@ -25,17 +25,16 @@ from backsight.core.memory.conditions import TriggerType, condition_values
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.memory.plan_settlement import Settlement, compute_settlement
 from backsight.core.memory.prospective import (
+    Plan,
     PlanEvent,
     PlanMode,
-    PlanRecord,
+    PlanState,
     PlanStatus,
-    apply_events,
     is_in_scope,
     make_cancelled_event,
     make_settled_event,
     number_event,
-    plan_from_record,
-    plan_record,
+    plan_state,
 )
 from backsight.core.portfolio import Direction
 from backsight.core.trades.trade import Outcome
@@ -44,7 +43,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import deployment_named, the_deployment
 from backsight.services.mood import mood_in
 from backsight.services.plan_checks import CheckInputs, record_plan_check
-from backsight.services.plans import CreatedPlan, PlanRequest, PlanView, count_events, open_plans, plan_view, store_plan
+from backsight.services.plans import CreatedPlan, PlanRequest, count_events, open_plans, store_plan
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
 from backsight.store.database import Connection
@@ -63,7 +62,7 @@ class MissingFields:
 class CheckedPlans:
     """The plans that apply now, highest priority first, and what changed since the last check."""
 
-    applying: tuple[PlanView, ...]
+    applying: tuple[PlanState, ...]
     rising: tuple[str, ...]
     """The ids of the plans whose condition has just begun to hold."""
     expired: tuple[str, ...]
@@ -77,7 +76,7 @@ class CheckedPlans:
 class PlanList:
     """Plans, oldest first."""
 
-    plans: tuple[PlanView, ...]
+    plans: tuple[PlanState, ...]
     as_of: datetime
 
 
@@ -85,7 +84,7 @@ class PlanList:
 class SettledPlan:
     """The plan, the outcomes that followed it, whether it helped, and whether it was already settled."""
 
-    plan: PlanView
+    plan: PlanState
     settlement: Settlement
     replayed: bool
 
@@ -94,7 +93,7 @@ class SettledPlan:
 class CancelledPlan:
     """The plan, and whether it was already cancelled."""
 
-    plan: PlanView
+    plan: PlanState
     replayed: bool
 
 
@@ -194,7 +193,7 @@ def check_active_plans(
     if check.contradictions:
         message += f" {len(check.contradictions)} contradict each other: choose, and say why."
     return CheckedPlans(
-        applying=tuple(plan_view(plan_record(plan), recorded.open.events) for plan in check.applying),
+        applying=tuple(plan_state(plan, recorded.open.events) for plan in check.applying),
         rising=tuple(event.plan_id for event in check.rising),
         expired=tuple(event.plan_id for event in check.expired),
         contradictions=check.contradictions,
@@ -216,12 +215,12 @@ def list_plans(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        records, events = stored.plans(view), stored.events(view)
+        plans, events = stored.plans(view), stored.events(view)
     if target is not None:
         scope = {"deployment_id": target.id, "strategy_name": target.strategy_name}
-        records = [record for record in records if is_in_scope(record, **scope)]
-    plans = [plan_view(record, events, now=view.as_of) for record in records]
-    return PlanList(plans=tuple(plan for plan in plans if status in (None, plan.status)), as_of=view.as_of)
+        plans = [plan for plan in plans if is_in_scope(plan, **scope)]
+    states = [plan_state(plan, events, now=view.as_of) for plan in plans]
+    return PlanList(plans=tuple(state for state in states if status in (None, state.status)), as_of=view.as_of)
 
 
 @command(audience=("trader",))
@@ -233,17 +232,17 @@ def cancel_plan(
 ) -> CancelledPlan:
     """Cancel a plan before it expires."""
     with ctx.writing() as transaction:
-        record = _read_record(transaction.connection, ctx.owner, plan_id)
+        plan = _read_plan(transaction.connection, ctx.owner, plan_id)
         events = stored.events(ctx.view(transaction.connection))
-        plan = apply_events(plan_from_record(record), events)
-        if plan.status == "cancelled":
-            return CancelledPlan(plan=plan_view(record, events), replayed=True)
-        if plan.status != "active":
-            raise Conflict(f"the plan is {plan.status}; only an active plan can be cancelled", field="plan_id")
-        cancelled = make_cancelled_event(plan, now=ctx.now, note=reason)
+        state = plan_state(plan, events)
+        if state.status == "cancelled":
+            return CancelledPlan(plan=state, replayed=True)
+        if state.status != "active":
+            raise Conflict(f"the plan is {state.status}; only an active plan can be cancelled", field="plan_id")
+        cancelled = make_cancelled_event(state, now=ctx.now, note=reason)
         event = number_event(cancelled, sequence=count_events(events, plan_id))
         transaction.add(stored.PLAN_EVENTS, event)
-    return CancelledPlan(plan=plan_view(record, [*events, event]), replayed=False)
+    return CancelledPlan(plan=plan_state(plan, [*events, event]), replayed=False)
 
 
 @command(audience=("trader",))
@@ -261,12 +260,11 @@ def settle_plan(
     """
     with ctx.writing() as transaction:
         view = ctx.view(transaction.connection)
-        record = _read_record(transaction.connection, ctx.owner, plan_id)
+        plan = _read_plan(transaction.connection, ctx.owner, plan_id)
         events = stored.events_of(view, [plan_id])
-        plan = apply_events(plan_from_record(record), events)
         former = next((event for event in events if event.kind == "settled"), None)
         if former is None:
-            settled = make_settled_event(plan, followed=followed, now=ctx.now, note=note)
+            settled = make_settled_event(plan_state(plan, events), followed=followed, now=ctx.now, note=note)
             event = number_event(settled, sequence=len(events))
             transaction.add(stored.PLAN_EVENTS, event)
             events.append(event)
@@ -275,7 +273,7 @@ def settle_plan(
             raise Conflict(f"the plan is already settled as {answer}; a plan is settled once", field="followed")
         outcomes = _read_outcomes(view, events)
     settlement = compute_settlement(plan, events, outcomes, followed=followed)
-    return SettledPlan(plan=plan_view(record, events), settlement=settlement, replayed=former is not None)
+    return SettledPlan(plan=plan_state(plan, events), settlement=settlement, replayed=former is not None)
 
 
 def _read_outcomes(view: View, events: list[PlanEvent]) -> dict[str, Outcome | None]:
@@ -285,8 +283,8 @@ def _read_outcomes(view: View, events: list[PlanEvent]) -> dict[str, Outcome | N
     return {episode.id: episode.outcome for episode in episodes if episode is not None}
 
 
-def _read_record(connection: Connection, owner: str, plan_id: str) -> PlanRecord:
-    record = stored.plan(connection, owner, plan_id)
-    if record is None:
+def _read_plan(connection: Connection, owner: str, plan_id: str) -> Plan:
+    plan = stored.plan(connection, owner, plan_id)
+    if plan is None:
         raise NotFound(f"no plan {plan_id!r}; list_plans lists them", field="plan_id")
-    return record
+    return plan

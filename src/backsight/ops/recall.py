@@ -29,7 +29,7 @@ from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
-from backsight.core.memory.prospective import PlanRecord, plan_record
+from backsight.core.memory.prospective import Plan
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.base_rate import BaseRate
 from backsight.core.recall.explanation import Explanation, not_a_candidate
@@ -73,7 +73,7 @@ class Recall:
     """The cursor of the next page of memories; None on the last page."""
     beliefs: tuple[BeliefView, ...]
     """Beliefs that apply here, the most credible first."""
-    plans: tuple[PlanRecord, ...]
+    plans: tuple[Plan, ...]
     """Plans whose condition holds now; reading them does not trigger them."""
     mood: Mood | None
     """The mood of the named deployment, which sets the factor Aff; None if no deployment is named."""
@@ -283,7 +283,7 @@ def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
 
 def _plans(
     connection: Connection, deployment: Deployment, about: DecisionSubject, mood: Mood | None, horizon: Horizon
-) -> tuple[PlanRecord, ...]:
+) -> tuple[Plan, ...]:
     """The plans of a deployment whose condition holds now, the most urgent first."""
     plans = open_plans(View(connection, deployment.owner_id, horizon), deployment).plans
     values = condition_values(
@@ -294,7 +294,7 @@ def _plans(
         symbol=about.symbol,
         direction=about.direction,
     )
-    return tuple(plan_record(plan) for plan in check_plans(plans, values, now=horizon.as_of).applying)
+    return check_plans(plans, values, now=horizon.as_of).applying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from backsight.core.errors import Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade, retrieval_strength
-from backsight.core.memory.prospective import PlanRecord, plan_record
+from backsight.core.memory.prospective import Plan
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
@@ -152,7 +152,7 @@ class TradeReflection:
     """Beliefs that the trade is evidence for or against."""
     lessons_hash: str | None
     """Hash of the lessons that were active at the entry."""
-    plans: tuple[PlanRecord, ...]
+    plans: tuple[Plan, ...]
     """Plans whose conditions held when the trade was opened."""
     citations: tuple[str, ...]
     """Documents that the opening decision cited."""
@@ -494,7 +494,7 @@ def get_trade_reflection(
         else retrieval_strength(episode.ended_at, now=horizon.as_of, retrieved=retrieved),
         beliefs=beliefs,
         lessons_hash=trade.entry.lessons_hash,
-        plans=tuple(map(plan_record, plans)),
+        plans=tuple(plans),
         citations=() if decision is None else decision.citations,
         as_of=horizon.as_of,
     )

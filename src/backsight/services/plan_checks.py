@@ -53,12 +53,12 @@ def record_plan_check(
     values_without_symbol = {name: value for name, value in inputs.values.items() if name != "symbol"}
     joined = join_checks(
         check(
-            [plan for plan in candidates.plans if not plan.is_of_market],
+            [state for state in candidates.plans if not state.plan.is_of_market],
             values_without_symbol,
             holding=plans_holding(events, symbol=None, deployment_id=deployment.id),
         ),
         check(
-            [plan for plan in candidates.plans if plan.is_of_market],
+            [state for state in candidates.plans if state.plan.is_of_market],
             inputs.values,
             holding=plans_holding(events, symbol=inputs.symbol, deployment_id=deployment.id),
         ),
@@ -69,7 +69,7 @@ def record_plan_check(
     ]
     for event in new_events:
         transaction.add(stored.PLAN_EVENTS, event)
-    plans = tuple(apply_events(plan, new_events) for plan in candidates.plans)
+    plans = tuple(apply_events(state, new_events) for state in candidates.plans)
     return RecordedPlanCheck(check=joined, open=OpenPlans(plans=plans, events=(*events, *new_events)))
 
 
@@ -87,8 +87,8 @@ def check_plans_at_tick(
     proposal, before = decision.proposal, decision.before
     symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
     symbols += [position.symbol for position in before.portfolio.positions]
-    needs_market = any(not MARKET_FIELDS.isdisjoint(plan.asks) for plan in candidates.plans)
-    needs_former = last is not None and any(plan.crosses for plan in candidates.plans)
+    needs_market = any(not MARKET_FIELDS.isdisjoint(state.plan.asks) for state in candidates.plans)
+    needs_former = last is not None and any(state.plan.crosses for state in candidates.plans)
     read_values = partial(_read_values, connection, deployment, needs_market=needs_market)
     checks: list[PlanCheck] = []
     for symbol in dict.fromkeys(symbols or [None]):

@@ -18,12 +18,9 @@ from backsight.core.memory.plan_origins import (
 from backsight.core.memory.prospective import (
     Plan,
     PlanSource,
-    apply_events,
     make_cancelled_event,
     make_event,
     number_event,
-    plan_from_record,
-    plan_record,
     plans_after_events,
 )
 from backsight.core.strategies import Deployment
@@ -68,22 +65,25 @@ def make_plans(
         )
     new = [plan for plan in plans if plan is not None and stored.plan(connection, deployment.owner_id, plan.id) is None]
     for plan in new:
-        transaction.add(stored.PLANS, plan_record(plan))
+        transaction.add(stored.PLANS, plan)
     return tuple(plan.id for plan in new)
 
 
 def _unexpired_derived_plans(view: View, deployment: Deployment) -> list[Plan]:
     """The unexpired plans of a deployment that were made from a memory."""
-    records = stored.unexpired_plans(view, deployment_id=deployment.id, strategy_name=deployment.strategy_name)
-    return [plan_from_record(record) for record in records if record.sources]
+    plans = stored.unexpired_plans(view, deployment_id=deployment.id, strategy_name=deployment.strategy_name)
+    return [plan for plan in plans if plan.sources]
 
 
 def _mood_plans_before_recovery(view: View, deployment: Deployment, plans: Iterable[Plan]) -> list[Plan]:
     """The mood plans of a deployment that are active, or whose drawdown the account has not come out of since."""
     own = [plan for plan in plans if comes_from_mood(plan, deployment.id)]
     events = stored.events_of(view, [plan.id for plan in own])
-    current = [apply_events(plan, events) for plan in own]
-    return [plan for plan in current if plan.status == "active" or not _has_recovered(view, deployment, plan)]
+    return [
+        state.plan
+        for state in plans_after_events(own, events)
+        if state.status == "active" or not _has_recovered(view, deployment, state.plan)
+    ]
 
 
 def _has_recovered(view: View, deployment: Deployment, plan: Plan) -> bool:
@@ -101,12 +101,13 @@ def cancel_plans_from_beliefs(
         return
     view = View(transaction.connection, owner, Horizon(as_of=now))
     retired = {PlanSource(kind="semantic", id=belief_id) for belief_id in belief_ids}
-    records = stored.plans_without_end(view)
-    for plan in plans_after_events(records, stored.events_of(view, [record.id for record in records])):
-        in_force = plan.status == "active" and (plan.expires_at is None or now < plan.expires_at)
+    plans = stored.plans_without_end(view)
+    for state in plans_after_events(plans, stored.events_of(view, [plan.id for plan in plans])):
+        plan = state.plan
+        in_force = state.status == "active" and (plan.expires_at is None or now < plan.expires_at)
         if in_force and not retired.isdisjoint(plan.sources):
             events = stored.events_of(view, [plan.id])
-            event = make_cancelled_event(plan, now=now, note="its belief was retired")
+            event = make_cancelled_event(state, now=now, note="its belief was retired")
             transaction.add(stored.PLAN_EVENTS, number_event(event, sequence=len(events)))
 
 

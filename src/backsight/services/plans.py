@@ -14,13 +14,9 @@ from backsight.core.memory.prospective import (
     PlanDraft,
     PlanEvent,
     PlanMode,
-    PlanRecord,
-    PlanStatus,
-    apply_events,
+    PlanState,
     is_in_scope,
     make_plan,
-    plan_from_record,
-    plan_record,
     plans_after_events,
 )
 from backsight.core.strategies import Deployment
@@ -36,24 +32,10 @@ ONCE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanView:
-    """A plan as it was made, and what has become of it."""
-
-    plan: PlanRecord
-    status: PlanStatus
-    times_fired: int
-    """How often the plan's condition began to hold."""
-    fired_at: datetime | None
-    last_fired_at: datetime | None
-    ended_at: datetime | None
-    """When the plan expired, was cancelled or was settled."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedPlan:
     """The plan, and whether an earlier call created it."""
 
-    plan: PlanRecord
+    plan: Plan
     replayed: bool
 
 
@@ -91,12 +73,12 @@ def store_plan(transaction: Transaction, ctx: Context, request: PlanRequest) -> 
         expires_when=request.expires_when,
         mode=request.mode,
     )
-    record = plan_record(make_plan(draft, owner_id=ctx.owner, now=ctx.now, key=request.idempotency_key))
-    former = stored.plan(connection, ctx.owner, record.id)
+    plan = make_plan(draft, owner_id=ctx.owner, now=ctx.now, key=request.idempotency_key)
+    former = stored.plan(connection, ctx.owner, plan.id)
     if former is None:
-        transaction.add(stored.PLANS, record)
-        return CreatedPlan(plan=record, replayed=False)
-    repeated = replace(record, known_at=former.known_at, recorded_at=former.recorded_at)
+        transaction.add(stored.PLANS, plan)
+        return CreatedPlan(plan=plan, replayed=False)
+    repeated = replace(plan, known_at=former.known_at, recorded_at=former.recorded_at)
     if request.expires_at is None:
         repeated = replace(repeated, expires_at=former.expires_at)  # it was counted in days from the first call
     if repeated != former:
@@ -115,41 +97,20 @@ def _expires_at(now: datetime, request: PlanRequest) -> datetime | None:
         raise Invalid(f"{request.expiry_days} days is too far off; give fewer", field="expiry_days") from None
 
 
-def plan_view(record: PlanRecord, events: Iterable[PlanEvent], *, now: datetime | None = None) -> PlanView:
-    """A plan with what has become of it; a plan past its expiry at `now` is over even if no check recorded that."""
-    plan = apply_events(plan_from_record(record), events)
-    over = plan.status == "active" and now is not None and plan.expires_at is not None and now >= plan.expires_at
-    return PlanView(
-        plan=record,
-        status="expired" if over else plan.status,
-        times_fired=plan.times_fired,
-        fired_at=plan.fired_at,
-        last_fired_at=plan.last_fired_at,
-        ended_at=plan.expires_at if over else _ended_at(plan),
-    )
-
-
-def _ended_at(plan: Plan) -> datetime | None:
-    """When a plan ended; a plan that expired ended at its expiry, even if a check noticed it later."""
-    if plan.expired_at is not None and plan.expires_at is not None:
-        return min(plan.expired_at, plan.expires_at)
-    return plan.expired_at or plan.cancelled_at or plan.settled_at
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPlans:
     """The plans in the scope of a deployment that have not ended, and all events of these plans."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[PlanState, ...]
     events: tuple[PlanEvent, ...]
 
 
 def open_plans(view: View, deployment: Deployment) -> OpenPlans:
     """Read the plans in the scope of a deployment that have not ended."""
     scope = {"deployment_id": deployment.id, "strategy_name": deployment.strategy_name}
-    records = [record for record in stored.plans_without_end(view) if is_in_scope(record, **scope)]
-    events = stored.events_of(view, [record.id for record in records])
-    return OpenPlans(plans=tuple(plans_after_events(records, events)), events=tuple(events))
+    plans = [plan for plan in stored.plans_without_end(view) if is_in_scope(plan, **scope)]
+    events = stored.events_of(view, [plan.id for plan in plans])
+    return OpenPlans(plans=tuple(plans_after_events(plans, events)), events=tuple(events))
 
 
 def plans_holding_at(
@@ -164,11 +125,11 @@ def plans_holding_at(
         event.plan_id for event in candidates.events if event.symbol == symbol and event.deployment_id == deployment.id
     }
     return [
-        plan
-        for plan in candidates.plans
-        if plan.id in (in_symbol if plan.id in checked else in_general)
-        if plan.expires_at is None or at < plan.expires_at
-        if plan.mode == "while_true" or (plan.fired_at is not None and at - plan.fired_at <= ONCE)
+        state.plan
+        for state in candidates.plans
+        if state.plan.id in (in_symbol if state.plan.id in checked else in_general)
+        if state.plan.expires_at is None or at < state.plan.expires_at
+        if state.plan.mode == "while_true" or (state.fired_at is not None and at - state.fired_at <= ONCE)
     ]
 
 

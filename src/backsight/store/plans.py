@@ -5,12 +5,18 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, or_, select
 
-from backsight.core.memory.prospective import PlanEvent, PlanRecord
+from backsight.core.memory.prospective import Plan, PlanEvent
+from backsight.store.codecs import CONDITION, PLAN_SOURCES
 from backsight.store.mapping import noun
 from backsight.store.reading import AS_OF, OWNED, fetch, fetch_one, owned, parameters, prepared_within, within
 from backsight.store.view import View
 
-PLANS = noun(PlanRecord, "prospective_memory", indexes=[("known_at", "id")])
+PLANS = noun(
+    Plan,
+    "prospective_memory",
+    codecs={"condition": CONDITION, "expires_when": CONDITION, "sources": PLAN_SOURCES},
+    indexes=[("known_at", "id")],
+)
 PLAN_EVENTS = noun(
     PlanEvent,
     "plan_events",
@@ -19,12 +25,12 @@ PLAN_EVENTS = noun(
 )
 
 
-def plan(connection: Connection, owner: str, plan_id: str) -> PlanRecord | None:
+def plan(connection: Connection, owner: str, plan_id: str) -> Plan | None:
     """The plan with this id."""
     return fetch_one(connection, PLANS, owned(PLANS, owner, PLANS.table.c.id == plan_id))
 
 
-def plans(view: View) -> list[PlanRecord]:
+def plans(view: View) -> list[Plan]:
     """All plans, oldest first."""
     c = PLANS.table.c
     statement = owned(PLANS, view.owner, *within(PLANS, view.horizon)).order_by(c.known_at, c.id)
@@ -49,7 +55,7 @@ _WITHOUT_END = (
 )
 
 
-def plans_without_end(view: View) -> list[PlanRecord]:
+def plans_without_end(view: View) -> list[Plan]:
     """The plans that have no event that ends them, oldest first."""
     return fetch(view.connection, PLANS, _WITHOUT_END, parameters(view.owner, view.horizon))
 
@@ -67,7 +73,7 @@ _UNEXPIRED = (
 )
 
 
-def unexpired_plans(view: View, *, deployment_id: str, strategy_name: str) -> list[PlanRecord]:
+def unexpired_plans(view: View, *, deployment_id: str, strategy_name: str) -> list[Plan]:
     """The plans in the scope of a deployment that have not expired, cancelled and settled ones too, oldest first."""
     values = parameters(view.owner, view.horizon, deployment=deployment_id, strategy=strategy_name)
     return fetch(view.connection, PLANS, _UNEXPIRED, values)

@@ -1,5 +1,6 @@
 """Plans: when they apply, when they end, which plans they contradict, and whether they helped."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import parse_condition
-from backsight.core.memory.plan_check import check_plans
+from backsight.core.memory.plan_check import PlanCheck, check_plans
 from backsight.core.memory.plan_origins import plan_from_belief, plan_from_mood
 from backsight.core.memory.plan_settlement import compute_settlement, settle
 from backsight.core.memory.planned_action import PlannedAction, action_json, contradiction_of, parse_action
@@ -22,6 +23,7 @@ from backsight.core.memory.prospective import (
     PlanEvent,
     PlanEventKind,
     PlanSource,
+    PlanState,
     apply_event,
     apply_events,
     is_in_scope,
@@ -29,6 +31,7 @@ from backsight.core.memory.prospective import (
     make_event,
     make_plan,
     make_settled_event,
+    plan_state,
 )
 from backsight.core.memory.semantic import Belief, Domain
 from backsight.core.trades.trade import Outcome
@@ -50,6 +53,12 @@ def a_plan(**changes: Any) -> Plan:
     options |= {name: changes.pop(name) for name in ("owner_id", "now", "key", "recorded_at") if name in changes}
     draft: dict[str, Any] = {"condition": {"regime": "ranging"}, "action": SKIP, "reasoning": "lost here"} | changes
     return make_plan(PlanDraft(**draft), **options)
+
+
+def check(plans: Iterable[Plan | PlanState], values: Mapping[str, object], **options: Any) -> PlanCheck:
+    """Check plans; one without a state is new."""
+    states = [plan if isinstance(plan, PlanState) else plan_state(plan) for plan in plans]
+    return check_plans(states, values, **options)
 
 
 def a_belief(**changes: Any) -> Belief:
@@ -84,10 +93,10 @@ def refused(**changes: Any) -> str:
 def test_a_skip_plan_protects_every_trade_until_it_expires() -> None:
     plan, holding, edges = a_plan(), frozenset[str](), 0
     for day in range(30):
-        checked = check_plans([plan], RANGING, now=T0 + timedelta(days=day), holding=holding)
+        checked = check([plan], RANGING, now=T0 + timedelta(days=day), holding=holding)
         assert checked.applying == (plan,)
         holding, edges = checked.holding, edges + len(checked.rising)
-    over = check_plans([plan], RANGING, now=T0 + timedelta(days=30), holding=holding)
+    over = check([plan], RANGING, now=T0 + timedelta(days=30), holding=holding)
     assert (over.applying, over.rising, edges) == ((), (), 1)
     assert [event.kind for event in over.expired] == ["expired"]
 
@@ -95,79 +104,79 @@ def test_a_skip_plan_protects_every_trade_until_it_expires() -> None:
 def test_each_rising_edge_is_one_event() -> None:
     plan, holding, edges = a_plan(), frozenset[str](), []
     for hour, values in enumerate([RANGING, RANGING, TRENDING, RANGING, RANGING]):
-        checked = check_plans([plan], values, now=T0 + hour * HOUR, holding=holding)
+        checked = check([plan], values, now=T0 + hour * HOUR, holding=holding)
         holding = checked.holding
         edges += [event.known_at for event in checked.rising]
     assert edges == [T0, T0 + 3 * HOUR]
 
 
 def test_the_same_check_names_the_same_event() -> None:
-    one, other = (check_plans([a_plan()], RANGING, now=T0).rising for _ in range(2))
+    one, other = (check([a_plan()], RANGING, now=T0).rising for _ in range(2))
     assert one == other
     assert (one[0].symbol, one[0].plan_id) == ("BTC", a_plan().id)
 
 
 def test_a_once_plan_fires_on_its_first_rising_edge_and_is_done() -> None:
     plan = a_plan(mode="once")
-    checked = check_plans([plan], RANGING, now=T0)
-    fired = apply_events(plan, checked.rising)
+    checked = check([plan], RANGING, now=T0)
+    fired = plan_state(plan, checked.rising)
     assert checked.applying == (plan,)
     assert (fired.status, fired.fired_at) == ("fired", T0)
-    assert check_plans([fired], RANGING, now=T0 + HOUR).applying == ()
-    assert check_plans([plan], RANGING, now=T0 + HOUR, holding=checked.holding).applying == ()
+    assert check([fired], RANGING, now=T0 + HOUR).applying == ()
+    assert check([plan], RANGING, now=T0 + HOUR, holding=checked.holding).applying == ()
 
 
 def test_a_while_true_plan_counts_its_edges_and_stays_active() -> None:
-    plan = a_plan()
+    state = plan_state(a_plan())
     for hour in (0, 5):
-        plan = apply_events(plan, check_plans([plan], RANGING, now=T0 + hour * HOUR).rising)
-    assert (plan.status, plan.times_fired, plan.fired_at, plan.last_fired_at) == ("active", 2, T0, T0 + 5 * HOUR)
+        state = apply_events(state, check([state], RANGING, now=T0 + hour * HOUR).rising)
+    assert (state.status, state.times_fired, state.fired_at, state.last_fired_at) == ("active", 2, T0, T0 + 5 * HOUR)
 
 
 def test_a_crossing_is_one_edge_against_the_tick_before() -> None:
     plan = a_plan(condition={"field": "price", "op": "crosses_above", "value": 100})
-    assert check_plans([plan], {"price": 101}, now=T0).missing == {plan.id: ("former price",)}
-    assert check_plans([plan], {"price": 101}, now=T0, former_values={"price": 99}).applying == (plan,)
-    assert check_plans([plan], {"price": 102}, now=T0, former_values={"price": 101}).applying == ()
+    assert check([plan], {"price": 101}, now=T0).missing == {plan.id: ("former price",)}
+    assert check([plan], {"price": 101}, now=T0, former_values={"price": 99}).applying == (plan,)
+    assert check([plan], {"price": 102}, now=T0, former_values={"price": 101}).applying == ()
 
 
 def test_an_expiry_condition_ends_a_plan_without_an_expiry_time() -> None:
     plan = a_plan(expires_when={"field": "drawdown_state", "op": "<", "value": 0.5})
     assert plan.expires_at is None
-    assert check_plans([plan], RANGING | {"drawdown_state": 0.4}, now=T0).expired[0].plan_id == plan.id
-    later = check_plans([plan], RANGING, now=T0 + timedelta(days=400))
+    assert check([plan], RANGING | {"drawdown_state": 0.4}, now=T0).expired[0].plan_id == plan.id
+    later = check([plan], RANGING, now=T0 + timedelta(days=400))
     assert (later.applying, later.missing) == ((plan,), {plan.id: ("drawdown_state",)})
 
 
 def test_a_plan_that_is_not_active_or_not_yet_known_is_not_checked() -> None:
-    inactive = [replace(a_plan(), status=status) for status in ("fired", "expired", "cancelled", "settled")]
-    checked = check_plans([*inactive, a_plan(now=T0 + HOUR)], RANGING, now=T0)
+    inactive = [replace(plan_state(a_plan()), status=status) for status in ("fired", "expired", "cancelled", "settled")]
+    checked = check([*inactive, a_plan(now=T0 + HOUR)], RANGING, now=T0)
     assert (checked.applying, checked.expired, checked.missing) == ((), (), {})
 
 
 def test_plans_apply_by_priority_and_then_by_age() -> None:
     late, early = a_plan(now=T0), a_plan(now=T0 - HOUR)
     first = a_plan(priority=0.9)
-    assert check_plans([late, first, early], RANGING, now=T0).applying == (first, early, late)
+    assert check([late, first, early], RANGING, now=T0).applying == (first, early, late)
 
 
 def test_a_missing_field_is_named_with_its_plan() -> None:
     plan = a_plan(condition={"not": {"field": "drawdown_pct", "op": "<", "value": 0.1}})
-    checked = check_plans([plan, a_plan()], RANGING, now=T0)
+    checked = check([plan, a_plan()], RANGING, now=T0)
     assert checked.missing == {plan.id: ("drawdown_pct",)}
     assert plan not in checked.applying
 
 
 def test_two_contradicting_plans_are_both_named() -> None:
     skip, double = a_plan(priority=0.9), a_plan(action=adjust("size", 2.0))
-    (contradiction,) = check_plans([double, skip], RANGING, now=T0).contradictions
+    (contradiction,) = check([double, skip], RANGING, now=T0).contradictions
     assert (contradiction.first, contradiction.second) == (skip.id, double.id)
     assert contradiction.reason == "skip_trade stays out, and the other raises size"
 
 
 def test_plans_contradict_only_while_both_apply() -> None:
     double = a_plan(action=adjust("size", 2.0), condition={"regime": "volatile"})
-    assert check_plans([a_plan(), double], RANGING, now=T0).contradictions == ()
+    assert check([a_plan(), double], RANGING, now=T0).contradictions == ()
 
 
 UP, DOWN = adjust("size", 2.0), adjust("Size", 0.5)
@@ -260,17 +269,33 @@ def test_the_same_plan_made_twice_is_one_plan() -> None:
 
 
 def test_only_an_active_plan_can_be_cancelled() -> None:
-    plan = a_plan()
+    plan = plan_state(a_plan())
     gone = apply_event(plan, make_cancelled_event(plan, now=T0, note="no longer"))
-    assert (gone.status, gone.cancelled_at) == ("cancelled", T0)
+    assert (gone.status, gone.ended_at) == ("cancelled", T0)
     with pytest.raises(Conflict, match="is cancelled; only active plans can be cancelled"):
         make_cancelled_event(gone, now=T0)
 
 
+def test_a_plan_ended_when_it_first_ended() -> None:
+    plan = a_plan(expires_at=T0 + HOUR)
+    noticed, settled = make_event(plan, "expired", now=T0 + 3 * HOUR), make_event(plan, "settled", now=T0 + 5 * HOUR)
+    assert plan_state(plan, [noticed]).ended_at == plan.expires_at
+    state = plan_state(plan, [settled, noticed])
+    assert (state.status, state.ended_at) == ("settled", plan.expires_at)
+    by_condition = a_plan(expires_when={"regime": "trending_up"})
+    assert plan_state(by_condition, [make_event(by_condition, "expired", now=T0 + HOUR)]).ended_at == T0 + HOUR
+
+
+def test_a_plan_past_its_expiry_is_over_though_no_check_noticed() -> None:
+    plan = a_plan(expires_at=T0 + HOUR)
+    states = [plan_state(plan, now=now) for now in (None, T0, T0 + HOUR)]
+    assert [(state.status, state.ended_at) for state in states] == [*[("active", None)] * 2, ("expired", T0 + HOUR)]
+
+
 def test_a_plan_is_settled_once() -> None:
-    plan = a_plan()
+    plan = plan_state(a_plan())
     done = apply_event(plan, make_settled_event(plan, followed=True, now=T0))
-    assert (done.status, done.settled_at) == ("settled", T0)
+    assert (done.status, done.ended_at) == ("settled", T0)
     with pytest.raises(Conflict, match="a plan is settled once"):
         make_settled_event(done, followed=True, now=T0)
 
@@ -282,18 +307,18 @@ def test_applying_events_one_by_one_equals_applying_them_at_once(
     start = a_plan(mode=rng.choice(["once", "while_true"]))
     events = [make_event(start, kind, now=T0 + hour * HOUR) for kind, hour in rows]
     events.sort(key=lambda event: (event.known_at, event.recorded_at, event.id))
-    plan = start
+    state = plan_state(start)
     for number, event in enumerate(events):
-        plan = apply_event(plan, event)
-        assert plan == apply_events(start, rng.sample(events[: number + 1], number + 1))
+        state = apply_event(state, event)
+        assert state == plan_state(start, rng.sample(events[: number + 1], number + 1))
 
 
 @given(st.lists(st.sampled_from(["ranging", "trending_up", None]), min_size=1, max_size=12))
 def test_edges_are_where_the_condition_began_to_hold(regimes: list[str | None]) -> None:
     plan, holding, edges = a_plan(), frozenset[str](), list[PlanEvent]()
     for hour, regime in enumerate(regimes):
-        checked = check_plans([plan], {"regime": regime}, now=T0 + hour * HOUR, holding=holding)
-        again = check_plans([plan], {"regime": regime}, now=T0 + hour * HOUR)
+        checked = check([plan], {"regime": regime}, now=T0 + hour * HOUR, holding=holding)
+        again = check([plan], {"regime": regime}, now=T0 + hour * HOUR)
         assert (checked.applying, checked.holding) == (again.applying, again.holding)
         holding, edges = checked.holding, [*edges, *checked.rising]
     began = [n for n, regime in enumerate(regimes) if regime == "ranging" and [None, *regimes][n] != "ranging"]
@@ -344,7 +369,7 @@ def test_a_settlement_counts_each_current_episode_once() -> None:
     events = [make_event(plan, "outcome", now=T0 + n * HOUR, episode_id=name) for n, name in enumerate("abac")]
     two, lost = outcomes(2.0, -1.0)
     settlement = compute_settlement(
-        plan, [*events, make_cancelled_event(plan, now=T0)], {"b": two, "a": lost}, followed=True
+        plan, [*events, make_cancelled_event(plan_state(plan), now=T0)], {"b": two, "a": lost}, followed=True
     )
     assert settlement == settle(plan, followed=True, outcomes=[two, lost])
 
@@ -363,8 +388,8 @@ def test_a_credible_belief_that_its_domain_is_better_raises_confidence_there() -
     plan = plan_from_belief(belief, credibility=0.93, n=24, now=T0)
     assert plan is not None
     assert plan.action == PlannedAction(kind="adjust_param", parameter="confidence", magnitude=1.2)
-    assert check_plans([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 120}, now=T0).applying == (plan,)
-    assert check_plans([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 90}, now=T0).applying == ()
+    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 120}, now=T0).applying == (plan,)
+    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 90}, now=T0).applying == ()
 
 
 @pytest.mark.parametrize(
@@ -390,7 +415,7 @@ def test_a_plan_from_a_belief_bars_another_one() -> None:
 def test_a_deep_drawdown_halves_the_size_until_half_of_it_is_regained() -> None:
     plan = plan_from_mood(Mood(drawdown_state=0.8), owner_id="ana", deployment_id="d", now=T0)
     assert plan is not None
-    states = {state: check_plans([plan], {"drawdown_state": state}, now=T0) for state in (0.8, 0.6, 0.5, 0.49)}
+    states = {state: check([plan], {"drawdown_state": state}, now=T0) for state in (0.8, 0.6, 0.5, 0.49)}
     assert [bool(checked.applying) for checked in states.values()] == [True, True, True, False]
     assert len(states[0.49].expired) == 1
     assert (plan.trigger_type, action_json(plan.action)) == ("state", adjust("size", 0.5))

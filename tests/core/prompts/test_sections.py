@@ -16,7 +16,7 @@ from backsight.core.decision import MEMORY, LastTick, Verdict
 from backsight.core.errors import Invalid
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.planned_action import PlannedAction
-from backsight.core.memory.prospective import PlanDraft, make_plan
+from backsight.core.memory.prospective import PlanDraft, PlanState, make_plan, plan_state
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.lessons import Lesson, lessons_section, read_lessons
@@ -201,12 +201,15 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
     )
 
 
+def new_plan(action: dict[str, Any], reasoning: str, priority: float) -> PlanState:
+    draft = PlanDraft(condition={"hour": 13}, action=action, reasoning=reasoning, priority=priority)
+    return plan_state(make_plan(draft, owner_id="ana", now=TEN))
+
+
 def test_plans_have_their_layout_to_the_byte() -> None:
     halve = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
     plans = [
-        make_plan(
-            PlanDraft(condition={"hour": 13}, action=action, reasoning=why, priority=priority), owner_id="ana", now=TEN
-        )
+        new_plan(action, why, priority)
         for action, why, priority in (
             ({"type": "skip_trade"}, "London lunch: four of five breakouts failed here", 0.6),
             (halve, "75% of the accepted drawdown is used up", 0.9),
@@ -221,12 +224,7 @@ def test_plans_have_their_layout_to_the_byte() -> None:
 
 def test_a_plan_against_a_plan_above_is_marked() -> None:
     actions = [{"type": "adjust_param", "parameter": "size", "magnitude": factor} for factor in (0.5, 1.5)]
-    plans = [
-        make_plan(
-            PlanDraft(condition={"hour": 13}, action=action, reasoning="so", priority=priority), owner_id="ana", now=TEN
-        )
-        for action, priority in zip(actions, (0.9, 0.1), strict=True)
-    ]
+    plans = [new_plan(action, "so", priority) for action, priority in zip(actions, (0.9, 0.1), strict=True)]
     text = plans_that_apply(plan_lines(check_plans(plans, {"hour": 13}, now=NOW))).text
     assert [("against a plan above" in line) for line in text.splitlines()] == [False, False, True]
 

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from backsight.core.memory.conditions import ConditionResult, evaluate_condition
 from backsight.core.memory.planned_action import contradiction_of
-from backsight.core.memory.prospective import Plan, PlanEvent, event_order, make_event
+from backsight.core.memory.prospective import Plan, PlanEvent, PlanState, event_order, make_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def evaluate_expiry(
 
 
 def check_plans(
-    plans: Iterable[Plan],
+    states: Iterable[PlanState],
     values: Mapping[str, object],
     *,
     now: datetime,
@@ -76,9 +76,10 @@ def check_plans(
     `holding` are the plans whose condition held at the last check. A `while_true` plan applies as long as its condition
     holds. A `once` plan applies on its first rising edge and never again. Plans that are not active, or not known yet,
     are ignored. To check several symbols at one tick, check them one after the other, each with the `holding` of that
-    symbol, and apply the events of each check to the plans (`apply_events`) so that a `once` plan fires once.
+    symbol, and apply the events of each check to the states (`apply_events`) so that a `once` plan fires once.
     """
-    active = sorted((plan for plan in plans if plan.status == "active" and plan.known_at <= now), key=_rank)
+    known = (state for state in states if state.plan.known_at <= now)
+    active = sorted((state.plan for state in known if state.status == "active"), key=_rank)
     ends = {plan.id: evaluate_expiry(plan, values, now=now, former_values=former_values) for plan in active}
     left = [plan for plan in active if not ends[plan.id].holds]
     results = {plan.id: evaluate_condition(plan.condition, values, former_values=former_values) for plan in left}

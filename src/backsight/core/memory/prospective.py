@@ -1,24 +1,21 @@
 """Plans: if a condition holds, then an action, until the plan expires.
 
-A plan is a fact that does not change. Its events say what became of it: `apply_event` applies one event to a plan,
-`apply_events` applies all of them.
+A plan is a fact that does not change. Its events say what became of it: `plan_state` applies them to the plan.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, assert_never, get_args
+from typing import Annotated, Any, Literal, assert_never, get_args
 
 from backsight.core.errors import Conflict, Invalid
-from backsight.core.ids import canonical_json, derive_id
+from backsight.core.ids import ShownAsJson, canonical_json, derive_id
 from backsight.core.instants import format_instant, to_utc
 from backsight.core.memory.conditions import (
     TRIGGER_TYPES,
     Condition,
     TriggerType,
     comparisons_in,
-    condition_from_text,
     condition_text,
     fields_in,
     parse_condition,
@@ -61,10 +58,14 @@ class PlanSource:
     kind: MemoryKind
     id: str
 
+    def text(self) -> str:
+        """Kind and id as a JSON array, as the store and answers have them."""
+        return canonical_json([self.kind, self.id])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """If the condition holds, then the action, until the plan expires; with what has become of the plan."""
+    """If the condition holds, then the action, until the plan expires."""
 
     owner_id: str
     id: str
@@ -73,27 +74,18 @@ class Plan:
     strategy_name: str | None
     """The strategy the plan is for; None is every strategy."""
     trigger_type: TriggerType
-    condition: Condition
+    condition: Annotated[Condition, ShownAsJson(encode=condition_text)]
     action: PlannedAction
     reasoning: str
     priority: float
     """0 to 1; a plan with a larger priority comes first."""
     expires_at: datetime | None
     """From this instant on the plan does not apply; None where only `expires_when` ends it."""
-    expires_when: Condition | None
-    sources: tuple[PlanSource, ...]
+    expires_when: Annotated[Condition | None, ShownAsJson(encode=condition_text)]
+    sources: tuple[Annotated[PlanSource, ShownAsJson(encode=PlanSource.text)], ...]
     mode: PlanMode
     known_at: datetime
     recorded_at: datetime
-    status: PlanStatus = "active"
-    times_fired: int = 0
-    """How often the condition began to hold."""
-    fired_at: datetime | None = None
-    """When the condition first began to hold."""
-    last_fired_at: datetime | None = None
-    expired_at: datetime | None = None
-    cancelled_at: datetime | None = None
-    settled_at: datetime | None = None
 
     @property
     def asks(self) -> frozenset[str]:
@@ -117,24 +109,18 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRecord:
-    """The row of a plan as it was made; conditions are canonical JSON, sources are JSON arrays of kind and id."""
+class PlanState:
+    """A plan as it was made, and what has become of it."""
 
-    owner_id: str
-    id: str
-    deployment_id: str | None
-    strategy_name: str | None
-    trigger_type: TriggerType
-    condition: str
-    action: PlannedAction
-    reasoning: str
-    priority: float
-    expires_at: datetime | None
-    expires_when: str | None
-    sources: tuple[str, ...]
-    mode: PlanMode
-    known_at: datetime
-    recorded_at: datetime
+    plan: Plan
+    status: PlanStatus
+    times_fired: int
+    """How often the plan's condition began to hold."""
+    fired_at: datetime | None
+    """When the condition first began to hold."""
+    last_fired_at: datetime | None
+    ended_at: datetime | None
+    """When the plan expired, was cancelled or was settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,85 +203,57 @@ def make_plan(
     return replace(plan, id=derive_id("plan", owner_id, *seed))
 
 
-def plan_record(plan: Plan) -> PlanRecord:
-    """The row of a plan."""
-    return PlanRecord(
-        owner_id=plan.owner_id,
-        id=plan.id,
-        deployment_id=plan.deployment_id,
-        strategy_name=plan.strategy_name,
-        trigger_type=plan.trigger_type,
-        condition=condition_text(plan.condition),
-        action=plan.action,
-        reasoning=plan.reasoning,
-        priority=plan.priority,
-        expires_at=plan.expires_at,
-        expires_when=None if plan.expires_when is None else condition_text(plan.expires_when),
-        sources=tuple(canonical_json([source.kind, source.id]) for source in plan.sources),
-        mode=plan.mode,
-        known_at=plan.known_at,
-        recorded_at=plan.recorded_at,
-    )
-
-
-def plan_from_record(row: PlanRecord) -> Plan:
-    """The plan of a row, before its events: `plan_from_record(plan_record(plan)) == plan` for a new plan."""
-    sources = [json.loads(source) for source in row.sources]
-    return Plan(
-        owner_id=row.owner_id,
-        id=row.id,
-        deployment_id=row.deployment_id,
-        strategy_name=row.strategy_name,
-        trigger_type=row.trigger_type,
-        condition=condition_from_text(row.condition),
-        action=row.action,
-        reasoning=row.reasoning,
-        priority=row.priority,
-        expires_at=row.expires_at,
-        expires_when=None if row.expires_when is None else condition_from_text(row.expires_when),
-        sources=tuple(PlanSource(kind=kind, id=memory_id) for kind, memory_id in sources),
-        mode=row.mode,
-        known_at=row.known_at,
-        recorded_at=row.recorded_at,
-    )
-
-
-def is_in_scope(plan: Plan | PlanRecord, *, deployment_id: str | None, strategy_name: str | None) -> bool:
+def is_in_scope(plan: Plan, *, deployment_id: str | None, strategy_name: str | None) -> bool:
     """Whether a plan is for this deployment of this strategy."""
     return plan.deployment_id in (None, deployment_id) and plan.strategy_name in (None, strategy_name)
 
 
-def apply_event(plan: Plan, event: PlanEvent) -> Plan:
-    """The plan after one more event; an event that is no longer possible changes nothing."""
-    at, active = event.known_at, plan.status == "active"
-    match event.kind:
-        case "rising":
-            return _fired(plan, at) if active else plan
-        case "expired":
-            return replace(plan, status="expired", expired_at=at) if active else plan
-        case "cancelled":
-            return replace(plan, status="cancelled", cancelled_at=at) if active else plan
-        case "settled":
-            return plan if plan.status == "settled" else replace(plan, status="settled", settled_at=at)
-        case "falling" | "outcome":
-            return plan
-    assert_never(event.kind)
+def plan_state(plan: Plan, events: Iterable[PlanEvent] = (), *, now: datetime | None = None) -> PlanState:
+    """What has become of a plan by its events, given in any order; events of other plans are ignored.
+
+    A plan past its expiry at `now` is over even if no check recorded that.
+    """
+    new = PlanState(plan=plan, status="active", times_fired=0, fired_at=None, last_fired_at=None, ended_at=None)
+    state = apply_events(new, events)
+    if state.status == "active" and now is not None and plan.expires_at is not None and now >= plan.expires_at:
+        return replace(state, status="expired", ended_at=plan.expires_at)
+    return state
 
 
-def plans_after_events(rows: Iterable[PlanRecord], events: Iterable[PlanEvent]) -> list[Plan]:
-    """The plans of some rows, each after all of its events."""
+def plans_after_events(plans: Iterable[Plan], events: Iterable[PlanEvent]) -> list[PlanState]:
+    """Some plans, each after all of its events."""
     by_plan: dict[str, list[PlanEvent]] = {}
     for event in events:
         by_plan.setdefault(event.plan_id, []).append(event)
-    return [apply_events(plan_from_record(row), by_plan.get(row.id, ())) for row in rows]
+    return [plan_state(plan, by_plan.get(plan.id, ())) for plan in plans]
 
 
-def apply_events(plan: Plan, events: Iterable[PlanEvent]) -> Plan:
-    """The plan after all of its events, given in any order; events of other plans are ignored."""
+def apply_events(state: PlanState, events: Iterable[PlanEvent]) -> PlanState:
+    """The state of a plan after more events, given in any order; events of other plans are ignored."""
     for event in sorted(events, key=event_order):
-        if event.plan_id == plan.id:
-            plan = apply_event(plan, event)
-    return plan
+        if event.plan_id == state.plan.id:
+            state = apply_event(state, event)
+    return state
+
+
+def apply_event(state: PlanState, event: PlanEvent) -> PlanState:
+    """The state of a plan after one more event; an event that is no longer possible changes nothing."""
+    at, active = event.known_at, state.status == "active"
+    match event.kind:
+        case "rising":
+            return _fired(state, at) if active else state
+        case "expired":
+            # A plan that expired ended at its expiry, even if a check noticed it later.
+            ended_at = at if state.plan.expires_at is None else min(at, state.plan.expires_at)
+            return replace(state, status="expired", ended_at=ended_at) if active else state
+        case "cancelled":
+            return replace(state, status="cancelled", ended_at=at) if active else state
+        case "settled":
+            is_settled = state.status == "settled"
+            return state if is_settled else replace(state, status="settled", ended_at=state.ended_at or at)
+        case "falling" | "outcome":
+            return state
+    assert_never(event.kind)
 
 
 def event_order(event: PlanEvent) -> tuple[datetime, int, datetime, str]:
@@ -333,24 +291,24 @@ def make_event(
     )
 
 
-def make_cancelled_event(plan: Plan, *, now: datetime, note: str | None = None) -> PlanEvent:
+def make_cancelled_event(state: PlanState, *, now: datetime, note: str | None = None) -> PlanEvent:
     """The event that cancels an active plan."""
-    if plan.status != "active":
-        raise Conflict(f"Plan {plan.id!r} is {plan.status}; only active plans can be cancelled")
-    return make_event(plan, "cancelled", now=now, note=note)
+    if state.status != "active":
+        raise Conflict(f"Plan {state.plan.id!r} is {state.status}; only active plans can be cancelled")
+    return make_event(state.plan, "cancelled", now=now, note=note)
 
 
-def make_settled_event(plan: Plan, *, followed: bool, now: datetime, note: str | None = None) -> PlanEvent:
+def make_settled_event(state: PlanState, *, followed: bool, now: datetime, note: str | None = None) -> PlanEvent:
     """The event that settles a plan."""
-    if plan.status == "settled":
-        raise Conflict(f"Plan {plan.id!r} is settled; a plan is settled once")
-    return make_event(plan, "settled", now=now, followed=followed, note=note)
+    if state.status == "settled":
+        raise Conflict(f"Plan {state.plan.id!r} is settled; a plan is settled once")
+    return make_event(state.plan, "settled", now=now, followed=followed, note=note)
 
 
-def _fired(plan: Plan, at: datetime) -> Plan:
-    status: PlanStatus = "fired" if plan.mode == "once" else plan.status
-    first = at if plan.fired_at is None else plan.fired_at
-    return replace(plan, status=status, times_fired=plan.times_fired + 1, fired_at=first, last_fired_at=at)
+def _fired(state: PlanState, at: datetime) -> PlanState:
+    status: PlanStatus = "fired" if state.plan.mode == "once" else state.status
+    first = at if state.fired_at is None else state.fired_at
+    return replace(state, status=status, times_fired=state.times_fired + 1, fired_at=first, last_fired_at=at)
 
 
 def _trigger_type(requested: str | None, stated: TriggerType | None, condition: Condition) -> TriggerType:
