@@ -111,6 +111,11 @@ def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
         content_hash=lessons_hash(text),
         bullets=(),
         author="statistics",
+        model_used=None,
+        input_tokens=None,
+        output_tokens=None,
+        cost_usd=None,
+        copied_from=None,
         known_at=clock.at,
         recorded_at=clock.at,
     )

@@ -18,6 +18,7 @@ from backsight.core.reflection.lessons import LessonsNote, accept_lessons, parse
 from backsight.core.reflection.lessons_comparison import LessonsComparison
 from backsight.core.reflection.notes import (
     Author,
+    NoteView,
     Proposal,
     ProposalStatus,
     Reflection,
@@ -34,7 +35,7 @@ from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
 from backsight.services.proposals import decline_proposal, enact_proposal
-from backsight.services.reflection import NoteView, ReflectionResult, activate_note, reflect_now, view_note
+from backsight.services.reflection import ReflectionResult, activate_note, reflect_now
 from backsight.services.reviews import read_period
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
@@ -61,7 +62,11 @@ class ActiveLessons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptView:
-    """One reflection and its outcome."""
+    """One reflection and its outcome.
+
+    A class beside `Reflection` because it has the keys of the patterns instead of the state of the search, which only
+    the next reflection reads and which is many times as large.
+    """
 
     id: str
     deployment_id: str
@@ -201,7 +206,7 @@ def active_lessons(
         note = stored.active_note(view, target.id)
     return ActiveLessons(
         deployment=target.name,
-        note=None if note is None else view_note(note),
+        note=note,
         text=None if note is None else _visible_text(note, target),
         hash=None if note is None else note.content_hash,
         suppressed=target.memory.suppressed,
@@ -230,7 +235,7 @@ def list_lessons(
         notes = stored.notes(view, strategy_id=strategy_id, deployment_id=deployment_id)
         reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id, deployment_id=deployment_id)
     return LessonList(
-        notes=tuple(map(view_note, notes[:limit])),
+        notes=tuple(notes[:limit]),
         attempts=tuple(map(_attempt_view, reflections)),
         as_of=view.as_of,
     )
@@ -314,7 +319,7 @@ def promote_lessons(
         replayed = not transaction.changes
     whole = proposed if isinstance(proposed, LessonsNote) else parse_note(proposed)
     cut = tuple(bullet.text for bullet in whole.bullets if bullet not in note.bullets)
-    return PromotedLessons(note=view_note(active), cut=cut, replayed=replayed)
+    return PromotedLessons(note=active, cut=cut, replayed=replayed)
 
 
 @query(audience=("trader", "coach"))
@@ -351,7 +356,7 @@ def review_period(
         best=best,
         worst=worst,
         evidence=describe_evidence(record.evidence),
-        note=None if note is None else view_note(note),
+        note=note,
         markdown=render_review(record),
         as_of=latest,
     )
@@ -482,6 +487,11 @@ def _strategy_note(
         content_hash=note.hash,
         bullets=note.bullets,
         author="owner",
+        model_used=None,
+        input_tokens=None,
+        output_tokens=None,
+        cost_usd=None,
+        copied_from=None,
         known_at=ctx.now,
         recorded_at=ctx.now,
     )

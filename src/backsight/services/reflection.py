@@ -6,20 +6,18 @@ changed.
 """
 
 import logging
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.errors import Conflict
 from backsight.core.instants import Horizon, format_instant
-from backsight.core.portfolio import Mode
 from backsight.core.reflection.cadence import SinceReflection, is_due
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.closed_trades import closed_trade
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
 from backsight.core.reflection.lessons import Bullet, LessonsNote
 from backsight.core.reflection.notes import (
-    Author,
-    NoteStatus,
+    NoteView,
     Proposal,
     Reflection,
     ReflectionNote,
@@ -41,36 +39,6 @@ from backsight.store.view import EVERYTHING, View
 
 LOG = logging.getLogger("backsight")
 OVERTAKEN = "another reflection of this deployment was recorded in the meantime; nothing was changed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteView:
-    """A lessons note with its bullets and the evidence behind them."""
-
-    id: str
-    strategy_name: str
-    strategy_version: int | None
-    mode: Mode
-    deployment_id: str | None
-    """None for a note of the strategy itself."""
-    status: NoteStatus
-    generated_at: datetime
-    """When the note was first written."""
-    window_start: datetime | None
-    window_end: datetime | None
-    trades_considered: int
-    lessons_text: str
-    content_hash: str
-    """The hash that trades carry as `entry_lessons_hash`."""
-    bullets: tuple[Bullet, ...]
-    author: Author
-    model_used: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    copied_from: str | None
-    known_at: datetime
-    """Since when the note has this status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +117,6 @@ def read_evidence(view: View, deployment: Deployment) -> tuple[TradeEvidence, tu
     )
     closes = [trade.ended_at for trade in trades]
     return evidence, (min(closes), max(closes)) if closes else None
-
-
-def view_note(note: ReflectionNote) -> NoteView:
-    return NoteView(**{field.name: getattr(note, field.name) for field in fields(NoteView)})
 
 
 def activate_note(transaction: Transaction, note: ReflectionNote, former: ReflectionNote | None) -> ReflectionNote:
@@ -253,6 +217,7 @@ def _note_row(inputs: ReflectionInputs, draft: ReflectionDraft, note: LessonsNot
         input_tokens=draft.input_tokens,
         output_tokens=draft.output_tokens,
         cost_usd=draft.cost_usd,
+        copied_from=None,
         known_at=inputs.at,
         recorded_at=now,
     )
@@ -297,7 +262,7 @@ def _result(inputs: ReflectionInputs, draft: ReflectionDraft, active: Reflection
         at=inputs.at,
         came=draft.outcome,
         reason=draft.reason,
-        note=None if active is None else view_note(active),
+        note=active,
         bullets=bullets,
         dropped=draft.dropped,
         evidence=describe_evidence(inputs.evidence),

@@ -5,8 +5,9 @@ Learning one more episode and learning all episodes again end in equal rows.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime
+from typing import Any
 
 from backsight.core.memory import belief_induction, procedural
 from backsight.core.memory.belief_induction import Knowledge
@@ -16,11 +17,9 @@ from backsight.core.memory.drift import Detector
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.procedural import DriftAlarm, Habits, Practice, Record, Skill, TradeFigures, WindowTrade
 from backsight.core.memory.semantic import (
-    About,
     Belief,
     BeliefEvidence,
-    BeliefSource,
-    Claim,
+    BeliefTerms,
     Domain,
     EvidenceTally,
     Posterior,
@@ -37,22 +36,9 @@ SIZE = "size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedBelief:
+class StatedBelief(BeliefTerms):
     """A belief as somebody stated it; evidence does not change this fact."""
 
-    owner_id: str
-    id: str
-    mode: Mode
-    proposition: str
-    domain: Domain
-    conditions: Condition | None
-    about: About
-    claims: Claim
-    reference: float
-    source: BeliefSource
-    prior_alpha: float
-    prior_beta: float
-    known_at: datetime
     recorded_at: datetime
 
 
@@ -166,14 +152,16 @@ class HabitRecords:
 
 def belief_from_statement(stated: StatedBelief, *, retired_at: datetime | None = None) -> Belief:
     """A stated belief as a belief without evidence."""
-    names = (name for name in StatedBelief.__dataclass_fields__ if name != "recorded_at")
-    return Belief(**{name: getattr(stated, name) for name in names}, retired_at=retired_at)
+    return Belief(**_terms(stated), retired_at=retired_at)
 
 
 def statement_of(belief: Belief, *, recorded_at: datetime) -> StatedBelief:
     """The row of a stated belief."""
-    names = (name for name in StatedBelief.__dataclass_fields__ if name != "recorded_at")
-    return StatedBelief(**{name: getattr(belief, name) for name in names}, recorded_at=recorded_at)
+    return StatedBelief(**_terms(belief), recorded_at=recorded_at)
+
+
+def _terms(belief: BeliefTerms) -> dict[str, Any]:
+    return {field.name: getattr(belief, field.name) for field in fields(BeliefTerms)}
 
 
 def conditions_held(conditions: Condition, episode: Episode) -> bool:

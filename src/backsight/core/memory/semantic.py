@@ -125,7 +125,7 @@ def won(episode: Episode) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
+class BeliefTerms:
     """A proposition about the mean outcome or the win rate in a domain, against a reference."""
 
     owner_id: str
@@ -145,6 +145,12 @@ class Belief:
     prior_beta: float
     known_at: datetime
     """When the belief was stated, or when the episode that induced it became known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief(BeliefTerms):
+    """A belief, and whether it is retired."""
+
     retired_at: datetime | None = None
     """From then on the belief is neither shown nor acted on; its evidence is still counted."""
 

@@ -21,15 +21,13 @@ ProposalStatus = Literal["proposed", "accepted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectionNote:
-    """A lessons note. Its text never changes; its status does."""
+class NoteView:
+    """A lessons note with its bullets and the evidence behind them, as answers show it."""
 
-    owner_id: str
     id: str
-    strategy_id: str
+    strategy_name: str
     strategy_version: int | None
     """The version that the deployment ran when the note was written."""
-    strategy_name: str
     mode: Mode
     """Of the trades behind the lessons; modes are never mixed."""
     deployment_id: str | None
@@ -46,13 +44,22 @@ class ReflectionNote:
     """The hash that trades carry as `entry_lessons_hash`."""
     bullets: tuple[Bullet, ...]
     author: Author
-    model_used: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    copied_from: str | None = None
+    model_used: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    copied_from: str | None
     """The id of the note that this one is a copy of."""
     known_at: datetime
+    """Since when the note has this status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectionNote(NoteView):
+    """The row of a lessons note. Its text never changes; its status does."""
+
+    owner_id: str
+    strategy_id: str
     recorded_at: datetime
 
 
