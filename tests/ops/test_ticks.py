@@ -271,6 +271,21 @@ def test_a_proposal_that_was_not_executed_explains_nothing(desk: Desk) -> None:
     assert desk.trade().exit_reason == "unexplained"
 
 
+@pytest.mark.parametrize("reported", [False, True])
+def test_an_exit_in_the_tick_of_an_order_to_add_is_not_labelled_by_that_order(desk: Desk, reported: bool) -> None:
+    position = desk.enter()
+    done = [a_report("f", at(1), -2.0, 95.0)] if reported else []
+    desk.tick(1, [position], [], done=done, mark=95.0, order=an_order(1.0, reason="add"))
+    trade = desk.trade()
+    assert (trade.exit_reason, trade.exit_snapshot_id) == ("unexplained", None)
+
+
+def test_growth_in_the_tick_of_an_order_to_sell_is_not_that_orders(desk: Desk) -> None:
+    desk.tick(0, [], [a_position(2.0)], order=an_order(-1.0, reason="go short"))
+    trade = desk.trade()
+    assert (trade.direction, trade.entry.reason, trade.entry.snapshot_id) == ("long", None, None)
+
+
 def test_a_proposal_in_another_symbol_explains_nothing(desk: Desk) -> None:
     position = desk.enter()
     desk.tick(1, [position], [], order=an_order(1.0, symbol="ETH"))

@@ -221,6 +221,11 @@ class Decision:
     recorded_at: datetime
 
     @property
+    def executed(self) -> Order | None:
+        """The proposal, if the broker carried it out."""
+        return self.proposal if self.verdict.kind == "executed" else None
+
+    @property
     def last_snapshot(self) -> BrokerSnapshot:
         """The broker's last snapshot of the tick, with only those fills that `before` does not have."""
         return self.after or replace(self.before, fills=())

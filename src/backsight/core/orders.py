@@ -41,6 +41,17 @@ class Order:
         return "long" if self.quantity > 0 else "short"
 
 
+    def may_have_made(self, *, symbol: str, position_key: str, quantity: float) -> bool:
+        """Whether an execution can come from this order: it has its symbol and side, and its position if one is named.
+
+        >>> add = Order(symbol="BTC", quantity=1.0)
+        >>> add.may_have_made(symbol="BTC", position_key="BTC", quantity=-2.0)
+        False
+        """
+        same = self.symbol == symbol and self.position_key in (None, position_key)
+        return same and self.quantity * quantity > 0
+
+
 def entry_direction(order: Order, before: "BrokerSnapshot") -> Direction | None:
     """The direction in which an order enters or adds; None if it only reduces a position or moves its levels."""
     positions = (position for position in before.portfolio.positions if position.symbol == order.symbol)

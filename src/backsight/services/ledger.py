@@ -163,8 +163,7 @@ def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
         since,
         phase="now",
         since=decision.before.portfolio.at,
-        proposal_symbol=decision.symbol if decision.verdict.kind == "executed" else None,
-        proposal_reason=decision.reason,
+        proposal=decision.executed,
     )
     before, after = decision.before, decision.last_snapshot
     first = _reported(tick, before.fills, known={})
@@ -181,11 +180,15 @@ def _reported(
 ) -> dict[str, Fill]:
     """The reported fills of a snapshot by id; an id that occurs twice must have the same content.
 
-    `decided` fills came with the snapshot after the decision: those of its symbol are attributed to it.
+    `decided` fills came with the snapshot after the decision: those that its order may have made are attributed to it.
     """
+    order = tick.decision.executed if decided else None
     by_id: dict[str, Fill] = {}
     for reported in fills:
-        proposed = decided and reported.symbol == tick.decision.symbol and tick.decision.verdict.kind == "executed"
+        key = reported.position_key or reported.symbol
+        proposed = order is not None and order.may_have_made(
+            symbol=reported.symbol, position_key=key, quantity=reported.quantity
+        )
         fill = as_fill(
             reported,
             owner_id=tick.decision.owner_id,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backsight.core.errors import Invalid
 from backsight.core.fills import Fill
 from backsight.core.market import Bar
+from backsight.core.orders import Order
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import fold, open_trips
 from backsight.core.trades.infer import FillStamp, PhaseName, infer_fills
@@ -154,14 +155,14 @@ def test_a_flatten_command_explains_a_close() -> None:
 def test_the_proposal_of_the_agent_explains_a_close_of_its_symbol_in_its_tick() -> None:
     proposed: dict[str, Any] = {
         "phase": "now",
-        "proposal_symbol": "BTC",
-        "proposal_reason": "trend is over",
+        "proposal": Order(symbol="BTC", quantity=-2.0, reason="trend is over"),
         "decision_id": "d",
     }
     (closed,) = infer([LONG], [], **proposed)
     assert (closed.reason, closed.decision_id) == ("trend is over", "d")
-    (other,) = infer([LONG], [], **proposed | {"proposal_symbol": "ETH"})
-    assert other.reason == "unexplained"
+    for order in (Order(symbol="ETH", quantity=-2.0), Order(symbol="BTC", quantity=1.0, reason="add")):
+        (other,) = infer([LONG], [], **proposed | {"proposal": order})
+        assert (other.reason, other.decision_id) == ("unexplained", None)
     (earlier,) = infer([LONG], [], **proposed | {"phase": "since"})
     assert (earlier.reason, earlier.decision_id) == ("unexplained", None)
 

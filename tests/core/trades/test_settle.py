@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsight.core.fills import Fill
+from backsight.core.orders import Order
 from backsight.core.portfolio import Position
 from backsight.core.trades.fold import fold, open_trips
 from backsight.core.trades.infer import FillStamp
@@ -52,8 +53,11 @@ def tick(
     since = FillStamp(
         owner_id="ana", account_id="account", tick_id=f"t{hour}", phase="since", at=at, since=at - HOUR, recorded_at=at
     )
-    now = replace(since, phase="now", since=at, decision_id="d", proposal_symbol="BTC", proposal_reason="words")
-    snapshots = a_snapshot(*before, at=at), a_snapshot(*(before if after is None else after), at=at)
+    afterwards = before if after is None else after
+    change = sum(each.signed_size for each in afterwards) - sum(each.signed_size for each in before)
+    order = Order(symbol="BTC", quantity=change, reason="words")
+    now = replace(since, phase="now", since=at, decision_id="d", proposal=order)
+    snapshots = a_snapshot(*before, at=at), a_snapshot(*afterwards, at=at)
     return settle(
         ledger,
         Phase(stamp=since, snapshot=snapshots[0], reported=tuple(reported)),

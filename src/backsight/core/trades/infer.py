@@ -11,6 +11,7 @@ from backsight.core.fills import Fill, PriceSource
 from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
+from backsight.core.orders import Order
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
 
@@ -38,8 +39,8 @@ class FillStamp:
     decision_id: str | None = None
     flattened: bool = False
     """A flatten command was in force."""
-    proposal_symbol: str | None = None
-    proposal_reason: str | None = None
+    proposal: Order | None = None
+    """The order of the decision, if it was executed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,8 +235,8 @@ def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen
         fee=0.0,
         amount=0.0,
         realized_pnl=None,
-        reason=_reason(leg, stamp),
-        decision_id=stamp.decision_id if _decided(leg, stamp) else None,
+        reason=_reason(leg, stamp, key),
+        decision_id=stamp.decision_id if _decided(leg, stamp, key) else None,
         group_id=None,
         earliest_at=stamp.since,
         latest_at=max(at, seen_at),
@@ -264,19 +265,27 @@ def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[dateti
     return at, 1 + max((fill.sequence for fill in before if fill.at == at), default=-1)
 
 
-def _decided(leg: _Leg, stamp: FillStamp) -> bool:
-    """Whether a fill belongs to the decision: it is of the proposed symbol, or a flatten command closed it."""
-    if stamp.phase != "now":
-        return False
-    return stamp.proposal_symbol == leg.symbol or (stamp.flattened and leg.step in ("close", "reduce"))
+def _decided(leg: _Leg, stamp: FillStamp, key: str) -> bool:
+    """Whether a fill belongs to the decision: its order may have made it, or a flatten command closed it."""
+    flattened = stamp.phase == "now" and stamp.flattened and leg.step in ("close", "reduce")
+    return flattened or _proposed(leg, stamp, key) is not None
 
 
-def _reason(leg: _Leg, stamp: FillStamp) -> str | None:
+def _proposed(leg: _Leg, stamp: FillStamp, key: str) -> Order | None:
+    """The order that may have made a fill. An order to add explains no exit, and one to sell no addition."""
+    order = stamp.proposal if stamp.phase == "now" else None
+    if order is None or not order.may_have_made(symbol=leg.symbol, position_key=key, quantity=leg.quantity):
+        return None
+    return order
+
+
+def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
     """The reason of a fill: the level that was touched, the agent's proposal or the flatten command."""
     if leg.touch is not None:
         return leg.touch.reason
-    if stamp.phase == "now" and stamp.proposal_symbol == leg.symbol:
-        return stamp.proposal_reason
+    order = _proposed(leg, stamp, key)
+    if order is not None:
+        return order.reason
     if leg.step in ("open", "add"):
         return None
     return "external_flatten" if stamp.flattened else "unexplained"
