@@ -1038,12 +1038,30 @@ def test_bad_input_is_refused_by_name_and_nothing_is_written(desk: Desk) -> None
     assert dump(desk.memory) == before
 
 
-def test_a_position_that_the_ledger_holds_needs_a_mark_when_it_is_gone(desk: Desk) -> None:
-    desk.tick(0, [a_position(2.0, symbol="ETH")])
-    before = dump(desk.memory)
-    with pytest.raises(Invalid, match="no mark of 'ETH'"):
-        desk.tick(1)
-    assert dump(desk.memory) == before
+def test_a_delisted_symbol_is_closed_at_its_last_mark_and_the_answer_says_so(desk: Desk) -> None:
+    desk.tick(0, [a_position(2.0, symbol="ETH", mark=90.0)])
+    closed = desk.tick(1)
+    (trade,) = closed.closed
+    assert (trade.exit_price, trade.exit_reason, trade.inferred, trade.pnl) == (90.0, "unexplained", True, -20.0)
+    assert closed.notes[0].startswith("ETH: the position is gone and has no mark; it is closed at 90, the last price")
+    assert desk.tick(1) == replace(closed, learned=(), replayed=True)
+    desk.tick(2, fills=[a_report("f", at(0.5), -2.0, 20.0, symbol="ETH")])
+    assert (desk.trade().id, desk.trade().pnl, desk.trade().exit_price) == (trade.id, -160.0, 20.0)
+
+
+def test_a_delisted_symbol_is_closed_at_the_last_bar_where_there_is_one(desk: Desk) -> None:
+    desk.tick(0, [a_position(2.0, symbol="ETH", mark=90.0)])
+    closed = desk.tick(2, bars=[a_bar(0, 80.0, symbol="ETH"), a_bar(1, 70.0, symbol="ETH")])
+    assert (closed.closed[0].exit_price, closed.closed[0].mae) == (70.0, -60.0)
+
+
+def test_an_exit_inferred_between_ticks_reads_as_of_the_minute_of_the_tick(desk: Desk) -> None:
+    desk.enter()
+    desk.tick(1)
+    assert desk.trade().closed_at == at(1) - JUST_BEFORE
+    shown = desk.memory.preview_context(deployment=DEPLOYMENT, as_of=at(2)).segments
+    (row,) = [each.text for each in shown if each.name == "recent_trades"]
+    assert ("11:00" in row, "10:59" in row) == (True, False)
 
 
 def test_a_portfolio_of_another_account_is_refused(desk: Desk) -> None:

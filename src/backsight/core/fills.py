@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Literal
 
 FillKind = Literal["trade", "funding", "fee", "transfer", "inferred"]
-PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark"]
+PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known"]
 """Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average
-price, or the mark."""
+price, the mark, or, if the broker no longer gives a mark, the last price that was known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,20 @@ def format_instant(at: datetime) -> str:
     return utc.isoformat("T", "microseconds")[:26] + "Z"
 
 
+def nearest_minute(at: datetime) -> datetime:
+    """The instant to show where only minutes are shown: the last microsecond of a minute counts to the next minute.
+
+    What happened between two ticks and was not reported is recorded a microsecond before the second tick.
+
+    >>> nearest_minute(datetime(2026, 6, 4, 9, 59, 59, 999_999, tzinfo=UTC)).strftime("%H:%M")
+    '10:00'
+    >>> nearest_minute(datetime(2026, 6, 4, 9, 59, 59, tzinfo=UTC)).strftime("%H:%M")
+    '09:59'
+    """
+    is_last = at.second == 59 and at.microsecond == 999_999
+    return at + JUST_BEFORE if is_last and at.year < 9999 else at
+
+
 def days_between(earlier: datetime, later: datetime) -> float:
     """Days from one instant to a later one; 0 if the second is earlier.
 

@@ -40,7 +40,6 @@ class Order:
             return None
         return "long" if self.quantity > 0 else "short"
 
-
     def may_have_made(self, *, symbol: str, position_key: str, quantity: float) -> bool:
         """Whether an execution can come from this order: it has its symbol and side, and its position if one is named.
 

@@ -53,6 +53,7 @@ from backsight.core.decision import (
     different_facts,
 )
 from backsight.core.errors import Conflict, Invalid
+from backsight.core.fills import Fill
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
 from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
@@ -108,6 +109,8 @@ class ClosedTick:
     """Pairs of these plans that cannot both be followed."""
     reflection: ReflectionResult | None
     """The result of the reflection that was due after the tick; None if none was due."""
+    notes: tuple[str, ...]
+    """What was assumed, in sentences: exits at a price that the broker did not give."""
     replayed: bool
     """Whether the tick was closed before: nothing was changed, the trades are as they were recorded, and what was
     learned then, the plans and the reflection are not repeated."""
@@ -400,6 +403,7 @@ def close_tick(
         plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
         contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
         reflection=reflection,
+        notes=_notes(posted.closed_without_mark),
         replayed=False,
     )
 
@@ -569,7 +573,17 @@ def _replayed(ctx: Context, connection: Connection, last: LastTick, repeated: Re
         plans=(),
         contradictions=(),
         reflection=None,
+        notes=_notes(stored_trades.closed_without_mark(at_tick, former.account_id)),
         replayed=True,
+    )
+
+
+def _notes(closed_without_mark: Iterable[Fill]) -> tuple[str, ...]:
+    """A sentence for each position that was closed at a price that the broker did not give."""
+    return tuple(
+        f"{fill.symbol}: the position is gone and has no mark; it is closed at {fill.price:.10g}, the last price known."
+        " Report its fill to correct the price."
+        for fill in closed_without_mark
     )
 
 

@@ -82,6 +82,8 @@ class PostedTick:
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
     learned: tuple[LearningReport, ...]
+    closed_without_mark: tuple[Fill, ...]
+    """The inferred exits from symbols of which the broker gives no price any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     learned = _write_trades(transaction, tick, state, change, rows)
     _write_marks(transaction, tick, state, trades)
     _write_equity(transaction, tick, change)
-    return _posted(tick, state, rows, learned)
+    return _posted(tick, state, change, rows, learned)
 
 
 class _Market:
@@ -282,10 +284,11 @@ def _fills_from(connection: Connection, *trades: Trade) -> list[Fill]:
 
 
 def _bars_since_last(market: _Market, tick: Tick, state: _LedgerState) -> dict[str, list[Bar]]:
-    """The bars since the last tick of every symbol whose position has a stop, a target or a liquidation price."""
+    """The bars since the last tick of every symbol whose position has a level, or that has no mark any more."""
     if tick.last is None:
         return {}
     symbols = {mark.position.symbol for mark in state.marks.values() if _has_level(mark.position)}
+    symbols |= {trade.symbol for trade in state.trades.values()} - tick.decision.before.marks.keys()
     return {symbol: market.since(symbol, tick.last.at) for symbol in sorted(symbols)}
 
 
@@ -536,7 +539,9 @@ def _mark(
     )
 
 
-def _posted(tick: Tick, state: _LedgerState, rows: Sequence[Trade], learned: tuple[LearningReport, ...]) -> PostedTick:
+def _posted(
+    tick: Tick, state: _LedgerState, change: LedgerChange, rows: Sequence[Trade], learned: tuple[LearningReport, ...]
+) -> PostedTick:
     """The trades that are new, and those that were not closed before; a trade may be both."""
     closed_before = {trade.id for trade in state.trades.values() if trade.status == "closed"}
     opened = tuple(row for row in rows if row.id not in state.trades)
@@ -544,4 +549,10 @@ def _posted(tick: Tick, state: _LedgerState, rows: Sequence[Trade], learned: tup
     decision = replace(
         tick.decision, opened=tuple(trade.id for trade in opened), closed=tuple(trade.id for trade in closed)
     )
-    return PostedTick(decision=decision, opened=opened, closed=closed, learned=learned)
+    return PostedTick(
+        decision=decision,
+        opened=opened,
+        closed=closed,
+        learned=learned,
+        closed_without_mark=tuple(fill for fill in change.added if fill.price_source == "last_known"),
+    )

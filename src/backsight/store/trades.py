@@ -338,6 +338,13 @@ def inferred_by(connection: Connection, owner: str, account_id: str, position_ke
     return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
 
 
+def closed_without_mark(view: View, account_id: str) -> list[Fill]:
+    """The exits inferred at the view's instant for which the broker gave no price."""
+    c = FILLS.table.c
+    at_instant = c.account_id == account_id, c.known_at == view.as_of, c.price_source == "last_known"
+    return fetch(view.connection, FILLS, owned(FILLS, view.owner, *at_instant).order_by(c.position_key))
+
+
 def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:
     """The given fills by id, for those that are stored."""
     fill_ids = list(ids)

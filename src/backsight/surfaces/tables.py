@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from backsight.core.instants import nearest_minute
 from backsight.core.trades.trade import Outcome
 
 PIPE_WIDTH = 160
@@ -189,7 +190,7 @@ def text_of(value: object) -> str:
         case float():
             return f"{value:,.6g}"
         case datetime():
-            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
+            return f"{nearest_minute(value.astimezone(UTC)):%Y-%m-%d %H:%M}"
         case Outcome():
             return with_unit(value.value, value.unit)
         case Mapping():

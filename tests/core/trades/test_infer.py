@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.errors import Invalid
 from backsight.core.fills import Fill
 from backsight.core.market import Bar
 from backsight.core.orders import Order
@@ -204,11 +203,22 @@ def test_a_bar_from_before_the_entry_explains_nothing() -> None:
     assert summary(infer([stopped], [], bars=[early])) == [(-2.0, 104.0, "mark", "unexplained")]
 
 
-def test_a_position_that_vanished_without_a_mark_is_refused_by_name() -> None:
-    with pytest.raises(Invalid, match="marks: no mark of 'BTC', which the ledger has open"):
-        infer_fills(
-            open_trips(fold(ledger_of(LONG))), a_portfolio(), stamp=STAMP, last_seen={}, bars={}, marks={"ETH": 1.0}
-        )
+@pytest.mark.parametrize(
+    ("last_seen", "bars", "price"),
+    [
+        ({}, {}, 100.0),
+        ({"BTC": replace(LONG, mark=97.0)}, {}, 97.0),
+        ({"BTC": replace(LONG, mark=97.0)}, {"BTC": [a_bar(90.0, 99.0)]}, a_bar(90.0, 99.0).close),
+    ],
+)
+def test_a_position_that_vanished_without_a_mark_is_closed_at_the_last_price_known(
+    last_seen: dict[str, Position], bars: dict[str, list[Bar]], price: float
+) -> None:
+    ledger = open_trips(fold(ledger_of(LONG)))
+    fills = infer_fills(
+        ledger, a_portfolio(), stamp=STAMP, last_seen=last_seen, bars=bars, marks={"ETH": 1.0}, known=ledger_of(LONG)
+    )
+    assert summary(fills) == [(-2.0, price, "last_known", "unexplained")]
 
 
 POSITIONS = st.none() | st.builds(

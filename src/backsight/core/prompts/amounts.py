@@ -3,6 +3,7 @@
 import math
 from datetime import datetime
 
+from backsight.core.instants import nearest_minute
 from backsight.core.numbers import signed
 from backsight.core.text.untrusted_text import name
 
@@ -80,7 +81,7 @@ def span(minutes: float | None) -> str:
 
 def instant(at: datetime | None) -> str:
     """An instant to the minute, in UTC."""
-    return UNKNOWN if at is None else at.strftime("%Y-%m-%dT%H:%M")
+    return UNKNOWN if at is None else nearest_minute(at).strftime("%Y-%m-%dT%H:%M")
 
 
 def stretch(start: datetime | None, end: datetime | None) -> str:
@@ -93,8 +94,9 @@ def stretch(start: datetime | None, end: datetime | None) -> str:
     >>> stretch(start, start + timedelta(days=1))
     '2026-06-04T10:00 → 2026-06-05T10:00'
     """
-    same_day = start is not None and end is not None and start.date() == end.date()
-    return f"{instant(start)} → {instant(end)[11:] if same_day else instant(end)}"
+    first, last = instant(start), instant(end)
+    same_day = start is not None and end is not None and first[:10] == last[:10]
+    return f"{first} → {last[11:] if same_day else last}"
 
 
 def _amount(size: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, assert_never, get_args
 
+from backsight.core.instants import nearest_minute
 from backsight.core.numbers import signed
 from backsight.core.reflection.evidence_view import describe_evidence
 from backsight.core.reflection.notes import Reflection
@@ -214,7 +215,7 @@ def _close_time(trade: Trade) -> datetime:
 
 
 def _minute(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+    return f"{nearest_minute(at.astimezone(UTC)):%Y-%m-%d %H:%M}"
 
 
 def _cell(text: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from backsight.core.errors import Invalid
 from backsight.core.fills import Fill, PriceSource
 from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
@@ -70,8 +69,9 @@ def infer_fills(
     """The fills that lead from the ledger's open positions to the broker's.
 
     `last_seen` has the stops and targets that were in force, `bars` the bars since then by symbol. An entry is at the
-    broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. `known` are
-    the fills of the ledger: an inferred fill comes after those of its instant.
+    broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. The exit of
+    a symbol that has no mark any more, because it was delisted, is at the last price known. `known` are the fills of
+    the ledger: an inferred fill comes after those of its instant.
     """
     positions = {
         key: position
@@ -84,9 +84,14 @@ def infer_fills(
     inferred: list[Fill] = []
     for key in sorted({*ledger, *positions}):
         trip, position = ledger.get(key), positions.get(key)
-        touch = None if trip is None else first_touch(trip, last_seen.get(key), bars.get(trip.symbol, ()))
         before = by_key.get(key, [])
-        for leg in _legs(trip, position, touch, marks=marks, lot_step=lot_step):
+        closing = None
+        if trip is not None:
+            series = bars.get(trip.symbol, ())
+            touch = first_touch(trip, last_seen.get(key), series)
+            last_price = _last_price(before, last_seen.get(key), series, at=stamp.at, otherwise=trip.average_cost)
+            closing = _Closing(trip=trip, touch=touch, mark=marks.get(trip.symbol), last_price=last_price)
+        for leg in _legs(closing, position, lot_step=lot_step):
             fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
             before = [*before, fill]
             inferred.append(fill)
@@ -130,19 +135,29 @@ class _Leg:
     touch: Touch | None = None
 
 
-def _legs(
-    trip: RoundTrip | None,
-    position: Position | None,
-    touch: Touch | None,
-    *,
-    marks: Mapping[str, float],
-    lot_step: float | None,
-) -> list[_Leg]:
-    if trip is None or position is None:
-        return [*_closing(trip, position, touch, marks), *_opening(position)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Closing:
+    """An open round trip, and the prices at which it may have been closed."""
+
+    trip: RoundTrip
+    touch: Touch | None
+    mark: float | None
+    """The snapshot's mark of its symbol."""
+    last_price: float
+    """The last price known of its symbol."""
+
+
+def _legs(closing: _Closing | None, position: Position | None, *, lot_step: float | None) -> list[_Leg]:
+    if closing is None:
+        return _opening(position)
+    trip, touch = closing.trip, closing.touch
+    if position is None:
+        return [_close(closing)]
     have, want = trip.signed_size, position.signed_size
-    if trip.symbol != position.symbol or have * want < 0 or not continued(trip, position):
-        return [*_closing(trip, position, touch, marks), *_opening(position)]
+    if trip.symbol != position.symbol:
+        return [_close(closing), *_opening(position)]
+    if have * want < 0 or not continued(trip, position):
+        return [_close(replace(closing, mark=position.mark)), *_opening(position)]
     change = want - have
     if abs(change) <= _tolerance(trip, position, lot_step):
         return []
@@ -172,17 +187,33 @@ def continued(trip: RoundTrip, position: Position) -> bool:
     return average <= 0 or _price_of_addition(trip, position, average) > 0
 
 
-def _closing(
-    trip: RoundTrip | None, position: Position | None, touch: Touch | None, marks: Mapping[str, float]
-) -> list[_Leg]:
-    if trip is None:
-        return []
-    symbol, quantity = trip.symbol, -trip.signed_size
+def _close(closing: _Closing) -> _Leg:
+    """The exit of a round trip: at the level that was touched, else at the mark, else at the last price known."""
+    touch, mark = closing.touch, closing.mark
+    leg = _Leg(
+        step="close",
+        symbol=closing.trip.symbol,
+        quantity=-closing.trip.signed_size,
+        price=closing.last_price,
+        source="last_known",
+    )
     if touch is not None:
-        price, source = touch.price, touch.source
-        return [_Leg(step="close", symbol=symbol, quantity=quantity, price=price, source=source, touch=touch)]
-    mark = position.mark if position is not None and position.symbol == symbol else _mark(symbol, marks)
-    return [_Leg(step="close", symbol=symbol, quantity=quantity, price=mark, source="mark")]
+        return replace(leg, price=touch.price, source=touch.source, touch=touch)
+    return leg if mark is None else replace(leg, price=mark, source="mark")
+
+
+def _last_price(
+    fills: Iterable[Fill], position: Position | None, bars: Sequence[Bar], *, at: datetime, otherwise: float
+) -> float:
+    """The last price known of a symbol: of its last bar, else its last mark, else its last execution."""
+    closed = [bar for bar in bars if bar.closes_at <= at]
+    if closed:
+        return closed[-1].close
+    if position is not None:
+        return position.mark
+    executed = [fill for fill in fills if fill.executed and fill.price is not None]
+    last = max(executed, key=lambda fill: fill.order, default=None)
+    return otherwise if last is None or last.price is None else last.price
 
 
 def _opening(position: Position | None) -> list[_Leg]:
@@ -207,14 +238,6 @@ def _is_dust(position: Position, portfolio: Portfolio) -> bool:
 
 def _tolerance(trip: RoundTrip, position: Position, lot_step: float | None) -> float:
     return lot_step / 2 if lot_step else FLAT_SHARE * max(trip.peak_size, position.size)
-
-
-def _mark(symbol: str, marks: Mapping[str, float]) -> float:
-    if symbol not in marks:
-        raise Invalid(
-            f"no mark of {symbol!r}, which the ledger has open; give a mark for every position", field="marks"
-        )
-    return marks[symbol]
 
 
 def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen_at: datetime) -> Fill:
