@@ -184,5 +184,5 @@ def test_what_does_not_change_seldom_alarms(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERIES)
 def test_a_fall_by_one_deviation_is_found_within_sixty_values(name: str) -> None:
-    found = found_falls(*SERIES[name], runs=300)
-    assert rate_bounds(found, 300)[0] >= 0.85, f"{found} of 300"
+    falls = found_falls(*SERIES[name], runs=300)
+    assert rate_bounds(falls, 300)[0] >= 0.85, f"{falls} of 300"

@@ -1,0 +1,333 @@
+"""Learning beliefs from episodes: evidence, retirement and induction, one by one or at once."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.core.errors import Invalid
+from backsight.core.memory.belief_induction import (
+    BeliefUpdate,
+    founding_evidence,
+    learn,
+    learn_all,
+    with_belief,
+)
+from backsight.core.memory.cells import cells_at
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.semantic import (
+    Belief,
+    Domain,
+    place_of,
+    posterior,
+)
+from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.statistics import rate_bounds
+from backsight.core.trades.trade import Outcome
+from core.memory.test_semantic import (
+    CONDITIONS,
+    DAY,
+    NOTHING,
+    T0,
+    a_belief,
+    an_episode,
+    standing_after,
+    standing_of,
+    three_of_ten,
+)
+
+UP = Domain(strategy="IM", regime="trending_up")
+
+
+def noise(
+    rng: random.Random, *, trades: int = 500, a_day: int = 1, together: float = 0.0, whole_days: bool = False
+) -> list[Episode]:
+    """Trades without an edge.
+
+    On a share `together` of the days all trades end alike; with `whole_days` a regime lasts the whole day.
+    """
+    episodes: list[Episode] = []
+    for number in range(trades):
+        if number % a_day == 0:
+            shared, result, regime = rng.random() < together, rng.choice((-1.0, 1.0)), rng.choice(REGIMES)
+        episodes.append(
+            an_episode(
+                number,
+                at=T0 + (number // a_day) * DAY + (number % a_day) * timedelta(minutes=30),
+                r=result if shared else rng.choice((-1.0, 1.0)),
+                regime=regime if whole_days else rng.choice(REGIMES),
+                volatility_regime=rng.choice(VOLATILITY_REGIMES),
+                session=rng.choice(SESSIONS),
+                symbol=rng.choice(("BTC", "ETH", "XAUUSD")),
+                direction=rng.choice(("long", "short")),
+            )
+        )
+    return episodes
+
+
+def edge(rng: random.Random, *, inside: float = 0.75, outside: float = 0.45) -> list[Episode]:
+    """500 trades, exactly 80 of them in one regime, where they win more often."""
+    chosen = set(rng.sample(range(500), 80))
+    episodes = noise(rng)
+    for number, episode in enumerate(episodes):
+        r = 1.0 if rng.random() < (inside if number in chosen else outside) else -1.0
+        context = replace(episode.context, regime="trending_up" if number in chosen else rng.choice(REGIMES[1:]))
+        episodes[number] = replace(episode, pnl=r, outcome=Outcome(value=r, unit="R"), context=context)
+    return episodes
+
+
+def induces(episodes: Sequence[Episode]) -> bool:
+    return bool(learn_all(episodes, knowledge=NOTHING).induced)
+
+
+def finds_the_edge(episodes: Sequence[Episode]) -> bool:
+    induced = learn_all(episodes, knowledge=NOTHING).induced
+    return any(belief.domain == UP and belief.claims == "above" for belief in induced)
+
+
+def hits(test: Callable[[Sequence[Episode]], bool], make: Callable[[random.Random], list[Episode]], runs: int) -> int:
+    return sum(test(make(random.Random(seed))) for seed in range(runs))
+
+
+def test_a_trend_that_wins_three_of_ten_and_earns_money_is_not_refuted() -> None:
+    """30 % winners at +5R and −1R are +.8R a trade: "works in a trend" is true."""
+    works, wins = a_belief(), a_belief(about="win_rate", proposition="Breakouts win in trends")
+    knowledge = with_belief(with_belief(NOTHING, works), wins)
+    learned = learn_all((three_of_ten(n, won=5.0) for n in range(160)), knowledge=knowledge)
+    assert [belief.id for belief in learned.retired] == [wins.id]
+    assert posterior(standing_of(learned, works)).credibility > 0.99
+
+
+def test_a_trend_that_wins_seldom_and_loses_money_is_refuted() -> None:
+    learned = learn_all((three_of_ten(n, won=1.0) for n in range(40)), knowledge=with_belief(NOTHING, a_belief()))
+    assert len(learned.retired) == 1
+
+
+def test_one_win_in_a_trend_and_nine_losses_elsewhere_say_nothing_about_trends() -> None:
+    belief = a_belief()
+    trades = [an_episode(0, regime="trending_up"), *(an_episode(n, r=-1, regime="ranging") for n in range(1, 10))]
+    learned = learn_all(trades, knowledge=with_belief(NOTHING, belief))
+    assert learned.induced == ()
+    assert [evidence.episode_id for evidence in learned.evidence] == ["e00000"]
+    assert posterior(standing_of(learned, belief)).alpha == 3.0
+
+
+def test_conditions_of_a_belief_are_checked() -> None:
+    belief = a_belief(conditions=CONDITIONS)
+    trades = [an_episode(n, regime="trending_up", confidence=0.2 * n) for n in range(5)]
+    assert standing_after(belief, trades, holds=lambda _, episode: (episode.confidence or 0) >= 0.5).n == 2
+    with pytest.raises(Invalid, match="pass `holds`"):
+        standing_after(belief, trades)
+
+
+def test_only_trades_that_ended_are_evidence() -> None:
+    others = [
+        an_episode(1, regime="trending_up", kind="call"),
+        an_episode(2, regime="trending_up", kind="inaction", pnl=None, outcome=None),
+        an_episode(3, regime="trending_up", pnl=None, outcome=None),
+    ]
+    assert standing_after(a_belief(), others).n == 0
+    assert standing_after(a_belief(), [an_episode(4, regime="trending_up", pnl=None)]).n == 1
+
+
+def test_only_trades_known_after_a_seeded_belief_are_its_evidence() -> None:
+    belief = a_belief(known_at=T0 + DAY)
+    assert standing_after(belief, [an_episode(n, regime="trending_up") for n in range(4)]).n == 2
+
+
+def test_evidence_of_another_mode_is_refused() -> None:
+    with pytest.raises(Invalid, match="keep them apart"):
+        learn(NOTHING, an_episode(1, mode="paper"))
+
+
+def test_an_episode_that_comes_late_is_refused() -> None:
+    with pytest.raises(Invalid, match="learn all episodes again"):
+        learn_all([an_episode(2), an_episode(1)], knowledge=NOTHING)
+
+
+def test_a_belief_is_retired_at_a_look_once_refuted() -> None:
+    belief = a_belief()
+    trades = [an_episode(n, r=-1, regime="trending_up") for n in range(1, 15)]
+    learned = learn_all(trades, knowledge=with_belief(NOTHING, belief))
+    assert [retired.retired_at for retired in learned.retired] == [trades[9].known_at]
+
+
+def test_evidence_about_a_retired_belief_goes_on() -> None:
+    refuted = [an_episode(n, r=-1, regime="trending_up") for n in range(1, 11)]
+    back = [an_episode(n, regime="trending_up") for n in range(11, 61)]
+    standing = standing_after(a_belief(), [*refuted, *back])
+    assert standing.belief.retired_at == refuted[-1].known_at
+    assert (standing.n, posterior(standing).alpha) == (60, 52.0)
+
+
+def test_losses_of_one_day_retire_nothing() -> None:
+    trades = [an_episode(n, r=-1, at=T0 + n * timedelta(hours=1), regime="trending_up") for n in range(1, 21)]
+    assert standing_after(a_belief(), trades).belief.retired_at is None
+
+
+def learned_edge() -> tuple[list[Episode], BeliefUpdate]:
+    trades = [an_episode(n, r=1 if n % 2 else -1, regime="trending_up" if n % 2 else "ranging") for n in range(60)]
+    return trades, learn_all(trades, knowledge=NOTHING)
+
+
+def test_an_induced_belief_keeps_the_rate_elsewhere_and_its_founding_evidence() -> None:
+    trades, learned = learned_edge()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    founders = founding_evidence(standing_of(learned, belief), trades)
+    assert (belief.claims, belief.reference, belief.source, belief.retired_at) == ("above", 1 / 12, "induced", None)
+    standing = standing_of(learned, belief)
+    assert (standing.founding.n, standing.tested.n, standing.n) == (len(founders), 30 - len(founders), 30)
+    assert posterior(standing).alpha == 31.0
+    assert posterior(standing, with_founding=False).n == 30 - len(founders)
+    assert all(each.founding and each.confirms and each.known_at <= belief.known_at for each in founders)
+
+
+def test_an_existing_belief_is_not_induced_again() -> None:
+    _, learned = learned_edge()
+    domains = [belief.domain for belief in learned.induced]
+    assert len(domains) == len(set(domains)) > 0
+
+
+def test_a_belief_that_the_owner_retired_stays_retired_when_all_is_learned_anew() -> None:
+    trades, learned = learned_edge()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    until = belief.known_at + 5 * DAY
+    before = learn_all((each for each in trades if each.known_at <= until), knowledge=NOTHING).knowledge
+    changed = with_belief(before, replace(belief, retired_at=until))
+    later = (each for each in trades if each.known_at > until)
+    carried_on = learn_all(later, knowledge=changed, retirements={belief.id: until})
+    anew = learn_all(trades, knowledge=NOTHING, retirements={belief.id: until})
+    assert carried_on.knowledge == anew.knowledge
+
+
+EPISODES = st.lists(
+    st.tuples(
+        st.integers(0, 20),
+        st.booleans(),
+        st.sampled_from((*REGIMES[:2], None)),
+        st.sampled_from(("BTC", "ETH")),
+        st.sampled_from(("long", "short", None)),
+        st.sampled_from(("IM", "VB")),
+        st.integers(0, 3),
+    ),
+    max_size=60,
+)
+
+
+@given(EPISODES, st.integers(0, 60))
+def test_learning_one_by_one_at_once_and_in_parts_agree(rows: list[Any], cut: int) -> None:
+    rows.sort(key=lambda row: row[0])
+    trades = [
+        an_episode(
+            n,
+            r=1.3 if win else -0.7,
+            at=T0 + day * DAY / 2,
+            ended_at=T0 + (day - late) * DAY / 2,
+            regime=regime,
+            symbol=symbol,
+            direction=direction,
+            strategy_name=strategy,
+        )
+        for n, (day, win, regime, symbol, direction, strategy, late) in enumerate(rows)
+    ]
+    start = with_belief(NOTHING, a_belief(known_at=T0 + 2 * DAY))
+    at_once = learn_all(trades, knowledge=start)
+    knowledge, evidence = start, list[Any]()
+    for trade in trades:
+        learned = learn(knowledge, trade)
+        knowledge, evidence = learned.knowledge, [*evidence, *learned.evidence]
+    assert knowledge == at_once.knowledge
+    assert tuple(evidence) == at_once.evidence
+    past = learn_all(trades[:cut], knowledge=start).knowledge
+    assert learn_all(trades[cut:], knowledge=past).knowledge == knowledge
+
+
+def test_an_induced_belief_has_the_same_evidence_one_by_one_and_at_once() -> None:
+    trades, at_once = learned_edge()
+    knowledge, evidence, induced = NOTHING, list[Any](), list[Belief]()
+    for trade in trades:
+        learned = learn(knowledge, trade)
+        knowledge, evidence = learned.knowledge, [*evidence, *learned.evidence]
+        induced += learned.induced
+    assert (knowledge, tuple(evidence)) == (at_once.knowledge, at_once.evidence)
+    assert tuple(induced) == at_once.induced != ()
+
+
+def test_learning_does_not_change_the_knowledge_it_starts_from() -> None:
+    before = learn_all(noise(random.Random(1), trades=50), knowledge=NOTHING).knowledge
+    copy = learn_all(noise(random.Random(1), trades=50), knowledge=NOTHING).knowledge
+    learn_all(noise(random.Random(1), trades=80)[50:], knowledge=before)
+    assert before == copy
+
+
+def test_learning_reads_only_the_day_of_the_episode_from_cells_without_a_look() -> None:
+    """Only cells that are tested at this episode need their other days."""
+    trades = noise(random.Random(2), trades=26, a_day=2)
+    knowledge = learn_all(trades[:-1], knowledge=NOTHING).knowledge
+    day = trades[-1].ended_at.date()
+    part = {name: knowledge.cells[name] for name in cells_at(place_of(trades[-1])) if name in knowledge.cells}
+    part = {
+        name: replace(cell, days={at: count for at, count in cell.days.items() if at == day})
+        if cell.tally.n + 1 not in (10, 20) and name.width
+        else cell
+        for name, cell in part.items()
+    }
+    whole = learn(knowledge, trades[-1]).knowledge
+    learned = learn(replace(knowledge, cells=part), trades[-1]).knowledge
+    assert learned.cells_by_width == whole.cells_by_width
+    assert all(cell.squares == whole.cells[name].squares for name, cell in learned.cells.items())
+    assert all(cell.traded_days == whole.cells[name].traded_days for name, cell in learned.cells.items())
+
+
+def test_a_few_runs_of_noise_induce_nothing() -> None:
+    assert hits(induces, lambda rng: noise(rng, trades=200, a_day=4, together=0.5), 6) == 0
+
+
+def test_an_edge_is_found_in_most_of_a_few_runs() -> None:
+    assert hits(finds_the_edge, edge, 3) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"a_day": 5},
+        {"a_day": 5, "together": 0.5},
+        {"a_day": 5, "together": 0.5, "whole_days": True},
+    ],
+    ids=["independent", "independent, five a day", "by day", "by day with its regime"],
+)
+def test_noise_induces_anything_in_at_most_one_run_of_twenty(options: dict[str, Any]) -> None:
+    false_positives = hits(induces, lambda rng: noise(rng, **options), 300)
+    assert rate_bounds(false_positives, 300)[1] <= 0.05, f"{false_positives} of 300"
+
+
+@pytest.mark.slow
+def test_an_edge_in_80_of_500_trades_is_found_in_four_runs_of_five() -> None:
+    detections = hits(finds_the_edge, edge, 300)
+    assert rate_bounds(detections, 300)[0] >= 0.8, f"{detections} of 300"
+
+
+def test_a_belief_that_the_owner_retired_is_not_induced_again() -> None:
+    trades, learned = learned_edge()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    more = [replace(each, id=f"more{n}", known_at=trades[-1].known_at + (n + 1) * DAY) for n, each in enumerate(trades)]
+    again = learn_all([*trades, *more], knowledge=NOTHING, retirements={belief.id: belief.known_at + DAY})
+    assert [each.id for each in again.induced if each.domain == UP] == [belief.id]
+
+
+def test_two_cells_with_the_same_trades_induce_one_belief() -> None:
+    trades, learned = learned_edge()
+    assert len({each.symbol for each in trades}) == 1
+    assert [belief.domain.symbol for belief in learned.induced] == [None] * len(learned.induced)
+
+
+def test_the_reference_rate_is_never_0_or_1() -> None:
+    _, learned = learned_edge()
+    assert all(0.0 < belief.reference < 1.0 for belief in learned.induced)

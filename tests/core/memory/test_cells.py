@@ -1,0 +1,68 @@
+"""Cells: the domains that an episode lies in, and the test of a cell against other trades."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from backsight.core.memory.cells import Cell, DayCount, cells_at, difference, level_of_look
+from backsight.core.memory.semantic import (
+    EvidenceTally,
+    place_of,
+)
+from core.memory.test_semantic import DAY, T0, an_episode
+
+
+def test_an_episode_lies_in_one_cell_of_each_one_and_two_dimensions() -> None:
+    full = an_episode(1, regime="ranging", volatility_regime="low", session="asia", direction="long")
+    assert [sum(domain.width == width for domain in cells_at(place_of(full))) for width in (0, 1, 2)] == [1, 5, 10]
+    assert all(domain.matches(full) for domain in cells_at(place_of(full)))
+
+
+def test_each_look_after_320_is_at_half_the_former_level() -> None:
+    levels = [level_of_look(n, cells=4) for n in (10, 320, 640, 1280)]
+    assert levels == pytest.approx([0.05 / 24, 0.05 / 24, 0.05 / 48, 0.05 / 96])
+
+
+def a_cell(days: Sequence[tuple[int, int]], *, from_day: int = 0) -> Cell:
+    """A cell with the given (trades, wins) of each day."""
+    day_counts = {(T0 + (from_day + n) * DAY).date(): DayCount(n=a, wins=b) for n, (a, b) in enumerate(days)}
+    total, wins = sum(a for a, _ in days), sum(b for _, b in days)
+    squares = (sum(a * a for a, _ in days), sum(a * b for a, b in days), sum(b * b for _, b in days))
+    tally = EvidenceTally(wins=wins, losses=total - wins, won_weight=wins, lost_weight=total - wins)
+    return Cell(tally=tally, days=day_counts, traded_days=len(days), squares=squares)
+
+
+def test_the_error_of_a_difference_counts_whole_days() -> None:
+    """Ten days of three trades that end alike, inside and outside the cell, are ten draws each, not thirty."""
+    days = [(3, 3)] * 7 + [(3, 0)] * 3 + [(3, 3)] * 5 + [(3, 0)] * 5
+    result = difference(a_cell(days[:10]), a_cell(days))
+    assert result is not None
+    by_hand = sum((each / 10) ** 2 for each in [0.3] * 7 + [-0.7] * 3 + [0.5] * 10) * 10 / 9
+    assert (result.rate, result.elsewhere, result.days) == (0.7, 0.5, 10)
+    assert result.error == pytest.approx(by_hand**0.5)
+
+
+def test_the_error_of_a_difference_is_never_below_binomial() -> None:
+    result = difference(a_cell([(2, 1)] * 10), a_cell([(2, 1)] * 30))
+    assert result is not None
+    assert result.error == pytest.approx((0.25 * (1 / 20 + 1 / 40)) ** 0.5)
+    assert result.p == pytest.approx(1.0)
+
+
+def test_a_day_that_is_good_for_all_trades_makes_no_difference() -> None:
+    """The cell has half the trades of each day, so that the effect of a day cancels."""
+    result = difference(a_cell([(4, 4), (4, 0)] * 5), a_cell([(8, 8), (8, 0)] * 5))
+    assert result is not None
+    assert result.error == pytest.approx((0.25 * (1 / 40 + 1 / 40)) ** 0.5)
+
+
+def test_a_look_on_fewer_than_eight_days_is_skipped() -> None:
+    assert difference(a_cell([(5, 5)] * 7), a_cell([(5, 5)] * 7 + [(5, 0)] * 20)) is None
+    assert difference(a_cell([(5, 5)] * 20), a_cell([(5, 5)] * 20 + [(5, 0)] * 7)) is None
+    assert difference(a_cell([(5, 5)] * 20), a_cell([(5, 5)] * 20)) is None
+
+
+def test_a_strategy_that_always_wins_differs_nowhere() -> None:
+    result = difference(a_cell([(1, 1)] * 10), a_cell([(1, 1)] * 30))
+    assert result is not None
+    assert result.p == 1.0
