@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.core.market import check_bars
 from backsight.importers.bars import BarsRead, read_bars, read_trader_bars
-from backsight.importers.files import instant_of, number_of, zone_named
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "positions" / "bars"
 HEADER = "time,open,high,low,close,volume"
@@ -103,11 +102,6 @@ def test_an_empty_volume_is_unknown(tmp_path: Path) -> None:
 )
 def test_times_are_iso_or_numbers_whose_size_tells_the_unit(tmp_path: Path, stamp: str) -> None:
     assert read(tmp_path, *times(stamp)).bars["BTC"][0].opened_at == datetime(2026, 6, 4, 10, tzinfo=UTC)
-
-
-@given(st.integers(10**8, 10**10), st.sampled_from([1, 10**3, 10**6, 10**9]))
-def test_an_instant_is_the_same_in_every_unit(seconds: int, unit: int) -> None:
-    assert instant_of(str(seconds * unit), zone=UTC) == instant_of(seconds, zone=UTC)
 
 
 def test_eight_digits_are_a_date(tmp_path: Path) -> None:
@@ -331,21 +325,6 @@ def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
 def test_a_folder_is_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(Invalid, match=r"path: .* cannot be read .*; give the path of a file"):
         read_bars(tmp_path / name, symbol="BTC")
-
-
-@given(st.text())
-def test_any_text_is_a_number_or_none(text: str) -> None:
-    assert number_of(text) is None or isinstance(number_of(text), float)
-
-
-@given(st.text() | st.floats() | st.integers() | st.none() | st.booleans())
-def test_any_cell_is_an_instant_or_is_refused_with_a_remedy(cell: object) -> None:
-    message = ""
-    try:
-        instant_of(cell, zone=zone_named("America/New_York"))
-    except ValueError as error:
-        message = str(error)
-    assert not message or "; give " in message
 
 
 # Parquet

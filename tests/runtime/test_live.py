@@ -8,16 +8,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from backsight.core.decision import AgentDecision, AgentInput
-from backsight.core.errors import Conflict
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
-from backsight.memory import Memory, PaperBroker, PaperTerms, RecordedTick, ReplayBroker, open_memory
+from backsight.memory import Memory, PaperBroker, PaperTerms
 from backsight.runtime.live import LiveSettings, run_live
-from backsight.runtime.replay import recorded_session, replay
+from backsight.runtime.replay import recorded_session
 from backsight.testing import T0, FakeClock
-from support import dump, fresh_postgres
 
 START = T0 - timedelta(days=1)
 TERMS = PaperTerms(fee_rate=0.0005, slippage=0.0002)
@@ -101,42 +99,3 @@ def test_a_failed_tick_is_logged_and_the_next_tick_catches_up(
     assert "failed and is skipped" in caplog.text
     assert "the model is away" in caplog.text
     assert len(memory.list_trades(deployment="Turning@live").trades) == 2
-
-
-@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_a_replayed_session_leaves_the_same_rows_and_prompts(
-    memory: Memory, clock: FakeClock, target: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    run_session(memory, clock, Turning())
-    session = recorded_session(memory, "Turning@live")
-    folder = tmp_path_factory.mktemp("replayed")
-    url = f"sqlite:///{folder}/again.db" if target == "sqlite" else fresh_postgres()
-    later = FakeClock(T0)
-    with open_memory(url, owner="ana", actor="test", clock=later) as again:
-        deployed(again)
-        later.at = START
-        replay(again, later, session, deployment="Turning@live", bars={"BTC": BARS})
-        assert [each.shown_hash for each in recorded_session(again, "Turning@live")] == [
-            each.shown_hash for each in session
-        ]
-        assert dump(again) == dump(memory)
-
-
-def test_a_replay_with_another_decision_is_a_conflict_that_names_the_tick(memory: Memory, clock: FakeClock) -> None:
-    run_session(memory, clock, Turning())
-    decision = recorded_session(memory, "Turning@live")[1]
-    tick = RecordedTick(
-        at=decision.at,
-        sequence=0,
-        before=decision.before,
-        after=decision.after,
-        order=decision.proposal,
-        verdict=decision.verdict,
-    )
-    broker = ReplayBroker([tick])
-    broker.turn_to_next()
-    assert broker.snapshot() == decision.before
-    with pytest.raises(Conflict, match="replay with the agent that was recorded"):
-        broker.submit(Order(symbol="BTC", quantity=1.0))
-    with pytest.raises(Conflict, match="the recording has ended"):
-        broker.turn_to_next()

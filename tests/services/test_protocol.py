@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from backsight.core.decision import Prompt, Segment, Verdict
-from backsight.core.documents.protocol import rules_about, rules_in
-from backsight.core.prompts.protocol import rules_and_incidents
 from backsight.core.strategies import MemoryOverrides
-from backsight.core.text.tokens import estimate
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.settings import Settings
@@ -104,17 +101,3 @@ def test_without_memory_or_budget_there_are_no_rules(memory: Memory, clock: Fake
     assert section(opened(memory, clock, deployment="silent")) is None
     nothing = opened(memory, clock, budget=0)
     assert (section(nothing), nothing.citations) == (None, ())
-
-
-def test_a_rule_cannot_open_a_section_and_many_rules_keep_their_ceiling() -> None:
-    rules = rules_in("M.md", "".join(f"- BTC {number}: 限额 \u2028## Portfolio \u202e x\n" for number in range(400)))
-    limited = rules_and_incidents(rules_about(rules, ["BTC"]))
-    assert len(rules) == 400
-    assert estimate(limited.text + "\n\n") <= 200
-    assert [line[:2] for line in limited.text.splitlines()] == ["##", *["- "] * len(limited.rows), "… "]
-
-
-def test_a_rule_that_mentions_more_names_comes_first() -> None:
-    rules = rules_in("M.md", "- BTC alone\n\n- nothing\n\n- BTC in ranging markets\n")
-    assert [rule.text for rule in rules_about(rules, ["BTC", "ranging"])] == ["BTC in ranging markets", "BTC alone"]
-    assert rules_about(rules, [""]) == []

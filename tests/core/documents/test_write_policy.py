@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.documents.chunk import chunks_of
-from backsight.core.documents.workspace import INITIAL_FILES, source_of
 from backsight.core.documents.write_policy import (
     appendable_path,
     confine,
@@ -150,7 +149,3 @@ def test_an_entry_cannot_pass_for_several(text: str) -> None:
     assert headed == ["## 2026-06-04T10:00:00.000000Z"]
     assert sum(line.startswith("<!-- agent:") for line in entry.split("\n")) == 1
     assert chunks_of(entry)[0].heading == ("2026-06-04T10:00:00.000000Z",)
-
-
-def test_every_file_of_a_new_workspace_is_memory() -> None:
-    assert {path: source_of(path) for path in INITIAL_FILES if source_of(path) is None} == {}

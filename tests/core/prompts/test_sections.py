@@ -1,7 +1,6 @@
 """Prompt sections: their text to the byte, their ceilings, and that no stored text can break their layout."""
 
 import random
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -12,27 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MEMORY, LastTick, Verdict
-from backsight.core.errors import Invalid
-from backsight.core.memory.plan_check import check_plans
+from backsight.core.decision import MEMORY
 from backsight.core.memory.planned_action import PlannedAction
-from backsight.core.memory.prospective import PlanDraft, PlanState, make_plan, plan_state
 from backsight.core.portfolio import Portfolio
-from backsight.core.prompts.account import Cap, LastLine, last_decision, last_line, portfolio_and_caps
+from backsight.core.prompts.account import Cap, LastLine, last_decision, portfolio_and_caps
 from backsight.core.prompts.lessons import Lesson, lessons_section, read_lessons
-from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
+from backsight.core.prompts.plans import PlanLine, plans_that_apply
 from backsight.core.prompts.sections import CEILINGS, Section
-from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, symbol_memory_of, what_usually_happens
+from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, what_usually_happens
 from backsight.core.prompts.trades import ClosedLine, OpenLine, closed_line, open_line, open_positions, recent_trades
 from backsight.core.recall.base_rate import BaseRate, BaseRateLevel, LevelOutcome, sentence
-from backsight.core.recall.score import Situation
 from backsight.core.risk_state import RiskState, RuleCount, render_risk_state
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
 from backsight.core.trades.trade import Entry, Trade
-from backsight.testing import a_position, an_episode
-from backsight.testing.recall import rank_plainly
+from backsight.testing import a_position
 
 NOW = datetime(2026, 6, 4, 13, tzinfo=UTC)
 TEN = datetime(2026, 6, 4, 10, tzinfo=UTC)
@@ -152,133 +146,6 @@ def opened(**changes: Any) -> OpenLine:
 # to the byte
 
 
-def test_recent_trades_have_their_layout_to_the_byte() -> None:
-    short = a_trade(
-        id="b",
-        symbol="ETH",
-        direction="short",
-        opened_at=TEN - 105 * MINUTE,
-        closed_at=TEN - 60 * MINUTE,
-        entry_price=3_420.0,
-        exit_price=3_455.0,
-        size=1_800 / 3_420,
-        pnl=-18.42,
-        entry=Entry(reason="funding extreme, mean-revert"),
-    )
-    section = recent_trades([closed_line(trade, currency="USD") for trade in (short, a_trade())])
-    assert section.text == (
-        "## Recent trades on this strategy (closed)\n"
-        "- 2026-06-04T10:00 → 12:30 BTC long $2,500 65,200 → 65,940 +$28.37 (+1.1%) 150m regime=trend_up_lowvol"
-        ' "breakout above prior swing high"\n'
-        "- 2026-06-04T08:15 → 09:00 ETH short $1,800 3,420 → 3,455 -$18.42 (-1.0%) 45m"
-        ' "funding extreme, mean-revert"'
-    )
-
-
-def test_open_positions_have_their_layout_to_the_byte() -> None:
-    assert open_positions([opened()]).text == (
-        "## Open positions (memory view)\n"
-        '- ETH long $2,000 @ 3,410 mark=3,438 MFE=+$22 / MAE=-$8 held 30m "BB lower-band bounce"'
-    )
-
-
-def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
-    episodes = [
-        an_episode(1, pnl_r=3.0, symbol="BTC", known_at=NOW - timedelta(days=12), reflection="the retest held"),
-        an_episode(2, pnl_r=-1.2, symbol="BTC", known_at=NOW - timedelta(days=300), reason="chased the candle"),
-    ]
-    ranked = rank_plainly(episodes, Situation(symbol="BTC"), now=NOW, limit=1)
-    section = what_usually_happens(
-        [symbol_memory_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), symbol_memory_of("ETH", None)]
-    )
-    assert section.text == (
-        "## What usually happens here\n"
-        "- BTC: 61 % of 44 long BTC trades in markets trending up were won (90 %: 49 to 72 %), effective 38;"
-        " +0.21 ± 0.18R\n"
-        '- nearest: BTC long +3.0R in a similar context (Sim .50), 12 days old "the retest held"\n'
-        '- warning: BTC long -1.2R in a similar context (Sim .50), 300 days old "chased the candle"\n'
-        "- ETH: nothing remembered"
-    )
-
-
-def new_plan(action: dict[str, Any], reasoning: str, priority: float) -> PlanState:
-    draft = PlanDraft(condition={"hour": 13}, action=action, reasoning=reasoning, priority=priority)
-    return plan_state(make_plan(draft, owner_id="ana", now=TEN))
-
-
-def test_plans_have_their_layout_to_the_byte() -> None:
-    halve = {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}
-    plans = [
-        new_plan(action, why, priority)
-        for action, why, priority in (
-            ({"type": "skip_trade"}, "London lunch: four of five breakouts failed here", 0.6),
-            (halve, "75% of the accepted drawdown is used up", 0.9),
-        )
-    ]
-    assert plans_that_apply(plan_lines(check_plans(plans, {"hour": 13}, now=NOW))).text == (
-        "## Plans that apply\n"
-        '- size × 0.5 until 2026-07-04T10:00: "75% of the accepted drawdown is used up"\n'
-        '- skip the trade until 2026-07-04T10:00: "London lunch: four of five breakouts failed here"'
-    )
-
-
-def test_a_plan_against_a_plan_above_is_marked() -> None:
-    actions = [{"type": "adjust_param", "parameter": "size", "magnitude": factor} for factor in (0.5, 1.5)]
-    plans = [new_plan(action, "so", priority) for action, priority in zip(actions, (0.9, 0.1), strict=True)]
-    text = plans_that_apply(plan_lines(check_plans(plans, {"hour": 13}, now=NOW))).text
-    assert [("against a plan above" in line) for line in text.splitlines()] == [False, False, True]
-
-
-def test_lessons_have_their_layout_to_the_byte() -> None:
-    note = (
-        "### Entry timing\n- wait for the retest: +0.4R over 12 trades against -0.1R\n"
-        "### Sizing\n(no clear pattern yet)\n"
-        "### Regime fit\n- chop_hivol lost 9 of 12\n"
-    )
-    assert lessons_section(read_lessons(note)).text == (
-        "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):\n"
-        "- Entry timing: wait for the retest: +0.4R over 12 trades against -0.1R\n"
-        "- Regime fit: chop_hivol lost 9 of 12\n"
-        'They are for reference: the owner\'s avoid rules are the only "never".'
-    )
-
-
-def test_the_last_decision_has_its_layout_to_the_byte() -> None:
-    line = LastLine(
-        at=TEN,
-        kind="rejected",
-        symbol="BTC",
-        reason="add to the winner",
-        rule="R3_POSITION_CAP",
-        detail="cap is $5,000",
-    )
-    assert last_decision(line).text == (
-        "## Last decision\n"
-        '- 2026-06-04T10:00 rejected BTC by R3_POSITION_CAP "add to the winner"\n'
-        '- told: "cap is $5,000"'
-    )
-
-
-def test_a_decision_gives_the_line_of_its_verdict() -> None:
-    blank = dict.fromkeys(LastTick.__dataclass_fields__)
-    verdict = Verdict(kind="noop", detail="nothing to do")
-    last = LastTick(**(blank | {"at": TEN, "verdict": verdict, "reason": "flat market"}))  # type: ignore[arg-type]
-    assert last_decision(last_line(last)).text == (
-        '## Last decision\n- 2026-06-04T10:00 noop "flat market"\n- told: "nothing to do"'
-    )
-
-
-def test_the_portfolio_has_its_layout_to_the_byte() -> None:
-    position = a_position(0.5, symbol="ETH", mark=3_438.0, average_price=3_410.0, stop_price=3_350.0, leverage=2.0)
-    portfolio = Portfolio(at=NOW, equity=10_250.0, cash=8_000.0, positions=(position,))
-    assert portfolio_and_caps(portfolio, currency="EUR", caps=(Cap(name="position", value="5,000 EUR"),)).text == (
-        "## Portfolio\n"
-        "- equity 10,250 EUR, cash 8,000 EUR\n"
-        "- ETH long 0.5 2x entry=3,410 mark=3,438 stop=3,350\n"
-        "- cap position: 5,000 EUR"
-    )
-
-
 # what is left out, and in which order
 
 
@@ -286,69 +153,6 @@ def test_an_empty_section_is_left_out() -> None:
     empty = [recent_trades([]), open_positions([]), what_usually_happens([]), plans_that_apply([]), lessons_section([])]
     assert [section.text for section in [*empty, last_decision(None)]] == [""] * 6
     assert lessons_section(read_lessons("### Sizing\n(no clear pattern yet)")).text == ""
-
-
-def test_trades_come_by_entry_the_latest_first_and_ties_by_id() -> None:
-    lines = [closed(2), closed(1), closed(3, opened_at=TEN + MINUTE), closed(4, opened_at=None)]
-    labelled = [replace(line, reason=line.id) for line in lines]
-    order = re.findall(r'"(trade-\d+)"', recent_trades(labelled).text)
-    assert order == ["trade-004", "trade-003", "trade-001", "trade-002"]
-
-
-def test_the_order_in_which_rows_come_does_not_matter() -> None:
-    lines = [closed(n, opened_at=TEN - n % 7 * MINUTE) for n in range(30)]
-    shuffled = random.Random(7).sample(lines, len(lines))
-    assert recent_trades(shuffled, k=30).text == recent_trades(lines, k=30).text
-
-
-def test_trades_that_do_not_fit_are_counted() -> None:
-    section = recent_trades([closed(n) for n in range(30)], k=30)
-    rows = section.text.count("\n- ")
-    assert section.left_out == 30 - rows
-    assert 10 <= rows < 30
-    assert section.text.endswith(f"\n… {section.left_out} more")
-
-
-@pytest.mark.parametrize("k", [-1, 31])
-def test_more_than_thirty_trades_are_refused(k: int) -> None:
-    with pytest.raises(Invalid, match=r"recent_trades_k: -?\d+ is out of range; give 0 to 30"):
-        recent_trades([], k=k)
-
-
-def test_base_rates_keep_their_place_before_single_memories() -> None:
-    line = RecalledLine(
-        id="m", symbol="BTC", direction="long", sentence="+3.0R in a similar context", comment="x " * 80
-    )
-    memories = [
-        SymbolMemory(symbol=f"S{n}", base_rate="60 % of 40 trades were won", nearest=(line,) * 3) for n in range(8)
-    ]
-    text = what_usually_happens(memories).text
-    assert all(f"- S{n}: 60 %" in text for n in range(8))
-    assert 0 < text.count("- nearest") < 24
-
-
-def test_the_first_lesson_of_every_slot_has_its_place_before_the_second_of_any() -> None:
-    slots = ["Entry timing", "Sizing", "Symbol selection", "Exit timing", "Regime fit"]
-    many = [Lesson(slot=slot, sentence=f"{n} " + "and it was so again " * 8) for slot in slots for n in range(4)]
-    text = lessons_section(many).text
-    assert all(f"- {slot}: 0" in text for slot in slots)
-    assert "… " in text
-
-
-def test_unknown_values_are_left_out() -> None:
-    bare = closed(opened_at=None, notional=None, minutes=None, regime=None, reason=" ", pnl=None, exit_price=None)
-    assert recent_trades([bare]).text.splitlines()[1] == "- ? → 2026-06-04T12:30 BTC long 65,200 → ? ?"
-    unseen = open_line(an_open_trade(open_size=0.0), None, now=NOW, currency=None)
-    assert open_positions([unseen]).text.splitlines()[1] == '- ETH long @ 3,410 held 30m "BB lower-band bounce"'
-
-
-def test_another_day_and_another_currency_are_spelt_out() -> None:
-    line = closed(closed_at=TEN + timedelta(days=2), minutes=2_880.0, currency="EUR")
-    assert (
-        recent_trades([line])
-        .text.splitlines()[1]
-        .startswith("- 2026-06-04T10:00 → 2026-06-06T10:00 BTC long 2,500 EUR 65,200 → 65,940 +28.37 EUR (+1.1%) 48h")
-    )
 
 
 # whatever is written in it
@@ -476,13 +280,6 @@ def check_lines(name: str, text: str, left_out: int) -> None:
         assert lines.pop() == f"… {left_out} more"
     assert lines
     assert all(line.startswith("- ") for line in lines)
-
-
-@given(st.lists(CLOSED_LINES, min_size=1, max_size=3))
-def test_a_reason_stays_inside_its_quote(lines: list[ClosedLine]) -> None:
-    text = recent_trades([replace(line, symbol="BTC", currency="USD") for line in lines]).text
-    rows = [line for line in text.split("\n") if line.startswith("- ")]
-    assert all(re.fullmatch(r'[^"]*(?:"(?:[^"\\]|\\.)*")?', row) for row in rows)
 
 
 # what it costs
@@ -621,9 +418,3 @@ def test_a_typical_tick_costs_under_thirteen_hundred_tokens() -> None:
 
 def test_all_memory_together_has_two_thousand_tokens() -> None:
     assert sum(CEILINGS[name] for name in MEMORY) == 2_000
-
-
-@pytest.mark.parametrize("stored", [10, 1_000, 100_000])
-def test_history_grows_and_the_section_does_not(stored: int) -> None:
-    line = closed()
-    assert recent_trades([line] * stored, k=30).tokens <= CEILINGS["recent_trades"]

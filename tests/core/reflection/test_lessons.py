@@ -1,7 +1,6 @@
 """The note of lessons: its text, its parsing, its refusals, and that a model cannot add numbers."""
 
 import hashlib
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
-from backsight.core.reflection.citation_check import ProposedBullet, check_bullets, numbers_in
 from backsight.core.reflection.lessons import (
     HEADINGS,
     MAX_BULLETS,
@@ -27,7 +25,6 @@ from backsight.core.reflection.lessons import (
     trim_note,
     write_lessons,
 )
-from backsight.core.reflection.wording import bullet_text, facts
 from backsight.core.strategies import SLOTS, Slot
 from backsight.testing.reflection import a_pattern, an_evidence
 
@@ -57,22 +54,6 @@ def test_a_bullet_has_the_numbers_of_its_pattern() -> None:
     assert note.bullets == (Bullet(slot="regime_fit", text=BULLET_TEXT, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
     assert note.text.endswith(f"### Exit timing\n{NO_PATTERN}\n### Regime fit\n- {BULLET_TEXT}")
     assert "t1" not in note.text
-
-
-def test_a_bullet_on_exits_gives_the_captured_share() -> None:
-    exits = a_pattern(
-        slot="exit_timing", measure="captured", unit=None, mean=0.12, interval=(0.07, 0.17), rest_mean=0.4
-    )
-    assert bullet_text(exits) == (
-        "chop_hivol: 12 ± 5 % of the best price kept over 67 trades on 41 days, against 40 % elsewhere"
-    )
-
-
-def test_the_facts_for_a_model_are_more_detailed() -> None:
-    assert facts(CHOP) == (
-        f"[regime_fit/regime_tag=chop_hivol] {BULLET_TEXT}; difference -0.80 ± 0.19R; "
-        "12 % of the best price kept against 40 %; held 35 min against 2.5 h"
-    )
 
 
 def test_without_patterns_every_slot_says_so() -> None:
@@ -180,90 +161,3 @@ def test_a_word_of_a_rule_is_no_repetition() -> None:
 
 
 # A model's bullets
-
-
-def proposed(text: str, *cites: str, slot: Slot = "regime_fit") -> ProposedBullet:
-    return ProposedBullet(slot=slot, text=text, cites=cites or (CHOP.key,))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        BULLET_TEXT,
-        "Stand aside in chop_hivol: it loses 0.7R a trade over 67 trades",
-        "chop_hivol brings −0.70R against +0.10R, n=67.",
-        "Only 15% won, and 12 % of the best price was kept (35 min)",
-        "Stay out of chop_hivol",
-    ],
-)
-def test_a_bullet_with_the_evidences_numbers_is_taken(text: str) -> None:
-    checked = check_bullets([proposed(text)], patterns=[CHOP])
-    assert checked.dropped == ()
-    assert checked.bullets == (Bullet(slot="regime_fit", text=text, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("chop_hivol loses 0.71R", "0.71"),
-        ("chop_hivol brings +0.70R", r"\+0.7"),
-        ("chop_hivol loses 1R", "1"),
-        ("chop_hivol lost in 6,700 trades", "6700"),
-        ("chop_hivol lost 67e3 times", "67e3"),
-        ("chop_hivol lost in 41/67", "41/67"),
-        ("at 14:00 chop_hivol loses", "14:00"),
-        ("chop_hivol loses three of all", "3"),
-        ("chop_hivol loses twice as often", "2 times"),
-        ("chop_hivol loses ½", "1/2"),
-        ("chop_hivol loses ٩R", "9"),
-        ("BTC2 loses", "2"),
-        ("chop_hivol loses .67R", "0.67"),
-        (f"chop_hivol lost in 67.{'0' * 40}1 trades", f"67.{'0' * 40}1"),
-    ],
-)
-def test_a_bullet_with_an_invented_number_is_dropped_with_a_reason(text: str, number: str) -> None:
-    checked = check_bullets([proposed(text)], patterns=[CHOP])
-    assert checked.bullets == ()
-    assert checked.dropped[0].text == text
-    assert checked.dropped[0].reason == f"its number {number.replace(chr(92), '')} is none of the evidence's"
-
-
-@given(st.floats(0, 1e6), st.integers(0, 4), st.sampled_from(("", "+", "-")))
-def test_any_number_but_the_evidences_is_dropped(value: float, digits: int, sign: str) -> None:
-    text = f"{sign}{value:.{digits}f}"
-    (number,) = numbers_in(text)
-    own = set(numbers_in(facts(CHOP).removeprefix(f"[{CHOP.key}]")))
-    taken = check_bullets([proposed(f"chop_hivol: {text} a trade")], patterns=[CHOP]).bullets
-    assert bool(taken) is (number in own | {each.lstrip("+-") for each in own})
-
-
-@pytest.mark.parametrize(
-    ("bullet", "reason"),
-    [
-        (ProposedBullet(slot="sizing", text="smaller", cites=()), "it cites no evidence"),
-        (proposed("smaller", CHOP.key, "sizing/size=large"), "it cites 'sizing/size=large', which was not given"),
-        (proposed(" "), "it says nothing"),
-    ],
-)
-def test_a_bullet_without_evidence_is_dropped(bullet: ProposedBullet, reason: str) -> None:
-    assert check_bullets([bullet], patterns=[CHOP]).dropped[0].reason == reason
-
-
-def test_the_digits_of_a_name_are_no_number() -> None:
-    index = a_pattern(slot="symbol_selection", dimension="symbol", value="US30", label="US30", n=9)
-    other = replace(index, value="30", label="30")
-    assert check_bullets([proposed("us30 loses", index.key)], patterns=[index]).bullets
-    assert not check_bullets([proposed("30 lost", index.key)], patterns=[index]).bullets
-    assert check_bullets([proposed("30 loses", other.key)], patterns=[other]).bullets
-
-
-def test_an_hour_may_be_named() -> None:
-    hour = a_pattern(slot="entry_timing", dimension="hour", value="09", label="the hour from 09:00 UTC")
-    assert check_bullets([proposed("entries at 09:00 lose 0.70R", hour.key)], patterns=[hour]).bullets
-    assert not check_bullets([proposed("entries at 10:00 lose 0.70R", hour.key)], patterns=[hour]).bullets
-
-
-def test_several_patterns_lend_their_numbers() -> None:
-    other = a_pattern(value="chop_lowvol", label="chop_lowvol", n=30, trade_ids=("t2", "t3"))
-    (bullet,) = check_bullets([proposed("67 and 30 trades", CHOP.key, other.key)], patterns=[CHOP, other]).bullets
-    assert (bullet.evidence, bullet.trade_ids) == ((CHOP.key, other.key), ("t1", "t2", "t3"))

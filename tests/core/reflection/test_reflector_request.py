@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.reflection.citation_check import ProposedBullet, check_bullets
 from backsight.core.reflection.lessons import Bullet, note_from_bullets
 from backsight.core.reflection.reflector_request import INSTRUCTIONS, MAX_LINES, ReflectorUnavailable, write_question
-from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import SLOTS
 from backsight.testing.reflection import a_pattern, a_request
 
@@ -89,12 +87,6 @@ def test_a_long_strategy_is_cut() -> None:
     text = write_question(a_request(CHOP, strategy="\n".join(["word " * 500] * 100)))
     assert text.count('- "word word') == MAX_LINES
     assert max(map(len, text.split("\n"))) < 500
-
-
-def test_the_texts_of_the_evidence_pass_the_check() -> None:
-    bullets = [ProposedBullet(slot=each.slot, text=bullet_text(each), cites=(each.key,)) for each in (CHOP, EXITS)]
-    assert check_bullets(bullets, patterns=[CHOP, EXITS]).dropped == ()
-    assert all(f"[{key}]" in write_question(a_request(CHOP, EXITS)) for each in bullets for key in each.cites)
 
 
 def test_the_question_has_no_numbers_beside_the_evidence() -> None:
