@@ -467,7 +467,7 @@ def test_conditions_are_an_object_in_python_and_canonical_text_in_the_answer(mem
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        ({"field": "drawdown_state", "op": ">", "value": 0.5}, "'drawdown_state' is not known when a trade is entered"),
+        ({"field": "momentum_bias", "op": ">", "value": 0.5}, "'momentum_bias' is not known when a trade is entered"),
         ({"hours_to_event": 2}, "'hours_to_event' is not known when a trade is entered"),
         ({"field": "price", "op": "crosses_above", "value": 100}, "crosses_above compares two ticks"),
     ],

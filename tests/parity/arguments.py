@@ -57,6 +57,7 @@ EVERY_ARGUMENT: list[Step] = [
             risk=100.0,
             stop_price=5000.0,
             fees=1.5,
+            equity=9_000.0,
             reflection="held on",
             position_key="by hand",
         ),

@@ -10,12 +10,12 @@ from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.semantic import Belief, BeliefDraft, Domain, seed_belief
 from backsight.core.strategies import Deployment
 from backsight.core.trades.report import checked_report, keyed_trade_id, trade_from_report
-from backsight.core.trades.trade import Trade
+from backsight.core.trades.trade import Trade, dollars_for_one
 from backsight.importers.legacy import PATTERNS, TRADES, LegacyBelief, LegacyReport, LegacyTrade, Remark, read_legacy
 from backsight.operation import command
 from backsight.services.beliefs import state_belief
 from backsight.services.context import Context
-from backsight.services.deployments import manual_deployment
+from backsight.services.deployments import CURRENCY_OF_MANUAL, manual_deployment
 from backsight.services.learning import learn_many
 from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
@@ -92,7 +92,7 @@ def _trades(
             report,
             deployments[strategy_name],
             _trade_id(ctx, legacy),
-            equity=None,
+            usd_rate=dollars_for_one(CURRENCY_OF_MANUAL),
             request_digest=request_digest,
             now=ctx.now,
         )

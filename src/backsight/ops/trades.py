@@ -34,12 +34,12 @@ from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
-from backsight.core.trades.trade import Trade, TradeStatus
+from backsight.core.trades.trade import Entry, Trade, TradeStatus, dollars_for_one
 from backsight.importers.trades import read_trades
 from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named
+from backsight.services.deployments import account_of, deployment_named
 from backsight.services.inactions import add_inaction
 from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
 from backsight.services.mood import mood_at
@@ -47,12 +47,14 @@ from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import plans_holding_at
 from backsight.services.trade_import import checked_rows, garbage_collection_paused, trades_of_rows, unknown_rows
 from backsight.services.trade_reports import (
+    add_reported_equity,
     earlier_report,
     key_conflict,
     ledger_trade,
     reported_deployment,
     revise_trade,
     runs_by_ticks,
+    with_state_at_entry,
 )
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
@@ -61,6 +63,7 @@ from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
+EQUITY_BY_TICKS = " The equity is left out: the ticks report it."
 ALREADY_REMEMBERED = "Already remembered: this call is a replay and changed nothing."
 
 
@@ -186,6 +189,9 @@ def remember_trade(
     risk: Annotated[Positive | None, "The loss at the stop, in the account's currency."] = None,
     stop_price: Annotated[Number | None, "The first stop price."] = None,
     fees: Annotated[NotNegative, "Fees paid; the pnl is already net of them."] = 0.0,
+    equity: Annotated[
+        NotNegative | None, "What the account is worth after the close; its drawdown follows from it."
+    ] = None,
     context: Annotated[ContextArgument | None, "The context vector at entry, as far as it is known."] = None,
     deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
     position_key: Annotated[Key | None, "The broker's id of the position."] = None,
@@ -220,6 +226,7 @@ def remember_trade(
             risk=risk,
             stop_price=stop_price,
             fees=fees,
+            equity=equity,
             context=context or ContextVector(),
             position_key=position_key,
             tags=tuple(tags),
@@ -233,11 +240,18 @@ def remember_trade(
         trade_id, former = earlier_report(transaction, ctx, idempotency_key, closed_at)
         if former is not None:
             return _repeated(former, ctx.request_digest)
-        equity = mood_at(transaction.connection, target, opened_at or closed_at or ctx.now).equity
+        connection = transaction.connection
         trade = trade_from_report(
-            report, target, trade_id, equity=equity, request_digest=ctx.request_digest, now=ctx.now
+            with_state_at_entry(connection, target, report),
+            target,
+            trade_id,
+            entry=Entry(equity=mood_at(connection, target, opened_at or closed_at or ctx.now).equity),
+            usd_rate=dollars_for_one(account_of(connection, target).currency),
+            request_digest=ctx.request_digest,
+            now=ctx.now,
         )
         transaction.add(stored.TRADES, trade)
+        add_reported_equity(transaction, trade, equity)
         learned = learn_trades(transaction, [episode_of_trade(trade)])[0]
     return RememberedTrade(
         trade=trade, episode_id=episode_id_of(trade.id), learned=learned, replayed=False, message="Remembered."
@@ -528,7 +542,7 @@ def _add_to_ledger_trade(
         episode_id=episode_id_of(trade.id),
         learned=revise_trade(transaction, annotated),
         replayed=False,
-        message="Added to the trade that the ledger has.",
+        message="Added to the trade that the ledger has." + (EQUITY_BY_TICKS if report.equity is not None else ""),
     )
 
 

@@ -9,6 +9,7 @@ from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.instants import format_instant
 from backsight.core.memory.conditions import (
+    MOOD_AT_ENTRY,
     Condition,
     comparisons_in,
     condition_values,
@@ -44,7 +45,8 @@ from backsight.store.view import View
 LEVEL = 0.9
 """The level of the intervals of win rates and mean outcomes."""
 ENTRY_FIELDS = frozenset(
-    {*(field.name for field in fields(ContextVector)), "strategy", "direction", "now", "weekday", "hour"}
+    {*(field.name for field in fields(ContextVector)), *MOOD_AT_ENTRY}
+    | {"strategy", "direction", "now", "weekday", "hour"}
 )
 """The condition fields whose values are known when a trade is entered."""
 

@@ -20,7 +20,6 @@ from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.infer import FillStamp
 from backsight.core.trades.mark import NO_PROGRESS, PositionMark, SnapshotSide, TradeProgress, progress_after
 from backsight.core.trades.materialise import (
-    USD,
     EntryRecord,
     check_finite,
     exit_reason_of,
@@ -30,7 +29,7 @@ from backsight.core.trades.materialise import (
     updated_trade,
 )
 from backsight.core.trades.settle import LedgerChange, Phase, from_first, settle
-from backsight.core.trades.trade import Entry, Trade
+from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars
 from backsight.services.learning import LearningReport, learn_equity, learn_trades
 from backsight.services.market import context_at, recent_bars, regime_at
 from backsight.services.mood import mood_at
@@ -71,7 +70,7 @@ class Tick:
     @property
     def usd_rate(self) -> float | None:
         """Dollars for one unit of the account's currency; None if that is not known."""
-        return 1.0 if self.account.currency == USD else self.decision.usd_rate
+        return dollars_for_one(self.account.currency, self.decision.usd_rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,7 +425,7 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
     first = trip.steps[0]
     entry = Entry(
         size=first.size,
-        size_usd=None if tick.usd_rate is None else abs(first.size * first.average_cost) * tick.usd_rate,
+        size_usd=in_dollars(abs(first.size * first.average_cost), tick.usd_rate),
         leverage=None if position is None else position.leverage,
         reason=trip.entry_reason,
         snapshot_id=None if decision is None else decision.id,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import Mood, close_fact
+from backsight.core.memory.affective import CloseFact, Mood, close_fact
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import in_teaching_order
 from backsight.core.memory.mood_series import (
@@ -55,10 +55,20 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     return account[-1] if account else None, strategy[-1] if strategy else None
 
 
-def strategy_moods(connection: Connection, deployment: Deployment, *, seen_at: datetime | None = None) -> list[MoodRow]:
-    """All rows of a strategy on an account, derived from the closes recorded by `seen_at`."""
+def strategy_moods(
+    connection: Connection,
+    deployment: Deployment,
+    *,
+    seen_at: datetime | None = None,
+    more: Iterable[CloseFact] = (),
+) -> list[MoodRow]:
+    """All rows of a strategy on an account, derived from the closes recorded by `seen_at` and from `more` closes."""
+    new = (
+        CloseVersion(close=close, id=close.id, sequence=close.sequence, known_at=close.known_at, first=True)
+        for close in more
+    )
     return strategy_rows(
-        _close_versions(connection, deployment, seen_at=seen_at),
+        [*_close_versions(connection, deployment, seen_at=seen_at), *new],
         owner_id=deployment.owner_id,
         account_id=deployment.account_id,
         strategy_name=deployment.strategy_name,

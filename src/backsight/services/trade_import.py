@@ -4,24 +4,33 @@ import gc
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import digest
+from backsight.core.instants import JUST_BEFORE
+from backsight.core.memory.affective import close_fact, with_agent_state
+from backsight.core.memory.episodic import episode_of_trade
+from backsight.core.memory.mood_series import MoodRow, mood_from, next_strategy_rows
 from backsight.core.strategies import Deployment
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
-from backsight.core.trades.trade import Trade
+from backsight.core.trades.trade import Trade, dollars_for_one
 from backsight.importers.files import Source
 from backsight.importers.trades import TradeRow, TradesRead
 from backsight.services.context import Context
-from backsight.services.trade_reports import key_conflict, reported_deployment, runs_by_ticks
+from backsight.services.deployments import account_of
+from backsight.services.mood import rebuild_account_moods, strategy_moods
+from backsight.services.trade_reports import equity_after, key_conflict, reported_deployment, runs_by_ticks
 from backsight.store import trades as stored
-from backsight.store.experience import equity_series
+from backsight.store.database import Connection
+from backsight.store.experience import mood_row, mood_rows_between
+from backsight.store.state import EQUITY
 from backsight.store.transaction import Transaction
+from backsight.store.view import everything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +49,6 @@ class ReportRow:
     def destination(self) -> tuple[str | None, str]:
         """The names that choose the deployment of the row: deployment and strategy."""
         return self.deployment, self.strategy_name
-
-    @property
-    def entered_at(self) -> datetime:
-        return self.report.opened_at or self.closed_at
 
 
 def checked_rows(
@@ -80,28 +85,97 @@ def unknown_rows(transaction: Transaction, ctx: Context, source: Source, rows: S
 
 
 def trades_of_rows(transaction: Transaction, ctx: Context, source: Source, rows: Sequence[ReportRow]) -> list[Trade]:
-    """The trades of new rows, in the order of the file."""
+    """The trades of new rows, in the order of the file; the equity in the rows is stored."""
     deployments: dict[tuple[str | None, str], Deployment] = {}
-    entries: dict[str, list[datetime]] = {}
     for row in rows:
         if row.destination not in deployments:
             deployments[row.destination] = _deployment_of_row(transaction, ctx, source, row)
-        entries.setdefault(deployments[row.destination].account_id, []).append(row.entered_at)
-    equities = {
-        account_id: equity_series(transaction.connection, ctx.owner, account_id, since=min(times), until=max(times))
-        for account_id, times in entries.items()
+    rates = {
+        each.account_id: dollars_for_one(account_of(transaction.connection, each).currency)
+        for each in deployments.values()
     }
-    return [
-        trade_from_report(
-            row.report,
-            deployments[row.destination],
-            row.trade_id,
-            equity=_equity_at(row.entered_at, equities[deployments[row.destination].account_id]),
-            request_digest=row.request_digest,
-            now=ctx.now,
+    trades: list[Trade] = []
+    for row in rows:
+        deployment = deployments[row.destination]
+        trades.append(
+            trade_from_report(
+                row.report,
+                deployment,
+                row.trade_id,
+                usd_rate=rates[deployment.account_id],
+                request_digest=row.request_digest,
+                now=ctx.now,
+            )
         )
-        for row in rows
-    ]
+    _store_equity(transaction, rows, trades)
+    by_id = {each.id: each for each in deployments.values()}
+    return _with_entry_states(transaction.connection, by_id, trades)
+
+
+def _store_equity(transaction: Transaction, rows: Sequence[ReportRow], trades: Sequence[Trade]) -> None:
+    """Store the equity that the rows of a file report, and let the moods of the accounts learn it."""
+    pairs = zip(rows, trades, strict=True)
+    points = [equity_after(trade, row.report.equity) for row, trade in pairs if row.report.equity is not None]
+    transaction.add_all(EQUITY, points)
+    for owner, account_id in sorted({(point.owner_id, point.account_id) for point in points}):
+        rebuild_account_moods(transaction, owner, account_id)
+
+
+def _with_entry_states(
+    connection: Connection, deployments: Mapping[str, Deployment], trades: Sequence[Trade]
+) -> list[Trade]:
+    """The trades with the equity and the agent's state at their entries; earlier trades of the file change them."""
+    of_series: dict[tuple[str, str], list[Trade]] = {}
+    for trade in trades:
+        of_series.setdefault((trade.account_id, trade.strategy_name), []).append(trade)
+    completed: dict[str, Trade] = {}
+    for own in of_series.values():
+        deployment = deployments[own[0].deployment_id]
+        since, until = min(map(_entered_at, own)) - JUST_BEFORE, max(map(_entered_at, own))
+        account = mood_rows_between(
+            connection, deployment.owner_id, deployment.account_id, "", since=since, until=until
+        )
+        strategy = _strategy_rows(connection, deployment, own, since=since, until=until)
+        for trade in own:
+            completed[trade.id] = _with_entry_state(trade, account, strategy)
+    return [completed[trade.id] for trade in trades]
+
+
+def _strategy_rows(
+    connection: Connection, deployment: Deployment, trades: Sequence[Trade], *, since: datetime, until: datetime
+) -> Sequence[MoodRow]:
+    """The moods of a strategy on an account, as they will be once the trades are stored."""
+    key = {"account_id": deployment.account_id, "strategy_name": deployment.strategy_name}
+    episodes = sorted(map(episode_of_trade, trades), key=lambda episode: episode.known_at)
+    numbered = [replace(episode, sequence=number) for number, episode in enumerate(episodes)]
+    closes = [close for episode in numbered if (close := close_fact(episode)) is not None]
+    last = mood_row(everything(connection, deployment.owner_id), deployment.account_id, deployment.strategy_name)
+    if closes and last is not None and last.known_at >= closes[0].known_at:
+        return strategy_moods(connection, deployment, more=closes)
+    new = next_strategy_rows(last, closes, owner_id=deployment.owner_id, **key)[0 if last is None else 1 :]
+    args = deployment.owner_id, deployment.account_id, deployment.strategy_name
+    return [*mood_rows_between(connection, *args, since=since, until=until), *new]
+
+
+def _entered_at(trade: Trade) -> datetime:
+    return trade.opened_at or trade.known_at
+
+
+def _with_entry_state(trade: Trade, account: Sequence[MoodRow], strategy: Sequence[MoodRow]) -> Trade:
+    """A trade with the equity at its entry, and with the agent's state right before it if the entry has a time."""
+    at_entry = _last(account, _entered_at(trade))
+    equity = None if at_entry is None or at_entry.account is None else at_entry.account.equity
+    context = trade.context
+    if trade.opened_at is not None:
+        before = trade.opened_at - JUST_BEFORE
+        context = with_agent_state(context, mood_from(_last(account, before), _last(strategy, before)))
+    return replace(trade, entry=replace(trade.entry, equity=equity), context=context)
+
+
+def _last(rows: Sequence[MoodRow], at: datetime) -> MoodRow | None:
+    """The last row known at an instant."""
+    count = bisect_right(rows, at, key=attrgetter("known_at"))
+    return rows[count - 1] if count else None
 
 
 @contextmanager
@@ -148,9 +222,3 @@ def _deployment_of_row(transaction: Transaction, ctx: Context, source: Source, r
     except BacksightError as error:
         raise source.located(row.number, error) from None
     return deployment
-
-
-def _equity_at(at: datetime, equities: Sequence[tuple[datetime, float | None]]) -> float | None:
-    """The last known equity of an account at an instant."""
-    count = bisect_right(equities, at, key=itemgetter(0))
-    return equities[count - 1][1] if count else None

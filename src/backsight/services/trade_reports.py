@@ -1,10 +1,12 @@
 """Reported trades in the store: the deployment they belong to, earlier reports of them, and notes on stored trades."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
-from backsight.core.instants import format_instant
+from backsight.core.instants import JUST_BEFORE, format_instant
+from backsight.core.memory.affective import EquityPoint, with_agent_state
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.strategies import Deployment
 from backsight.core.trades.matching import matching_trade
@@ -12,9 +14,12 @@ from backsight.core.trades.report import TradeReport, reported_trade_id
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named, manual_deployment
-from backsight.services.learning import LearningReport, learn_trades
+from backsight.services.learning import LearningReport, learn_equity, learn_trades
+from backsight.services.mood import mood_at
 from backsight.store import decisions as stored_decisions
+from backsight.store import state as stored_state
 from backsight.store import trades as stored
+from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 
 REPLAY_WINDOW = timedelta(seconds=60)
@@ -51,6 +56,40 @@ def earlier_report(
         return derive_id("trade", ctx.owner, ctx.request_digest, format_instant(ctx.now)), trade
     trade_id = reported_trade_id(ctx.owner, key, ctx.request_digest)
     return trade_id, stored.trade(transaction.connection, ctx.owner, trade_id)
+
+
+def with_state_at_entry(connection: Connection, deployment: Deployment, report: TradeReport) -> TradeReport:
+    """The report with the agent's state right before the entry in its context; unchanged if the entry has no time.
+
+    The state before the close would not do: a loss may have made the drawdown before it was closed.
+    """
+    if report.opened_at is None:
+        return report
+    mood = mood_at(connection, deployment, report.opened_at - JUST_BEFORE)
+    return replace(report, context=with_agent_state(report.context, mood))
+
+
+def equity_after(trade: Trade, equity: float) -> EquityPoint:
+    """What a trade's account was worth after the close, as a fact known then."""
+    return EquityPoint(
+        owner_id=trade.owner_id,
+        id=derive_id("equity", trade.id),
+        account_id=trade.account_id,
+        at=trade.known_at,
+        equity=equity,
+        transfer=None,
+        known_at=trade.known_at,
+        recorded_at=trade.recorded_at,
+    )
+
+
+def add_reported_equity(transaction: Transaction, trade: Trade, equity: float | None) -> None:
+    """Store the equity that was reported with a trade, and let the mood of the account learn it."""
+    if equity is None:
+        return
+    point = equity_after(trade, equity)
+    transaction.add(stored_state.EQUITY, point)
+    learn_equity(transaction, point.owner_id, point.account_id, point.fact, recorded_at=point.recorded_at)
 
 
 def ledger_trade(transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport) -> Trade:

@@ -376,16 +376,18 @@ def mood_row(view: View, account_id: str, strategy: str) -> MoodRow | None:
     return fetch_one(view.connection, MOODS, _MOOD, values)
 
 
-def equity_series(
-    connection: Connection, owner: str, account_id: str, *, since: datetime, until: datetime
-) -> list[tuple[datetime, float | None]]:
-    """The equity of an account over time: the last known at `since`, then each one known up to `until`."""
-    before = mood_row(View(connection, owner, Horizon(as_of=since)), account_id, "")
-    of_account = (_M.owner_id == owner, _M.account_id == account_id, _M.strategy_name == "")
-    statement = select(_M.known_at, _M.equity).where(*of_account, _M.known_at > since, _M.known_at <= until)
-    later = connection.execute(statement.order_by(_M.known_at, _M.sequence, _M.id))
-    first = [] if before is None or before.account is None else [(before.known_at, before.account.equity)]
-    return [*first, *((row.known_at, row.equity) for row in later)]
+def mood_rows_between(
+    connection: Connection, owner: str, account_id: str, strategy: str, *, since: datetime, until: datetime
+) -> list[MoodRow]:
+    """The last row of a strategy on an account known at `since`, then each one known up to `until`.
+
+    With an empty strategy, the account's own rows.
+    """
+    before = mood_row(View(connection, owner, Horizon(as_of=since)), account_id, strategy)
+    series = matching(MOODS, account_id=account_id, strategy_name=strategy)
+    statement = owned(MOODS, owner, *series, _M.known_at > since, _M.known_at <= until)
+    later = fetch(connection, MOODS, statement.order_by(_M.known_at, _M.sequence, _M.id))
+    return [*([] if before is None else [before]), *later]
 
 
 def was_below_drawdown_state(

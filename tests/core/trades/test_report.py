@@ -53,7 +53,8 @@ def a_report(**changes: Any) -> TradeReport:
 
 def a_trade(report: TradeReport | None = None, *, equity: float | None = None) -> Trade:
     checked = checked_report(report or a_report(), now=NOW)
-    return trade_from_report(checked, DEPLOYMENT, "t1", equity=equity, request_digest="r", now=NOW)
+    entry = Entry(equity=equity)
+    return trade_from_report(checked, DEPLOYMENT, "t1", entry=entry, usd_rate=None, request_digest="r", now=NOW)
 
 
 def test_a_context_is_completed_with_the_symbol_the_price_and_the_time_of_the_entry() -> None:

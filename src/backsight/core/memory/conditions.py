@@ -30,7 +30,7 @@ from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.core.ids import canonical_json, plain
 from backsight.core.instants import parse_instant, to_utc
-from backsight.core.memory.affective import Mood
+from backsight.core.memory.affective import Mood, drawdown_state, risk_appetite
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES, session_of
@@ -108,6 +108,8 @@ MOOD_FIELDS: Mapping[str, str] = {
     "mood.consecutive_losses": "consecutive_losses",
 } | {name: name for name in ("risk_appetite", "drawdown_state", "momentum_bias", "consecutive_wins", "equity", "peak")}
 """The fields of the mood by their names in conditions; `drawdown` is added where the equity is known."""
+MOOD_AT_ENTRY = ("mood.confidence", "mood.consecutive_losses", "drawdown", "drawdown_state", "risk_appetite")
+"""The fields of the mood that follow from the agent's state in a context vector."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +298,8 @@ def condition_values(
     """The values at an instant by field name; unknown values are left out.
 
     Values that the context lacks are taken from elsewhere: session, hour and day from `now`; drawdown, losses and
-    confidence, which are the agent's state, from the mood.
+    confidence, which are the agent's state, from the mood. Where no mood is given, as for a past entry, the fields of
+    the mood that follow from the agent's state in the context are known too.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 4, 13, tzinfo=UTC)
@@ -304,11 +307,13 @@ def condition_values(
     'overlap'
     >>> condition_values(mood=Mood(equity=900.0, peak=1000.0, drawdown=0.1))["drawdown_pct"]
     0.1
+    >>> condition_values(context=ContextVector(drawdown_pct=0.1))["risk_appetite"]
+    0.75
     """
     known = context or ContextVector()
     values: dict[str, Scalar | None] = {
         **_of_time(now),
-        **_of_mood(mood),
+        **(_of_agent_state(known) if mood is None else _of_mood(mood)),
         **{name: getattr(known, name) for name in known.known},
         "strategy": strategy,
         "symbol": symbol or known.symbol,
@@ -334,9 +339,20 @@ def _of_time(now: datetime | None) -> dict[str, Scalar | None]:
     }
 
 
-def _of_mood(mood: Mood | None) -> dict[str, Scalar | None]:
-    if mood is None:
-        return {}
+def _of_agent_state(context: ContextVector) -> dict[str, Scalar | None]:
+    """The fields of the mood that follow from the agent's state in a context."""
+    drawdown = context.drawdown_pct
+    values = (
+        context.confidence,
+        context.consecutive_losses,
+        drawdown,
+        None if drawdown is None else drawdown_state(drawdown),
+        None if drawdown is None else risk_appetite(drawdown),
+    )
+    return dict(zip(MOOD_AT_ENTRY, values, strict=True))
+
+
+def _of_mood(mood: Mood) -> dict[str, Scalar | None]:
     drawdown = None if mood.equity is None else mood.drawdown
     own: dict[str, Scalar | None] = {name: getattr(mood, attribute) for name, attribute in MOOD_FIELDS.items()}
     agent = {"confidence": mood.confidence, "consecutive_losses": mood.consecutive_losses, "drawdown_pct": drawdown}

@@ -12,9 +12,7 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.mark import TradeProgress
-from backsight.core.trades.trade import Entry, Outcome, Trade, minutes_between, outcome_of
-
-USD = "USD"
+from backsight.core.trades.trade import Entry, Outcome, Trade, in_dollars, minutes_between, outcome_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +170,8 @@ def _closed(row: Trade, trip: RoundTrip, progress: TradeProgress, *, usd_rate: f
         risk=risk,
         pnl=trip.net,
         usd_rate=usd_rate,
-        realized_pnl_usd=_times(trip.realized_pnl, usd_rate),
-        fees_usd=_times(trip.fees, usd_rate),
+        realized_pnl_usd=in_dollars(trip.realized_pnl, usd_rate),
+        fees_usd=in_dollars(trip.fees, usd_rate),
         outcome=_outcome(row, trip, risk),
         mfe=None if excursions is None else excursions.mfe,
         mae=None if excursions is None else excursions.mae,
@@ -181,8 +179,8 @@ def _closed(row: Trade, trip: RoundTrip, progress: TradeProgress, *, usd_rate: f
         mae_at=None if excursions is None else excursions.mae_at,
         mfe_r=None if excursions is None or not risk else excursions.mfe / risk,
         mae_r=None if excursions is None or not risk else excursions.mae / risk,
-        mfe_usd=None if excursions is None else _times(excursions.mfe, usd_rate),
-        mae_usd=None if excursions is None else _times(excursions.mae, usd_rate),
+        mfe_usd=None if excursions is None else in_dollars(excursions.mfe, usd_rate),
+        mae_usd=None if excursions is None else in_dollars(excursions.mae, usd_rate),
         excursion_source=None if excursions is None else excursions.source,
         excursion_interval_seconds=None if excursions is None else excursions.interval_seconds,
     )
@@ -192,10 +190,6 @@ def _outcome(row: Trade, trip: RoundTrip, risk: float | None) -> Outcome | None:
     price, atr = trip.entry_price, row.context.atr_d1
     atr_share = abs(atr / price) if atr and price else None
     return outcome_of(trip.net, risk=risk, notional=trip.peak_notional, atr_share=atr_share)
-
-
-def _times(amount: float, rate: float | None) -> float | None:
-    return None if rate is None else amount * rate
 
 
 def check_finite(value: object, *, symbol: str) -> None:

@@ -18,6 +18,7 @@ from backsight.core.trades.trade import (
     Entry,
     Outcome,
     Trade,
+    in_dollars,
     minutes_between,
     outcome_of,
     risk_to_stop,
@@ -64,6 +65,8 @@ class TradeReport:
     risk: float | None = None
     stop_price: float | None = None
     fees: float = 0.0
+    equity: float | None = None
+    """What the account was worth after the close."""
     context: ContextVector = field(default_factory=ContextVector)
     position_key: str | None = None
     tags: tuple[str, ...] = ()
@@ -119,12 +122,14 @@ def trade_from_report(
     deployment: Deployment,
     trade_id: str,
     *,
-    equity: float | None,
+    entry: Entry = REPORTED_ENTRY,
+    usd_rate: float | None,
     request_digest: str,
     now: datetime,
 ) -> Trade:
-    """The ledger row of a checked report; `equity` is the account's equity before the entry, if it is known."""
+    """The ledger row of a checked report; `entry` has what is known of the entry beyond the report."""
     closed_at = now if report.closed_at is None else report.closed_at
+    gross = report.pnl + report.fees
     return Trade(
         owner_id=deployment.owner_id,
         id=trade_id,
@@ -148,12 +153,16 @@ def trade_from_report(
         initial_risk=report.risk,
         risk=report.risk,
         pnl=report.pnl,
-        realized_pnl=report.pnl + report.fees,
+        realized_pnl=gross,
+        realized_pnl_usd=in_dollars(gross, usd_rate),
+        usd_rate=usd_rate,
         fees=report.fees,
+        fees_usd=in_dollars(report.fees, usd_rate),
         funding=0.0,
         outcome=report.outcome,
         mae=report.mae,
-        entry=REPORTED_ENTRY if equity is None else Entry(equity=equity),
+        mae_usd=in_dollars(report.mae, usd_rate),
+        entry=entry,
         context=report.context,
         market_context=report.market_context,
         confidence=report.confidence,

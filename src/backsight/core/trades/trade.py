@@ -9,6 +9,7 @@ from backsight.core.holdout import MemoryArm
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Preset, RegimeTag
 
+USD = "USD"
 TradeStatus = Literal["open", "closed"]
 OutcomeUnit = Literal["R", "vol", "pct"]
 ExcursionSource = Literal["bars", "marks"]
@@ -198,6 +199,22 @@ class Trade:
     @property
     def won(self) -> bool:
         return self.pnl is not None and self.pnl > 0
+
+
+def dollars_for_one(currency: str, stated: float | None = None) -> float | None:
+    """Dollars for one unit of an account's currency: one of a dollar, else the stated rate; None if it is not known.
+
+    A token that follows the dollar is not a dollar.
+
+    >>> dollars_for_one("USD"), dollars_for_one("EUR", 1.1), dollars_for_one("USDT")
+    (1.0, 1.1, None)
+    """
+    return 1.0 if currency == USD else stated
+
+
+def in_dollars(amount: float | None, rate: float | None) -> float | None:
+    """An amount of an account's currency in dollars; None if the amount or the rate is not known."""
+    return None if amount is None or rate is None else amount * rate
 
 
 def minutes_between(opened_at: datetime | None, closed_at: datetime | None) -> float | None:
