@@ -8,10 +8,8 @@ import pytest
 
 from backsight import ContextVector
 from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.core.trades.trade import Trade
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock, a_trade_call
-from support import deployed, ticked
 
 SEED_CALL = a_trade_call(reflection="Entered late, still paid.", max_adverse_excursion=210.0)
 """Exactly the arguments that outcome-weighted memory was first described with, no more and no fewer."""
@@ -152,66 +150,6 @@ def test_trades_belong_to_the_deployment_named(memory: Memory) -> None:
         memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", strategy_name="Other"))
 
 
-def test_pages_follow_each_other_without_gap_or_repeat(memory: Memory, clock: FakeClock) -> None:
-    for number in range(7):
-        memory.remember_trade(**a_trade_call(idempotency_key=str(number), closed_at=T0 - timedelta(days=number // 3)))
-    trades: list[Trade] = []
-    cursor: str | None = None
-    while True:
-        page = memory.list_trades(limit=2, cursor=cursor)
-        trades += page.trades
-        cursor = page.next_cursor
-        clock.advance(hours=1)
-        memory.remember_trade(**a_trade_call(idempotency_key=f"new {len(trades)}"))  # arrives while we turn pages
-        if cursor is None:
-            break
-    assert len(trades) == 7
-    assert trades == sorted(trades, key=lambda trade: (-trade.known_at.timestamp(), trade.id))
-
-
-def test_a_cursor_belongs_to_its_query(memory: Memory) -> None:
-    for number in range(3):
-        memory.remember_trade(**a_trade_call(idempotency_key=str(number)))
-    cursor = memory.list_trades(limit=1).next_cursor
-    with pytest.raises(Invalid, match="cursor: belongs to another query"):
-        memory.list_trades(limit=1, cursor=cursor, symbol="XAUUSD")
-    assert len(memory.list_trades(limit=2, cursor=cursor).trades) == 2
-
-
-def test_inactions_in_a_row_for_one_reason_are_counted(memory: Memory, clock: FakeClock) -> None:
-    answers = []
-    for reason in ("narrow", "narrow", "news", "narrow", "narrow"):
-        answers.append(memory.remember_inaction(symbol="XAUUSD", strategy_name="VolBreakout", reason=reason))
-        clock.advance(hours=1)
-    assert [each.count for each in answers] == [1, 2, 1, 1, 2]
-    assert answers[0].episode_id == answers[1].episode_id != answers[3].episode_id == answers[4].episode_id
-
-
-def test_a_trade_ends_a_row_of_inactions(memory: Memory, clock: FakeClock) -> None:
-    quiet: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "reason": "narrow"}
-    memory.remember_inaction(**quiet)
-    clock.advance(hours=1)
-    memory.remember_trade(**a_trade_call())
-    clock.advance(hours=1)
-    assert memory.remember_inaction(**quiet).count == 1
-
-
-def test_an_inaction_recorded_twice_with_one_key_is_one(memory: Memory, clock: FakeClock) -> None:
-    quiet: dict[str, Any] = {
-        "symbol": "XAUUSD",
-        "strategy_name": "VolBreakout",
-        "reason": "narrow",
-        "idempotency_key": "k",
-    }
-    first = memory.remember_inaction(**quiet)
-    clock.advance(hours=1)
-    again = memory.remember_inaction(**quiet)
-    assert (again.replayed, again.count, again.known_at) == (True, 1, first.known_at)
-    for other in ({"reason": "news"}, {"context": {"atr_h1": 3.0}}, {"context_regime": "ranging"}, {"tags": ["x"]}):
-        with pytest.raises(Conflict, match="idempotency_key: already used for another inaction"):
-            memory.remember_inaction(**quiet | other)
-
-
 def test_a_call_that_was_refused_leaves_no_implicit_deployment(memory: Memory) -> None:
     with pytest.raises(Invalid):
         memory.remember_trade(**a_trade_call(pnl=-1.0))
@@ -228,45 +166,3 @@ def test_the_clock_is_read_once(url: str) -> None:
         trade = memory.remember_trade(**a_trade_call()).trade
         links = memory.export_audit().links
     assert trade.known_at == trade.recorded_at == links[0].at
-
-
-def test_on_a_deployment_that_runs_by_ticks_a_remembered_trade_adds_words_to_the_ledgers_trade(
-    memory: Memory, clock: FakeClock
-) -> None:
-    deployed(memory)
-    ticked(memory, clock, deployment="VolBreakout@main")
-    (ledger,) = memory.list_trades(deployment="VolBreakout@main").trades
-    assert ledger.pnl == -1.5  # half in at 99, half at 101, out at 100, and a fee that came later
-    call = a_trade_call(
-        deployment="VolBreakout@main", symbol="BTC", pnl=ledger.pnl, pnl_r=None, reflection="Too early.", tags=["a"]
-    )
-    clock.advance(minutes=1)
-    answer = memory.remember_trade(**call)
-    assert (answer.trade.id, answer.trade.reflection, answer.trade.tags) == (ledger.id, "Too early.", ("a",))
-    assert answer.trade.entry_price == ledger.entry_price
-    assert memory.remember_trade(**call).replayed
-    before = memory.get_trade(trade_id=ledger.id, as_of=clock.now() - timedelta(minutes=1))
-    assert before.trade.reflection is None
-    assert memory.get_trade(trade_id=ledger.id).episode.reflection == "Too early."  # type: ignore[union-attr]
-    assert memory.verify_audit().intact
-
-
-def test_on_a_deployment_that_runs_by_ticks_a_trade_that_the_ledger_lacks_is_a_conflict(
-    memory: Memory, clock: FakeClock
-) -> None:
-    deployed(memory)
-    ticked(memory, clock, deployment="VolBreakout@main")
-    rows = memory.verify_audit().rows
-    for wrong in ({"pnl": -99.0}, {"symbol": "ETH"}, {"direction": "short"}, {"closed_at": T0}, {"position_key": "x"}):
-        call = a_trade_call(deployment="VolBreakout@main", symbol="BTC", pnl_r=None, pnl=-1.5) | wrong
-        with pytest.raises(Conflict, match="deployment: 'VolBreakout@main' runs by ticks"):
-            memory.remember_trade(**call)
-    assert memory.verify_audit().rows == rows
-
-
-def test_a_trade_that_the_ledger_closes_only_later_is_not_matched(memory: Memory, clock: FakeClock) -> None:
-    deployed(memory)
-    ticked(memory, clock, deployment="VolBreakout@main")
-    clock.advance(hours=-1.5)  # before the close: a store that holds the future
-    with pytest.raises(Conflict, match="runs by ticks"):
-        memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", symbol="BTC", pnl=-1.5, pnl_r=None))

@@ -77,11 +77,6 @@ class Desk:
         return plan.status, plan.times_fired
 
 
-@pytest.fixture
-def desk(memory: Memory, clock: FakeClock) -> Desk:
-    return Desk(memory, clock)
-
-
 def check(desk: Desk, **arguments: Any) -> None:
     """Check the active plans for BTC in a ranging market."""
     desk.memory.check_active_plans(
@@ -119,26 +114,6 @@ def calls(desk: Desk, *results: float) -> None:
 # Plans at a tick.
 
 
-def test_a_plan_fires_once_while_its_condition_holds_and_again_after_it_failed(desk: Desk) -> None:
-    plan = create_plan(desk.memory, price(">", 100.0))
-    states = []
-    for hours, close in enumerate((99.0, 101.0, 102.0, 98.0, 103.0), start=1):
-        applied = desk.look(hours, close).plans
-        states.append((applied == (plan,), desk.plan()[1]))
-    assert states == [(False, 0), (True, 1), (True, 1), (False, 1), (True, 2)]
-    assert desk.memory.list_plans().plans[0].last_fired_at == at(5)
-
-
-@pytest.mark.parametrize("ends", [{"expiry_days": 3 / 24}, {"expires_when": price("<", 95.0)}])
-def test_a_plan_expires_at_its_time_or_by_its_condition(desk: Desk, ends: dict[str, Any]) -> None:
-    plan = create_plan(desk.memory, price("<", 100.0), **ends)
-    applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 98.0), (3, 94.0), (4, 98.0))]
-    assert applied == [(plan,), (plan,), (), ()]
-    (record,) = desk.memory.list_plans().plans
-    assert (record.status, record.ended_at, record.times_fired) == ("expired", at(3), 1)
-    assert desk.memory.list_plans(as_of=at(2)).plans[0].status == "active"
-
-
 def test_an_expired_plan_ended_at_its_expiry_time_whenever_it_is_read(desk: Desk) -> None:
     create_plan(desk.memory, expiry_days=1.0)
     desk.clock.at = at(30)
@@ -148,171 +123,10 @@ def test_an_expired_plan_ended_at_its_expiry_time_whenever_it_is_read(desk: Desk
     assert desk.memory.list_plans().plans == before
 
 
-def test_a_condition_that_does_not_depend_on_the_symbol_fires_once_for_all_symbols(desk: Desk) -> None:
-    create_plan(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
-    counts = []
-    for hours, symbol, equity in ((1, "BTC", 8_800.0), (2, "ETH", 8_800.0), (3, None, 8_800.0), (4, "SOL", 10_000.0)):
-        desk.tick(hours - 0.5, equity=10_000.0 if hours == 1 else equity)
-        desk.tick(hours, equity=equity)
-        desk.clock.advance(minutes=1)
-        answer = desk.memory.check_active_plans(deployment=DEPLOYMENT, symbol=symbol)
-        counts.append((len(answer.applying), desk.plan()[1]))
-    assert counts == [(1, 1), (1, 1), (1, 1), (0, 1)]
-
-
-def test_a_plan_with_mode_once_applies_at_one_tick_only(desk: Desk) -> None:
-    plan = create_plan(desk.memory, price(">", 100.0), mode="once")
-    applied = [desk.look(hours, close).plans for hours, close in ((1, 99.0), (2, 101.0), (3, 102.0), (4, 99.0))]
-    assert applied == [(), (plan,), (), ()]
-    assert desk.plan() == ("fired", 1)
-
-
-def test_plans_that_contradict_each_other_are_both_named(desk: Desk) -> None:
-    more = create_plan(desk.memory, price(">", 100.0), DOUBLE, priority=0.9)
-    none = create_plan(desk.memory, price(">", 100.0), SKIP)
-    less = create_plan(desk.memory, price(">", 200.0), HALVE)
-    quiet, loud = desk.look(1, 99.0), desk.look(2, 101.0)
-    assert (quiet.plans, quiet.contradictions) == ((), ())
-    assert loud.plans == (more, none)
-    (pair,) = loud.contradictions
-    assert (pair.first, pair.second) == (more, none)
-    assert len(desk.look(3, 201.0).contradictions) == len({(more, none), (more, less)})
-
-
-def test_a_crossing_is_against_the_deployments_own_last_tick(desk: Desk) -> None:
-    desk.memory.save_strategy(name="Fade")
-    desk.memory.deploy(strategy_name="Fade", account="main")
-    plan = create_plan(desk.memory, price("crosses_above", 100.0))
-    assert desk.look(1, 99.0).plans == ()
-    assert desk.look(2, 101.0, deployment="Fade@main").plans == ()  # its first
-    assert desk.look(3, 102.0).plans == (plan,)  # from 99, an hour before the other's tick
-    assert desk.look(4, 103.0, deployment="Fade@main").plans == ()
-    assert desk.look(5, 104.0).plans == ()
-
-
-def test_a_crossing_without_bars_does_not_hold(desk: Desk) -> None:
-    create_plan(desk.memory, price("crosses_below", 100.0))
-    assert [desk.look(hours, 0.0, bars=[]).plans for hours in (1, 2)] == [(), ()]
-
-
-def test_another_strategys_plan_does_not_concern_a_deployment(desk: Desk) -> None:
-    create_plan(desk.memory, price(">", 100.0), strategy_name="Fade")
-    own = create_plan(desk.memory, price(">", 100.0), strategy_name="VolBreakout")
-    assert desk.look(1, 101.0).plans == (own,)
-    trade = desk.trade(2, 101.0)
-    assert [plan.id for plan in desk.memory.get_trade_reflection(trade_id=trade).plans] == [own]
-    assert [each.plan.id for each in desk.memory.list_plans(deployment=DEPLOYMENT).plans] == [own]
-
-
 # The plan that a deep drawdown creates.
 
 
-def test_a_deep_drawdown_creates_one_plan_that_halves_size_until_half_of_it_is_recovered(desk: Desk) -> None:
-    states = []
-    for hours, equity in enumerate((10_000.0, 8_600.0, 8_490.0, 8_300.0, 8_900.0, 9_001.0, 9_000.0, 9_500.0)):
-        applied = desk.tick(hours, equity=equity).plans
-        plans = desk.memory.list_plans().plans
-        states.append((len(plans), len(applied), [each.status for each in plans]))
-    waits, applies = (1, 0, ["active"]), (1, 1, ["active"])
-    assert states == [(0, 0, []), (0, 0, []), waits, applies, applies, applies, *[(1, 0, ["expired"])] * 2]
-    plan = desk.memory.list_plans().plans[0].plan
-    assert (plan.action.kind, plan.action.parameter, plan.action.magnitude) == ("adjust_param", "size", 0.5)
-    assert plan.sources[0].kind == "affective"
-
-
-def test_fifteen_of_twenty_percent_is_deep_enough(desk: Desk) -> None:
-    desk.tick(1)
-    desk.tick(2, equity=8_500.0)
-    assert desk.memory.get_agent_state().mood.drawdown_state == 0.75
-    assert desk.plan() == ("active", 0)
-
-
-def test_a_drawdown_recorded_without_a_tick_creates_the_plan(desk: Desk) -> None:
-    for equity in (10_000.0, 8_000.0, 7_900.0):
-        desk.memory.record_equity(account="main", equity=equity)
-        desk.clock.advance(hours=1)
-    assert desk.plan() == ("active", 0)
-    assert desk.memory.list_plans().plans[0].plan.known_at == at(1)
-
-
-def test_a_second_deep_drawdown_creates_a_second_plan(desk: Desk) -> None:
-    for hours, equity in enumerate((10_000.0, 8_000.0, 9_900.0, 9_900.0, 8_000.0, 8_000.0)):
-        desk.tick(hours, equity=equity)
-    assert [each.status for each in desk.memory.list_plans().plans] == ["expired", "active"]
-
-
 # Settlement.
-
-
-def test_only_a_trade_opened_while_the_condition_held_counts_for_the_plan(desk: Desk) -> None:
-    plan = create_plan(desk.memory, price(">", 100.0), HALVE)
-    inside, outside = desk.trade(1, 101.0), desk.trade(3, 99.0)
-    assert [each.id for each in desk.memory.get_trade_reflection(trade_id=inside).plans] == [plan]
-    assert desk.memory.get_trade_reflection(trade_id=outside).plans == ()
-    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
-    assert (result.n, result.helped) == (1, None)
-
-
-def test_a_skip_is_settled_by_the_decisions_recorded_while_it_applied(desk: Desk) -> None:
-    plan = create_plan(desk.memory, action=SKIP)
-    check(desk)
-    calls(desk, -0.02, -0.04)
-    check(desk, current_context={"regime": "volatile"})
-    calls(desk, 0.5)
-    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
-    assert (result.unit, result.n, round(result.mean, 9)) == ("pct", 2, -0.03)
-
-
-def test_a_plan_with_mode_once_counts_trades_opened_within_five_minutes_after_it_fired(desk: Desk) -> None:
-    plan = create_plan(desk.memory, action=HALVE, mode="once")
-    check(desk)
-    for minutes in (0, 5, 6):
-        desk.clock.at = T0 + timedelta(minutes=minutes)
-        trades(desk, 1.0)
-    check(desk, current_context={"regime": "volatile"})
-    desk.clock.advance(days=20)
-    trades(desk, 1.0)
-    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
-    assert result.n == 2
-
-
-def test_an_expired_plan_counts_no_later_trades_even_if_nobody_checked_it(desk: Desk) -> None:
-    plan = create_plan(desk.memory, action=HALVE, expiry_days=5.0)
-    check(desk)
-    for days in (5.0 - 1e-6, 5.0, 20.0):
-        desk.clock.at = at(24 * days)
-        trades(desk, 1.0)
-    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
-    assert result.n == 1
-
-
-def test_a_condition_that_failed_for_all_symbols_counts_no_later_trade(desk: Desk) -> None:
-    create_plan(desk.memory, {"field": "drawdown_pct", "op": ">=", "value": 0.1})
-    for hours, equity in ((1, 10_000.0), (2, 8_800.0), (3, 10_000.0)):
-        applied = desk.tick(hours, equity=equity).plans
-    assert len(applied) == 1  # by the mood of the tick before
-    trade = desk.trade(4, 100.0)
-    assert desk.memory.get_trade_reflection(trade_id=trade).plans == ()
-
-
-def test_a_check_for_a_symbol_overrides_a_check_without_a_symbol(desk: Desk) -> None:
-    plan = create_plan(desk.memory, action=HALVE)
-    check(desk)
-    desk.clock.advance(hours=1)
-    check(desk, current_context={"regime": "volatile"})
-    check(desk, symbol=None)
-    trades(desk, 1.0)
-    trades(desk, 2.0, symbol="ETH")
-    (result,) = desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results
-    assert (result.n, result.mean) == (1, 2.0)
-
-
-def test_decisions_count_for_a_skip_only(desk: Desk) -> None:
-    plans = [create_plan(desk.memory, action=action) for action in (SKIP, HALVE, ALERT)]
-    check(desk)
-    calls(desk, 0.1)
-    results = [desk.memory.settle_plan(plan_id=plan, followed=True).settlement.results for plan in plans]
-    assert [len(each) for each in results] == [1, 0, 0]
 
 
 @pytest.mark.parametrize(("followed", "mean"), [(True, 0.1), (False, -1.0)])
@@ -422,40 +236,6 @@ def test_plans_are_in_the_audit_chain_and_every_memory_follows_from_it(desk: Des
     desk.memory.settle_plan(plan_id=plan, followed=False)
     assert desk.memory.verify_audit().intact
     assert desk.memory.doctor().healthy
-
-
-def test_a_field_unknown_at_a_tick_ends_no_plan(desk: Desk) -> None:
-    create_plan(desk.memory, {"field": "hours_to_event", "op": "<", "value": 6}, HALVE)
-    for hours in (1, 2, 3):
-        desk.clock.at = at(hours)
-        answer = desk.memory.check_active_plans(deployment=DEPLOYMENT, hours_to_event=5.0 - hours, event_kind="FOMC")
-        assert len(answer.applying) == 1
-        desk.tick(hours)
-    assert desk.plan() == ("active", 1)
-
-
-def test_the_checks_of_one_deployment_do_not_count_for_another(desk: Desk) -> None:
-    desk.memory.save_strategy(name="Fade")
-    desk.memory.deploy(strategy_name="Fade", account="main")
-    plan = create_plan(desk.memory, RANGING, HALVE)
-    check(desk, deployment="Fade@main")
-    desk.clock.advance(hours=1)
-    trades(desk, 1.0)
-    trades(desk, -1.0, deployment="Fade@main", strategy_name="Fade")
-    settled = desk.memory.settle_plan(plan_id=plan, followed=True).settlement
-    assert [(result.n, result.mean) for result in settled.results] == [(1, -1.0)]
-
-
-def test_a_mood_plan_that_was_cancelled_comes_back_only_with_the_next_drawdown(desk: Desk) -> None:
-    desk.tick(1)
-    desk.tick(2, equity=8_400.0)
-    (plan,) = desk.memory.list_plans().plans
-    desk.memory.cancel_plan(plan_id=plan.plan.id)
-    desk.tick(3, equity=8_300.0)
-    assert len(desk.memory.list_plans().plans) == 1
-    desk.tick(4, equity=10_100.0)
-    desk.tick(5, equity=8_000.0)
-    assert [each.status for each in desk.memory.list_plans().plans] == ["cancelled", "active"]
 
 
 def test_a_settlement_counts_trades_with_the_outcomes_known_at_that_time(desk: Desk) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from backsight.core.errors import BacksightError, Conflict, Invalid, Refused, Unavailable
+from backsight.core.errors import BacksightError, Invalid, Refused, Unavailable
 from backsight.core.portfolio import Account
 from backsight.memory import Memory, open_memory
-from backsight.store.database import open_database, upsert
+from backsight.store.database import open_database
 from backsight.store.strategies import ACCOUNTS
 from backsight.testing import FakeClock, a_trade_call
 from support import lived_in, raw
@@ -55,34 +55,6 @@ def test_a_read_transaction_sees_one_snapshot(memory: Memory, url: str, clock: F
         with open_memory(url, owner="ana", clock=clock) as other:
             other.open_account(venue="binance", name="main")
         assert connection.execute(select(ACCOUNTS.table)).all() == first == []
-
-
-def test_upsert_writes_a_row_once(memory: Memory) -> None:
-    row = ACCOUNTS.to_row(memory_account(memory))
-    with memory.database.writing("ana") as connection:
-        upsert(connection, ACCOUNTS.table, row)
-        upsert(connection, ACCOUNTS.table, row | {"currency": "EUR"})
-        stored = connection.execute(select(ACCOUNTS.table)).mappings().one()
-    assert stored["currency"] == "EUR"
-
-
-def test_put_records_only_a_changed_row(memory: Memory) -> None:
-    with memory.writing() as transaction:
-        transaction.put(ACCOUNTS, memory_account(memory))
-    with memory.writing() as transaction:
-        transaction.put(ACCOUNTS, memory_account(memory))
-        assert transaction.changes == []
-        transaction.put(ACCOUNTS, memory_account(memory, currency="EUR"))
-        (change,) = transaction.changes
-        assert change.as_json()["set"] == ACCOUNTS.cells(ACCOUNTS.to_row(memory_account(memory, currency="EUR")))
-    assert memory.verify_audit().intact
-
-
-def test_a_row_that_contradicts_another_is_a_conflict(memory: Memory) -> None:
-    with memory.writing() as transaction:
-        transaction.add(ACCOUNTS, memory_account(memory))
-    with pytest.raises(Conflict), memory.writing() as transaction:
-        transaction.add(ACCOUNTS, memory_account(memory))
 
 
 def in_threads(work: Callable[[int], object], count: int = 8) -> None:

@@ -1,6 +1,5 @@
 """Search by words, vectors and versions works the same on both databases, and during a rebuild."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text as sql
 
 from backsight.core.documents.citation import Source
 from backsight.core.documents.document import (
@@ -24,25 +22,15 @@ from backsight.core.documents.document import (
 )
 from backsight.core.documents.merge import DEPTH
 from backsight.core.documents.query import read_query
-from backsight.core.errors import Conflict, Invalid
 from backsight.store import documents as stored
 from backsight.store.database import Connection, Database, open_database
 from backsight.store.documents import Scope
 from backsight.store.publishing import Publication, publish, put_vectors
-from backsight.store.search import postgres_vectors
 from backsight.store.search.hybrid import QueryVector, hybrid_search, keyword_search
-from backsight.store.search.slot import slot_named
 from backsight.store.search.vectors import VectorCache
 from backsight.testing import T0
 
 NOW = Scope()
-
-
-@pytest.fixture
-def database(url: str) -> Iterator[Database]:
-    opened = open_database(url)
-    yield opened
-    opened.close()
 
 
 def written(
@@ -268,51 +256,6 @@ def near(database: Database, cache: VectorCache, direction: list[float], **more:
         return {chunks[number].path: round(cosine, 2) for number, cosine in matches.vector.items()}
 
 
-@pytest.fixture(params=["where it can", "never"])
-def in_the_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the database compares vectors, if its extension is available."""
-    if request.param == "never":
-        monkeypatch.setattr(postgres_vectors, "_create_table", lambda *_, **__: None)
-    return bool(request.param == "where it can")
-
-
-def compares(database: Database) -> bool:
-    """Whether the database compares vectors itself."""
-    with database.reading() as connection:
-        return postgres_vectors.vector_table(connection, "ana", "m") is not None
-
-
-def test_vectors_are_compared_in_the_database_if_supported(database: Database, in_the_database: bool) -> None:
-    written(database, RULES)
-    assert not compares(database)
-    with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
-    assert compares(database) is (in_the_database and database.name.startswith("postgresql"))
-
-
-@pytest.mark.usefixtures("in_the_database")
-def test_cosines_are_exact_and_follow_changes_of_documents(database: Database) -> None:
-    cache = VectorCache()
-    written(database, RULES)
-    assert near(database, cache, [1.0, 0.0]) == {}
-    with_vectors(database, "m", {"cap.md": [1.0, 0.0], "stop.md": [0.0, 1.0]})
-    assert near(database, cache, [1.0, 0.0]) == {"cap.md": 1.0, "stop.md": 0.0}
-    written(database, {"cap.md": None}, at=T0 + timedelta(days=1))
-    assert near(database, cache, [0.6, 0.8]) == {"stop.md": 0.8}
-    assert near(database, cache, [0.6, 0.8], at=T0) == {"cap.md": 0.6, "stop.md": 0.8}
-
-
-@pytest.mark.usefixtures("in_the_database")
-def test_two_models_never_mix(database: Database) -> None:
-    written(database, RULES)
-    with_vectors(database, "other", {"cap.md": [1.0, 0.0]})
-    assert near(database, VectorCache(), [1.0, 0.0]) == {}
-    with_vectors(database, "m", {"stop.md": [0.0, 1.0, 0.0]})
-    assert near(database, VectorCache(), [0.0, 1.0, 0.0]) == {"stop.md": 1.0}
-    assert near(database, VectorCache(), [0.0, 1.0]) == {}
-    with pytest.raises(Conflict, match="'m' now gives vectors of 2 dimensions, but its stored vectors have 3"):
-        with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
-
-
 def scattered(database: Database, count: int) -> tuple[list[float], dict[str, float]]:
     """Index chunks with random vectors; returns a random query vector and the cosine of each path with it."""
     directions = np.random.default_rng(5).standard_normal((count + 1, 16)).astype(np.float32)
@@ -329,12 +272,6 @@ def nearest_of(cosines: dict[str, float], most: int, prefix: str = "") -> set[st
     return set(sorted(within, key=lambda path: -cosines[path])[:most])
 
 
-@pytest.mark.usefixtures("in_the_database")
-def test_the_nearest_chunks_are_found_with_and_without_filters(database: Database) -> None:
-    direction, cosines = scattered(database, 250)
-    assert_nearest(database, direction, cosines)
-
-
 def assert_nearest(database: Database, direction: list[float], cosines: dict[str, float]) -> None:
     nearest = near(database, VectorCache(), direction)
     assert set(nearest) == nearest_of(cosines, DEPTH)
@@ -343,54 +280,8 @@ def assert_nearest(database: Database, direction: list[float], cosines: dict[str
     assert set(near(database, VectorCache(), direction, path_prefix="odd/00")) == nearest_of(cosines, 5, "odd/00")
 
 
-def test_an_hnsw_index_finds_the_same_chunks(postgres_url: str) -> None:
-    database = open_database(f"{postgres_url}%20-cenable_sort%3Doff")  # so that so few are not simply sorted
-    direction, cosines = scattered(database, 250)
-    graphs = sql(
-        "SELECT coalesce(sum(idx_scan), 0) FROM pg_stat_user_indexes WHERE schemaname = current_schema"
-        " AND indexrelname LIKE '%_near'"
-    )
-    with database.writing("ana") as connection:
-        postgres_vectors.build_hnsw_index(connection, "ana", "m", minimum=100)
-        before = connection.execute(graphs).scalar_one()
-    assert_nearest(database, direction, cosines)
-    with database.reading() as connection:
-        connection.execute(sql("SELECT pg_stat_force_next_flush()"))
-    with database.reading() as connection:
-        assert connection.execute(graphs).scalar_one() == before + 1  # within filters there is none
-    database.close()
-
-
 @pytest.mark.usefixtures("in_the_database")
 def test_a_chunk_found_by_words_has_its_cosine_too(database: Database) -> None:
     direction, cosines = scattered(database, 250)
     far = min(cosines, key=lambda path: cosines[path])
     assert far in near(database, VectorCache(), direction, text=f'"{far}"')
-
-
-def test_vectors_stored_before_the_extension_are_not_lost(postgres_url: str) -> None:
-    database = open_database(postgres_url)
-    with pytest.MonkeyPatch.context() as without_it:
-        without_it.setattr(postgres_vectors, "_create_table", lambda *_, **__: None)
-        direction, cosines = scattered(database, 30)
-    assert not compares(database)
-    written(database, {"new.md": "new"})
-    with_vectors(database, "m", {"new.md": direction})
-    assert compares(database)
-    assert set(near(database, VectorCache(), direction)) == {*cosines, "new.md"}
-    database.close()
-
-
-def test_chunks_without_a_vector_are_listed_until_they_have_one(database: Database) -> None:
-    written(database, RULES)
-    with database.reading() as connection:
-        assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 4
-    with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
-    with database.reading() as connection:
-        assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 3
-        assert stored.count_embedded(connection, "ana", "m") == 1
-
-
-def test_an_unknown_slot_is_named() -> None:
-    with pytest.raises(Invalid, match="known: sqlite_fts, hybrid_embeddings"):
-        slot_named("hybrid")

@@ -1,0 +1,52 @@
+"""Reported trades of a deployment that runs by ticks belong to its ledger."""
+
+from datetime import timedelta
+
+import pytest
+
+from backsight.core.errors import Conflict
+from backsight.memory import Memory
+from backsight.testing import T0, FakeClock, a_trade_call
+from support import deployed, ticked
+
+
+def test_on_a_deployment_that_runs_by_ticks_a_remembered_trade_adds_words_to_the_ledgers_trade(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    (ledger,) = memory.list_trades(deployment="VolBreakout@main").trades
+    assert ledger.pnl == -1.5  # half in at 99, half at 101, out at 100, and a fee that came later
+    call = a_trade_call(
+        deployment="VolBreakout@main", symbol="BTC", pnl=ledger.pnl, pnl_r=None, reflection="Too early.", tags=["a"]
+    )
+    clock.advance(minutes=1)
+    answer = memory.remember_trade(**call)
+    assert (answer.trade.id, answer.trade.reflection, answer.trade.tags) == (ledger.id, "Too early.", ("a",))
+    assert answer.trade.entry_price == ledger.entry_price
+    assert memory.remember_trade(**call).replayed
+    before = memory.get_trade(trade_id=ledger.id, as_of=clock.now() - timedelta(minutes=1))
+    assert before.trade.reflection is None
+    assert memory.get_trade(trade_id=ledger.id).episode.reflection == "Too early."  # type: ignore[union-attr]
+    assert memory.verify_audit().intact
+
+
+def test_on_a_deployment_that_runs_by_ticks_a_trade_that_the_ledger_lacks_is_a_conflict(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    rows = memory.verify_audit().rows
+    for wrong in ({"pnl": -99.0}, {"symbol": "ETH"}, {"direction": "short"}, {"closed_at": T0}, {"position_key": "x"}):
+        call = a_trade_call(deployment="VolBreakout@main", symbol="BTC", pnl_r=None, pnl=-1.5) | wrong
+        with pytest.raises(Conflict, match="deployment: 'VolBreakout@main' runs by ticks"):
+            memory.remember_trade(**call)
+    assert memory.verify_audit().rows == rows
+
+
+def test_a_trade_that_the_ledger_closes_only_later_is_not_matched(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    clock.advance(hours=-1.5)  # before the close: a store that holds the future
+    with pytest.raises(Conflict, match="runs by ticks"):
+        memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", symbol="BTC", pnl=-1.5, pnl_r=None))
