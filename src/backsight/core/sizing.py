@@ -135,7 +135,7 @@ def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon)
 
 def _reencoded(codes: Integers, labels: Sequence[str]) -> CategoryColumn:
     """Number the labels that occur in alphabetical order; codes may share a label, and "" is None."""
-    present = sorted({labels[code] for code in np.unique(codes)})
+    present = sorted({labels[code] for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist()})
     index = {label: number for number, label in enumerate(present)}
     renumbered = np.array([index.get(label, 0) for label in labels], np.int64)
     return CategoryColumn(codes=renumbered[codes], values=tuple(label or None for label in present))

@@ -6,13 +6,14 @@ a market, so standard errors are clustered by day.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from backsight.core.instants import Horizon
+from backsight.core.portfolio import Direction
 from backsight.core.quantiles import NORMAL_95, jeffreys, t_95
 from backsight.core.recall.arrays.columns import UNITS, Columns, Floats
 from backsight.core.recall.arrays.selection import TradeFilter
@@ -68,12 +69,32 @@ def base_rate(
     'too little to say (n=0)'
     """
     keys = _level_keys(situation)
-    closed = sum_levels(columns, situation, keys, trade_filter=trade_filter, horizon=horizon)
-    weighted = [
-        _WeightedTrade(trade, number_similarity(situation, symbol=trade.symbol, context=trade.context))
-        for trade in open_trades
-    ]
-    levels = tuple(_levels(closed, keys, list(_open_by_level(weighted, keys))))
+    (closed,) = sum_levels(columns, situation, keys, trade_filter=trade_filter, horizon=horizon)
+    return _base_rate(closed, keys, _weighted(open_trades, situation))
+
+
+def base_rates(
+    columns: Columns,
+    situation: Situation,
+    directions: Sequence[Direction],
+    *,
+    trade_filter: TradeFilter,
+    horizon: Horizon,
+    open_trades: Sequence[OpenTrade] = (),
+) -> Mapping[Direction, BaseRate]:
+    """The base rate of each direction, equal to `base_rate` with that direction; the columns are read once for all."""
+    if not directions:
+        return {}
+    keys = {each: _level_keys(replace(situation, direction=each)) for each in directions}
+    closed = sum_levels(
+        columns, situation, keys[directions[0]], trade_filter=trade_filter, horizon=horizon, directions=directions
+    )
+    weighted = _weighted(open_trades, situation)
+    return {each: _base_rate(sums, keys[each], weighted) for each, sums in zip(directions, closed, strict=True)}
+
+
+def _base_rate(closed: LevelSums, keys: Sequence[LevelKey], open_trades: "Sequence[_WeightedTrade]") -> BaseRate:
+    levels = tuple(_levels(closed, keys, list(_open_by_level(open_trades, keys))))
     headline = next((level for level in reversed(levels) if reaches(level.effective_n, ENOUGH)), levels[0])
     return BaseRate(
         levels=levels,
@@ -82,6 +103,14 @@ def base_rate(
         sentence=headline.sentence,
         left_out=closed.left_out,
     )
+
+
+def _weighted(open_trades: Sequence[OpenTrade], situation: Situation) -> "list[_WeightedTrade]":
+    """The open trades with their weights."""
+    return [
+        _WeightedTrade(trade, number_similarity(situation, symbol=trade.symbol, context=trade.context))
+        for trade in open_trades
+    ]
 
 
 def _level_keys(situation: Situation) -> list[LevelKey]:

@@ -3,6 +3,9 @@
 Every selected row is read once, in chunks that stay in the processor's cache. The *depth* of a row is the number of
 levels that it reaches, from the broadest on; its *cell* says its depth, its unit and whether it won. Rows are summed by
 cell and day. A level is then the sum of all cells that reach its depth or deeper.
+
+Base rates of several directions come from the same reading: every trade has one direction, so cells also tell the
+direction, and the levels below the strategy are summed for each direction alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsight.core.instants import Horizon
+from backsight.core.portfolio import Direction
 from backsight.core.recall.arrays.columns import (
     DAY_MICROS,
     NUMBERS,
@@ -81,14 +85,24 @@ class LevelSums:
 
 
 def sum_levels(
-    columns: Columns, situation: Situation, levels: Sequence[LevelKey], *, trade_filter: TradeFilter, horizon: Horizon
-) -> LevelSums:
-    """Sum the weighted trades of each level."""
+    columns: Columns,
+    situation: Situation,
+    levels: Sequence[LevelKey],
+    *,
+    trade_filter: TradeFilter,
+    horizon: Horizon,
+    directions: Sequence[Direction] = (),
+) -> list[LevelSums]:
+    """Sum the weighted trades of each level, for each of the directions.
+
+    The levels must then have a direction, whose value is replaced by each of the directions in turn. Without directions
+    the answer has one element, for the levels as they are.
+    """
     selection, left_out = select_trades(columns, trade_filter, horizon)
     chunks, group_counts, now = _chunks(selection), selection.group_counts(), micros(horizon.as_of)
-    cells, days = _Cells(selection, group_counts, levels), _DayColumns(columns, chunks)
+    cells, days = _Cells(selection, group_counts, levels, directions), _DayColumns(columns, chunks)
 
-    def summed(kind: "np.dtype[np.floating]") -> LevelSums:
+    def summed(kind: "np.dtype[np.floating]") -> list[LevelSums]:
         sums = _CellSums(columns, cells, days, room=max(map(_length, chunks), default=0), kind=kind, now=now)
         weights = EvidenceWeights(columns, situation, sums.weight_buffers)
         for rows, span in zip(chunks, days.spans, strict=True):
@@ -99,7 +113,7 @@ def sum_levels(
         if not _fits_single(int(group_counts.sum()), situation):
             return summed(DOUBLE)
         single = summed(SINGLE)
-        return summed(DOUBLE) if single.has_faint_level else single
+        return summed(DOUBLE) if any(sums.has_faint_level for sums in single) else single
 
 
 def _fits_single(trades: int, situation: Situation) -> bool:
@@ -191,19 +205,33 @@ def _end_range(columns: Columns, rows: RowSelection) -> tuple[int, int]:
 
 
 class _Cells:
-    """The cells, numbered by depth, then by unit, then by whether a trade won."""
+    """The cells, numbered by depth, then by direction, then by unit, then by whether a trade won."""
 
-    def __init__(self, selection: Selection, group_counts: Integers, levels: Sequence[LevelKey]) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        group_counts: Integers,
+        levels: Sequence[LevelKey],
+        directions: Sequence[Direction] = (),
+    ) -> None:
         table, symbol = selection.table, dict(levels).get("symbol")
-        group_levels = [table.fields[name] == value for name, value in levels if name in table.fields]
+        conditions = {name: table.fields[name] == value for name, value in levels if name in table.fields}
+        # The place of a group's direction among the directions; other groups reach no level that asks for one.
+        self.directions = max(1, len(directions))
+        place = np.zeros(len(table), np.intp)
+        if directions:
+            matches = table.fields["direction"] == np.array(directions)[:, None]
+            place, conditions["direction"] = matches.argmax(axis=0), matches.any(axis=0)
+        group_levels = list(conditions.values())
         setting_levels = [SETTING_LABELS[name] == value for name, value in levels if name in SETTING_LABELS]
         # Only units that occur get cells; −1 is no unit.
         units = np.flatnonzero(np.bincount(table.unit + 1, group_counts)) - 1
-        width = 2 * len(units)
+        width = 2 * len(units) * self.directions
         self.units = [UNITS[unit] if unit >= 0 else None for unit in units.tolist()]
-        self.shape = (len(levels), len(units), 2)
+        self.shape = (len(levels), self.directions, len(units), 2)
         self.count = len(levels) * width
-        self.by_group = _depth(group_levels, len(table)) * width + np.searchsorted(units, table.unit) * 2 + table.won
+        in_level = (place * len(units) + np.searchsorted(units, table.unit)) * 2 + table.won
+        self.by_group = _depth(group_levels, len(table)) * width + in_level
         """The cell of a row by its group, as if no level depended on the setting."""
         self.inner = len(group_levels) * width
         """The first cell of the rows whose group matches all levels; the setting decides how much deeper they go."""
@@ -280,8 +308,18 @@ class _CellSums:
         self.n[self.cells.inner :] += np.bincount(cell, minlength=self.cells.count)[self.cells.inner :]
         return cell
 
-    def level_sums(self, left_out: int) -> LevelSums:
-        weight, product, squares, n = map(self._by_level, (self.weight, self.product, self.squares, self.n))
+    def level_sums(self, left_out: int) -> list[LevelSums]:
+        """The sums of each direction: all trades at the strategy's level, and the direction's at the narrower ones."""
+        by_level = [self._by_level(sums) for sums in (self.weight, self.product, self.squares, self.n)]
+        if self.cells.directions == 1:
+            return [self._sums_of([sums[:, 0] for sums in by_level], left_out)]
+        return [
+            self._sums_of([np.concatenate([sums[:1].sum(axis=1), sums[1:, place]]) for sums in by_level], left_out)
+            for place in range(self.cells.directions)
+        ]
+
+    def _sums_of(self, by_level: Sequence[Floats], left_out: int) -> LevelSums:
+        weight, product, squares, n = by_level
         counts = n.sum(axis=2).astype(np.int64)
         weights, products = weight.sum(axis=2), product.sum(axis=2)
         return LevelSums(
@@ -299,7 +337,10 @@ class _CellSums:
         )
 
     def _by_level(self, sums: Floats) -> Floats:
-        """Turn sums by cell, in place, into sums by level, unit and result: a level includes all deeper cells."""
+        """Turn sums by cell, in place, into sums by level, direction, unit and result.
+
+        A level includes all deeper cells.
+        """
         levels = sums.reshape(*self.cells.shape, *sums.shape[1:])
         for depth in reversed(range(len(levels) - 1)):
             levels[depth] += levels[depth + 1]
