@@ -50,6 +50,8 @@ ROUNDING = 1e-12
 WIDEST_SPAN = 100_000
 """Days between the first and the last trade up to which days are numbered by counting instead of sorting."""
 NORMAL_QUANTILE = NormalDist().inv_cdf(DOUBT)
+STRATEGIES_CACHED = 4
+"""Strategies whose evidence is kept: all ticks between two closes share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,15 +181,9 @@ def position_sizes(
 ) -> Iterator[PositionSize]:
     """The size for each of several queries, as `position_size` gives it; the trades are read once."""
     _check(risk_appetite, cap)
-    strategy = _strategy_evidence(columns)
-    evidence: dict[Category, _CategoryEvidence] = {}
-    designs: _Designs = {}
+    strategy, designs = _strategy_evidence(columns), _designs(columns)
     for query in queries:
-        categories = []
-        for name, value in _given_categories(query):
-            if name not in evidence:
-                evidence[name] = _category_evidence(strategy, columns, name)
-            categories.append(evidence[name].of(value))
+        categories = [_category_evidence(columns, name).of(value) for name, value in _given_categories(query)]
         yield _position_size(strategy, categories, designs, risk_appetite=risk_appetite, cap=cap)
 
 
@@ -288,6 +284,12 @@ _Designs = dict[tuple[Category, ...], Floats]
 """The designs computed so far, by the categories that are fitted together."""
 
 
+@lru_cache(maxsize=STRATEGIES_CACHED)
+def _designs(columns: TradeColumns) -> _Designs:  # noqa: ARG001 (one dictionary for each)
+    """The designs of these trades; computed when they are needed."""
+    return {}
+
+
 def _check(risk_appetite: float, cap: float) -> None:
     if not 0.0 <= risk_appetite < math.inf:
         raise Invalid(f"{risk_appetite} is not a risk appetite; give 0 or more, 1 is neutral", field="risk_appetite")
@@ -305,6 +307,7 @@ def _encoded(values: Sequence[str | None]) -> CategoryColumn:
     return CategoryColumn(codes=np.array(codes, dtype=np.int64), values=tuple(index))
 
 
+@lru_cache(maxsize=STRATEGIES_CACHED)
 def _strategy_evidence(columns: TradeColumns) -> _StrategyEvidence:
     outcome_r, n = columns.outcome_r, len(columns.outcome_r)
     mean = float(np.sum(outcome_r)) / max(1, n)
@@ -370,8 +373,10 @@ def _bessel(count: int) -> float:
     return count / max(1, count - 1)
 
 
-def _category_evidence(strategy: _StrategyEvidence, columns: TradeColumns, category: Category) -> _CategoryEvidence:
+@lru_cache(maxsize=STRATEGIES_CACHED * len(CATEGORIES))
+def _category_evidence(columns: TradeColumns, category: Category) -> _CategoryEvidence:
     """How outcomes differ between the values of a category; trades without a value count as a value of their own."""
+    strategy = _strategy_evidence(columns)
     no_values = CategoryColumn(codes=np.zeros(strategy.n, dtype=np.int64), values=(None,))
     codes, values = _without_gaps(columns.categories.get(category) or no_values)
     k, days = len(values), strategy.days
