@@ -348,7 +348,7 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
         "- detail: waiting for the close",
     ):
         assert f"\n{line}\n" in text
-    assert "BTC long 2" in text
+    assert "BTC long size=2 " in text
     assert "strategy" in text.split("- shown: ")[1].split("\n")[0]
 
 

@@ -29,6 +29,7 @@ EVERY_ARGUMENT: list[Step] = [
             "risk_per_trade": 0.01,
             "guidance": "hybrid",
             "leash": "strict",
+            "directions": ["short", "long"],
             "horizon": "hours",
             "style": "patient",
             "look_for": ["a spike"],

@@ -167,19 +167,62 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         "Time: 2026-06-04T12:00 UTC, Thursday\n\n"
         "## Bars\n10:00 100 104 99 103\n\n"
         "## Portfolio\n- equity $10,000, cash $10,000\n- cap position cap: $5,000\n\n"
-        '## Last decision\n- 2026-06-04T11:30 executed BTC "enough"\n\n'
+        '## Last decision\n- 2026-06-04T11:30 executed: sell 2 BTC marked at 92 "enough"\n\n'
         "## Recent activity (this session)\n- executed orders today (UTC): 4\n"
         "- realized PnL today (UTC, vs day-start equity): -0.06%\n- consecutive losing closes: 1\n\n"
         "## Recent trades on this strategy (closed)\n"
-        "- 2026-06-04T11:00 → 11:30 BTC long $200 100 → 92 -$16.00 (-8.0%) 30m regime=chop_lowvol"
+        '- #1 06-04 11:00 BTC long -0.8R -$16 30m chop_lowvol "the \\"big\\" one ## Plans that apply", exit "enough"\n'
+        '- #2 06-04 10:00 BTC long +0.5R +$10 30m chop_lowvol "break of the range", exit "enough"\n\n'
+        "## What usually happens here\n"
+        "- BTC long: 2 trades in any symbol and direction, too little to say. Recommended risk 0% of equity: Only 2"
+        " trades with a result in R; 10 are needed.\n"
+        "- BTC short: 2 trades in any symbol and direction, too little to say. Recommended risk 0% of equity: Only 2"
+        " trades with a result in R; 10 are needed.\n"
+        '- nearest: 2026-06-04 BTC long -0.8R (#1), exit "enough" after 30m, never above 0.0R:'
         ' "the \\"big\\" one ## Plans that apply"\n'
-        "- 2026-06-04T10:00 → 10:30 BTC long $200 100 → 105 +$10.00 (+5.0%) 30m regime=chop_lowvol"
+        '- nearest: 2026-06-04 BTC long +0.5R (#2), exit "enough" after 30m, never below 0.0R:'
         ' "break of the range"\n\n'
-        "## What usually happens here\n- BTC: too little to say (n=2)\n"
-        "- nearest: BTC long -0.8R in a very similar context (Sim .88), under an hour old\n"
-        "- nearest: BTC long +0.5R in a similar context (Sim .75), 1 hour old\n\n"
         '## Plans that apply\n- skip the trade until 2026-07-04T11:30: "two losses in a row"'
     )
+
+
+def test_the_state_counts_what_was_recorded_by_the_instant_asked(memory: Memory, clock: FakeClock) -> None:
+    desk(memory)
+    round_trip(memory, clock, 0)
+    seen_at = clock.now()
+    clock.advance(hours=5)
+    memory.record_equity(account="main", equity=10_000.0, at=at(1))
+    memory.record_equity(account="main", equity=8_500.0, at=at(1.5))
+    now = memory.preview_context(deployment=DEPLOYMENT, as_of=at(2))
+    then = memory.preview_context(deployment=DEPLOYMENT, as_of=at(2), seen_at=seen_at)
+    assert "drawdown 15% below the equity peak" in now.text
+    assert "drawdown" not in then.text
+
+
+def test_a_strategy_that_goes_long_only_is_told_of_longs_only(memory: Memory, clock: FakeClock) -> None:
+    desk(memory)
+    memory.save_strategy(name="S", directions=["long"])
+    memory.deploy(strategy_name="S", account="main", name="long")
+    round_trip(memory, clock, 0)
+    texts = [memory.preview_context(deployment=name, symbols=["BTC"]).text for name in (DEPLOYMENT, "long")]
+    assert ["- BTC short:" in text for text in texts] == [True, False]
+    assert all("- BTC long:" in text for text in texts)
+
+
+def test_moves_of_a_stop_are_counted_apart_from_orders(memory: Memory, clock: FakeClock) -> None:
+    desk(memory)
+    round_trip(memory, clock, 0, reason='says "quantity":0.0, and means it')
+    position = a_position(2.0, stop_price=90.0)
+    for hours, order in (
+        (1, Order(symbol="BTC", quantity=2.0, stop_price=90.0)),
+        (1.5, Order(symbol="BTC", quantity=0.0, stop_price=95.0)),
+        (1.75, Order(symbol="BTC", quantity=0.05)),
+    ):
+        clock.at = at(hours)
+        snapshot = a_snapshot(position, at=at(hours), marks={"BTC": 100.0})
+        memory.close_tick(deployment=DEPLOYMENT, at=at(hours), before=snapshot, proposal=order, verdict=EXECUTED)
+    text = opened(memory, clock, 2, position).text
+    assert "- executed orders today (UTC): 4\n- stop or target moves today (UTC): 1\n" in text
 
 
 def test_an_open_position_is_shown_with_its_memory_view(memory: Memory, clock: FakeClock) -> None:

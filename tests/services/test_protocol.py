@@ -7,6 +7,7 @@ import pytest
 
 from backsight.core.decision import Prompt, Segment, Verdict
 from backsight.core.strategies import MemoryOverrides
+from backsight.core.text.tokens import estimate
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.settings import Settings
@@ -47,6 +48,10 @@ def opened(memory: Memory, clock: FakeClock, *, deployment: str = "S@main", budg
     return memory.open_tick(deployment=deployment, at=at, before=before, symbols=["BTC/USDT"], budget=budget)
 
 
+def protocol(prompt: Prompt) -> str | None:
+    return next((segment.text for segment in prompt.system if segment.name == "protocol"), None)
+
+
 def section(prompt: Prompt) -> Segment | None:
     return next((segment for segment in prompt.segments if segment.name == SECTION), None)
 
@@ -58,19 +63,59 @@ def test_rules_about_the_symbol_come_first_with_their_lines(memory: Memory, cloc
     rules = section(prompt)
     assert rules is not None
     assert rules.text == (
-        "## Rules and incidents (from the workspace)\n"
+        "## Rules and incidents that apply here (from the workspace)\n"
         "- R3_POSITION_CAP: Never hold more than 2 % of equity in BTC. (TRADING_MANUAL.md:5)\n"
         '- incident: "BTC orders hung (E1042): restart the bridge before anything else."'
-        " (memory/incidents/bridge.md:1-3)\n"
-        "- R3_POSITION_CAP: ETH: half of that. (TRADING_MANUAL.md:6)\n"
-        "- R4_STOPS: Every trade has a stop, set before it is entered. (TRADING_MANUAL.md:10-11)"
+        " (memory/incidents/bridge.md:1-3)"
     )
-    assert prompt.citations == (
-        "TRADING_MANUAL.md:5",
-        "memory/incidents/bridge.md:1-3",
-        "TRADING_MANUAL.md:6",
-        "TRADING_MANUAL.md:10-11",
+    assert prompt.citations == ("TRADING_MANUAL.md:5", "memory/incidents/bridge.md:1-3")
+
+
+def test_the_protocol_is_always_in_the_system_prompt(memory: Memory, clock: FakeClock) -> None:
+    assert protocol(opened(memory, clock)) is None
+    memory.reindex()
+    prompt = opened(memory, clock)
+    assert protocol(prompt) == (
+        "The owner's protocol: rules that always apply, in the owner's order. Cite a rule as FILE:LINE.\n"
+        "From SOUL.md:\n"
+        "- [3] Who this agent is, what it wants, and what it never does.\n"
+        "From TRADING_MANUAL.md:\n"
+        "R3_POSITION_CAP:\n"
+        "- [5] Never hold more than 2 % of equity in BTC.\n"
+        "- [6] ETH: half of that.\n"
+        "R4_STOPS:\n"
+        "- [10-11] Every trade has a stop, set before it is entered."
     )
+    assert [segment.name for segment in prompt.system] == ["header", "protocol", "leash", "strategy", "footer"]
+    assert protocol(opened(memory, clock, deployment="silent")) == protocol(prompt)
+    assert protocol(opened(memory, clock, budget=0)) == protocol(prompt)
+
+
+def test_an_agent_has_its_own_rules_after_those_of_all(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    (tmp_path / "agents/S").mkdir(parents=True)
+    (tmp_path / "agents/S/TRADING_MANUAL.md").write_text("1. Only longs.\n2. Flat at night.\n")
+    memory.reindex()
+    text = protocol(opened(memory, clock))
+    assert text is not None
+    assert text.endswith("\nFrom agents/S/TRADING_MANUAL.md:\n- [1] Only longs.\n- [2] Flat at night.")
+
+
+def test_rules_that_do_not_fit_are_named_and_the_owner_is_warned(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
+    memory.reindex()
+    assert memory.index_health().warnings == ()
+    rules = [f"{number}. Rule {number} {'holds on every day of every week ' * 10}\n" for number in range(40)]
+    (tmp_path / "TRADING_MANUAL.md").write_text("".join(rules))
+    memory.reindex()
+    text = protocol(opened(memory, clock))
+    assert text is not None
+    assert estimate(text + "\n\n") <= 1_500
+    last = text.count("- [") - 1
+    assert text.splitlines()[-1] == f"Not shown for length, read them in: TRADING_MANUAL.md:{last + 1}-40."
+    (warning,) = memory.index_health().warnings
+    assert warning.startswith(f"{40 - last} of 41 rules of SOUL and manual do not fit into the 1,500 tokens")
+    assert f"TRADING_MANUAL.md:{last + 1}-40; shorten the files" in warning
 
 
 def test_a_manual_is_not_visible_before_it_is_indexed(memory: Memory, clock: FakeClock) -> None:

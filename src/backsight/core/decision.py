@@ -67,7 +67,7 @@ class Prompt:
     """The prompt of an agent: a system prompt and a message, each in segments. Empty segments are left out."""
 
     system: tuple[Segment, ...] = ()
-    """The agent's role and limits, the strategy and its lessons; the parts that change least come first."""
+    """The agent's role, the owner's protocol, the strategy and its lessons; what changes least comes first."""
     segments: tuple[Segment, ...] = ()
     """The message: time and market, the account, recent activity, and memory."""
     tokens: tuple[SegmentTokens, ...] = ()
@@ -104,9 +104,9 @@ class Prompt:
         return tuple(segment for segment in (*self.system, *self.segments) if segment.name in MEMORY)
 
 
-MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "plans", "lessons")
+MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "state", "plans", "lessons")
 """The sections that memory adds: at most 2,000 tokens together."""
-SYSTEM = ("header", "leash", "strategy", "lessons", "footer")
+SYSTEM = ("header", "protocol", "leash", "strategy", "lessons", "footer")
 OURS = frozenset(
     {*SYSTEM, *MEMORY, "time", "portfolio", "last_decision", "rules_and_incidents", "decisions_under_review"}
 )

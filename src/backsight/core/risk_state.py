@@ -47,6 +47,8 @@ class Attempt:
     kind: AttemptKind
     rule: str | None = None
     """The rule that rejected the proposal; None if the risk engine named none."""
+    moves_levels: bool = False
+    """Whether the proposal only moves the stop or the target of a position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,8 @@ class RiskState:
     tail: tuple[str | None, ...] = ()
     """The rules of the last rejections within that hour, oldest first, four at most."""
     executed_today: int = 0
+    """Orders, without those that only move a stop or a target."""
+    levels_moved_today: int = 0
     realized_share_today: float | None = None
     """Net result of the UTC day as a share of the day-start equity; None if the equity is not known."""
     losing_streak: int = 0
@@ -107,7 +111,8 @@ def risk_state(
     return RiskState(
         rejections=_by_rule(rules),
         tail=tuple(rules[-TAIL:]),
-        executed_today=len(executed),
+        executed_today=sum(not attempt.moves_levels for attempt in executed),
+        levels_moved_today=sum(attempt.moves_levels for attempt in executed),
         realized_share_today=_share(today, of=day_start_equity),
         losing_streak=len(list(takewhile(lambda close: not close.net > 0, reversed(past_closes)))),
     )
@@ -134,6 +139,9 @@ def _rendered(state: RiskState, room: "_Room") -> str:
         _line("engine rejections (last 1h)", _counts(state.rejections, room)),
         _line("recent rejection sequence", _sequence(state, room)),
         _line("executed orders today (UTC)", _number(state.executed_today) if state.executed_today > 0 else ""),
+        _line(
+            "stop or target moves today (UTC)", _number(state.levels_moved_today) if state.levels_moved_today else ""
+        ),
         _line("realized PnL today (UTC, vs day-start equity)", _percent(state.realized_share_today)),
         _line("consecutive losing closes", _streak(state.losing_streak)),
     ]

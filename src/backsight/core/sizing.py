@@ -285,7 +285,7 @@ _Designs = dict[tuple[Category, ...], Floats]
 
 
 @lru_cache(maxsize=STRATEGIES_CACHED)
-def _designs(columns: TradeColumns) -> _Designs:  # noqa: ARG001 (one dictionary for each)
+def _designs(columns: TradeColumns) -> _Designs:
     """The designs of these trades; computed when they are needed."""
     return {}
 

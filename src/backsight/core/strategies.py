@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from backsight.core.errors import Invalid
-from backsight.core.portfolio import Mode
+from backsight.core.portfolio import Direction, Mode
 
 MANUAL = "manual"
 
@@ -38,6 +38,8 @@ class Guidance:
 
     mode: GuidanceMode = "thesis"
     leash: Leash = "balanced"
+    directions: tuple[Direction, ...] = ("long", "short")
+    """The directions that trades may take."""
     horizon: str | None = None
     style: str | None = None
     look_for: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from backsight.services.document_writes import edit_named, new_writing, replayed
 from backsight.services.embedding import embed_missing
 from backsight.services.indexing import sync_index
 from backsight.services.library import Library
+from backsight.services.protocol import protocol_warnings
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
 from backsight.store.search.hybrid import QueryVector, hybrid_search, vectors_compared_in
@@ -114,6 +115,8 @@ class IndexHealth:
     compared_in: Literal["database", "memory"] | None
     """Where vectors are compared: by the database's extension, or in this process."""
     skipped: tuple[SkippedFile, ...]
+    warnings: tuple[str, ...]
+    """Rules of SOUL and manual that agents do not always see, because the files are too long."""
     healthy: bool
     message: str
     """The problem and its remedy; empty if the index is healthy."""
@@ -267,6 +270,7 @@ def index_health(ctx: Context) -> IndexHealth:
         index = stored.index_state(connection, ctx.owner)
         embedded = 0 if model is None else stored.count_embedded(connection, ctx.owner, model)
         compared_in = None if model is None else vectors_compared_in(connection, ctx.owner, model)
+        warnings = [] if index is None else protocol_warnings(ctx.view(connection))
     problem = _problem(library, index, embedded)
     return IndexHealth(
         slot=library.slot,
@@ -279,6 +283,7 @@ def index_health(ctx: Context) -> IndexHealth:
         embedding=model is not None and library.background.is_running,
         compared_in=compared_in,
         skipped=() if index is None else _skipped_files(index),
+        warnings=tuple(warnings),
         healthy=not problem,
         message=problem,
     )

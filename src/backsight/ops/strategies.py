@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, get_args
+
+from pydantic import Field
 
 from backsight.arguments import Key, MemoryArgument, MemoryOverridesArgument, Name, Prose, Rule, Rules, Share, Whole
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.instants import Horizon
-from backsight.core.portfolio import Mode, PositionMode
+from backsight.core.portfolio import Direction, Mode, PositionMode
 from backsight.core.reflection.notes import copied_note
 from backsight.core.strategies import (
     Deployment,
@@ -33,6 +35,9 @@ from backsight.store import notes as stored_notes
 from backsight.store import strategies as stored
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
+
+Directions = Annotated[list[Direction], Field(min_length=1, max_length=2)]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,9 @@ def save_strategy(
         GuidanceMode | None, "Whether the agent is given the thesis, the rules or both; if left out, whatever is saved."
     ] = None,
     leash: Annotated[Leash, "How closely the agent must follow the strategy."] = "balanced",
+    directions: Annotated[
+        Directions, "The directions that trades may take; the agent is told what usually happens in each."
+    ] = ["long", "short"],  # noqa: B006
     horizon: Annotated[Rule | None, "How long a trade should last."] = None,
     style: Annotated[Rule | None, "The style of trading."] = None,
     look_for: Annotated[Rules, "What to look for in the market."] = [],  # noqa: B006
@@ -96,6 +104,7 @@ def save_strategy(
     guidance_settings = Guidance(
         mode=guidance or _guidance_mode(thesis, [*rules, *entry_rules, *exit_rules, *risk_rules]),
         leash=leash,
+        directions=tuple(each for each in DIRECTIONS if each in directions),
         horizon=horizon,
         style=style,
         look_for=tuple(look_for),

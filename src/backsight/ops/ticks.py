@@ -189,7 +189,8 @@ def open_tick(
         target = deployment_named(connection, ctx.owner, deployment)
         account = account_of(connection, target)
         _check_snapshot(account, before, field="before")
-        last = stored.last_of_deployment(view, target.id)
+        decision = stored.last_decision(view, target.id)
+        last = None if decision is None else as_last(decision)
         at_tick, mood = ctx.view(connection, at, seen_at), mood_in(view, target)
         contexts = tuple(
             with_agent_state(context_at(symbol, at, recent_bars(at_tick, symbol, unstored=unstored)), mood)
@@ -203,6 +204,8 @@ def open_tick(
             view=view,
             arm=_arm_of_day(target, at),
             portfolio=before.portfolio,
+            last=decision,
+            mood=mood,
             day_start_equity=before.portfolio.equity if day_start is None else day_start,
             contexts=contexts,
             market=market,
@@ -248,8 +251,9 @@ def preview_context(
         view = ctx.view(connection, as_of, seen_at)
         at = view.as_of
         target = deployment_named(connection, ctx.owner, deployment)
-        last = stored.last_of_deployment(view, target.id)
-        portfolio = None if last is None else _portfolio_after(view, last)
+        decision = stored.last_decision(view, target.id)
+        last = None if decision is None else as_last(decision)
+        portfolio = None if decision is None else decision.last_snapshot.portfolio
         mood = mood_in(view, target)
         contexts = tuple(
             with_agent_state(context_at(symbol, at, recent_bars(view, symbol)), mood)
@@ -262,6 +266,8 @@ def preview_context(
             view=view,
             arm=memory_arm or _arm_of_day(target, at),
             portfolio=portfolio,
+            last=decision,
+            mood=mood,
             day_start_equity=day_start_equity(last, at),
             contexts=contexts,
             market=market,
@@ -284,12 +290,6 @@ def preview_context(
 def _arm_of_day(deployment: Deployment, at: datetime) -> MemoryArm:
     memory = deployment.memory
     return arm_of(deployment.id, at, holdout=memory.holdout, enabled=memory.enabled)
-
-
-def _portfolio_after(view: View, last: LastTick) -> Portfolio | None:
-    """The account at the end of the last tick."""
-    decision = stored.decision(view.connection, view.owner, last.id)
-    return None if decision is None else decision.last_snapshot.portfolio
 
 
 def _usual_symbols(view: View, deployment: Deployment, portfolio: Portfolio | None) -> list[str]:

@@ -1,37 +1,55 @@
 """Assemble the prompt of an agent: `open_tick` and `preview_context` both use it."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
 from backsight.core.context import ContextVector
-from backsight.core.decision import MEMORY, SYSTEM, Prompt, Segment, SegmentTokens
+from backsight.core.decision import MEMORY, SYSTEM, Decision, Prompt, Segment, SegmentTokens
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
+from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.plan_check import check_plans
-from backsight.core.portfolio import Account, Portfolio
+from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_line, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
 from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tokens_of
 from backsight.core.prompts.lessons import lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
 from backsight.core.prompts.sections import Section
-from backsight.core.prompts.symbol_memory import SymbolMemory, symbol_memory_of, what_usually_happens
+from backsight.core.prompts.state import your_state
+from backsight.core.prompts.symbol_memory import (
+    RecalledLine,
+    SymbolMemory,
+    chosen_episodes,
+    recalled_line,
+    what_usually_happens,
+)
 from backsight.core.prompts.system import Identity, system_segments
-from backsight.core.prompts.trades import closed_line, open_line, open_positions, recent_trades
+from backsight.core.prompts.trades import (
+    ClosedLine,
+    closed_line,
+    open_line,
+    open_positions,
+    recent_trades,
+    row_numbers,
+)
+from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import RecallQuery
 from backsight.core.reflection.lessons import parse_note, render_lessons
 from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
 from backsight.core.strategies import Deployment
+from backsight.core.trades.mark import PositionMark
+from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy, unsaved_strategy
-from backsight.services.mood import mood_at
+from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
 from backsight.services.protocol import Protocol, protocol_for
-from backsight.services.recall import answer_recall, encode_recall, open_recall
+from backsight.services.recall import RecallSession, as_open_trade, encode_recall, marked_trades
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
 from backsight.store import trades as stored_trades
@@ -57,6 +75,10 @@ class PromptRequest:
     arm: MemoryArm
     portfolio: Portfolio | None
     """None if no tick has recorded the account yet."""
+    last: Decision | None
+    """The deployment's last decision as of the view."""
+    mood: Mood
+    """The deployment's mood as of the view."""
     day_start_equity: float | None
     contexts: Sequence[ContextVector]
     """One for each symbol that may be traded."""
@@ -74,24 +96,39 @@ class _SymbolRecalls:
     handles: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """What memory holds for a prompt: read once, shown in several sections."""
+
+    recent: Section
+    """The recent trades; empty if they are withheld."""
+    numbers: Mapping[str, int]
+    """The row of each recent trade that is shown, by the id of the trade."""
+    open_trades: Sequence[tuple[Trade, PositionMark | None]]
+    """The open trades of the strategy in the deployment's mode, with their last marks."""
+
+
 def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     """The whole prompt, within the ceiling of every section and the caller's budget."""
     deployment, view = request.deployment, request.view
-    with_memory = request.arm == "shown"
-    note = stored_notes.active_text(view, deployment.id) if with_memory else None
+    is_shown = request.arm == "shown"
+    note = stored_notes.active_text(view, deployment.id) if is_shown else None
     lessons = None if note is None else _lessons(note.lessons_text, deployment)
-    recalls = _recall_symbols(ctx, request) if with_memory else _SymbolRecalls()
     strategy = deployed_strategy(view.connection, deployment) or unsaved_strategy(deployment)
-    identity = Identity(money=deployment.mode, tools=tuple(request.tools))
-    system = system_segments(identity, strategy, lessons=lessons)
+    memory = None if request.arm == "off" else _read_memory(request)
+    recalls = _SymbolRecalls()
+    if is_shown and memory is not None:
+        recalls = _recall_symbols(ctx, request, memory, strategy.guidance.directions)
+    with_incidents = request.arm != "off"
+    protocol = protocol_for(ctx, view, deployment, tuple(request.contexts), with_incidents=with_incidents)
+    identity = Identity(money=deployment.mode, tools=tuple(request.tools), has_memory=memory is not None)
+    rules = "" if protocol is None else protocol.text.text
+    system = system_segments(identity, strategy, protocol=rules, lessons=lessons)
     # Lessons take part as a section rather than as a segment, so that a small budget cuts them row by row.
     parts: list[Part] = [
         lessons if lessons is not None and segment.name == "lessons" else segment for segment in system
     ]
-    parts += _message(request, recalls)
-    protocol = None
-    if request.arm != "off":
-        protocol = protocol_for(ctx, view, deployment, tuple(request.contexts))
+    parts += _message(request, memory, recalls)
     if protocol is not None:
         parts.append(protocol.section)
     prompt = fit_to_budget(parts, budget=request.budget)
@@ -148,49 +185,44 @@ def _citations(protocol: Protocol, prompt: FittedPrompt) -> tuple[str, ...]:
     return tuple(dict.fromkeys(protocol.places[line] for line in lines if line in protocol.places))
 
 
-def _message(request: PromptRequest, recalls: _SymbolRecalls) -> Iterator[Part]:
+def _read_memory(request: PromptRequest) -> _Memory:
+    view, deployment = request.view, request.deployment
+    lines: list[ClosedLine] = []
+    if request.arm == "shown":
+        trades = stored_trades.recent_closed(view, deployment.id, most=deployment.memory.recent_trades_k)
+        lines = [closed_line(trade, currency=request.account.currency) for trade in trades]
+    recent = recent_trades(lines, now=request.at, k=deployment.memory.recent_trades_k)
+    return _Memory(
+        recent=recent,
+        numbers=row_numbers(recent, lines),
+        open_trades=marked_trades(view, strategy_name=deployment.strategy_name, mode=deployment.mode),
+    )
+
+
+def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRecalls) -> Iterator[Part]:
     """The parts of the user message in reading order."""
     yield Segment(name="time", text=f"Time: {instant(request.at)} UTC, {request.at:%A}")
     yield from request.market
     if request.portfolio is not None:
         yield portfolio_and_caps(request.portfolio, currency=request.account.currency, caps=tuple(request.caps))
-    yield _last_decision(request)
-    if request.arm == "off":
+    yield last_decision(None if request.last is None else last_line(request.last))
+    if memory is None:
         return
     state = recent_state(request.view, request.deployment, now=request.at, day_start_equity=request.day_start_equity)
     yield Segment(name="recent_activity", text=render_risk_state(state))
-    if request.arm == "shown":
-        yield _recent_trades(request)
-    yield _open_positions(request)
-    if any(memory.is_known for memory in recalls.memories):
+    yield memory.recent
+    yield _open_positions(request, memory)
+    if any(each.is_known for each in recalls.memories):
         yield what_usually_happens(recalls.memories)
+    yield your_state(request.mood)
     yield plans_that_apply(_plan_lines(request))
 
 
-def _last_decision(request: PromptRequest) -> Section:
-    last = stored_decisions.last_of_deployment(request.view, request.deployment.id)
-    return last_decision(None if last is None else last_line(last))
-
-
-def _recent_trades(request: PromptRequest) -> Section:
-    view, deployment = request.view, request.deployment
-    most = deployment.memory.recent_trades_k
-    trades = stored_trades.recent_closed(view, deployment.id, most=most)
-    return recent_trades((closed_line(trade, currency=request.account.currency) for trade in trades), k=most)
-
-
-def _open_positions(request: PromptRequest) -> Section:
-    view, deployment = request.view, request.deployment
-    trades = stored_trades.open_then(view, deployment.account_id)
+def _open_positions(request: PromptRequest, memory: _Memory) -> Section:
     return open_positions(
-        open_line(
-            trade,
-            stored_trades.last_mark(view, trade.id),
-            now=request.at,
-            currency=request.account.currency,
-        )
-        for trade in trades
-        if trade.deployment_id == deployment.id
+        open_line(trade, mark, now=request.at, currency=request.account.currency)
+        for trade, mark in memory.open_trades
+        if trade.deployment_id == request.deployment.id
     )
 
 
@@ -200,13 +232,12 @@ def _plan_lines(request: PromptRequest) -> list[PlanLine]:
     plans = open_plans(view, deployment).plans
     if not plans:
         return []
-    mood = mood_at(view.connection, deployment, view.as_of)
     lines: dict[str, tuple[float, PlanLine]] = {}
     for context in request.contexts or [ContextVector()]:
         values = condition_values(
             now=request.at,
             context=context,
-            mood=mood,
+            mood=request.mood,
             strategy=deployment.strategy_name,
             symbol=context.symbol,
             direction=None,
@@ -217,15 +248,19 @@ def _plan_lines(request: PromptRequest) -> list[PlanLine]:
     return [line for _, line in sorted(lines.values(), key=lambda pair: -pair[0])]
 
 
-def _recall_symbols(ctx: Context, request: PromptRequest) -> _SymbolRecalls:
+def _recall_symbols(
+    ctx: Context, request: PromptRequest, memory: _Memory, directions: Sequence[Direction]
+) -> _SymbolRecalls:
     """Recall this strategy's episodes for each symbol that may be traded, symbols with an open position first."""
     view, deployment = request.view, request.deployment
     open_symbols = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
-    contexts = sorted(request.contexts, key=lambda context: context.symbol not in open_symbols)
-    memories: list[SymbolMemory] = []
-    handles: list[str] = []
-    for context in contexts[:MOST_SYMBOLS]:
-        query = RecallQuery(
+    contexts = sorted(request.contexts, key=lambda context: context.symbol not in open_symbols)[:MOST_SYMBOLS]
+    if not contexts:
+        return _SymbolRecalls()
+    columns = ctx.database.images.at(view)
+    open_trades = [as_open_trade(trade, mark) for trade, mark in memory.open_trades]
+    queries = [
+        RecallQuery(
             symbol=context.symbol or "",
             context=context,
             strategy_name=deployment.strategy_name,
@@ -235,7 +270,44 @@ def _recall_symbols(ctx: Context, request: PromptRequest) -> _SymbolRecalls:
             as_of=view.as_of,
             seen_at=view.seen_at,
         )
-        recall = answer_recall(ctx, open_recall(ctx, view.connection, query))
-        memories.append(symbol_memory_of(query.symbol, recall.base_rate, recall.nearest, recall.warnings))
-        handles.append(encode_recall(query, now=ctx.now))
-    return _SymbolRecalls(memories=tuple(memories), handles=tuple(handles))
+        for context in contexts
+    ]
+    outlooks = [
+        symbol_outlook(
+            ctx,
+            RecallSession(query, view, columns, None, None),
+            directions,
+            open_trades=open_trades,
+            risk_appetite=request.mood.risk_appetite,
+        )
+        for query in queries
+    ]
+    trades = _trades_of(view, outlooks)
+    return _SymbolRecalls(
+        memories=tuple(
+            _symbol_memory(query.symbol, outlook, trades, memory.numbers)
+            for query, outlook in zip(queries, outlooks, strict=True)
+        ),
+        handles=tuple(encode_recall(query, now=ctx.now) for query in queries),
+    )
+
+
+def _trades_of(view: View, outlooks: Iterable[SymbolOutlook]) -> dict[str, Trade]:
+    """The trades of the similar episodes by id, as they were known then."""
+    memories = (memory for outlook in outlooks for memory in (*outlook.nearest, *outlook.warnings))
+    ids = {memory.episode.trade_id for memory in memories if memory.episode.trade_id is not None}
+    return stored_trades.trades_then(view, ids)
+
+
+def _symbol_memory(
+    symbol: str, outlook: SymbolOutlook, trades: Mapping[str, Trade], numbers: Mapping[str, int]
+) -> SymbolMemory:
+    def lines(memories: Sequence[RecalledMemory]) -> tuple[RecalledLine, ...]:
+        ids = [memory.episode.trade_id or "" for memory in memories]
+        return tuple(
+            recalled_line(memory, trades.get(trade_id), row=numbers.get(trade_id))
+            for memory, trade_id in zip(memories, ids, strict=True)
+        )
+
+    nearest, warnings = chosen_episodes(outlook.nearest, outlook.warnings)
+    return SymbolMemory(symbol=symbol, outlooks=outlook.directions, nearest=lines(nearest), warnings=lines(warnings))

@@ -1,80 +1,109 @@
-"""Protocol recall: the rules and incidents of the workspace that concern a decision, without a query."""
+"""Protocol recall: the rules of the workspace that an agent always sees, and what of them concerns a decision."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from backsight.core.context import ContextVector
-from backsight.core.documents.protocol import Rule, rules_about, rules_in
+from backsight.core.documents.citation import Citation
+from backsight.core.documents.protocol import mentions, rules_about
 from backsight.core.documents.query import read_query, words_of
 from backsight.core.documents.workspace import AGENTS
-from backsight.core.prompts.protocol import incident_line, rule_line, rules_and_incidents
+from backsight.core.prompts.protocol import ProtocolText, incident_line, protocol_text, rule_line, rules_and_incidents
 from backsight.core.prompts.sections import Section
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
 from backsight.services.document_search import cite_matches, library_of
 from backsight.store import documents as stored
+from backsight.store import strategies as stored_strategies
 from backsight.store.documents import Scope
 from backsight.store.search.hybrid import hybrid_search
 from backsight.store.view import View
 
-MANUAL = "TRADING_MANUAL.md"
+SOUL, MANUAL = "SOUL.md", "TRADING_MANUAL.md"
 MAX_INCIDENTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """The prompt section of rules and incidents, and the citation of each of its lines."""
+    """The protocol of the system prompt, and the section of the message with what applies to the decision."""
 
+    text: ProtocolText
     section: Section
     places: dict[str, str]
     """Citations by line of the section."""
 
 
 def protocol_for(
-    ctx: Context, view: View, deployment: Deployment, contexts: tuple[ContextVector, ...]
+    ctx: Context, view: View, deployment: Deployment, contexts: tuple[ContextVector, ...], *, with_incidents: bool
 ) -> Protocol | None:
-    """The rules of the manual and the incidents that concern a deployment's decision; None without an index."""
+    """The rules of SOUL and manual, and which of them and of the incidents concern a decision; None without an index.
+
+    Without incidents only the text for the system prompt is read.
+    """
     connection, owner = view.connection, view.owner
     index = stored.index_state(connection, owner)
     if index is None:
         return None
     until = view.as_of if view.seen_at is None else min(view.as_of, view.seen_at)
     at = None if index.synced_at <= until else until
+    agents = (deployment.name, deployment.strategy_name)
+    text = _protocol_text(stored.document_texts(connection, owner, list(_paths(agents)), at), agents)
+    if not with_incidents:
+        return Protocol(text=text, section=rules_and_incidents(()), places={})
     names = list(dict.fromkeys(_names(deployment, contexts)))
-    rules = [rule for path in _manuals(deployment) for rule in _rules(view, path, at)]
-    relevant = rules_about(rules, names)
+    relevant = rules_about(text.rules, names)
     scope = Scope(at=at, agent=deployment.name, sources=("incident",))
     matches = hybrid_search(connection, index, read_query(" ".join(names)), scope)
-    incidents = cite_matches(connection, owner, matches, library_of(ctx).ranking, now=until, limit=MAX_INCIDENTS)
-    others = [rule for rule in rules if rule not in relevant]
-    places = {rule_line(rule): rule.place for rule in rules}
+    cited = cite_matches(connection, owner, matches, library_of(ctx).ranking, now=until, limit=MAX_INCIDENTS)
+    incidents = list(_applying(cited, deployment, contexts))
+    places = {rule_line(rule): rule.place for rule in relevant}
     places |= {incident_line(incident): incident.place for incident in incidents}
-    return Protocol(section=rules_and_incidents(relevant, others, incidents), places=places)
+    return Protocol(text=text, section=rules_and_incidents(relevant, incidents), places=places)
 
 
-def _manuals(deployment: Deployment) -> Iterator[str]:
-    """The manual for all agents, then the agent's own."""
-    yield MANUAL
-    for name in dict.fromkeys([deployment.name, deployment.strategy_name]):
-        yield f"{AGENTS}/{name}/{MANUAL}"
+def protocol_warnings(view: View) -> list[str]:
+    """For the owner: which rules do not fit into the protocol that the agent of each deployment always sees."""
+    deployments = stored_strategies.deployments(view)
+    agents = dict.fromkeys([(), *((each.name, each.strategy_name) for each in deployments)])
+    paths = {path for names in agents for path in _paths(names)}
+    texts = stored.document_texts(view.connection, view.owner, paths)
+    protocols = (_protocol_text(texts, names) for names in agents)
+    return list(dict.fromkeys(protocol.warning for protocol in protocols if protocol.warning))
 
 
-def _rules(view: View, path: str, at: datetime | None) -> tuple[Rule, ...]:
-    text = stored.document_text(view.connection, view.owner, path, at)
-    return rules_in(path, text) if text else ()
+def _protocol_text(texts: Mapping[str, str], agents: Iterable[str]) -> ProtocolText:
+    return protocol_text(tuple((path, texts[path]) for path in _paths(agents) if path in texts))
+
+
+def _paths(agents: Iterable[str]) -> Iterator[str]:
+    """SOUL and manual for all agents, then the agent's own."""
+    yield from (SOUL, MANUAL)
+    for name in dict.fromkeys(agents):
+        yield from (f"{AGENTS}/{name}/{SOUL}", f"{AGENTS}/{name}/{MANUAL}")
+
+
+def _applying(
+    incidents: Iterable[Citation], deployment: Deployment, contexts: Iterable[ContextVector]
+) -> Iterator[Citation]:
+    """The incidents that name the strategy or a symbol; a regime or a session alone does not make one apply."""
+    names = [deployment.strategy_name, *(name for context in contexts for name in _symbol_names(context))]
+    yield from (incident for incident in incidents if mentions(incident.snippet, names))
 
 
 def _names(deployment: Deployment, contexts: tuple[ContextVector, ...]) -> Iterator[str]:
     """Names by which a rule can refer to a decision: strategy, symbol and its first part, regimes, session."""
     yield deployment.strategy_name
     for context in contexts:
-        if context.symbol:
-            yield context.symbol
-            yield from list(words_of(context.symbol))[:1]
+        yield from _symbol_names(context)
         if context.regime:
             yield context.regime
         if context.volatility_regime:
             yield f"{context.volatility_regime} volatility"
         if context.session:
             yield f"{context.session} session"
+
+
+def _symbol_names(context: ContextVector) -> Iterator[str]:
+    if context.symbol:
+        yield context.symbol
+        yield from list(words_of(context.symbol))[:1]

@@ -22,6 +22,7 @@ from backsight.core.recall.record import RankedId, RankingName, RecallQuery, Rec
 from backsight.core.recall.score import RecallMood, Situation
 from backsight.core.strategies import Deployment
 from backsight.core.text.stems import stems
+from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.trade import Outcome, Trade, outcome_of
 from backsight.services.context import Context
 from backsight.services.habit_learning import falling_outcomes_since
@@ -133,11 +134,9 @@ EMPTY_ANSWER = RecallAnswer()
 def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, str] | None = None) -> RecallAnswer:
     """Compute the base rate, and rank the episodes with the reasons for their ranks."""
     view, scan, rate = session.view, session.scan(after=after), _base_rate(session)
-    ids = {hit.id for hit in (*scan.nearest, *scan.warnings, *scan.memories)}
-    episodes = stored.episodes_by_id(view, ids)
-    if len(episodes) < len(ids):  # rows were deleted without an audit entry; verify_audit reports that
-        ctx.database.images.forget(view.owner)
-        return answer_recall(ctx, open_recall(ctx, view.connection, session.query), after=after)
+    episodes = _episodes(view, (*scan.nearest, *scan.warnings, *scan.memories))
+    if episodes is None:
+        return answer_recall(ctx, _reopened(ctx, session), after=after)
     retrieved = stored.retrieval_counts(view, episodes)
 
     def recalled(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
@@ -150,6 +149,39 @@ def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, s
         memories=recalled(scan.memories),
         candidates=scan.candidates,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarEpisodes:
+    """The nearest episodes and the warnings of a recall, without their retrieval strength."""
+
+    nearest: tuple[RecalledMemory, ...]
+    warnings: tuple[RecalledMemory, ...]
+
+
+def similar_episodes(ctx: Context, session: RecallSession) -> SimilarEpisodes:
+    """Rank the episodes by similarity, and the losses among them."""
+    scan, now = session.scan(), session.view.as_of
+    episodes = _episodes(session.view, (*scan.nearest, *scan.warnings))
+    if episodes is None:
+        return similar_episodes(ctx, _reopened(ctx, session))
+    nearest, warnings = (
+        tuple(_recalled(hit, episodes[hit.id], 0, now=now) for hit in hits) for hits in (scan.nearest, scan.warnings)
+    )
+    return SimilarEpisodes(nearest=nearest, warnings=warnings)
+
+
+def _episodes(view: View, hits: Sequence["Hit"]) -> dict[str, Episode] | None:
+    """The episodes of the hits by id; None if the store lacks one, since rows were deleted without an audit entry."""
+    ids = {hit.id for hit in hits}
+    episodes = stored.episodes_by_id(view, ids)
+    return None if len(episodes) < len(ids) else episodes
+
+
+def _reopened(ctx: Context, session: RecallSession) -> RecallSession:
+    """The session with columns built from the store; verify_audit reports the missing rows."""
+    ctx.database.images.forget(session.view.owner)
+    return replace(session, columns=ctx.database.images.at(session.view))
 
 
 def _recalled(hit: "Hit", episode: Episode, times: int, *, now: datetime) -> RecalledMemory:
@@ -177,28 +209,33 @@ def _base_rate(session: RecallSession) -> BaseRate:
         session.situation,
         trade_filter=TradeFilter(strategy_name=strategy, mode=mode, falling_since=declines),
         horizon=view.horizon,
-        open_trades=_open_trades(view, strategy_name=strategy, mode=mode),
+        open_trades=[
+            as_open_trade(trade, mark) for trade, mark in marked_trades(view, strategy_name=strategy, mode=mode)
+        ],
     )
 
 
-def _open_trades(view: View, *, strategy_name: str | None, mode: Mode | None) -> list[OpenTrade]:
-    """The open trades, each with its outcome at the last known mark."""
+def marked_trades(
+    view: View, *, strategy_name: str | None, mode: Mode | None
+) -> list[tuple[Trade, PositionMark | None]]:
+    """The open trades, each with its last known mark."""
     trades = stored_trades.every_open(view, strategy_name=strategy_name, mode=mode)
-    return [
-        OpenTrade(
-            id=trade.id,
-            symbol=trade.symbol,
-            direction=trade.direction,
-            context=trade.context,
-            outcome=_outcome_at_last_mark(view, trade),
-        )
-        for trade in trades[:MAX_OPEN_TRADES]
-    ]
+    return [(trade, stored_trades.last_mark(view, trade.id)) for trade in trades[:MAX_OPEN_TRADES]]
 
 
-def _outcome_at_last_mark(view: View, trade: Trade) -> Outcome | None:
-    """The outcome of an open trade if it were closed at its last known mark; None without a mark."""
-    mark = stored_trades.last_mark(view, trade.id)
+def as_open_trade(trade: Trade, mark: PositionMark | None) -> OpenTrade:
+    """An open trade as the base rate counts it."""
+    return OpenTrade(
+        id=trade.id,
+        symbol=trade.symbol,
+        direction=trade.direction,
+        context=trade.context,
+        outcome=_outcome_at(mark, trade),
+    )
+
+
+def _outcome_at(mark: PositionMark | None, trade: Trade) -> Outcome | None:
+    """The outcome of an open trade if it were closed at a mark; None without a mark."""
     if mark is None or trade.average_cost is None:
         return None
     unrealized = (mark.position.mark - trade.average_cost) * mark.position.signed_size

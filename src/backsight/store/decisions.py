@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, or_, select
+from sqlalchemy import Connection, Row, Text, and_, bindparam, or_, select, type_coerce
 
 from backsight.core.decision import Decision, LastTick, Segment, ShownSegment, Verdict
 from backsight.core.risk_state import Attempt
@@ -48,8 +48,16 @@ _LAST_OF_DEPLOYMENT = (
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
+_LAST_DECISION = (
+    select(DECISIONS.table)
+    .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), *prepared_within(DECISIONS))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_MOVES_LEVELS = type_coerce(_C.proposal, Text).contains('"quantity":0.0,', autoescape=True)
+"""Whether an order only moves a stop or a target. Quotes within its texts are escaped, so only the key matches."""
 _ATTEMPTS = (
-    select(_C.at, _C.verdict_kind, _C.verdict_rule)
+    select(_C.at, _C.verdict_kind, _C.verdict_rule, _MOVES_LEVELS)
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
     .where(_C.verdict_kind != "noop", *prepared_within(DECISIONS))
     .order_by(_C.at, _C.sequence)
@@ -84,11 +92,18 @@ def _last(row: Row[Any] | None) -> LastTick | None:
     return LastTick(**columns, verdict=verdict)
 
 
+def last_decision(view: View, deployment_id: str) -> Decision | None:
+    """The deployment's last decision."""
+    return fetch_one(
+        view.connection, DECISIONS, _LAST_DECISION, parameters(view.owner, view.horizon, deployment=deployment_id)
+    )
+
+
 def attempts_since(view: View, deployment_id: str, *, since: datetime) -> list[Attempt]:
     """The deployment's proposals at or after an instant with their verdicts, oldest first."""
     values = parameters(view.owner, view.horizon, deployment=deployment_id, since=since)
     rows = view.connection.execute(_ATTEMPTS, values)
-    return [Attempt(at=at, kind=kind, rule=rule) for at, kind, rule in rows]
+    return [Attempt(at=at, kind=kind, rule=rule, moves_levels=bool(moves)) for at, kind, rule, moves in rows]
 
 
 def decisions(

@@ -121,6 +121,17 @@ def document_text(connection: Connection, owner: str, path: str, at: datetime | 
     return "".join(chunk.text for chunk in chunks(connection, owner, path, at))
 
 
+def document_texts(
+    connection: Connection, owner: str, paths: Collection[str], at: datetime | None = None
+) -> dict[str, str]:
+    """The texts of several documents by path, read in one statement; documents that are not indexed are left out."""
+    c, texts = CHUNKS.table.c, dict[str, str]()
+    statement = owned(CHUNKS, owner, c.path.in_(list(paths)), valid_at(c, at)).order_by(c.path, c.start_line)
+    for chunk in fetch(connection, CHUNKS, statement):
+        texts[chunk.path] = texts.get(chunk.path, "") + chunk.text
+    return texts
+
+
 def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, IndexedChunk]:
     """Chunks by number."""
     by_number: dict[int, IndexedChunk] = {}

@@ -1,6 +1,6 @@
 """Stored fills, trades and position marks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -387,6 +387,19 @@ def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict
     """The given trades by id, for those that exist."""
     rows = fetch(connection, TRADES, owned(TRADES, owner, TRADES.table.c.id.in_(list(ids))))
     return {trade.id: trade for trade in rows}
+
+
+_BY_ID = select(TRADES.table).where(
+    TRADES.table.c.owner_id == OWNED, TRADES.table.c.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def trades_then(view: View, ids: Collection[str]) -> dict[str, Trade]:
+    """The given trades as they were known at the view's horizon, by id; former versions are read one by one."""
+    current = fetch(view.connection, TRADES, _BY_ID, parameters(view.owner, ids=list(ids))) if ids else []
+    known_then = {each.id: each for each in current if view.horizon.holds(each.known_at, each.recorded_at)}
+    former = (trade_then(view, trade_id) for trade_id in ids if trade_id not in known_then)
+    return known_then | {each.id: each for each in former if each is not None}
 
 
 def has_ledger(connection: Connection, owner: str, account_id: str) -> bool:

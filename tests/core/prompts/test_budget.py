@@ -71,8 +71,8 @@ def test_the_header_is_never_cut() -> None:
     assert names(prompt) == [name for name in CUT_ORDER if name in MEMORY]
 
 
-def test_every_section_with_a_ceiling_but_the_account_gives_way() -> None:
-    assert set(CEILINGS) - set(CUT_ORDER) == {"portfolio"}
+def test_every_section_with_a_ceiling_but_the_account_and_the_protocol_gives_way() -> None:
+    assert set(CEILINGS) - set(CUT_ORDER) == {"portfolio", "protocol"}
 
 
 @given(st.lists(st.tuples(st.sampled_from([*MEMORY, "market"]), ROWS), max_size=6), st.integers(0, 200))

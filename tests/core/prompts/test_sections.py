@@ -12,20 +12,37 @@ from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY
+from backsight.core.memory.affective import Mood
 from backsight.core.memory.planned_action import PlannedAction
+from backsight.core.orders import Order
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, portfolio_and_caps
 from backsight.core.prompts.lessons import Lesson, lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plans_that_apply
 from backsight.core.prompts.sections import CEILINGS, Section
-from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, what_usually_happens
-from backsight.core.prompts.trades import ClosedLine, OpenLine, closed_line, open_line, open_positions, recent_trades
-from backsight.core.recall.base_rate import BaseRate, BaseRateLevel, LevelOutcome, sentence
+from backsight.core.prompts.state import your_state
+from backsight.core.prompts.symbol_memory import (
+    DirectionOutlook,
+    RecalledLine,
+    SymbolMemory,
+    what_usually_happens,
+)
+from backsight.core.prompts.trades import (
+    ClosedLine,
+    OpenLine,
+    closed_line,
+    open_line,
+    open_positions,
+    recent_trades,
+)
+from backsight.core.recall.base_rate import BaseRate, BaseRateLevel, LevelOutcome
+from backsight.core.recommended_size import PositionSize
 from backsight.core.risk_state import RiskState, RuleCount, render_risk_state
+from backsight.core.sizing import position_size
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
-from backsight.core.trades.trade import Entry, Trade
+from backsight.core.trades.trade import Entry, Outcome, Trade
 from backsight.testing import a_position
 
 NOW = datetime(2026, 6, 4, 13, tzinfo=UTC)
@@ -65,7 +82,8 @@ def a_trade(**changes: Any) -> Trade:
         "realized_pnl": 28.37,
         "fees": 0.0,
         "funding": 0.0,
-        "outcome": None,
+        "outcome": Outcome(value=0.82, unit="R"),
+        "exit_reason": "take_profit",
         "mae": None,
         "entry": Entry(reason="breakout above prior swing high", regime_tag="trend_up_lowvol"),
         "context": ContextVector(),
@@ -116,10 +134,10 @@ def a_mark(mark: float, *, mfe: float, mae: float) -> PositionMark:
     )
 
 
-def a_base_rate(**changes: Any) -> BaseRate:
+def a_level(**changes: Any) -> BaseRateLevel:
     made: dict[str, Any] = {
-        "name": "direction",
-        "value": "long",
+        "name": "strategy",
+        "value": None,
         "n": 44,
         "days": 30,
         "effective_n": 38.2,
@@ -130,9 +148,23 @@ def a_base_rate(**changes: Any) -> BaseRate:
         "open_ids": (),
         "sentence": "",
     }
-    level = BaseRateLevel(**(made | changes))
-    text = sentence(level, {"direction": "long", "symbol": "BTC", "regime": "trending_up"})
-    return BaseRate(levels=(level,), headline=level, too_little=False, sentence=text)
+    return BaseRateLevel(**(made | changes))
+
+
+def a_base_rate(**changes: Any) -> BaseRate:
+    """The base rate of longs in BTC in a market that trends up."""
+    values = {"strategy": None, "direction": "long", "symbol": "BTC", "regime": "trending_up"}
+    levels = tuple(a_level(name=name, value=value, **changes) for name, value in values.items())
+    return BaseRate(levels=levels, headline=levels[-1], too_little=False, sentence="")
+
+
+def a_size(share: float = 0.008, reason: str = "+0.19R a trade expected from 150 trades") -> PositionSize:
+    return replace(position_size([]), recommended=share, reason=reason)
+
+
+def an_outlook(**changes: Any) -> DirectionOutlook:
+    made: dict[str, Any] = {"direction": "long", "base_rate": a_base_rate(), "size": a_size()}
+    return DirectionOutlook(**(made | changes))
 
 
 def closed(number: int = 0, **changes: Any) -> ClosedLine:
@@ -150,9 +182,20 @@ def opened(**changes: Any) -> OpenLine:
 
 
 def test_an_empty_section_is_left_out() -> None:
-    empty = [recent_trades([]), open_positions([]), what_usually_happens([]), plans_that_apply([]), lessons_section([])]
+    empty = [
+        recent_trades([], now=NOW),
+        open_positions([]),
+        what_usually_happens([]),
+        plans_that_apply([]),
+        lessons_section([]),
+    ]
     assert [section.text for section in [*empty, last_decision(None)]] == [""] * 6
     assert lessons_section(read_lessons("### Sizing\n(no clear pattern yet)")).text == ""
+
+
+def a_recalled_line(**changes: Any) -> RecalledLine:
+    made: dict[str, Any] = {"id": "m", "at": TEN, "symbol": "BTC", "direction": "long", "result": "+3.0R"}
+    return RecalledLine(**(made | changes))
 
 
 # whatever is written in it
@@ -179,7 +222,8 @@ LONG = FOREIGN.map(lambda text: (text * (10_000 // len(text) + 1))[:10_000] if t
 TEXTS = FOREIGN | LONG
 NUMBERS = st.none() | st.floats() | st.floats(-1e9, 1e9)
 PRICES = st.floats() | st.floats(1e-9, 1e9)
-TIMES = st.none() | st.integers(0, 10**7).map(lambda minutes: NOW + minutes * MINUTE)
+INSTANTS = st.integers(0, 10**7).map(lambda minutes: NOW + minutes * MINUTE)
+TIMES = st.none() | INSTANTS
 WAYS = st.sampled_from(["long", "short"])
 CURRENCIES = st.sampled_from(["USD", "EUR", None]) | FOREIGN
 CLOSED_LINES = st.builds(
@@ -190,12 +234,12 @@ CLOSED_LINES = st.builds(
     symbol=TEXTS,
     direction=WAYS,
     notional=NUMBERS,
-    entry_price=PRICES,
-    exit_price=NUMBERS,
+    outcome=st.none() | st.builds(Outcome, value=PRICES, unit=st.sampled_from(["R", "vol", "pct"])),
     pnl=NUMBERS,
     minutes=NUMBERS,
     regime=st.sampled_from([None, "chop_hivol", "trend_down_lowvol"]),
     reason=st.none() | TEXTS,
+    exit_reason=st.sampled_from([None, "stop_loss", "external_flatten"]) | TEXTS,
     currency=CURRENCIES,
 )
 OPEN_LINES = st.builds(
@@ -214,10 +258,36 @@ OPEN_LINES = st.builds(
     currency=CURRENCIES,
 )
 RECALLED = st.builds(
-    RecalledLine, id=st.just("m"), symbol=TEXTS, direction=st.none() | WAYS, sentence=TEXTS, comment=st.none() | TEXTS
+    RecalledLine,
+    id=st.just("m"),
+    at=INSTANTS,
+    symbol=TEXTS,
+    direction=st.none() | WAYS,
+    result=st.just("-1.1R"),
+    ending=st.just(', exit "enough" after 150m'),
+    setup=st.none() | TEXTS,
+    row=st.none() | st.integers(1, 30),
 )
-FEW = st.lists(RECALLED, max_size=3).map(tuple)
-HERE = st.builds(SymbolMemory, symbol=TEXTS, base_rate=st.none() | TEXTS, nearest=FEW, warnings=FEW)
+FEW = st.lists(RECALLED, max_size=2).map(tuple)
+RATES = st.builds(
+    a_base_rate,
+    n=st.integers(0, 10**9),
+    effective_n=st.floats(0.0, 1e9),
+    win_rate=st.none() | st.floats(0.0, 1.0),
+    open=st.integers(0, 1_000),
+)
+SIZES = st.builds(a_size, st.floats(0.0, 0.05), FOREIGN)
+OUTLOOKS = st.builds(DirectionOutlook, direction=WAYS, base_rate=st.none() | RATES, size=st.none() | SIZES)
+HERE = st.builds(
+    SymbolMemory, symbol=TEXTS, outlooks=st.lists(OUTLOOKS, max_size=2).map(tuple), nearest=FEW, warnings=FEW
+)
+MOODS = st.builds(
+    Mood,
+    drawdown=st.floats(0.0, 1.0),
+    risk_appetite=st.floats(0.1, 1.0),
+    consecutive_wins=st.integers(0, 10**12),
+    consecutive_losses=st.integers(0, 10**12),
+)
 ACTIONS = st.builds(
     PlannedAction,
     kind=st.sampled_from(["adjust_param", "skip_trade", "force_exit", "alert"]),
@@ -227,12 +297,21 @@ ACTIONS = st.builds(
 PLAN_LINES = st.builds(
     PlanLine, id=st.just("p"), action=ACTIONS, reasoning=TEXTS, expires_at=TIMES, contradicted=st.booleans()
 )
+ORDERS = st.builds(
+    Order,
+    symbol=TEXTS,
+    quantity=PRICES,
+    stop_price=NUMBERS,
+    target_price=NUMBERS,
+    reason=st.none() | TEXTS,
+)
 LAST_LINES = st.builds(
     LastLine,
-    at=TIMES.filter(bool),
+    at=INSTANTS,
     kind=st.sampled_from(["noop", "rejected", "executed"]),
-    symbol=st.none() | TEXTS,
-    reason=st.none() | TEXTS,
+    order=st.none() | ORDERS,
+    price=NUMBERS,
+    filled=st.booleans(),
     rule=st.none() | TEXTS,
     detail=st.none() | TEXTS,
 )
@@ -246,9 +325,10 @@ def a_portfolio_of(positions: list[Any], funds: float, currency: str | None, cap
 
 
 SECTIONS: dict[str, st.SearchStrategy[Section]] = {
-    "recent_trades": st.lists(CLOSED_LINES, max_size=40).map(lambda lines: recent_trades(lines, k=30)),
+    "recent_trades": st.lists(CLOSED_LINES, max_size=40).map(lambda lines: recent_trades(lines, now=NOW, k=30)),
     "open_positions": st.lists(OPEN_LINES, max_size=9).map(open_positions),
-    "what_usually_happens": st.lists(HERE, max_size=6).map(what_usually_happens),
+    "what_usually_happens": st.lists(HERE, max_size=4).map(what_usually_happens),
+    "state": MOODS.map(your_state),
     "plans": st.lists(PLAN_LINES, max_size=9).map(plans_that_apply),
     "lessons": st.lists(st.builds(Lesson, slot=st.none() | TEXTS, sentence=TEXTS), max_size=20).map(lessons_section)
     | TEXTS.map(lambda note: lessons_section(read_lessons(note))),
@@ -355,28 +435,28 @@ def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
             symbol=rng.choice(symbols),
             direction=rng.choice(["long", "short"]),
             notional=rng.uniform(50, 50_000),
-            entry_price=(price := 10 ** rng.uniform(-3, 5)),
-            exit_price=price * rng.uniform(0.95, 1.05),
+            outcome=rng.choice([None, Outcome(value=rng.gauss(0, 1.5), unit="R")]),
             pnl=rng.gauss(0, 80),
             regime=rng.choice([None, "trend_up_lowvol", "trend_down_hivol", "chop_lowvol", "chop_hivol"]),
             reason=rng.choice(REASONS),
+            exit_reason=rng.choice(["stop_loss", "take_profit", "unexplained", *REASONS]),
         )
         for n in range(trades)
     ]
     held_now = [opened(symbol=rng.choice(symbols), reason=rng.choice(REASONS), mark=rng.uniform(3_000, 3_800))]
     lines = [
-        RecalledLine(
+        a_recalled_line(
             id=str(n),
             symbol=rng.choice(symbols),
-            direction="long",
-            sentence=f"{rng.gauss(0, 2):+.1f}R in a very similar context (Sim .{rng.randrange(50, 99)}), 12 days old",
-            comment=rng.choice(REASONS),
+            result=f"{rng.gauss(0, 2):+.1f}R",
+            ending=f", stopped out after {rng.randrange(600)}m, never above +{rng.random():.1f}R",
+            setup=rng.choice(REASONS),
+            row=rng.choice([None, rng.randrange(1, 11)]),
         )
         for n in range(5)
     ]
-    memory = SymbolMemory(
-        symbol="BTC", base_rate=a_base_rate().sentence, nearest=tuple(lines[:3]), warnings=tuple(lines[3:])
-    )
+    outlooks = (an_outlook(), an_outlook(direction="short"))
+    memory = SymbolMemory(symbol="BTC", outlooks=outlooks, nearest=tuple(lines[:3]), warnings=tuple(lines[3:]))
     plans = [
         PlanLine(id=str(n), action=PlannedAction(kind="skip_trade"), reasoning=rng.choice(REASONS), expires_at=NOW)
         for n in range(2)
@@ -390,9 +470,10 @@ def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
     )
     learnt = [Lesson(slot=None, sentence=bullet) for bullet in rng.sample(BULLETS, 4)]
     sections = [
-        recent_trades(closed_lines, k=30),
+        recent_trades(closed_lines, now=NOW, k=30),
         open_positions(held_now),
         what_usually_happens([memory]),
+        your_state(Mood(drawdown=rng.uniform(0.0, 0.2), risk_appetite=0.8, consecutive_losses=rng.randrange(6))),
         plans_that_apply(plans),
         lessons_section(learnt),
     ]

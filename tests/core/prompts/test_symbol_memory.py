@@ -1,40 +1,76 @@
 """What usually happened with a symbol, in a prompt."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from backsight.core.prompts.symbol_memory import RecalledLine, SymbolMemory, symbol_memory_of, what_usually_happens
+from backsight.core.prompts.symbol_memory import (
+    SymbolMemory,
+    chosen_episodes,
+    rate_in_words,
+    recalled_line,
+    what_usually_happens,
+)
 from backsight.core.recall.score import Situation
+from backsight.core.trades.trade import Entry
 from backsight.testing import an_episode
 from backsight.testing.recall import rank_plainly
-from core.prompts.test_sections import NOW, a_base_rate
+from core.prompts.test_sections import NOW, a_base_rate, a_recalled_line, a_trade, an_outlook
 
 
 def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
     episodes = [
-        an_episode(1, pnl_r=3.0, symbol="BTC", known_at=NOW - timedelta(days=12), reflection="the retest held"),
-        an_episode(2, pnl_r=-1.2, symbol="BTC", known_at=NOW - timedelta(days=300), reason="chased the candle"),
+        an_episode(1, pnl_r=3.0, symbol="BTC", known_at=NOW - timedelta(days=12)),
+        an_episode(2, pnl_r=-1.1, symbol="BTC", known_at=NOW - timedelta(days=33), reflection="chased the candle"),
     ]
+    won = a_trade(outcome=None, mfe_r=3.4, mae_r=-0.44)
+    lost = a_trade(pnl=-30.0, holding_minutes=120.0, mfe_r=0.21, entry=Entry(), exit_reason="stop_loss")
     ranked = rank_plainly(episodes, Situation(symbol="BTC"), now=NOW, limit=1)
-    section = what_usually_happens(
-        [symbol_memory_of("BTC", a_base_rate(), ranked.nearest, ranked.warnings), symbol_memory_of("ETH", None)]
+    (nearest,), (warning,) = chosen_episodes(ranked.nearest, ranked.warnings)
+    memory = SymbolMemory(
+        symbol="BTC",
+        outlooks=(an_outlook(), an_outlook(direction="short", base_rate=None, size=None)),
+        nearest=(recalled_line(nearest, won, row=3),),
+        warnings=(recalled_line(warning, lost),),
     )
-    assert section.text == (
+    assert what_usually_happens([memory, SymbolMemory(symbol="ETH")]).text == (
         "## What usually happens here\n"
-        "- BTC: 61 % of 44 long BTC trades in markets trending up were won (90 %: 49 to 72 %), effective 38;"
-        " +0.21 ± 0.18R\n"
-        '- nearest: BTC long +3.0R in a similar context (Sim .50), 12 days old "the retest held"\n'
-        '- warning: BTC long -1.2R in a similar context (Sim .50), 300 days old "chased the candle"\n'
+        "- BTC long: 44 trades in markets trending up: 61% won (likely 49 to 72%), mean +0.21R (likely +0.03 to"
+        " +0.39R), worth about 38 independent trades. Recommended risk 0.8% of equity: +0.19R a trade expected from"
+        " 150 trades\n"
+        "- BTC short: nothing remembered.\n"
+        "- nearest: 2026-05-23 BTC long +3.0R (#3), target hit after 150m, never below -0.4R:"
+        ' "breakout above prior swing high"\n'
+        '- warning: 2026-05-02 BTC long -1.1R, stopped out after 120m, never above +0.2R: "chased the candle"\n'
         "- ETH: nothing remembered"
     )
 
 
-def test_base_rates_keep_their_place_before_single_memories() -> None:
-    line = RecalledLine(
-        id="m", symbol="BTC", direction="long", sentence="+3.0R in a similar context", comment="x " * 80
-    )
-    memories = [
-        SymbolMemory(symbol=f"S{n}", base_rate="60 % of 40 trades were won", nearest=(line,) * 3) for n in range(8)
+def test_a_warning_that_is_also_nearest_is_shown_once_and_unlike_episodes_are_not() -> None:
+    episodes = [an_episode(n, pnl_r=-1.0, symbol="BTC", known_at=NOW - timedelta(days=n)) for n in range(1, 9)]
+    ranked = rank_plainly(episodes, Situation(symbol="BTC"), now=NOW, limit=5)
+    nearest, warnings = chosen_episodes(ranked.nearest, ranked.warnings)
+    assert len(nearest) == 3
+    assert not {memory.id for memory in nearest} & {memory.id for memory in warnings}
+    unlike = [replace(memory, factors=replace(memory.factors, Sim=0.2)) for memory in ranked.nearest]
+    assert chosen_episodes(unlike, unlike) == ([], [])
+
+
+def test_a_base_rate_says_of_which_trades_it_is() -> None:
+    rate = a_base_rate()
+    of_level = [rate_in_words(replace(rate, headline=level)).partition(":")[0] for level in rate.levels]
+    assert of_level == [
+        "44 trades in any symbol and direction",
+        "44 trades in any symbol",
+        "44 trades",
+        "44 trades in markets trending up",
     ]
+    assert rate_in_words(a_base_rate(n=1, effective_n=1.0)) == "1 trade in markets trending up, too little to say"
+    assert rate_in_words(a_base_rate(open=2)).endswith("independent trades, with 2 open at the last mark")
+
+
+def test_outlooks_keep_their_place_before_single_memories() -> None:
+    nearest = (a_recalled_line(setup="x " * 80),) * 3
+    memories = [SymbolMemory(symbol=f"S{n}", outlooks=(an_outlook(),), nearest=nearest) for n in range(4)]
     text = what_usually_happens(memories).text
-    assert all(f"- S{n}: 60 %" in text for n in range(8))
-    assert 0 < text.count("- nearest") < 24
+    assert all(f"- S{n} long: 44" in text for n in range(4))
+    assert 0 < text.count("- nearest") < 12

@@ -1,17 +1,20 @@
 """Prompt sections about the account: open positions, risk limits and the last decision."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.decision import LastTick
+from backsight.core.decision import Decision
+from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Portfolio, Position
-from backsight.core.prompts.amounts import instant, money, price
+from backsight.core.prompts.amounts import instant, money, multiple, price
 from backsight.core.prompts.sections import Row, Section, section_of
 from backsight.core.risk_state import AttemptKind
 from backsight.core.text.untrusted_text import name, quote, shorten
 
 PORTFOLIO = "## Portfolio"
 LAST = "## Last decision"
+SYMBOL_TOKENS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,41 +31,74 @@ class Cap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLine:
-    """The last proposal and its verdict."""
+    """The last proposal with its price, and its verdict."""
 
     at: datetime
     kind: AttemptKind
-    symbol: str | None
-    reason: str | None
-    """The agent's own reason for the proposal."""
+    order: Order | None = None
+    """None if nothing was proposed."""
+    price: float | None = None
+    """The price at which the order was filled, else the price at the decision; None if neither is known."""
+    filled: bool = False
+    """Whether the price is that of the fills."""
     rule: str | None = None
     detail: str | None = None
 
     @property
     def text(self) -> str:
         by = f" by {name(self.rule, most=32)}" if self.rule else ""
-        symbol = f" {name(self.symbol)}" if self.symbol else ""
-        reason = f" {quote(self.reason)}" if self.reason and self.reason.strip() else ""
-        return f"- {instant(self.at)} {self.kind}{symbol}{by}{reason}"
+        if self.order is None:
+            return f"- {instant(self.at)} {self.kind}, nothing proposed"
+        reason = f" {quote(self.order.reason)}" if self.order.reason and self.order.reason.strip() else ""
+        return f"- {instant(self.at)} {self.kind}{by}: {' '.join(self._proposal(self.order))}{reason}"
+
+    def _proposal(self, order: Order) -> Iterator[str]:
+        """The order in words: its side, size, price and levels."""
+        symbol = name(order.symbol, tokens=SYMBOL_TOKENS)
+        if order.quantity == 0:
+            yield f"{symbol} levels moved"
+        else:
+            yield f"{'buy' if order.quantity > 0 else 'sell'} {price(abs(order.quantity))} {symbol}"
+            if self.price is not None:
+                yield f"{'filled' if self.filled else 'marked'} at {price(self.price)}"
+        levels = {"stop": order.stop_price, "target": order.target_price}
+        yield from (f"{level}={price(value)}" for level, value in levels.items() if value is not None)
 
 
-def last_line(last: LastTick) -> LastLine:
-    verdict = last.verdict
+def last_line(last: Decision) -> LastLine:
+    """The line of the last decision; the price is the average of its fills, else the mark before it."""
+    verdict, order = last.verdict, last.proposal
+    fill_price = None if order is None or verdict.kind != "executed" else _fill_price(last.after, order)
+    mark = None if order is None else last.before.marks.get(order.symbol)
     return LastLine(
         at=last.at,
         kind=verdict.kind,
-        symbol=last.symbol,
-        reason=last.reason,
+        order=order,
+        price=mark if fill_price is None else fill_price,
+        filled=fill_price is not None,
         rule=verdict.rule,
         detail=verdict.detail,
     )
+
+
+def _fill_price(after: BrokerSnapshot | None, order: Order) -> float | None:
+    """The average price of the fills that the broker reports in the order's symbol and on its side."""
+    fills = [
+        (fill.quantity, fill.price)
+        for fill in (() if after is None else after.fills)
+        if fill.kind == "trade" and fill.symbol == order.symbol and fill.quantity * order.quantity > 0
+        if fill.price is not None
+    ]
+    size = sum(quantity for quantity, _ in fills)
+    return sum(quantity * at for quantity, at in fills) / size if size else None
 
 
 def last_decision(line: LastLine | None) -> Section:
     """The last decision and the answer of the risk engine or the broker; empty before the first decision."""
     rows = [] if line is None else [line.text]
     if line is not None and line.detail and line.detail.strip():
-        rows.append(f"- told: {quote(line.detail, tokens=30)}")
+        label = "why nothing" if line.order is None else "the engine's answer"
+        rows.append(f"- {label}: {quote(line.detail, tokens=30)}")
     return section_of("last_decision", LAST, rows)
 
 
@@ -87,5 +123,5 @@ def _position_line(position: Position) -> str:
         "liquidation": position.liquidation_price,
     }
     levels = " ".join(f"{label}={price(value)}" for label, value in prices.items() if value is not None)
-    leverage = "" if position.leverage is None else f" {price(position.leverage)}x"
-    return f"- {name(position.symbol)} {position.direction} {price(position.size)}{leverage} {levels}"
+    leverage = "" if position.leverage is None else f" leverage={multiple(position.leverage)}"
+    return f"- {name(position.symbol)} {position.direction} size={price(position.size)}{leverage} {levels}"

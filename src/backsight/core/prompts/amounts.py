@@ -1,7 +1,7 @@
 """Format money, prices, percentages and times for the prompt: short, and the same text for the same number."""
 
 import math
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from backsight.core.instants import nearest_minute
 from backsight.core.numbers import signed
@@ -13,8 +13,10 @@ DIGITS = 6
 HUGE = 1e15
 """Larger numbers are written with an exponent."""
 MOST_PERCENT = 9_999.0
-DAY, TEN_DAYS = 1_440, 14_400
+TEN_HOURS, DAY, TEN_DAYS = 600, 1_440, 14_400
 MOST_DAYS = 99_999
+YEARLESS = timedelta(days=300)
+"""A day within this time is clear without its year."""
 
 
 def price(value: float | None) -> str:
@@ -64,16 +66,55 @@ def percent(share: float | None) -> str:
     return f"{signed(value, 1 if abs(value) >= 0.1 or abs(value) < 0.005 else 2)}%"
 
 
-def span(minutes: float | None) -> str:
-    """A duration: in minutes below a day, in hours below ten days, else in days.
+def multiple(value: float | None) -> str:
+    """A factor, like a leverage, with two significant digits.
 
-    >>> span(150), span(0.4), span(2_000), span(50_000), span(1e30)
-    ('150m', '0m', '33h', '34d', '>99999d')
+    >>> multiple(2.93213), multiple(10.0), multiple(0.5), multiple(125.0), multiple(None)
+    ('2.9×', '10×', '0.5×', '125×', '?')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"{_number(value, places=max(0, _places(value, 2) if abs(value) < 1 else int(abs(value) < 10)))}×"
+
+
+def share(part: float | None, *, most: float = 1.0) -> str:
+    """A share without a sign, like a drawdown; a share above `most` is shown as a bound.
+
+    >>> share(0.0623), share(0.0004), share(0.25), share(1.0), share(7.0), share(None)
+    ('6.2%', '0.04%', '25%', '100%', '>100%', '?')
+    """
+    if part is None or not math.isfinite(part):
+        return UNKNOWN
+    value = 100.0 * part
+    if abs(part) > most:
+        return f">{100.0 * most:.0f}%"
+    places = 0 if abs(value) >= 10 or value == 0 else 1 if abs(value) >= 0.1 else 2
+    return f"{_number(round(value, places), places=places)}%"
+
+
+def day_and_time(at: datetime | None, *, now: datetime) -> str:
+    """An instant of the last 300 days without the year, and an earlier one as a date.
+
+    >>> from datetime import timedelta
+    >>> now = datetime(2026, 6, 4, 10)
+    >>> day_and_time(now - timedelta(days=2), now=now), day_and_time(now - timedelta(days=301), now=now)
+    ('06-02 10:00', '2025-08-07')
+    """
+    if at is None:
+        return UNKNOWN
+    return at.strftime("%m-%d %H:%M" if abs(now - at) < YEARLESS else "%Y-%m-%d")
+
+
+def span(minutes: float | None) -> str:
+    """A duration: in minutes below ten hours, in hours below ten days, else in days.
+
+    >>> span(150), span(0.4), span(1_080), span(50_000), span(1e30)
+    ('150m', '0m', '18h', '34d', '>99999d')
     """
     if minutes is None or not math.isfinite(minutes):
         return UNKNOWN
-    if minutes < DAY:
-        return f"{int(max(0.0, minutes))}m"
+    if minutes < TEN_HOURS:
+        return f"{round(max(0.0, minutes))}m"
     if minutes < TEN_DAYS:
         return f"{int(minutes // 60)}h"
     return f"{int(minutes // DAY)}d" if minutes <= MOST_DAYS * DAY else f">{MOST_DAYS}d"

@@ -15,12 +15,14 @@ CUT_ORDER = (
     "rules_and_incidents",
     "plans",
     "last_decision",
+    "state",
     "recent_activity",
     "open_positions",
 )
 """Sections in the order in which they are cut: the first is cut down to nothing before the second is touched.
 
-Sections that are not listed are never cut: identity, leash, strategy, account and the caller's market sections."""
+Sections that are not listed are never cut: identity, protocol, leash, strategy, account and the caller's market
+sections."""
 
 Part = Section | Segment
 

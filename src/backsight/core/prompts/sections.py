@@ -7,15 +7,18 @@ from backsight.core.decision import Segment
 from backsight.core.text.tokens import estimate
 
 CEILINGS: Mapping[str, int] = {
+    "protocol": 1_500,
     "portfolio": 350,
     "last_decision": 100,
     "recent_activity": 140,
     "recent_trades": 700,
     "open_positions": 150,
     "what_usually_happens": 400,
+    "state": 40,
     "plans": 110,
-    "lessons": 500,
+    "lessons": 460,
     "rules_and_incidents": 200,
+    "decisions_under_review": 120,
 }
 """The most tokens of each section, including the empty line after it."""
 BETWEEN = "\n\n"

@@ -1,22 +1,37 @@
 """Prompt sections about the agent's own trades: the last closed ones and the open ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Direction
-from backsight.core.prompts.amounts import gain, money, percent, price, span, stretch
+from backsight.core.prompts.amounts import day_and_time, gain, money, percent, price, span
 from backsight.core.prompts.sections import Section, section_of
+from backsight.core.recall.rank import outcome_in_words
 from backsight.core.regime import RegimeTag
+from backsight.core.text.tokens import estimate
 from backsight.core.text.untrusted_text import name, quote
 from backsight.core.trades.mark import PositionMark
-from backsight.core.trades.trade import Trade, minutes_between
+from backsight.core.trades.trade import Outcome, Trade, minutes_between
 
 CLOSED = "## Recent trades on this strategy (closed)"
 OPEN = "## Open positions (memory view)"
 RECENT, MOST_RECENT = 10, 30
+ROW_TOKENS = 45
+"""The most tokens of a closed trade, with its newline."""
+SYMBOL_TOKENS = 12
+EXIT_CHARACTERS, EXIT_TOKENS = 40, 11
+FEWEST_REASON_TOKENS = 3
+EXITS: Mapping[str, str] = {
+    "stop_loss": "stopped out",
+    "take_profit": "target hit",
+    "liquidated": "liquidated",
+    "external_flatten": "closed by command",
+    "unexplained": "exit unexplained",
+}
+"""Exits that the ledger names; any other exit reason is the agent's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,29 +44,64 @@ class ClosedLine:
     symbol: str
     direction: Direction
     notional: float | None
-    entry_price: float
-    exit_price: float | None
+    outcome: Outcome | None
     pnl: float | None
     minutes: float | None
     regime: RegimeTag | None
     reason: str | None
+    exit_reason: str | None
     currency: str | None
 
-    @property
-    def text(self) -> str:
+    def text(self, number: int, *, now: datetime) -> str:
+        """The row, in at most 45 tokens: the reasons are cut first, then what stands before them from the right."""
+        facts = [fact for fact in self._facts(number, now=now) if fact]
+        return next(row for row in self._rows(facts) if estimate(f"{row}\n") <= ROW_TOKENS)
+
+    def _facts(self, number: int, *, now: datetime) -> Iterator[str | None]:
+        yield f"- #{number}"
+        yield day_and_time(self.opened_at or self.closed_at, now=now)
+        yield name(self.symbol, tokens=SYMBOL_TOKENS)
+        yield self.direction
+        yield from self._result()
+        yield None if self.minutes is None else span(self.minutes)
+        yield self.regime
+
+    def _result(self) -> Iterator[str | None]:
+        """The result in R and in money; without an R the size, the result and its share of the size."""
+        if self.outcome is not None and self.outcome.unit == "R" and abs(self.outcome.value) < LARGEST_R:
+            yield outcome_in_words(self.outcome)
+            yield gain(self.pnl, self.currency)
+            return
         share = self.pnl / self.notional if self.pnl is not None and self.notional else None
-        return _joined(
-            f"- {stretch(self.opened_at, self.closed_at)}",
-            name(self.symbol),
-            self.direction,
-            None if self.notional is None else money(self.notional, self.currency),
-            f"{price(self.entry_price)} → {price(self.exit_price)}",
-            gain(self.pnl, self.currency, cents=True),
-            None if share is None else f"({percent(share)})",
-            None if self.minutes is None else span(self.minutes),
-            None if self.regime is None else f"regime={self.regime}",
-            _quoted(self.reason),
-        )
+        yield None if self.notional is None else money(self.notional, self.currency)
+        yield gain(self.pnl, self.currency)
+        yield None if share is None else f"({percent(share)})"
+
+    def _rows(self, facts: list[str]) -> Iterator[str]:
+        """The row from its fullest form to its shortest."""
+        head = " ".join(facts)
+        left = ROW_TOKENS - estimate(f"{head}\n")
+        out = exit_in_words(self.exit_reason, tokens=max(FEWEST_REASON_TOKENS, left // 2 - 3))
+        left = ROW_TOKENS - estimate(f"{head}{out}\n")
+        if self.reason and self.reason.strip():
+            for tokens in range(left, FEWEST_REASON_TOKENS - 1, -1):
+                yield f"{head} {quote(self.reason, tokens=tokens)}{out}"
+        yield f"{head}{out}"
+        for count in range(len(facts), 2, -1):
+            yield " ".join(facts[:count])
+        yield facts[0]
+
+
+def exit_in_words(reason: str | None, *, tokens: int = EXIT_TOKENS) -> str:
+    """How a trade ended, as the end of a row.
+
+    >>> exit_in_words("stop_loss"), exit_in_words("range broke down"), exit_in_words(None)
+    (', stopped out', ', exit "range broke down"', '')
+    """
+    if reason is None or not reason.strip():
+        return ""
+    words = EXITS.get(reason)
+    return f", {words}" if words else f", exit {quote(reason, most=EXIT_CHARACTERS, tokens=min(tokens, EXIT_TOKENS))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +136,10 @@ class OpenLine:
         )
 
 
+LARGEST_R = 1e6
+"""A larger R comes from a stop next to the entry, and says nothing."""
+
+
 def closed_line(trade: Trade, *, currency: str | None) -> ClosedLine:
     """The line of a closed trade; its notional is the largest size times the average entry price."""
     return ClosedLine(
@@ -95,16 +149,20 @@ def closed_line(trade: Trade, *, currency: str | None) -> ClosedLine:
         symbol=trade.symbol,
         direction=trade.direction,
         notional=None if trade.size is None else abs(trade.size) * trade.entry_price,
-        entry_price=trade.entry_price,
-        exit_price=trade.exit_price,
+        outcome=trade.outcome,
         pnl=trade.pnl,
-        minutes=trade.holding_minutes
-        if trade.holding_minutes is not None
-        else minutes_between(trade.opened_at, trade.closed_at),
+        minutes=minutes_held(trade),
         regime=trade.entry.regime_tag,
         reason=trade.entry.reason,
+        exit_reason=trade.exit_reason,
         currency=currency,
     )
+
+
+def minutes_held(trade: Trade) -> float | None:
+    """How long a closed trade was held; None if it is not known."""
+    known = trade.holding_minutes
+    return minutes_between(trade.opened_at, trade.closed_at) if known is None else known
 
 
 def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currency: str | None) -> OpenLine:
@@ -127,11 +185,17 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
     )
 
 
-def recent_trades(lines: Iterable[ClosedLine], *, k: int = RECENT) -> Section:
-    """At most `k` closed trades, latest entry first, as many as fit; `k` above 30 is refused."""
+def recent_trades(lines: Iterable[ClosedLine], *, now: datetime, k: int = RECENT) -> Section:
+    """At most `k` closed trades, latest entry first and numbered, as many as fit; `k` above 30 is refused."""
     if not 0 <= k <= MOST_RECENT:
         raise Invalid(f"{k} is out of range; give 0 to {MOST_RECENT}", field="recent_trades_k")
-    return section_of("recent_trades", CLOSED, (line.text for line in _latest(lines)[:k]))
+    rows = (line.text(number, now=now) for number, line in enumerate(_latest(lines)[:k], start=1))
+    return section_of("recent_trades", CLOSED, rows)
+
+
+def row_numbers(section: Section, lines: Iterable[ClosedLine]) -> dict[str, int]:
+    """The numbers of the trades that a section of recent trades shows, by the ids of the trades."""
+    return {line.id: number for number, line in enumerate(_latest(lines)[: len(section.rows)], start=1)}
 
 
 def open_positions(lines: Iterable[OpenLine]) -> Section:

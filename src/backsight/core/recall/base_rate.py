@@ -100,7 +100,7 @@ def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -
         effective = "" if level.n < TOO_LITTLE else f", effective {level.effective_n:.0f}"
         return f"too little to say (n={level.n}{effective})"
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
-    trades = f"{level.n} {_trades_in_words(categories)}"
+    trades = f"{level.n} {trades_in_words(categories)}"
     rate = f"{100.0 * level.win_rate:.0f} % of {trades} were won (90 %: {low} to {high} %)"
     outcomes = ", ".join(_mean_in_words(mean) for mean in level.outcomes)
     open_trades = f"{level.open} open at the last mark" if level.open else ""
@@ -108,12 +108,12 @@ def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -
     return f"{rate}, effective {level.effective_n:.0f}{rest}"
 
 
-def _trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
+def trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
     """The trades of a level in a trader's words.
 
-    >>> _trades_in_words({"direction": "long", "symbol": "BTC", "regime": "trending_up", "volatility_regime": "low"})
+    >>> trades_in_words({"direction": "long", "symbol": "BTC", "regime": "trending_up", "volatility_regime": "low"})
     'long BTC trades in markets trending up at low volatility'
-    >>> _trades_in_words({"session": "overlap"})
+    >>> trades_in_words({"session": "overlap"})
     'trades in the London and New York overlap'
     """
     words = [categories.get("direction"), categories.get("symbol"), "trades"]

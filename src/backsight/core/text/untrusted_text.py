@@ -55,13 +55,13 @@ def escaped(line: str) -> str:
     return line.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def name(text: str, *, most: int = 24) -> str:
+def name(text: str, *, most: int = 24, tokens: int | None = None) -> str:
     """A symbol, a rule or a currency as one word, for use without quotes.
 
     >>> name("BTC"), name("BRK B"), name('X"\\n- buy'), name("")
     ('BTC', 'BRK_B', 'X_-_buy', '?')
     """
-    return shorten(text.replace('"', " "), most=most, tokens=most).replace(" ", "_") or "?"
+    return shorten(text.replace('"', " "), most=most, tokens=tokens or most).replace(" ", "_") or "?"
 
 
 def _visible(character: str) -> str:
