@@ -1,5 +1,6 @@
 """Operations on beliefs: stated or induced, updated by later trades, retired, and turned into plans."""
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,8 @@ from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.memory.conditions import parse_condition
 from backsight.core.memory.prospective import PlanState
 from backsight.core.memory.semantic import Claim, Domain
+from backsight.core.reflection.notes import Proposal
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.ops.beliefs import BeliefList
 from backsight.services.beliefs import BeliefView
@@ -372,83 +375,165 @@ def test_a_belief_that_is_not_there_cannot_be_retired(memory: Memory) -> None:
         memory.retire_belief(belief_id="nothing")
 
 
+# Plans that beliefs propose.
+
+
+def proposals_of(memory: Memory, belief_id: str) -> list[Proposal]:
+    proposals = (view.proposal for view in memory.list_proposals().proposals)
+    return [each for each in proposals if each.belief_id == belief_id]
+
+
+def traded_elsewhere(memory: Memory, clock: FakeClock, **changes: Any) -> None:
+    """Twenty trades in ranging markets that break even."""
+    traded(memory, clock, *[1.0, -1.0] * 10, regime="ranging", **changes)
+
+
 @pytest.mark.parametrize(
     ("claims", "r", "action"), [("below", -1.0, ("skip_trade", None)), ("above", 1.0, ("adjust_param", 1.2))]
 )
-def test_a_credible_belief_makes_one_plan_for_the_deployment_that_fed_it(
+def test_a_credible_belief_proposes_one_plan_to_the_deployment_that_fed_it(
     memory: Memory, clock: FakeClock, claims: Claim, r: float, action: tuple[str, float | None]
 ) -> None:
     deployed(memory)
     belief = stated(memory, claims=claims)
-    assert traded(memory, clock, *[r] * 19, deployment=DEPLOYMENT).plans == ()
-    (plan,) = traded(memory, clock, r, deployment=DEPLOYMENT).plans
-    assert traded(memory, clock, r, r, deployment=DEPLOYMENT).plans == ()
+    traded_elsewhere(memory, clock, deployment=DEPLOYMENT)
+    assert traded(memory, clock, *[r] * 19, deployment=DEPLOYMENT).proposals == ()
+    learned = traded(memory, clock, r, deployment=DEPLOYMENT)
+    assert traded(memory, clock, r, r, deployment=DEPLOYMENT).proposals == ()
+    (proposal,) = proposals_of(memory, belief)
+    assert (learned.plans, learned.proposals, memory.list_plans().plans) == ((), (proposal.id,), ())
+    assert (proposal.status, proposal.known_at, proposal.reflection_id) == ("proposed", T0 + 40 * DAY, None)
+    assert proposal.statement.startswith(
+        f"Trades there earn {r:+.2f}R (90 %: {r:+.2f} to {r:+.2f}R, n=20) against 0.00R"
+    )
+    made = memory.accept_proposal(proposal_id=proposal.id).proposal.made_id
     (view,) = plans_of(memory, belief)
-    assert (view.plan.id, view.status, view.plan.known_at) == (plan, "active", T0 + 20 * DAY)
+    assert (view.plan.id, view.status) == (made, "active")
     assert (view.plan.action.kind, view.plan.action.magnitude) == action
     assert view.plan.condition == parse_condition({"regime": "trending_up"})
     checked = memory.check_active_plans(deployment=DEPLOYMENT, current_context=ContextVector(regime="trending_up"))
-    assert [each.plan.id for each in checked.applying] == [plan]
-    assert [each.plan.id for each in memory.list_plans(deployment=DEPLOYMENT).plans] == [plan]
+    assert [each.plan.id for each in checked.applying] == [made]
 
 
-def test_a_belief_with_few_trades_or_little_credibility_makes_no_plan(quick: Memory, clock: FakeClock) -> None:
+def test_automatic_plans_are_made_without_asking(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    automatic = MemoryOverrides(automatic_plans=True)
+    memory.deploy(strategy_name="VolBreakout", account="main", name="automatic", memory=automatic)
+    belief = stated(memory, claims="below")
+    learned = traded(memory, clock, *[-1.0] * 20, deployment="automatic")
+    (proposal,), (view,) = proposals_of(memory, belief), plans_of(memory, belief)
+    assert learned.plans == (view.plan.id,)
+    assert (proposal.status, proposal.made_id) == ("accepted", view.plan.id)
+    assert proposal.decided_reason == "accepted automatically: the deployment has automatic_plans"
+
+
+def test_a_belief_with_few_trades_or_little_credibility_proposes_nothing(quick: Memory, clock: FakeClock) -> None:
     stated(quick)
-    assert traded(quick, clock, *[1.0] * 12).plans == ()
-    assert traded(quick, clock, *[-1.0] * 12).plans == ()
-    assert quick.list_plans().plans == ()
+    assert traded(quick, clock, *[1.0] * 12).proposals == ()
+    assert traded(quick, clock, *[-1.0] * 12).proposals == ()
+    assert quick.list_proposals().proposals == ()
 
 
-def test_retiring_a_belief_cancels_the_plan_that_came_from_it(memory: Memory, clock: FakeClock) -> None:
+def test_a_belief_that_trades_win_seldom_does_not_propose_to_skip_trades_that_earn(
+    quick: Memory, clock: FakeClock
+) -> None:
+    belief = stated(quick, about="win_rate", claims="below")
+    traded(quick, clock, *[5.0, -1.0, -1.0] * 20)
+    view = view_of(quick, belief)
+    assert view.posterior.credibility > 0.9
+    assert view.outcomes[0].mean == pytest.approx(1.0)
+    assert quick.list_proposals().proposals == ()
+
+
+def test_a_belief_that_trades_win_often_proposes_to_skip_trades_that_lose(quick: Memory, clock: FakeClock) -> None:
+    belief = stated(quick, about="win_rate")
+    traded(quick, clock, *[0.1, 0.1, -1.0] * 20)
+    assert view_of(quick, belief).posterior.credibility > 0.9
+    (proposal,) = proposals_of(quick, belief)
+    assert json.loads(proposal.content)["planned_action"] == {"type": "skip_trade"}
+
+
+def test_retiring_a_belief_ends_the_plan_and_withdraws_the_proposal_that_came_from_it(
+    memory: Memory, clock: FakeClock
+) -> None:
     belief, other = stated(memory, claims="below"), stated(memory, claims="below", symbol="XAUUSD")
+    third = stated(memory, claims="below", direction="long")
     traded(memory, clock, *[-1.0] * 20)
+    for each in (belief, other):
+        memory.accept_proposal(proposal_id=proposals_of(memory, each)[0].id)
     clock.advance(days=1)
     memory.retire_belief(belief_id=belief)
-    (gone,), (left,) = plans_of(memory, belief), plans_of(memory, other)
+    memory.retire_belief(belief_id=third)
+    (gone,), (left,), (open_before,) = plans_of(memory, belief), plans_of(memory, other), proposals_of(memory, third)
     assert (gone.status, gone.ended_at, left.status) == ("cancelled", T0 + 21 * DAY, "active")
-    assert traded(memory, clock, -1.0).plans == ()
-    assert len(plans_of(memory, belief)) == 1
+    assert (open_before.status, open_before.decided_reason) == ("withdrawn", "its belief was retired")
+    assert traded(memory, clock, -1.0).proposals == ()
 
 
-def test_a_belief_refuted_by_trades_cancels_its_plan(quick: Memory, clock: FakeClock) -> None:
-    belief = stated(quick, about="win_rate", claims="below", reference=0.6)
-    traded(quick, clock, *[1.0, -1.0] * 9, -1.0, -1.0)
-    (plan,) = plans_of(quick, belief)
-    assert plan.status == "active"
-    (retired,) = traded(quick, clock, *[1.0] * 20).retired
-    (plan,) = plans_of(quick, belief)
-    assert (retired.id, plan.status) == (belief, "cancelled")
-    assert plan.ended_at == view_of(quick, belief).belief.retired_at == T0 + 40 * DAY
+def test_a_proposal_and_a_plan_that_outcomes_no_longer_support_end_with_the_reason(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    belief, other = stated(memory, claims="below"), stated(memory, claims="below", symbol="XAUUSD")
+    traded(memory, clock, *[-1.0] * 20, deployment=DEPLOYMENT)
+    (accepted,) = proposals_of(memory, belief)
+    memory.accept_proposal(proposal_id=accepted.id)
+    traded(memory, clock, *[3.0] * 6, deployment=DEPLOYMENT)
+    (plan,), (withdrawn,) = plans_of(memory, belief), proposals_of(memory, other)
+    assert (plan.status, withdrawn.status) == ("cancelled", "withdrawn")
+    assert str(withdrawn.decided_reason).startswith("no longer supported: the mean outcome there is -0.")
+    with pytest.raises(Conflict, match="the proposal was withdrawn: no longer supported"):
+        memory.accept_proposal(proposal_id=withdrawn.id)
+    assert memory.verify_audit().intact
 
 
-def test_a_plan_that_the_owner_cancelled_is_not_made_again(memory: Memory, clock: FakeClock) -> None:
-    belief = stated(memory)
-    traded(memory, clock, *[1.0] * 20)
-    (plan,) = plans_of(memory, belief)
-    memory.cancel_plan(plan_id=plan.plan.id)
-    assert traded(memory, clock, 1.0, 1.0).plans == ()
+def test_a_proposal_that_is_not_supported_when_the_owner_accepts_it_is_refused(
+    memory: Memory, clock: FakeClock
+) -> None:
+    belief = stated(memory, claims="below")
+    traded(memory, clock, *[-1.0] * 20)
+    (proposal,) = proposals_of(memory, belief)
+    deployed(memory)
+    traded(memory, clock, *[3.0] * 6, deployment=DEPLOYMENT)  # which reviews only the advice to that deployment
+    with pytest.raises(Conflict, match="proposal_id: the advice is not supported any more: the mean outcome there is"):
+        memory.accept_proposal(proposal_id=proposal.id)
+    assert memory.list_plans().plans == ()
+
+
+def test_a_rejected_plan_is_not_proposed_again(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory, claims="below")
+    traded(memory, clock, *[-1.0] * 20)
+    memory.reject_proposal(proposal_id=proposals_of(memory, belief)[0].id)
+    assert traded(memory, clock, *[-1.0] * 5).proposals == ()
+    assert [each.status for each in proposals_of(memory, belief)] == ["rejected"]
+
+
+def test_a_plan_is_proposed_again_after_its_expiry_and_not_before(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory, claims="below")
+    traded(memory, clock, *[-1.0] * 20)
+    (proposal,) = proposals_of(memory, belief)
+    memory.accept_proposal(proposal_id=proposal.id)
+    memory.cancel_plan(plan_id=plans_of(memory, belief)[0].plan.id)
+    assert traded(memory, clock, -1.0, -1.0).proposals == ()
     clock.advance(days=30)
-    assert len(traded(memory, clock, 1.0).plans) == 1
+    assert traded(memory, clock, -1.0).proposals == (proposal.id,)
+    assert [each.status for each in proposals_of(memory, belief)] == ["proposed"]
+    memory.accept_proposal(proposal_id=proposal.id)
+    assert [each.status for each in plans_of(memory, belief)] == ["cancelled", "active"]
 
 
-def test_an_expired_plan_does_not_prevent_another_one(memory: Memory, clock: FakeClock) -> None:
-    belief = stated(memory)
-    traded(memory, clock, *[1.0] * 20)
-    clock.advance(days=31)
-    assert len(traded(memory, clock, 1.0).plans) == 1
-    assert len(plans_of(memory, belief)) == 2
-
-
-def test_trades_remembered_long_after_their_close_make_no_plans(memory: Memory, clock: FakeClock) -> None:
-    belief = stated(memory)
+def test_trades_remembered_long_after_their_close_propose_nothing(memory: Memory, clock: FakeClock) -> None:
+    belief = stated(memory, claims="below")
     clock.advance(days=60)
     for number in range(24):
-        memory.remember_trade(**a_trade_call(closed_at=T0 + (1 + number) * DAY))
+        memory.remember_trade(**a_trade_call(closed_at=T0 + (1 + number) * DAY, pnl=-100.0, pnl_r=-1.0))
     assert view_of(memory, belief).posterior.credibility > 0.9
-    assert memory.list_plans().plans == ()
-    (plan,) = traded(memory, clock, 1.0).plans
-    assert memory.list_plans().plans[0].plan.known_at == clock.now()
-    assert plan == memory.list_plans().plans[0].plan.id
+    assert memory.list_proposals().proposals == ()
+    (proposal,) = traded(memory, clock, -1.0).proposals
+    assert memory.list_proposals().proposals[0].proposal.id == proposal
+
+
+# Conditions.
 
 
 def test_conditions_are_an_object_in_python_and_canonical_text_in_the_answer(memory: Memory) -> None:

@@ -39,11 +39,12 @@ def test_a_losing_pattern_proposes_a_belief_and_a_plan_with_their_evidence(memor
     proposals = proposed(memory, clock)
     assert set(proposals) == {"belief", "plan"}
     assert json.loads(proposals["belief"].content) == {
-        "proposition": "Fade wins less often in ranging markets than elsewhere",
+        "proposition": "Fade earns less in ranging markets than elsewhere: -1.07R against +0.82R",
         "strategy_name": "Fade",
         "regime": "ranging",
+        "about": "mean_outcome",
         "claims": "below",
-        "reference": 0.875,
+        "reference": 0.8175,
         "mode": "live",
     }
     plan = json.loads(proposals["plan"].content)
@@ -121,9 +122,9 @@ def test_an_accepted_proposal_is_ended_through_its_plan_or_belief(
 
 
 def test_a_deployment_may_accept_proposals_automatically(memory: Memory, clock: FakeClock) -> None:
-    proposals = proposed(memory, clock, proposals="accept")
+    proposals = proposed(memory, clock, automatic_plans=True)
     assert {each.status for each in proposals.values()} == {"accepted"}
-    assert proposals["plan"].decided_reason == "accepted by itself, as the deployment has it"
+    assert proposals["plan"].decided_reason == "accepted automatically: the deployment has automatic_plans"
     assert in_force(memory) == (1, 1)
     assert memory.verify_audit().intact
 

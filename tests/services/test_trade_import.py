@@ -296,16 +296,17 @@ def test_trades_of_a_file_count_in_the_results_of_a_plan_in_force(
     assert sum(result.n for result in settled.results) == 2
 
 
-def test_recent_trades_in_a_file_make_plans_and_old_ones_do_not(
+def test_recent_trades_in_a_file_propose_plans_and_old_ones_do_not(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     lived(memory, clock)
     trades = a_years_trades()
     history = memory.import_trades(path=a_file(tmp_path, trades[:-3]))
     assert history.learned is not None
-    assert history.learned.plans == ()
+    assert (history.learned.plans, history.learned.proposals) == ((), ())
     news = [trade | {"closed_at": clock.now().isoformat()} for trade in trades[-3:]]
     learned = memory.import_trades(path=a_file(tmp_path, news)).learned
     assert learned is not None
-    assert learned.plans
-    assert {plan.plan.id for plan in memory.list_plans().plans} == set(learned.plans)
+    assert learned.proposals
+    assert {view.proposal.id for view in memory.list_proposals().proposals} == set(learned.proposals)
+    assert memory.list_plans().plans == ()

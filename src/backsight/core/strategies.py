@@ -12,8 +12,6 @@ MANUAL = "manual"
 Leash = Literal["strict", "balanced", "adaptive"]
 GuidanceMode = Literal["thesis", "rules", "hybrid"]
 ReflectorKind = Literal["statistics", "model"]
-Proposals = Literal["ask", "accept"]
-"""Whether plans and beliefs that lessons propose wait for the owner's consent."""
 Slot = Literal["entry_timing", "sizing", "symbol_selection", "exit_timing", "regime_fit"]
 CadenceKind = Literal["off", "per_n_trades", "daily"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
@@ -69,7 +67,9 @@ class MemorySettings:
     """What writes the lessons."""
     model: str | None = None
     """The language model that writes lessons, with its provider."""
-    proposals: Proposals = "ask"
+    automatic_plans: bool = False
+    """Whether the plans that beliefs and lessons propose, and the beliefs that lessons propose, are made without the
+    owner's consent."""
 
     @property
     def when(self) -> Cadence:
@@ -88,7 +88,7 @@ class MemoryOverrides:
     every_n_trades: int | None = None
     reflector: ReflectorKind | None = None
     model: str | None = None
-    proposals: Proposals | None = None
+    automatic_plans: bool | None = None
 
 
 def effective_settings(memory: MemorySettings, overrides: MemoryOverrides | None = None) -> MemorySettings:

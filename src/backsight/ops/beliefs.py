@@ -15,7 +15,7 @@ from backsight.services.belief_learning import beliefs_at, current_beliefs, rebu
 from backsight.services.beliefs import BeliefView, belief_view, make_stated_belief, state_belief
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_and_mode
-from backsight.services.plan_learning import cancel_plans_from_beliefs
+from backsight.services.proposals import end_advice_of_beliefs
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store.view import View
@@ -175,6 +175,6 @@ def retire_belief(
         else:
             retired = replace(record.standing, belief=replace(belief, retired_at=ctx.now))
             transaction.derive(stored.BELIEFS, [belief_record(retired)])
-        cancel_plans_from_beliefs(transaction, ctx.owner, [belief_id], now=ctx.now)
+        end_advice_of_beliefs(transaction, ctx.owner, [belief_id], now=ctx.now)
         after = _read_belief(view, belief)
     return RetiredBelief(belief=belief_view(after, now=ctx.now), replayed=False)

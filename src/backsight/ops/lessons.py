@@ -1,5 +1,6 @@
 """Lessons: learn from a strategy's closed trades, test whether memory helps, and decide on proposals."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
@@ -9,6 +10,7 @@ from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.market import EPOCH
+from backsight.core.memory.plan_origins import may_suggest_plan
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.closed_trades import holdout_trade, trade_under_lessons
@@ -32,9 +34,10 @@ from backsight.core.strategies import Deployment, Slot
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
+from backsight.services.belief_learning import current_beliefs
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
-from backsight.services.proposals import decline_proposal, enact_proposal
+from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import ReflectionResult, activate_note, reflect_now
 from backsight.services.reviews import read_period
 from backsight.store import notes as stored
@@ -149,11 +152,11 @@ class PeriodReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalView:
-    """A proposal, and whether its pattern still holds."""
+    """A proposal, and whether its pattern or its belief still holds."""
 
     proposal: Proposal
     stands: bool
-    """Whether the pattern behind the proposal is still significant."""
+    """Whether the pattern behind the proposal is still significant, or the belief behind it still credible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,14 +374,23 @@ def list_proposals(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ProposalList:
-    """List the plans and beliefs that patterns in trades propose; none has an effect before it is accepted."""
+    """List the plans and beliefs that lessons and beliefs propose; none has an effect before it is accepted."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
         deployment_id = None if target is None else target.id
         proposals = stored.proposals(view, deployment_id=deployment_id, status=status)
         significant = {each.deployment_id: _significant_keys(view, each.deployment_id) for each in proposals}
-    views = [ProposalView(proposal=each, stands=each.evidence in significant[each.deployment_id]) for each in proposals]
+        credible = _credible_beliefs(view, {each.mode for each in proposals if each.belief_id is not None})
+    views = [
+        ProposalView(
+            proposal=each,
+            stands=each.evidence in significant[each.deployment_id]
+            if each.belief_id is None
+            else each.belief_id in credible,
+        )
+        for each in proposals
+    ]
     return ProposalList(proposals=tuple(views), as_of=view.as_of)
 
 
@@ -389,14 +401,22 @@ def accept_proposal(
     proposal_id: Annotated[Key, "The id of the proposal, from list_proposals."],
     reason: Annotated[Reason | None, "Why you accept it."] = None,
 ) -> DecidedProposal:
-    """Accept a proposal: its plan or its belief is in force from now on."""
+    """Accept a proposal: its plan or its belief is in force from now on.
+
+    A plan whose advice the outcomes of trades no longer support is refused.
+    """
     with ctx.writing() as transaction:
         proposal = _proposal(transaction, ctx, proposal_id)
         if proposal.status == "accepted":
             return DecidedProposal(proposal=proposal, replayed=True)
+        remedy = "create the plan or belief with create_trading_plan or add_belief instead"
         if proposal.status == "rejected":
-            remedy = "create the plan or belief with create_trading_plan or add_belief instead"
             raise Conflict(f"the proposal was rejected, which is final; {remedy}", field="proposal_id")
+        if proposal.status == "withdrawn":
+            raise Conflict(f"the proposal was withdrawn: {proposal.decided_reason}; {remedy}", field="proposal_id")
+        if proposal.kind == "plan":
+            target = deployment_named(transaction.connection, ctx.owner, proposal.deployment_id)
+            check_supported(ctx.view(transaction.connection), target, proposal)
         return DecidedProposal(proposal=enact_proposal(transaction, ctx, proposal, reason=reason), replayed=False)
 
 
@@ -415,7 +435,8 @@ def reject_proposal(
         if proposal.status == "accepted":
             remedy = "cancel_plan" if proposal.kind == "plan" else "retire_belief"
             raise Conflict(f"the proposal was accepted; end its {proposal.kind} with {remedy}", field="proposal_id")
-        return DecidedProposal(proposal=decline_proposal(transaction, ctx, proposal, reason=reason), replayed=False)
+        declined = decline_proposal(transaction, proposal, reason=reason, now=ctx.now)
+        return DecidedProposal(proposal=declined, replayed=False)
 
 
 def _visible_text(note: ReflectionNote, deployment: Deployment) -> str:
@@ -513,6 +534,16 @@ def _significant_keys(view: View, deployment_id: str) -> set[str]:
     deployment = deployment_named(view.connection, view.owner, deployment_id)
     last = stored.last_reflection(view, strategy_id=deployment.strategy_id, mode=deployment.mode)
     return set() if last is None else {pattern.key for pattern in last.carried.found}
+
+
+def _credible_beliefs(view: View, modes: Collection[Mode]) -> set[str]:
+    """The ids of the beliefs that may still suggest a plan."""
+    records = (record for mode in modes for record in current_beliefs(view, mode))
+    return {
+        record.standing.belief.id
+        for record in records
+        if may_suggest_plan(record.standing.belief, credibility=record.posterior.credibility, n=record.posterior.n)
+    }
 
 
 def _proposal(transaction: Transaction, ctx: Context, proposal_id: str) -> Proposal:

@@ -6,8 +6,9 @@ Whatever closes, corrects or withdraws trades calls `learn_trades` in its own tr
 2. **Semantic, procedural, affective.** If the new episodes follow all others of their mode, update the stored beliefs
    (`belief_learning`), habits (`habit_learning`) and moods (`mood`). If an episode belongs before others, was corrected
    or was withdrawn, rebuild the rows of its mode, its strategy and its account from all episodes.
-3. **Prospective.** Record the outcome with the plans that held when the trade was opened. Cancel the plans of beliefs
-   that the trades refuted. Make the plans that credible beliefs and a deep drawdown call for (`plans`).
+3. **Prospective.** Record the outcome with the plans that held when the trade was opened. End plans and withdraw
+   proposals that the trades no longer support. Make the plan that a deep drawdown calls for, and propose the plans that
+   credible beliefs suggest (`proposals`).
 4. Report what changed in each memory.
 
 `learn_many` does the same for a whole history at once. `learn_equity` does it for what an account is worth.
@@ -25,12 +26,14 @@ from backsight.core.memory.plan_origins import MOOD_BEGINS
 from backsight.core.memory.procedural import DriftAlarm
 from backsight.core.memory.semantic import Belief, BeliefEvidence
 from backsight.core.portfolio import Mode
+from backsight.core.reflection.notes import Proposal
 from backsight.core.strategies import Deployment
 from backsight.services.belief_learning import BeliefChange, belief_change, rebuild_beliefs, update_beliefs
 from backsight.services.deployments import deployment_of
 from backsight.services.habit_learning import SkillKey, rebuild_habits, skill_key, update_habits
 from backsight.services.mood import mood_at, rebuild_account_moods, rebuild_strategy_moods, update_strategy_moods
-from backsight.services.plan_learning import cancel_plans_from_beliefs, make_plans, record_outcome, record_outcomes
+from backsight.services.plan_learning import make_mood_plan, record_outcome, record_outcomes
+from backsight.services.proposals import end_advice_of_beliefs, propose_from_beliefs, review_advice
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored_strategies
@@ -59,6 +62,8 @@ class LearningReport:
     """Affective: the mood after the trade."""
     plans: tuple[str, ...]
     """Prospective: the ids of the plans that the trade led to."""
+    proposals: tuple[str, ...]
+    """Prospective: the ids of the plans that beliefs about the trade propose; list_proposals shows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,8 @@ class BulkLearningReport:
     """Affective: for how many strategies on accounts the mood changed."""
     plans: tuple[str, ...]
     """Prospective: the ids of the plans that the trades led to."""
+    proposals: tuple[str, ...]
+    """Prospective: the ids of the plans that beliefs about the trades propose; list_proposals shows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +145,7 @@ def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> BulkLea
     follow = all(last is None or last < _of_mode(placed, mode)[0].place for (_, mode), last in last_places.items())
     changes = _update_memories(transaction, placed) if follow else _rebuild_memories(transaction, placed)
     deployments = _deployments_of(connection, placed)
+    plans, proposals = _update_plans(transaction, deployments, placed, changes)
     return BulkLearningReport(
         episodes=len(placed),
         evidence=len(changes.evidence),
@@ -145,7 +153,8 @@ def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> BulkLea
         retired=changes.retired,
         habits=len({(episode.mode, episode.strategy_name, episode.symbol) for episode in placed}),
         moods=len(_one_per_mood_series(deployments.values())),
-        plans=_update_plans(transaction, deployments, placed, changes),
+        plans=plans,
+        proposals=proposals,
     )
 
 
@@ -166,7 +175,7 @@ def learn_equity(
     now = max(fact.known_at, recorded_at)
     if (row.drawdown_state or 0.0) >= MOOD_BEGINS and now - fact.known_at <= HISTORY:
         for deployment in stored_strategies.deployments_of(connection, owner, account_id):
-            make_plans(transaction, deployment, [], mood_at(connection, deployment, now), now=now)
+            make_mood_plan(transaction, deployment, mood_at(connection, deployment, now), now=now)
 
 
 # Step 1: episodes at their places in the teaching order.
@@ -297,10 +306,12 @@ def _report(
     now = max(episode.known_at, episode.recorded_at)
     mood = mood_at(connection, deployment, now)
     record_outcome(transaction, deployment, episode, recorded_at=episode.recorded_at)
-    cancel_plans_from_beliefs(transaction, episode.owner_id, [belief.id for belief in changes.retired], now=now)
-    plans: tuple[str, ...] = ()
+    end_advice_of_beliefs(transaction, episode.owner_id, [belief.id for belief in changes.retired], now=now)
+    review_advice(transaction, deployment, now=now, only_if_due=True)
+    proposals, plans = tuple[Proposal, ...](), tuple[str, ...]()
     if now - episode.known_at <= HISTORY:
-        plans = make_plans(transaction, deployment, [belief for _, belief in pairs], mood, now=now)
+        proposals = propose_from_beliefs(transaction, deployment, [belief for _, belief in pairs], now=now)
+        plans = (*_made(proposals), *make_mood_plan(transaction, deployment, mood, now=now))
     habits = changes.habits[skill_key(episode)].habits
     return LearningReport(
         episode_id=episode.id,
@@ -311,6 +322,7 @@ def _report(
         drifted=alarms,
         mood=mood,
         plans=plans,
+        proposals=tuple(proposal.id for proposal in proposals),
     )
 
 
@@ -319,27 +331,37 @@ def _update_plans(
     deployments: Mapping[str, Deployment],
     episodes: Sequence[Episode],
     changes: _MemoryChanges,
-) -> tuple[str, ...]:
-    """Tell the plans about many episodes; the ids of the plans that recent episodes led to."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tell the plans about many episodes; the ids of the plans, and of the proposals, that recent episodes led to."""
     if not episodes:
-        return ()
+        return (), ()
     connection, owner = transaction.connection, episodes[0].owner_id
     now = max(max(episode.known_at, episode.recorded_at) for episode in episodes)
     record_outcomes(transaction, deployments, episodes)
-    cancel_plans_from_beliefs(transaction, owner, [belief.id for belief in changes.retired], now=now)
+    end_advice_of_beliefs(transaction, owner, [belief.id for belief in changes.retired], now=now)
+    for deployment in deployments.values():
+        review_advice(transaction, deployment, now=now)
     # Of each deployment with recent trades: the beliefs that these trades are evidence of.
     recent = {episode.id: episode.deployment_id for episode in episodes if now - episode.known_at <= HISTORY}
     belief_ids: dict[str, set[str]] = {deployment_id: set() for deployment_id in recent.values()}
     for evidence in changes.evidence:
         if evidence.episode_id in recent:
             belief_ids[recent[evidence.episode_id]].add(evidence.belief_id)
-    plans: list[str] = []
+    plans, proposals = list[str](), list[str]()
     for deployment_id, ids in belief_ids.items():
         deployment = deployments[deployment_id]
         beliefs = (stored.belief(connection, owner, belief_id) for belief_id in sorted(ids))
-        mood = mood_at(connection, deployment, now)
-        plans += make_plans(transaction, deployment, [each for each in beliefs if each is not None], mood, now=now)
-    return tuple(plans)
+        credible = [each for each in beliefs if each is not None]
+        proposed = propose_from_beliefs(transaction, deployment, credible, now=now, only_if_due=False)
+        plans += _made(proposed)
+        plans += make_mood_plan(transaction, deployment, mood_at(connection, deployment, now), now=now)
+        proposals += (proposal.id for proposal in proposed)
+    return tuple(plans), tuple(proposals)
+
+
+def _made(proposals: Iterable[Proposal]) -> tuple[str, ...]:
+    """The ids of the plans that were made from proposals."""
+    return tuple(proposal.made_id for proposal in proposals if proposal.made_id is not None)
 
 
 # Grouping episodes.

@@ -1,24 +1,19 @@
-"""What learning does to plans: it makes them, cancels them, and records the outcomes that followed them."""
+"""What learning does to plans: the mood makes one, and the outcomes that followed plans are recorded with them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.experience import BeliefRecord
 from backsight.core.memory.plan_origins import (
-    BELIEF_CREDIBILITY,
     MOOD_BEGINS,
     MOOD_ENDS,
     comes_from_mood,
-    plan_from_belief,
     plan_from_mood,
 )
 from backsight.core.memory.prospective import (
     Plan,
-    PlanSource,
-    make_cancelled_event,
     make_event,
     number_event,
     plans_after_events,
@@ -31,48 +26,22 @@ from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
 
-def make_plans(
-    transaction: Transaction, deployment: Deployment, beliefs: Iterable[BeliefRecord], mood: Mood, *, now: datetime
-) -> tuple[str, ...]:
-    """Make the plans that credible beliefs and a deep drawdown call for; return the ids of the new ones.
+def make_mood_plan(transaction: Transaction, deployment: Deployment, mood: Mood, *, now: datetime) -> tuple[str, ...]:
+    """Make the plan that a deep drawdown calls for; return its id if it is new.
 
-    An unexpired plan from the same belief, or from the mood of the same deployment, prevents another one.
+    A plan from the mood of the same deployment prevents another one until it expires.
     """
-    connection = transaction.connection
-    credible = [belief for belief in beliefs if belief.posterior.credibility >= BELIEF_CREDIBILITY]
-    in_deep_drawdown = mood.drawdown_state >= MOOD_BEGINS
-    if not credible and not in_deep_drawdown:
+    if mood.drawdown_state < MOOD_BEGINS:
         return ()
-    view = View(connection, deployment.owner_id, Horizon(as_of=now))
-    existing = _unexpired_derived_plans(view, deployment)
-    plans = [
-        plan_from_belief(
-            belief.standing.belief,
-            credibility=belief.posterior.credibility,
-            n=belief.posterior.n,
-            now=now,
-            deployment_id=deployment.id,
-            existing=existing,
-        )
-        for belief in credible
-    ]
-    if in_deep_drawdown:
-        preventing = _mood_plans_before_recovery(view, deployment, existing)
-        plans.append(
-            plan_from_mood(
-                mood, owner_id=deployment.owner_id, deployment_id=deployment.id, now=now, existing=preventing
-            )
-        )
-    new = [plan for plan in plans if plan is not None and stored.plan(connection, deployment.owner_id, plan.id) is None]
-    for plan in new:
-        transaction.add(stored.PLANS, plan)
-    return tuple(plan.id for plan in new)
-
-
-def _unexpired_derived_plans(view: View, deployment: Deployment) -> list[Plan]:
-    """The unexpired plans of a deployment that were made from a memory."""
+    connection, owner = transaction.connection, deployment.owner_id
+    view = View(connection, owner, Horizon(as_of=now))
     plans = stored.unexpired_plans(view, deployment_id=deployment.id, strategy_name=deployment.strategy_name)
-    return [plan for plan in plans if plan.sources]
+    preventing = _mood_plans_before_recovery(view, deployment, plans)
+    plan = plan_from_mood(mood, owner_id=owner, deployment_id=deployment.id, now=now, existing=preventing)
+    if plan is None or stored.plan(connection, owner, plan.id) is not None:
+        return ()
+    transaction.add(stored.PLANS, plan)
+    return (plan.id,)
 
 
 def _mood_plans_before_recovery(view: View, deployment: Deployment, plans: Iterable[Plan]) -> list[Plan]:
@@ -91,24 +60,6 @@ def _has_recovered(view: View, deployment: Deployment, plan: Plan) -> bool:
     return stored_experience.was_below_drawdown_state(
         view.connection, view.owner, deployment.account_id, since=plan.known_at, below=MOOD_ENDS
     )
-
-
-def cancel_plans_from_beliefs(
-    transaction: Transaction, owner: str, belief_ids: Collection[str], *, now: datetime
-) -> None:
-    """Cancel the active plans of all deployments that were made from these beliefs, which are retired."""
-    if not belief_ids:
-        return
-    view = View(transaction.connection, owner, Horizon(as_of=now))
-    retired = {PlanSource(kind="semantic", id=belief_id) for belief_id in belief_ids}
-    plans = stored.plans_without_end(view)
-    for state in plans_after_events(plans, stored.events_of(view, [plan.id for plan in plans])):
-        plan = state.plan
-        in_force = state.status == "active" and (plan.expires_at is None or now < plan.expires_at)
-        if in_force and not retired.isdisjoint(plan.sources):
-            events = stored.events_of(view, [plan.id])
-            event = make_cancelled_event(state, now=now, note="its belief was retired")
-            transaction.add(stored.PLAN_EVENTS, number_event(event, sequence=len(events)))
 
 
 def record_outcome(

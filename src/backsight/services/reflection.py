@@ -30,7 +30,7 @@ from backsight.core.strategies import Deployment
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
 from backsight.services.lessons_draft import ReflectionDraft, ReflectionInputs, draft_dry_run, draft_lessons
-from backsight.services.proposals import propose
+from backsight.services.proposals import propose_from_patterns, review_advice
 from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
@@ -175,7 +175,8 @@ def _record(ctx: Context, inputs: ReflectionInputs, draft: ReflectionDraft) -> R
             active = activate_note(transaction, _note_row(inputs, draft, draft.note, now=ctx.now), active)
         reflection = _reflection_row(inputs, draft, active, now=ctx.now)
         transaction.add(stored.REFLECTIONS, reflection)
-        proposals = propose(transaction, ctx, deployment, reflection)
+        review_advice(transaction, deployment, now=reflection.known_at)
+        proposals = propose_from_patterns(transaction, ctx, deployment, reflection)
     return replace(_result(inputs, draft, active), reflection_id=reflection.id, proposals=proposals)
 
 

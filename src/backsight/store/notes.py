@@ -202,6 +202,14 @@ def proposals(
     return sorted(fetch(view.connection, PROPOSALS, statement), key=lambda each: (each.known_at, each.id))
 
 
+def plan_proposals(view: View, deployment_id: str | None = None) -> list[Proposal]:
+    """The proposals of plans that are not decided yet, or accepted, in the order in which they got their status."""
+    c = PROPOSALS.table.c
+    where = [c.kind == "plan", c.status.in_(("proposed", "accepted")), c.known_at <= view.as_of]
+    statement = owned(PROPOSALS, view.owner, *where, *matching(PROPOSALS, deployment_id=deployment_id))
+    return fetch(view.connection, PROPOSALS, statement.order_by(c.known_at, c.id))
+
+
 def proposal_arguments(proposal: Proposal) -> dict[str, Any]:
     """The arguments of `create_trading_plan` or `add_belief` in a proposal."""
     arguments: dict[str, Any] = json.loads(proposal.content)

@@ -296,6 +296,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Each("learned.induced", "new belief: {proposition}"),
         Each("learned.retired", "retired belief: {proposition}"),
+        Each("learned.proposals", "proposes a plan, see list_proposals: {}"),
     ),
     "list_trades": (Rows("trades", TRADES, empty="No trades were known at that time."), MORE),
     "get_trade_reflection": (

@@ -1,16 +1,14 @@
-"""Plans that memory makes: from a credible belief, and from a deep drawdown."""
+"""Plans that a credible belief suggests, and the plan that a deep drawdown makes."""
 
 from typing import Any
 
 import pytest
 
+from backsight.core.memory.advice import Advice, DomainOutcome
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import parse_condition
-from backsight.core.memory.plan_origins import plan_from_belief, plan_from_mood
-from backsight.core.memory.planned_action import PlannedAction, action_json
-from backsight.core.memory.prospective import (
-    PlanSource,
-)
+from backsight.core.memory.conditions import evaluate_condition, parse_condition
+from backsight.core.memory.plan_origins import advised_plan, condition_of_belief, may_suggest_plan, plan_from_mood
+from backsight.core.memory.planned_action import action_json
 from backsight.core.memory.semantic import Belief, Domain
 from backsight.testing import T0
 from core.memory.test_prospective import HOUR, adjust, check
@@ -35,42 +33,36 @@ def a_belief(**changes: Any) -> Belief:
     return Belief(**(defaults | changes))
 
 
-def test_a_credible_belief_that_its_domain_is_worse_skips_it() -> None:
-    plan = plan_from_belief(a_belief(), credibility=0.93, n=24, now=T0)
-    assert plan is not None
-    assert plan.condition == parse_condition({"regime": "ranging", "strategy": "IM"})
-    assert (plan.action.kind, plan.strategy_name, plan.priority) == ("skip_trade", "IM", 0.93)
-    assert plan.reasoning == "IM loses when it ranges (credibility .93, 24 episodes)"
-    assert plan.sources == (PlanSource(kind="semantic", id="belief"),)
+@pytest.mark.parametrize(
+    ("changes", "credibility", "n"), [({}, 0.89, 50), ({}, 0.95, 19), ({"retired_at": T0}, 0.95, 50)]
+)
+def test_only_a_credible_belief_in_force_may_suggest_a_plan(
+    changes: dict[str, Any], credibility: float, n: int
+) -> None:
+    assert may_suggest_plan(a_belief(), credibility=0.9, n=20)
+    assert not may_suggest_plan(a_belief(**changes), credibility=credibility, n=n)
 
 
-def test_a_credible_belief_that_its_domain_is_better_raises_confidence_there() -> None:
-    belief = a_belief(claims="above", conditions=parse_condition({"field": "atr_d1", "op": ">", "value": 100.0}))
-    plan = plan_from_belief(belief, credibility=0.93, n=24, now=T0)
-    assert plan is not None
-    assert plan.action == PlannedAction(kind="adjust_param", parameter="confidence", magnitude=1.2)
-    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 120}, now=T0).applying == (plan,)
-    assert check([plan], {"strategy": "IM", "regime": "ranging", "atr_d1": 90}, now=T0).applying == ()
+def test_the_plan_of_a_belief_applies_in_its_domain_and_under_its_conditions() -> None:
+    belief = a_belief(conditions=parse_condition({"field": "atr_d1", "op": ">", "value": 100.0}))
+    condition = condition_of_belief(belief)
+    assert condition is not None
+    for atr, holds in ((120, True), (90, False)):
+        assert evaluate_condition(condition, {"regime": "ranging", "atr_d1": atr}).holds is holds
+    assert condition_of_belief(a_belief(domain=Domain(strategy="IM"))) is None
 
 
 @pytest.mark.parametrize(
-    ("changes", "credibility", "n"),
-    [
-        ({}, 0.89, 50),
-        ({}, 0.95, 19),
-        ({"retired_at": T0}, 0.95, 50),
-        ({"domain": Domain()}, 0.95, 50),
-    ],
+    ("advice", "action"),
+    [("trade_less", {"type": "skip_trade"}), ("trade_more", adjust("confidence", 1.2))],
 )
-def test_other_beliefs_make_no_plan(changes: dict[str, Any], credibility: float, n: int) -> None:
-    assert plan_from_belief(a_belief(**changes), credibility=credibility, n=n, now=T0) is None
-
-
-def test_a_plan_from_a_belief_bars_another_one() -> None:
-    first = plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0)
-    assert first is not None
-    assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[first]) is None
-    assert plan_from_belief(a_belief(), credibility=0.95, n=20, now=T0 + HOUR, existing=[]) is not None
+def test_the_plan_of_a_belief_says_what_trades_earn(advice: Advice, action: dict[str, Any]) -> None:
+    outcome = DomainOutcome(unit="R", n=24, mean=-0.5, interval=(-0.8, -0.2), elsewhere=0.1)
+    condition = parse_condition({"regime": "ranging"})
+    content = advised_plan(a_belief(), condition, advice, outcome, deployment_id="d")
+    assert content["planned_action"] == action
+    mean = "-0.50R (90 %: -0.80 to -0.20R, n=24)"
+    assert content["reasoning"] == f"Trades there earn {mean} against +0.10R elsewhere. Belief: IM loses when it ranges"
 
 
 def test_a_deep_drawdown_halves_the_size_until_half_of_it_is_regained() -> None:
@@ -94,5 +86,4 @@ def test_a_belief_whose_conditions_cannot_be_joined_with_its_domain_makes_no_pla
     deep: dict[str, Any] = {"hour": 9}
     for _ in range(7):
         deep = {"not": deep}
-    belief = a_belief(conditions=parse_condition(deep))
-    assert plan_from_belief(belief, credibility=0.95, n=20, now=T0) is None
+    assert condition_of_belief(a_belief(conditions=parse_condition(deep))) is None

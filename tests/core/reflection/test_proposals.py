@@ -14,30 +14,48 @@ def proposed(pattern: Pattern) -> dict[str, Suggestion]:
 RANGING = {"dimension": "regime", "value": "ranging", "label": "ranging markets"}
 
 
+def test_trades_that_surely_lose_are_skipped() -> None:
+    plan = proposed(a_pattern(**RANGING))["plan"]
+    assert plan.content["planned_action"] == {"type": "skip_trade"}
+    assert plan.content["trigger_condition"] == {"field": "regime", "op": "==", "value": "ranging"}
+
+
 @pytest.mark.parametrize(
-    ("interval", "action"),
+    "changes",
     [
-        ((-0.83, -0.57), {"type": "skip_trade"}),
-        ((-0.83, 0.0), {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}),
-        ((-0.83, 0.2), {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}),
+        {"interval": (-0.83, 0.0)},
+        {"interval": (-0.83, 0.2)},
+        {"interval": None},
+        {"mean": 0.1, "interval": (0.02, 0.18), "rest_mean": 0.9, "win_rate": 0.3, "rest_win_rate": 0.7},
     ],
 )
-def test_trades_that_surely_lose_are_skipped_and_others_halved(
-    interval: tuple[float, float], action: dict[str, object]
-) -> None:
-    plan = proposed(a_pattern(**RANGING, interval=interval))["plan"]
-    assert plan.content["planned_action"] == action
+def test_trades_that_may_earn_money_are_neither_skipped_nor_made_smaller(changes: dict[str, object]) -> None:
+    assert list(proposed(a_pattern(**RANGING | changes))) == ["belief"]
 
 
 def test_a_winning_pattern_proposes_a_belief_and_no_plan() -> None:
-    suggested = proposed(a_pattern(**RANGING, mean=0.7, difference=0.6, win_rate=0.7, interval=(0.5, 0.9)))
+    suggested = proposed(a_pattern(**RANGING, mean=0.7, difference=0.6, win_rate=0.3, interval=(0.5, 0.9)))
     assert {kind: each.content["claims"] for kind, each in suggested.items()} == {"belief": "above"}
-    assert suggested["belief"].content["proposition"] == "Fade wins more often in ranging markets than elsewhere"
+    proposition = suggested["belief"].content["proposition"]
+    assert proposition == "Fade earns more in ranging markets than elsewhere: +0.70R against +0.10R"
 
 
 def test_longs_are_traded_with_and_not_in() -> None:
     suggested = proposed(a_pattern(dimension="direction", value="long", label="longs"))
-    assert suggested["belief"].content["proposition"] == "Fade wins less often with longs than elsewhere"
+    proposition = suggested["belief"].content["proposition"]
+    assert proposition == "Fade earns less with longs than elsewhere: -0.70R against +0.10R"
+
+
+def test_a_belief_is_about_the_mean_outcome_whatever_the_win_rate() -> None:
+    for win_rate in (0.1, 0.9, None):
+        belief = proposed(a_pattern(**RANGING, win_rate=win_rate))["belief"].content
+        assert (belief["about"], belief["claims"], belief["reference"]) == ("mean_outcome", "below", 0.1)
+
+
+def test_in_another_unit_than_r_a_belief_is_about_earning_or_losing_at_all() -> None:
+    loses = proposed(a_pattern(**RANGING, unit="pct", mean=-0.02, interval=(-0.03, -0.01), rest_mean=0.01))["belief"]
+    assert (loses.content["claims"], loses.content["reference"]) == ("below", 0.0)
+    assert proposed(a_pattern(**RANGING, unit="pct", mean=-0.02, interval=(-0.05, 0.01))) == {}
 
 
 def test_an_hour_can_be_planned_for_and_not_believed_in() -> None:
@@ -56,11 +74,3 @@ def test_an_hour_can_be_planned_for_and_not_believed_in() -> None:
 )
 def test_a_pattern_without_a_condition_proposes_nothing(changes: dict[str, object]) -> None:
     assert proposed(a_pattern(**changes)) == {}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"win_rate": 0.6}, {"win_rate": None}, {"rest_win_rate": None}, {"rest_win_rate": 1.0}, {"win_rate": 0.55}],
-)
-def test_a_pattern_without_a_lower_win_rate_proposes_no_belief(changes: dict[str, object]) -> None:
-    assert list(proposed(a_pattern(**RANGING, **changes))) == ["plan"]

@@ -45,11 +45,12 @@ class SizeRange:
     largest: float
 
 
-def advise(outcome: DomainOutcome, sizes: SizeRange) -> Advice | None:
+def advise(outcome: DomainOutcome, sizes: SizeRange | None) -> Advice | None:
     """Whether to trade less or more in a domain; None if the outcomes do not support either.
 
     Less needs a 90 % interval of the mean outcome below 0, and no context of the domain in which `position_size` would
-    risk anything. More needs an interval above 0 and above the mean elsewhere, and no context without a size.
+    risk anything. More needs an interval above 0 and above the mean elsewhere, and no context without a size. Without
+    sizes there is no advice.
 
     >>> trend = DomainOutcome(unit="R", n=60, mean=0.8, interval=(0.2, 1.4), elsewhere=0.04)
     >>> advise(trend, SizeRange(smallest=0.012, largest=0.019))
@@ -75,7 +76,7 @@ def direction_of(outcome: DomainOutcome) -> Advice | None:
     return None
 
 
-def objection(outcome: DomainOutcome, sizes: SizeRange) -> str | None:
+def objection(outcome: DomainOutcome, sizes: SizeRange | None) -> str | None:
     """Why there is no advice for a domain, in one clause; None if there is advice.
 
     >>> even = DomainOutcome(unit="R", n=60, mean=-0.1, interval=(-0.4, 0.2), elsewhere=0.1)
@@ -83,7 +84,7 @@ def objection(outcome: DomainOutcome, sizes: SizeRange) -> str | None:
     'the mean outcome there is -0.10R (90 %: -0.40 to +0.20R, n=60), neither surely below 0 nor surely the better'
     """
     direction = direction_of(outcome)
-    if direction is None:
+    if direction is None or sizes is None:
         mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n)
         return f"the mean outcome there is {mean}, neither surely below 0 nor surely the better"
     if direction == "trade_less" and sizes.largest > 0.0:

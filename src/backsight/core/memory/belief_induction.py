@@ -358,7 +358,7 @@ def _earnings(cell: Cell, strategy: Cell) -> str:
     whole = strategy.tally.outcomes.get(unit)
     if not inside.n or whole is None:
         return "its mean outcome is not known"
-    text = f"it earns {outcome_text(inside.mean, inside.interval(), unit=unit)} a trade"
+    text = f"it earned {outcome_text(inside.mean, inside.interval(), unit=unit)} a trade"
     others = whole.n - inside.n
     if not others:
         return text

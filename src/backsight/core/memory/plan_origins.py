@@ -1,67 +1,63 @@
-"""Plans that memory makes itself: from a credible belief, and from a deep drawdown."""
+"""Plans that memory suggests from a credible belief, and the one that it makes itself from a deep drawdown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import format_instant
+from backsight.core.memory.advice import Advice, DomainOutcome, outcome_text
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import condition_json, parse_condition
+from backsight.core.memory.conditions import Condition, condition_json, parse_condition
 from backsight.core.memory.prospective import LONGEST_REASONING, Plan, PlanDraft, PlanSource, make_plan
 from backsight.core.memory.semantic import DIMENSIONS, Belief
-from backsight.core.numbers import short
 
 MOOD_BEGINS, MOOD_ENDS = 0.75, 0.5
 """The drawdown state from which a mood makes a plan, and the one below which the plan ends."""
-BELIEF_CREDIBILITY = 0.9
-
-
-BELIEF_EPISODES = 20
-
-
-BELIEF_BOOST = 1.2
-
-
 MOOD_FACTOR = 0.5
-
-
 MOOD_PRIORITY = 0.9
+BELIEF_CREDIBILITY = 0.9
+BELIEF_EPISODES = 20
+ADVISED_ACTIONS: Mapping[Advice, Mapping[str, object]] = {
+    "trade_less": {"type": "skip_trade"},
+    "trade_more": {"type": "adjust_param", "parameter": "confidence", "magnitude": 1.2},
+}
+"""What a plan does where trades lose, and where they earn more than elsewhere."""
 
 
-def plan_from_belief(
-    belief: Belief,
-    *,
-    credibility: float,
-    n: int,
-    now: datetime,
-    deployment_id: str | None = None,
-    existing: Iterable[Plan] = (),
-) -> Plan | None:
-    """The plan from a belief with a credibility of at least .9 on at least 20 episodes; None for any other belief.
+def may_suggest_plan(belief: Belief, *, credibility: float, n: int) -> bool:
+    """Whether a belief may suggest a plan: in force, with a credibility of at least .9 on at least 20 episodes.
 
-    For a belief that claims a lower win rate, the plan skips trades in its domain. For a higher win rate, the plan
-    raises confidence by a fifth. None also if one of the `existing` plans comes from the same belief.
+    Whether to trade less or more is decided by the outcomes in its domain alone: a belief that trades there win more
+    often suggests to skip them if they lose money.
     """
-    if credibility < BELIEF_CREDIBILITY or n < BELIEF_EPISODES or belief.retired_at is not None:
+    return belief.retired_at is None and credibility >= BELIEF_CREDIBILITY and n >= BELIEF_EPISODES
+
+
+def condition_of_belief(belief: Belief) -> Condition | None:
+    """Where a belief holds, as the condition of a plan for one strategy; None where no valid condition expresses it."""
+    domain = {name: value for name in DIMENSIONS if (value := getattr(belief.domain, name)) is not None}
+    conditions = None if belief.conditions is None else condition_json(belief.conditions)
+    parts = [part for part in (domain, conditions) if part]
+    try:
+        return parse_condition(parts[0] if len(parts) == 1 else {"all": parts})
+    except Invalid:  # both are empty, or the conditions already have the greatest depth
         return None
-    source = PlanSource(kind="semantic", id=belief.id)
-    if any(source in plan.sources for plan in existing):
-        return None
-    condition = _condition_of(belief)
-    if condition is None:
-        return None
-    worse = {"type": "skip_trade"}
-    better = {"type": "adjust_param", "parameter": "confidence", "magnitude": BELIEF_BOOST}
-    draft = PlanDraft(
-        condition=condition,
-        action=worse if belief.claims == "below" else better,
-        reasoning=f"{belief.proposition} (credibility {short(credibility)}, {n} episodes)"[:LONGEST_REASONING],
-        deployment_id=deployment_id,
-        strategy_name=belief.domain.strategy,
-        priority=min(1.0, credibility),
-        sources=(source,),
+
+
+def advised_plan(
+    belief: Belief, condition: Condition, advice: Advice, outcome: DomainOutcome, *, deployment_id: str
+) -> dict[str, object]:
+    """The plan that a belief suggests, as the arguments of `create_trading_plan`."""
+    mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n)
+    elsewhere = (
+        "" if outcome.elsewhere is None else f" against {outcome_text(outcome.elsewhere, None, unit=outcome.unit)}"
     )
-    return make_plan(draft, owner_id=belief.owner_id, now=now)
+    return {
+        "trigger_condition": condition_json(condition),
+        "planned_action": ADVISED_ACTIONS[advice],
+        "reasoning": f"Trades there earn {mean}{elsewhere} elsewhere. Belief: {belief.proposition}"[:LONGEST_REASONING],
+        "deployment": deployment_id,
+    }
 
 
 def plan_from_mood(
@@ -100,17 +96,3 @@ def plan_from_mood(
 def comes_from_mood(plan: Plan, deployment_id: str | None) -> bool:
     """Whether a plan came from the mood of a deployment."""
     return plan.deployment_id == deployment_id and any(source.kind == "affective" for source in plan.sources)
-
-
-def _condition_of(belief: Belief) -> object | None:
-    """A belief's domain and conditions as one JSON condition; None where no valid condition expresses both."""
-    values = {name: getattr(belief.domain, name) for name in ("strategy", *DIMENSIONS)}
-    domain = {name: value for name, value in values.items() if value is not None}
-    conditions = None if belief.conditions is None else condition_json(belief.conditions)
-    parts = [part for part in (domain, conditions) if part]
-    joined = parts[0] if len(parts) == 1 else {"all": parts}
-    try:
-        parse_condition(joined)
-    except Invalid:  # both are empty, or the conditions already have the greatest depth
-        return None
-    return joined

@@ -1,10 +1,11 @@
-"""Checks a model's bullets against the evidence: each must cite given patterns and use only their numbers."""
+"""Checks a model's bullets against the evidence: the patterns they cite, their numbers, and their advice."""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from backsight.core.memory.advice import advice_in
 from backsight.core.reflection.lessons import Bullet
 from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.wording import facts
@@ -57,7 +58,7 @@ class BulletCheck:
 
 
 def check_bullets(proposed: Iterable[ProposedBullet], *, patterns: Sequence[Pattern]) -> BulletCheck:
-    """Accept the bullets that cite only given patterns and use only the numbers of these; drop the others."""
+    """Accept the bullets that rest on the given patterns; drop the others, with the reason."""
     by_key = {pattern.key: pattern for pattern in patterns}
     bullets, dropped = list[Bullet](), list[DroppedBullet]()
     for each in proposed:
@@ -98,7 +99,14 @@ def _objection(bullet: ProposedBullet, by_key: Mapping[str, Pattern]) -> str | N
     cited = [by_key[key] for key in bullet.cites]
     allowed = _allowed_numbers(cited)
     invented = [number for number in numbers_in(_without_names(bullet.text, cited)) if number not in allowed]
-    return f"its number {invented[0]} is none of the evidence's" if invented else None
+    if invented:
+        return f"its number {invented[0]} is none of the evidence's"
+    advice = advice_in(bullet.text)
+    unsupported = [pattern for pattern in cited if pattern.measure == "outcome" and pattern.supports != advice]
+    if advice is not None and unsupported:
+        how = "less" if advice == "trade_less" else "more"
+        return f"it advises to trade {how}, which the mean outcome of {unsupported[0].key!r} does not support"
+    return None
 
 
 def _allowed_numbers(cited: Sequence[Pattern]) -> set[str]:

@@ -1,11 +1,13 @@
 """Stored records of reflection: every attempt, the lessons notes, and the proposals of plans and beliefs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from backsight.core.ids import derive_id
+from backsight.core.ids import canonical_json, derive_id
 from backsight.core.instants import format_instant
+from backsight.core.memory.conditions import Condition, condition_json
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.lessons import Bullet
@@ -17,7 +19,8 @@ Author = Literal["statistics", "model", "owner"]
 ReflectionOutcome = Literal["written", "unchanged", "rejected", "failed"]
 """The outcome of an attempt: a new note, no change, a note that was refused, or no answer from the model."""
 ProposalKind = Literal["plan", "belief"]
-ProposalStatus = Literal["proposed", "accepted", "rejected"]
+ProposalStatus = Literal["proposed", "accepted", "rejected", "withdrawn"]
+"""Memory withdraws a proposal that is not decided yet when the outcomes of trades no longer support it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,7 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A plan or a belief that a pattern suggests. It has no effect until it is accepted."""
+    """A plan or a belief that a pattern suggests, or a plan that a belief suggests; without effect until accepted."""
 
     owner_id: str
     id: str
@@ -108,12 +111,14 @@ class Proposal:
     deployment_id: str
     strategy_name: str
     mode: Mode
-    reflection_id: str
-    """The attempt that found the pattern."""
+    reflection_id: str | None
+    """The attempt that found the pattern; None for a plan that a belief suggests."""
+    belief_id: str | None = None
+    """The belief that suggests the plan."""
     evidence: str
-    """The key of the pattern."""
+    """The key of the pattern, or `belief` and its id."""
     statement: str
-    """The pattern in words, with its numbers."""
+    """The pattern or the belief in words, with its numbers."""
     trade_ids: tuple[str, ...]
     content: str
     """The arguments of `create_trading_plan` or `add_belief`, as JSON."""
@@ -158,6 +163,14 @@ def reflection_id(deployment_id: str, at: datetime) -> str:
     return derive_id("reflection", deployment_id, format_instant(at))
 
 
-def proposal_id(deployment_id: str, kind: ProposalKind, evidence: str) -> str:
-    """The id of a proposal. A pattern that is found again makes the same proposal."""
-    return derive_id("proposal", deployment_id, kind, evidence)
+def proposal_id(deployment_id: str, kind: ProposalKind, subject: str) -> str:
+    """The id of a proposal; its subject is the key of a pattern or, for a plan, its `plan_subject`.
+
+    A pattern that is found again makes the same proposal, and so do a pattern and a belief about the same trades.
+    """
+    return derive_id("proposal", deployment_id, kind, subject)
+
+
+def plan_subject(condition: Condition, action: Mapping[str, object]) -> str:
+    """What distinguishes the plans that are proposed to a deployment: when to do what."""
+    return canonical_json([condition_json(condition), action])

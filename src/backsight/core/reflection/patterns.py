@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Literal, get_args
 
+from backsight.core.memory.advice import Advice, DomainOutcome, direction_of
 from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime, RegimeTag, Session, VolatilityRegime
 from backsight.core.strategies import Slot
@@ -116,6 +117,15 @@ class Pattern:
     def half_width(self) -> float | None:
         """Half the width of the interval of the mean."""
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2.0
+
+    @property
+    def supports(self) -> Advice | None:
+        """The advice that the mean outcome supports, before recommended sizes are looked at."""
+        if self.unit is None:
+            return None
+        return direction_of(
+            DomainOutcome(unit=self.unit, n=self.n, mean=self.mean, interval=self.interval, elsewhere=self.rest_mean)
+        )
 
     @property
     def stands_out(self) -> bool:

@@ -1,26 +1,27 @@
 """The belief and the plan that a pattern suggests.
 
-A belief is about a win rate, a pattern about a mean outcome: a belief is suggested only if both differ in the same
-direction. A plan is suggested for a group that loses: skip such trades if the whole 90 % interval of the mean is below
-zero, halve their size if only the mean is.
+Both are about the mean outcome, as the pattern is. A belief claims that it lies above or below the mean elsewhere. A
+plan skips trades of a group, and only if the whole 90 % interval of the group's mean is below 0: trades that earn less
+than others still earn.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from backsight.core.memory.conditions import parse_condition
+from backsight.core.memory.plan_origins import ADVISED_ACTIONS
 from backsight.core.memory.semantic import Claim
 from backsight.core.portfolio import Mode
-from backsight.core.reflection.notes import ProposalKind, proposal_id
+from backsight.core.reflection.notes import ProposalKind, plan_subject, proposal_id
 from backsight.core.reflection.patterns import Pattern
-from backsight.core.reflection.wording import bullet_text
+from backsight.core.reflection.wording import amount, bullet_text
 
 BELIEF_DIMENSIONS = frozenset({"regime", "volatility_regime", "session", "symbol", "direction"})
 """Dimensions that a belief's domain can express."""
 PLAN_DIMENSIONS = BELIEF_DIMENSIONS | {"hour"}
 """Dimensions that a plan's condition can test at a tick."""
-HALF_SIZE = 0.5
 DIGITS = 4
-"""Of the reference win rate of a belief."""
+"""Of the reference of a belief."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +36,10 @@ class Suggestion:
 
 def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: Mode) -> Iterator[Suggestion]:
     """The belief and the plan that a pattern suggests, if they can express its dimension."""
-    if pattern.measure != "outcome":
+    if pattern.measure != "outcome" or pattern.unit is None:
         return
-    if (claims := _claims(pattern)) is not None:
+    if (claim := _claim(pattern)) is not None:
+        claims, reference = claim
         yield Suggestion(
             id=proposal_id(deployment_id, "belief", pattern.key),
             kind="belief",
@@ -45,47 +47,44 @@ def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: M
                 "proposition": _proposition(pattern, strategy_name, claims),
                 "strategy_name": strategy_name,
                 pattern.dimension: pattern.value,
+                "about": "mean_outcome",
                 "claims": claims,
-                "reference": round(pattern.rest_win_rate or 0.0, DIGITS),
+                "reference": reference,
                 "mode": mode,
             },
         )
-    if pattern.dimension in PLAN_DIMENSIONS and pattern.mean < 0.0:
-        plan_id = proposal_id(deployment_id, "plan", pattern.key)
+    if pattern.dimension in PLAN_DIMENSIONS and pattern.supports == "trade_less":
+        condition = {"field": pattern.dimension, "op": "==", "value": _value(pattern)}
+        action = ADVISED_ACTIONS["trade_less"]
         yield Suggestion(
-            id=plan_id,
+            id=proposal_id(deployment_id, "plan", plan_subject(parse_condition(condition), action)),
             kind="plan",
             content={
-                "trigger_condition": {"field": pattern.dimension, "op": "==", "value": _value(pattern)},
-                "planned_action": _action(pattern),
+                "trigger_condition": condition,
+                "planned_action": action,
                 "reasoning": bullet_text(pattern),
                 "deployment": deployment_id,
-                "idempotency_key": plan_id,
             },
         )
 
 
-def _claims(pattern: Pattern) -> Claim | None:
-    """Whether the win rate is above or below that of the rest; None if it does not differ as the mean does."""
-    if pattern.dimension not in BELIEF_DIMENSIONS or pattern.win_rate is None or pattern.rest_win_rate is None:
+def _claim(pattern: Pattern) -> tuple[Claim, float] | None:
+    """The claim and the reference of a belief: the mean elsewhere in R; 0 in another unit, where the mean is not 0."""
+    if pattern.dimension not in BELIEF_DIMENSIONS:
         return None
-    excess = pattern.win_rate - pattern.rest_win_rate
-    if excess * pattern.difference <= 0.0 or not 0.0 < round(pattern.rest_win_rate, DIGITS) < 1.0:
-        return None
-    return "above" if excess > 0.0 else "below"
+    if pattern.unit == "R":
+        return "above" if pattern.difference > 0.0 else "below", round(pattern.rest_mean, DIGITS)
+    low, high = pattern.interval or (0.0, 0.0)
+    return ("above", 0.0) if low > 0.0 else ("below", 0.0) if high < 0.0 else None
 
 
 def _proposition(pattern: Pattern, strategy_name: str, claims: Claim) -> str:
-    often = "more often" if claims == "above" else "less often"
+    """The belief in words, with both means, since trades that earn less than others may still earn."""
     where = f"with {pattern.label}" if pattern.dimension == "direction" else f"in {pattern.label}"
-    return f"{strategy_name} wins {often} {where} than elsewhere"
+    more = "more" if claims == "above" else "less"
+    means = [amount(mean, pattern.unit or "R") for mean in (pattern.mean, pattern.rest_mean)]
+    return f"{strategy_name} earns {more} {where} than elsewhere: {' against '.join(means)}"
 
 
 def _value(pattern: Pattern) -> str | int:
     return int(pattern.value) if pattern.dimension == "hour" else pattern.value
-
-
-def _action(pattern: Pattern) -> dict[str, object]:
-    if pattern.interval is not None and pattern.interval[1] < 0.0:
-        return {"type": "skip_trade"}
-    return {"type": "adjust_param", "parameter": "size", "magnitude": HALF_SIZE}

@@ -1,0 +1,131 @@
+"""The evidence for advice: what trades earned where a plan would apply, and the sizes that are recommended there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection
+from backsight.core.memory.cells import day_of
+from backsight.core.memory.conditions import Condition
+from backsight.core.memory.daily_moments import DailyMoments
+from backsight.core.memory.episodic import Episode
+from backsight.core.memory.experience import conditions_held
+from backsight.core.memory.semantic import main_outcome
+from backsight.core.recommended_size import SizedTrade, SizingQuery
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import OutcomeUnit
+from backsight.services.habit_learning import falling_outcomes_since
+from backsight.store import memories as stored
+from backsight.store.view import View
+
+REVIEWS_IN_A_DOUBLING = 20
+"""Advice is looked at again whenever a strategy has about a twentieth more trades."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceEvidence:
+    """The mean outcome where a condition held at entry, and the sizes that `position_size` recommends there."""
+
+    outcome: DomainOutcome
+    sizes: SizeRange | None
+    """None if the mean outcome supports no advice anyway."""
+
+    @property
+    def advice(self) -> Advice | None:
+        return advise(self.outcome, self.sizes)
+
+    @property
+    def objection(self) -> str | None:
+        """Why there is no advice; None if there is."""
+        return objection(self.outcome, self.sizes)
+
+
+def is_due(n: int) -> bool:
+    """Whether advice is made or reviewed at n trades: at each one below 40, then at every twentieth part more.
+
+    >>> [n for n in range(36, 70) if is_due(n)]
+    [36, 37, 38, 39, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 63, 66, 69]
+    """
+    return n % max(1, n // REVIEWS_IN_A_DOUBLING) == 0
+
+
+def advice_evidence(view: View, deployment: Deployment, condition: Condition) -> AdviceEvidence:
+    """The evidence for advice to a deployment where a condition holds, from all its strategy's trades in its mode."""
+    trades = stored.teaching_trades(view, mode=deployment.mode, strategy_name=deployment.strategy_name)
+    inside = [trade for trade in trades if conditions_held(condition, trade)]
+    ids = {trade.id for trade in inside}
+    unit, moments = main_outcome(_moments(inside))
+    others = [
+        trade.outcome.value
+        for trade in trades
+        if trade.id not in ids and trade.outcome is not None and trade.outcome.unit == unit
+    ]
+    outcome = DomainOutcome(
+        unit=unit,
+        n=moments.n,
+        mean=moments.mean,
+        interval=moments.interval(),
+        elsewhere=sum(others) / len(others) if others else None,
+    )
+    if direction_of(outcome) is None:
+        return AdviceEvidence(outcome=outcome, sizes=None)
+    return AdviceEvidence(outcome=outcome, sizes=_recommended_sizes(view, deployment, trades, inside))
+
+
+def _moments(trades: Iterable[Episode]) -> dict[OutcomeUnit, DailyMoments]:
+    moments: dict[OutcomeUnit, DailyMoments] = {}
+    for trade in sorted(trades, key=lambda each: (each.ended_at, each.id)):
+        if trade.outcome is not None:
+            unit, day = trade.outcome.unit, day_of(trade).isoformat()
+            moments[unit] = moments.get(unit, DailyMoments()).add(trade.outcome.value, day=day)
+    return moments
+
+
+def _recommended_sizes(
+    view: View, deployment: Deployment, trades: Sequence[Episode], inside: Sequence[Episode]
+) -> SizeRange:
+    """The range of the sizes in the contexts in which the trades inside a domain were made.
+
+    Each context is asked about with all its categories, and without volatility and session, which many callers leave
+    out. In a symbol whose results decline, only trades since then count, as in `position_size`.
+    """
+    from backsight.core.sizing import position_sizes, trade_columns
+
+    queries = {query for trade in inside for query in _queries(trade)}
+    sizes: list[float] = []
+    for symbol in sorted({query.symbol or "" for query in queries}):
+        since = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbol=symbol)
+        counted = [trade for trade in trades if since is None or trade.symbol != symbol or trade.ended_at >= since]
+        columns = trade_columns(_sized_trade(trade) for trade in counted if _is_in_r(trade))
+        of_symbol = sorted((query for query in queries if (query.symbol or "") == symbol), key=repr)
+        sizes += (size.recommended for size in position_sizes(columns, of_symbol))
+    return SizeRange(smallest=min(sizes, default=0.0), largest=max(sizes, default=0.0))
+
+
+def _queries(trade: Episode) -> tuple[SizingQuery, SizingQuery]:
+    context = trade.context
+    brief = SizingQuery(direction=trade.direction, symbol=trade.symbol, regime=context.regime)
+    whole = SizingQuery(
+        direction=trade.direction,
+        symbol=trade.symbol,
+        regime=context.regime,
+        volatility_regime=context.volatility_regime,
+        session=context.session,
+    )
+    return brief, whole
+
+
+def _is_in_r(trade: Episode) -> bool:
+    return trade.outcome is not None and trade.outcome.unit == "R"
+
+
+def _sized_trade(trade: Episode) -> SizedTrade:
+    context = trade.context
+    return SizedTrade(
+        outcome_r=0.0 if trade.outcome is None else trade.outcome.value,
+        day=day_of(trade),
+        direction=trade.direction,
+        symbol=trade.symbol,
+        regime=context.regime,
+        volatility_regime=context.volatility_regime,
+        session=context.session,
+    )
