@@ -7,13 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backsight.core.reflection.alpha_spending import FALSE_LESSON_RATE, significance_level
-from backsight.core.reflection.day_clusters import compare_with_rest
 from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.patterns import (
     ClosedTrade,
@@ -22,13 +20,6 @@ from backsight.core.reflection.patterns import (
     SearchState,
     SignificantPattern,
     TradeEvidence,
-)
-from backsight.core.reflection.sign_flip_test import (
-    day_contributions,
-    exclude_earlier_rejections,
-    max_statistics,
-    p_value,
-    random_signs,
 )
 from backsight.core.trades.trade import Outcome
 
@@ -89,15 +80,6 @@ def test_trades_of_one_day_are_one_draw() -> None:
     alone, often = (the(find_evidence(group + rest, as_of=LATER), key) for group in (once, thrice))
     assert (alone.n, often.n, alone.days, often.days) == (8, 24, 8, 8)
     assert alone.interval == pytest.approx(often.interval)
-
-
-def test_days_that_both_share_cancel_in_the_difference() -> None:
-    """A good day for all trades is no difference: both sides move alike, so the difference does not vary."""
-    values = np.array([1.0, 1.0, -1.0, -1.0] * 4)
-    members = np.array([[1.0], [0.0]] * 8)
-    figures = compare_with_rest(values, members, np.repeat(np.arange(8), 2), 8)
-    assert figures.half_width[0] > 0.3
-    assert figures.difference_half_width[0] == pytest.approx(0.0)
 
 
 def test_a_group_that_does_not_vary_varies_as_all_trades_do() -> None:
@@ -270,34 +252,6 @@ def test_no_doubling_spends_more_than_its_level(counts: list[int]) -> None:
 
 
 # The test itself
-
-
-def test_the_p_value_of_a_few_days_is_exact() -> None:
-    """Ten days of the same sign: 2 of the 1,024 sign flips are as extreme."""
-    parts = np.full((10, 1), 1 / math.sqrt(10))
-    by_chance = max_statistics(parts, random_signs(10, seed=5, flips=200_000))
-    assert p_value(math.sqrt(10), by_chance) == pytest.approx(2 / 1024, rel=0.2)
-
-
-def test_a_known_pattern_explains_its_complement() -> None:
-    rng = np.random.default_rng(1)
-    x = (rng.random(60) < 0.4).astype(float)[:, None]
-    values = -2.0 * x[:, 0] + rng.normal(size=60)
-    days = np.arange(60)
-    assert abs(day_contributions(values, 1.0 - x, np.empty((60, 0)), days, 60).sum()) > 3.0
-    assert day_contributions(values, 1.0 - x, x, days, 60) == pytest.approx(np.zeros((60, 1)))
-
-
-def test_a_level_is_not_spent_twice_on_one_flip() -> None:
-    parts = np.random.default_rng(2).normal(size=(50, 12))
-    parts /= np.sqrt(np.square(parts).sum(axis=0))
-    flipped = random_signs(50, seed=3)
-    by_chance = max_statistics(parts, flipped)
-    same = exclude_earlier_rejections(by_chance, parts, flipped, [(50, 0.01)])
-    assert np.count_nonzero(np.isneginf(same)) == 40
-    assert same.max() <= np.sort(by_chance)[-40]
-    before = exclude_earlier_rejections(by_chance, parts, flipped, [(25, 0.01), (40, 0.01)])
-    assert np.count_nonzero(np.isneginf(before)) == 80
 
 
 def test_an_interim_look_within_a_doubling_counts_in_the_next_look() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from backsight.core.context import ContextVector
-from backsight.core.instants import EPOCH, Horizon
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.quantiles import jeffreys
 from backsight.core.recall.arrays import weighted_sums
@@ -24,17 +24,16 @@ from backsight.core.recall.arrays.columns import (
     ColumnBuffers,
     Columns,
     Vocabulary,
-    append_episodes,
     columns_from,
     columns_of,
     micros,
     setting_of,
 )
 from backsight.core.recall.arrays.selection import TradeFilter
-from backsight.core.recall.base_rate import ROUNDING, BaseRate, BaseRateLevel, LevelOutcome, OpenTrade
-from backsight.core.recall.score import Situation, recency, similarity
+from backsight.core.recall.base_rate import BaseRate, BaseRateLevel, LevelOutcome, OpenTrade
+from backsight.core.recall.score import Situation
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
-from backsight.core.statistics import beta_quantile, t_quantile
+from backsight.core.statistics import t_quantile
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 from backsight.testing import T0, an_episode
 
@@ -305,63 +304,6 @@ def test_an_open_trade_is_weighed_by_its_numbers() -> None:
 # Which trades
 
 
-def test_only_trades_of_the_given_strategy_and_mode_count() -> None:
-    trades = [
-        a_trade(n, strategy_name=name, mode=mode)
-        for n, (name, mode) in enumerate([("IM", "live"), ("IM", "paper"), ("IM", "live"), ("VB", "live")])
-    ]
-    counts = {
-        among: base_rate_of(
-            trades,
-            trade_filter=TradeFilter(strategy_name=among[0], mode=among[1]),  # type: ignore[arg-type]
-        )
-        .levels[0]
-        .n
-        for among in [(None, None), ("IM", None), ("IM", "live"), (None, "live"), ("VB", "paper")]
-    }
-    assert counts == {(None, None): 4, ("IM", None): 3, ("IM", "live"): 2, (None, "live"): 3, ("VB", "paper"): 0}
-
-
-def test_a_trade_counts_from_the_microsecond_in_which_it_is_known() -> None:
-    trades = [a_trade(1, known_at=NOON - DAY), a_trade(2)]
-    assert [strategy_level(trades, as_of=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
-    assert [strategy_level(trades, as_of=NOON - DAY + k * MICROSECOND).n for k in (-1, 0)] == [0, 1]
-
-
-def test_a_trade_recorded_after_seen_at_does_not_count() -> None:
-    trades = [a_trade(1, recorded_at=NOON - DAY), a_trade(2), a_trade(3, recorded_at=NOON + DAY)]
-    assert [strategy_level(trades, seen_at=NOON + k * MICROSECOND).n for k in (-1, 0)] == [1, 2]
-    assert strategy_level(trades).n == 3
-
-
-def test_an_archived_trade_still_counts() -> None:
-    assert strategy_level([a_trade(1), a_trade(2, archived_at=NOON)]).n == 2
-
-
-def test_a_correction_replaces_the_trade() -> None:
-    before = columns_of([a_trade(1, r=1.0), *(a_trade(n, r=-1.0) for n in range(2, 20))])
-    after = append_episodes(before, [a_trade(1, r=-1.0, known_at=NOON + DAY)])
-    rates = [
-        base_rate(columns, Situation(), trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON + k * DAY)).headline
-        for columns, k in ((before, 0), (after, 0), (after, 1))
-    ]
-    assert [(rate.n, rate.win_rate) for rate in rates] == [(19, pytest.approx(1 / 19)), (18, 0.0), (19, 0.0)]
-
-
-def test_trades_from_before_results_began_to_fall_are_left_out_and_counted() -> None:
-    trades = [
-        *(a_trade(n, days_ago=n) for n in range(10)),
-        *(a_trade(10 + n, days_ago=n, symbol="BTC") for n in range(10)),
-        *(a_trade(20 + n, days_ago=n, strategy_name="another") for n in range(10)),
-    ]
-    since = {("VolBreakout", "XAUUSD"): NOON - 4 * DAY, ("VolBreakout", "never traded"): NOON}
-    mine = base_rate_of(trades, EVERYTHING, trade_filter=TradeFilter(strategy_name="VolBreakout", falling_since=since))
-    assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (15, 5, 5)
-    everybody = base_rate_of(trades, trade_filter=TradeFilter(falling_since=since))
-    assert (everybody.levels[0].n, everybody.left_out) == (25, 5)
-    assert base_rate_of(trades, trade_filter=TradeFilter(strategy_name="another", falling_since=since)).left_out == 0
-
-
 def test_days_may_be_thousands_of_years_apart() -> None:
     trades, open_trades = one_a_day(*[-1.0] * 9, 1.0), [an_open_trade(r=5.0)]
     far = a_trade(10, r=-1.0, ended_at=datetime(1, 1, 1, tzinfo=NOON.tzinfo))
@@ -375,144 +317,6 @@ def test_days_may_be_thousands_of_years_apart() -> None:
 
 
 # Against the formulas in plain Python
-
-
-def likeness(query: Situation, symbol: str, context: ContextVector) -> float:
-    """The kernel K by the plain score: Sim of the query's numbers alone; 1 where no number can be compared."""
-    given = {name: getattr(query.context, name) for name in NUMBERS}
-    if all(value is None or (name == "price" and symbol != query.symbol) for name, value in given.items()):
-        return 1.0
-    numbers = Situation(symbol=query.symbol, context=ContextVector(**given))
-    return similarity(numbers, symbol=symbol, direction=None, context=context)
-
-
-@dataclass
-class Plain:
-    """A weighted mean with errors clustered by day, from (weight, value, day) of each trade."""
-
-    weighted: list[tuple[float, float, int]]
-
-    @property
-    def mean(self) -> float:
-        return math.fsum(w * x for w, x, _ in self.weighted) / math.fsum(w for w, _, _ in self.weighted)
-
-    @property
-    def days(self) -> set[int]:
-        return {day for w, _, day in self.weighted if w > 0}
-
-    @property
-    def error(self) -> float:
-        total, mean, g = math.fsum(w for w, _, _ in self.weighted), self.mean, len(self.days)
-        by_day = [math.fsum(w * (x - mean) for w, x, at in self.weighted if at == day) for day in self.days]
-        return math.sqrt(g / (g - 1)) * math.hypot(*(each / total for each in by_day))
-
-    @property
-    def effective_n(self) -> float:
-        p, total = self.mean, math.fsum(w for w, _, _ in self.weighted)
-        if len(self.days) == 1:
-            return 1.0
-        if not any(w * x for w, x, _ in self.weighted) or not any(w * (1 - x) for w, x, _ in self.weighted):
-            by_day = [math.fsum(w for w, _, at in self.weighted if at == day) for day in self.days]
-            return total**2 / math.fsum(each**2 for each in by_day)
-        kish = total**2 / math.fsum(w * w for w, _, _ in self.weighted)
-        widened = t_quantile(0.95, freedom=len(self.days) - 1) / 1.6448536269514722
-        return min(kish, p * (1 - p) / (self.error * widened) ** 2) if self.error > 1e-10 else kish
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        if len(self.days) == 1:
-            return None
-        reach = t_quantile(0.95, freedom=len(self.days) - 1) * self.error
-        return self.mean - reach, self.mean + reach
-
-
-@dataclass
-class PlainLevel:
-    """The closed and open trades of a level at an instant."""
-
-    trades: Sequence[Episode]
-    open_trades: Sequence[OpenTrade]
-    query: Situation
-    as_of: datetime
-
-    def narrowed(self, name: str) -> "PlainLevel":
-        def has(trade: Any) -> bool:
-            sides = (self.query, trade) if name in ("direction", "symbol") else (self.query.context, trade.context)
-            return bool(getattr(sides[0], name) == getattr(sides[1], name))
-
-        trades = [trade for trade in self.trades if has(trade)]
-        return PlainLevel(trades, [trade for trade in self.open_trades if has(trade)], self.query, self.as_of)
-
-    def _weighed(self, trade: Episode, x: float) -> tuple[float, float, int]:
-        weight = likeness(self.query, trade.symbol, trade.context) * recency(trade.ended_at, now=self.as_of)
-        return weight, x, (trade.ended_at - EPOCH).days
-
-    @property
-    def rate(self) -> Plain | None:
-        weighted = [self._weighed(trade, float(_won(trade) or 0.0)) for trade in self.trades]
-        return Plain(weighted) if any(w for w, _, _ in weighted) else None
-
-    def mean(self, unit: OutcomeUnit) -> Plain | None:
-        closed = [self._weighed(e, e.outcome.value) for e in self.trades if e.outcome and e.outcome.unit == unit]
-        today = (self.as_of - EPOCH).days
-        still = [
-            (likeness(self.query, each.symbol, each.context), each.outcome.value, today)
-            for each in self.open_trades
-            if each.outcome and each.outcome.unit == unit
-        ]
-        return Plain([*closed, *still]) if any(w for w, _, _ in [*closed, *still]) else None
-
-
-def _won(episode: Episode) -> bool | None:
-    if episode.kind != "trade":
-        return None
-    result = episode.pnl if episode.pnl is not None else None if episode.outcome is None else episode.outcome.value
-    return None if result is None else result > 0
-
-
-def counted(
-    episodes: Iterable[Episode], trade_filter: TradeFilter, *, as_of: datetime, seen_at: datetime | None
-) -> tuple[list[Episode], int]:
-    """The trades that count, and the number of trades left out because they ended before results began to fall."""
-    known = [
-        episode
-        for episode in episodes
-        if _won(episode) is not None
-        and episode.known_at <= as_of
-        and (seen_at is None or episode.recorded_at <= seen_at)
-        and trade_filter.strategy_name in (None, episode.strategy_name)
-        and trade_filter.mode in (None, episode.mode)
-    ]
-    trades = [e for e in known if e.ended_at >= trade_filter.falling_since.get((e.strategy_name, e.symbol), e.ended_at)]
-    return trades, len(known) - len(trades)
-
-
-def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
-    rate = plain.rate
-    assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.open_trades))
-    assert level.days == (len(rate.days) if rate else 0)
-    assert level.win_rate == (pytest.approx(rate.mean, rel=rel) if rate else None)
-    assert level.effective_n == pytest.approx(rate.effective_n if rate else 0.0, rel=10 * rel)
-    if rate and level.win_rate_interval:
-        alpha, beta = 0.5 + rate.mean * rate.effective_n, 0.5 + (1 - rate.mean) * rate.effective_n
-        low, high = (beta_quantile(p, alpha=alpha, beta=beta) for p in (0.05, 0.95))
-        assert level.win_rate_interval == pytest.approx((min(low, rate.mean), max(high, rate.mean)), abs=10 * rel)
-    means = {unit: expected for unit in UNITS if (expected := plain.mean(unit)) is not None}
-    assert [mean.unit for mean in level.outcomes] == list(means)
-    for mean in level.outcomes:
-        same = means[mean.unit]
-        off = rel * max(abs(x) for _, x, _ in same.weighted)
-        assert mean.mean == pytest.approx(same.mean, rel=rel, abs=off)
-        assert mean.interval == (same.interval and pytest.approx(same.interval, rel=rel, abs=off))
-
-
-def check_all(rate: BaseRate, plain: PlainLevel, *, rel: float) -> None:
-    for level in rate.levels:
-        plain = plain if level.name == "strategy" else plain.narrowed(level.name)
-        check(level, plain, rel=rel)
-    telling = [level for level in rate.levels if level.effective_n >= 20 * (1 - ROUNDING)]
-    assert rate.headline == (telling[-1] if telling else rate.levels[0])
-    assert rate.too_little == (rate.headline.effective_n < 5 * (1 - ROUNDING))
 
 
 ODD = (0.0, -2.0, 5000.0, 1e-9, 1.0000001e-9, -1e9, 1e12, 1e-12)
@@ -554,57 +358,12 @@ ROWS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     }
 )
 EPISODES = st.lists(ROWS.map(lambda row: an_episode(**row)), max_size=30)
-OPEN_TRADES = st.lists(st.tuples(PLACES, SYMBOLS, SIDES, RESULTS), max_size=4)
 QUERIES = st.builds(
     lambda place, symbol, side: Situation(symbol=symbol, direction=side, context=ContextVector(**place)),
     PLACES,
     st.none() | SYMBOLS,
     SIDES,
 )
-SINCE = st.integers(-60, 4).map(lambda quarters: NOON + quarters * DAY / 4)
-TRADE_FILTERS = st.builds(
-    TradeFilter,
-    strategy_name=st.none() | STRATEGIES,
-    mode=st.none() | MODES,
-    falling_since=st.just({}) | st.dictionaries(st.tuples(STRATEGIES, SYMBOLS), SINCE, max_size=2),
-)
-INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROSECOND, HOURS, st.integers(-1, 1))
-
-
-@given(
-    st.lists(EPISODES, max_size=3), OPEN_TRADES, QUERIES, TRADE_FILTERS, INSTANTS, st.none() | INSTANTS, st.booleans()
-)
-@settings(deadline=None, max_examples=300)
-def test_columns_give_the_results_of_the_formulas(
-    batches: list[list[Episode]],
-    marks: list[Any],
-    query: Situation,
-    trade_filter: TradeFilter,
-    as_of: datetime,
-    seen_at: datetime | None,
-    single: bool,
-) -> None:
-    open_trades = [
-        an_open_trade(n, symbol=symbol, direction=side, outcome=result, context=ContextVector(**place))
-        for n, (place, symbol, side, result) in enumerate(marks)
-    ]
-    columns = columns_of([], block=4)
-    for batch in batches:
-        columns = append_episodes(columns, batch)
-    last = {each.id: each for batch in batches for each in batch}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighted_sums, "CHUNK_ROWS", 8)
-        patch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1 if single else weighted_sums.MAX_DOUBLE_TRADES)
-        rate = base_rate(
-            columns,
-            query,
-            trade_filter=trade_filter,
-            horizon=Horizon(as_of=as_of, seen_at=seen_at),
-            open_trades=open_trades,
-        )
-    trades, left_out = counted(last.values(), trade_filter, as_of=as_of, seen_at=seen_at)
-    assert rate.left_out == left_out
-    check_all(rate, PlainLevel(trades, open_trades, query, as_of), rel=3e-5 if single else 1e-9)
 
 
 @given(EPISODES, QUERIES, st.randoms())
@@ -661,49 +420,6 @@ def test_the_base_rates_of_both_directions_are_those_of_each(
 
 
 # Many trades
-
-
-@pytest.mark.parametrize("in_order", [True, False])
-def test_many_trades_are_summed_as_a_few_are(in_order: bool) -> None:
-    trades = a_year(np.random.default_rng(1), here=60_000, elsewhere=60_000, in_order=in_order)
-    query = Situation(context=ContextVector(regime="ranging"))
-    rate = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
-    weight = 1.0 / np.sqrt(1.0 + (micros(NOON) - trades.ended_at) / 86_400e6 / 30.0)
-    assert [level.n for level in rate.levels] == [120_000, 60_000]
-    assert rate.levels[0].win_rate == pytest.approx(weight[trades.outcome > 0].sum() / weight.sum(), rel=1e-6)
-    here = trades.setting == setting_of("ranging")
-    assert rate.levels[1].outcomes[0].mean == pytest.approx(np.average(trades.outcome[here], weights=weight[here]))
-
-
-def test_single_precision_agrees_with_double(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    trades = a_year(rng, here=10_000, elsewhere=10_000)
-    for name in NUMBERS:
-        getattr(trades, name)[:] = np.where(rng.random(20_000) < 0.1, np.nan, rng.uniform(0.01, 0.2, 20_000))
-    numbers: dict[str, Any] = dict.fromkeys(NUMBERS, 0.1)
-    query = Situation(context=ContextVector(regime="ranging", **numbers), symbol="XAUUSD")
-    single = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
-    monkeypatch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", 20_000)
-    double = base_rate(trades, query, trade_filter=EVERYBODY, horizon=Horizon(as_of=NOON))
-    for one, other in zip(single.levels, double.levels, strict=True):
-        assert (one.n, one.days) == (other.n, other.days)
-        assert one.win_rate == pytest.approx(other.win_rate, rel=1e-6)
-        assert one.effective_n == pytest.approx(other.effective_n, rel=1e-6)
-        assert one.outcomes[0].interval == pytest.approx(other.outcomes[0].interval, rel=1e-5)
-
-
-@pytest.mark.parametrize(("drawdown", "days_alike"), [(0.02, 60), (0.75, 1)])
-def test_without_similar_trades_the_nearest_count_however_far(
-    monkeypatch: pytest.MonkeyPatch, drawdown: float, days_alike: int
-) -> None:
-    """At a distance of 15 kernel widths, a trade that is a little nearer weighs e^20 times as much."""
-    trades = [a_trade(n, r=(-1.0) ** n, days_ago=n, drawdown_pct=0.04 if n == 7 else 0.0) for n in range(60)]
-    query = Situation(context=ContextVector(drawdown_pct=drawdown))
-    double = strategy_level(trades, query=query)
-    monkeypatch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1)
-    single = strategy_level(trades, query=query)
-    assert double.effective_n == pytest.approx(days_alike, rel=0.3)
-    assert single.effective_n == pytest.approx(double.effective_n, rel=1e-5)
 
 
 # Coverage

@@ -1,0 +1,54 @@
+"""Groups of trades: by every known value of every dimension, and by thirds of size."""
+
+from datetime import timedelta
+from typing import Any
+
+from backsight.core.reflection.groups import SizeBands, group_trades, size_bands
+from backsight.core.reflection.patterns import ClosedTrade
+from backsight.testing import T0
+
+
+def a_trade(number: int, **changes: Any) -> ClosedTrade:
+    at = T0 + timedelta(hours=number)
+    values: dict[str, Any] = {"id": f"t{number}", "ended_at": at, "known_at": at, "symbol": "BTC"}
+    return ClosedTrade(**(values | changes))
+
+
+def members(*trades: ClosedTrade) -> dict[tuple[str, str], tuple[int, ...]]:
+    return {(group.dimension, group.value): group.members for group in group_trades(trades)}
+
+
+def test_an_unknown_value_is_in_no_group() -> None:
+    groups = members(a_trade(0, regime="ranging"), a_trade(1), a_trade(2, regime="unknown"))
+    assert groups[("regime", "ranging")] == (0,)
+    assert [value for dimension, value in groups if dimension == "regime"] == ["ranging"]
+    assert groups[("symbol", "BTC")] == (0, 1, 2)
+
+
+def test_hours_have_two_digits_and_come_in_order() -> None:
+    trades = [a_trade(0, hour=13), a_trade(1, hour=9)]
+    assert [group.value for group in group_trades(trades) if group.dimension == "hour"] == ["09", "13"]
+
+
+def test_sizes_are_grouped_by_thirds() -> None:
+    groups = members(*(a_trade(number, size_share=share / 100) for number, share in enumerate((1, 2, 3, 4, 5, 6))))
+    assert {value: groups[("size", value)] for value in ("small", "medium", "large")} == {
+        "small": (0, 1),
+        "medium": (2, 3),
+        "large": (4, 5),
+    }
+
+
+def test_equal_sizes_are_all_medium() -> None:
+    bands = size_bands([0.02] * 9)
+    assert bands == SizeBands(small_below=0.02, large_above=0.02)
+    assert bands.band(0.02) == "medium"
+    assert size_bands([]) is None
+
+
+def test_a_symbol_cannot_break_a_line() -> None:
+    (group,) = [
+        group for group in group_trades([a_trade(0, symbol="B\nTC" + "x" * 500)]) if group.dimension == "symbol"
+    ]
+    assert "\n" not in group.label
+    assert len(group.label) < 200
