@@ -16,7 +16,7 @@ from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
 from backsight.core.orders import Order, ReportedFill
 from backsight.core.portfolio import Position
-from backsight.core.trades.trade import Trade
+from backsight.core.trades.trade import Outcome, Trade
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.store.audit import AUDIT
@@ -159,6 +159,24 @@ def test_an_unchanged_size_is_only_marked_and_its_excursions_are_recorded(desk: 
     trade = desk.trade()
     assert (trade.mfe, trade.mfe_at, trade.mae, trade.mae_at) == (20.0, at(1), -30.0, at(2))
     assert (trade.excursion_source, trade.excursion_interval_seconds) == ("marks", None)
+
+
+def test_an_open_trade_has_its_mark_its_result_and_its_excursions_so_far(desk: Desk) -> None:
+    position = desk.enter(stop_price=95.0)
+    for hours, mark in ((1, 110.0), (2, 85.0), (3, 104.0)):
+        desk.tick(hours, [replace(position, mark=mark)])
+    trade_id = desk.trade().id
+    so_far = desk.memory.get_trade(trade_id=trade_id).so_far
+    assert so_far is not None
+    assert so_far.excursions is not None
+    assert (so_far.mark, so_far.at, so_far.unrealized_pnl, so_far.pnl) == (104.0, at(3), 8.0, 8.0)
+    assert (so_far.excursions.mfe, so_far.excursions.mae, so_far.mfe_r, so_far.mae_r) == (20.0, -30.0, 2.0, -3.0)
+    assert (so_far.outcome, so_far.risk) == (Outcome(value=0.8, unit="R"), 10.0)
+    earlier = desk.memory.get_trade(trade_id=trade_id, as_of=at(1)).so_far
+    assert earlier is not None
+    assert earlier.mark == 110.0
+    desk.tick(4, [position], [], order=an_order(-2.0))
+    assert desk.memory.get_trade(trade_id=trade_id).so_far is None
 
 
 def test_an_addition_moves_the_cost_and_a_reduction_realises_its_part(desk: Desk) -> None:

@@ -32,7 +32,7 @@ from backsight.core.memory.prospective import Plan
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
-from backsight.core.trades.mark import PositionMark
+from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
 from backsight.core.trades.trade import Entry, Trade, TradeStatus, dollars_for_one
 from backsight.importers.trades import read_trades
@@ -120,7 +120,10 @@ class TradeRead:
 
     trade: Trade
     episode: Episode | None
+    """None while the trade is open."""
     mark: PositionMark | None
+    so_far: OpenResult | None
+    """Result and excursions at the last mark; None for a closed trade, which has its own, and before any mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,14 +416,16 @@ def get_trade(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> TradeRead:
-    """Get one trade with its context, its outcome and its episode."""
+    """Get one trade with its context, its outcome and its episode; an open one as it stands at its last mark."""
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        trade = _trade(connection, ctx, trade_id, horizon)
+        trade, view = _trade(connection, ctx, trade_id, horizon), View(connection, ctx.owner, horizon)
+        mark = stored.last_mark(view, trade.id)
         return TradeRead(
             trade=trade,
-            episode=stored_memories.episode(View(connection, ctx.owner, horizon), episode_id_of(trade.id)),
-            mark=stored.last_mark(View(connection, ctx.owner, horizon), trade.id),
+            episode=stored_memories.episode(view, episode_id_of(trade.id)),
+            mark=mark,
+            so_far=open_result(trade, mark),
         )
 
 

@@ -22,8 +22,8 @@ from backsight.core.recall.record import RankedId, RankingName, RecallQuery, Rec
 from backsight.core.recall.score import RecallMood, Situation
 from backsight.core.strategies import Deployment
 from backsight.core.text.stems import stems
-from backsight.core.trades.mark import PositionMark
-from backsight.core.trades.trade import Outcome, Trade, outcome_of
+from backsight.core.trades.mark import PositionMark, open_result
+from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.habit_learning import falling_outcomes_since
 from backsight.services.mood import mood_in
@@ -225,26 +225,13 @@ def marked_trades(
 
 def as_open_trade(trade: Trade, mark: PositionMark | None) -> OpenTrade:
     """An open trade as the base rate counts it."""
+    result = open_result(trade, mark)
     return OpenTrade(
         id=trade.id,
         symbol=trade.symbol,
         direction=trade.direction,
         context=trade.context,
-        outcome=_outcome_at(mark, trade),
-    )
-
-
-def _outcome_at(mark: PositionMark | None, trade: Trade) -> Outcome | None:
-    """The outcome of an open trade if it were closed at a mark; None without a mark."""
-    if mark is None or trade.average_cost is None:
-        return None
-    unrealized = (mark.position.mark - trade.average_cost) * mark.position.signed_size
-    atr = trade.context.atr_d1
-    return outcome_of(
-        unrealized + (trade.realized_pnl or 0.0) + trade.funding - trade.fees,
-        risk=mark.reach.risk,
-        notional=None if trade.size is None else trade.size * trade.entry_price,
-        atr_share=abs(atr / trade.entry_price) if atr and trade.entry_price else None,
+        outcome=None if result is None else result.outcome,
     )
 
 

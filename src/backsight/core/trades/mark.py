@@ -9,6 +9,7 @@ from backsight.core.market import Bar
 from backsight.core.portfolio import Position
 from backsight.core.trades.excursion import Excursions, ObservedPrice, excursions, risk_of
 from backsight.core.trades.fold import RoundTrip
+from backsight.core.trades.trade import Outcome, Trade, outcome_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,53 @@ class PositionMark:
     reach: TradeProgress
     known_at: datetime
     recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenResult:
+    """An open trade as it stands at its last mark: what closing it there would bring, and its excursions so far."""
+
+    mark: float
+    at: datetime
+    """When the mark was taken."""
+    unrealized_pnl: float
+    """Of the size that is still open, before fees."""
+    pnl: float
+    """Net, with what was realised so far, funding and fees."""
+    outcome: Outcome | None
+    risk: float | None
+    """The largest risk so far; without a stop, the strategy's risk per trade."""
+    excursions: Excursions | None
+    """From bars or marks up to now, in money."""
+    mfe_r: float | None
+    """In multiples of the risk, as is `mae_r`."""
+    mae_r: float | None
+
+
+def open_result(trade: Trade, mark: PositionMark | None) -> OpenResult | None:
+    """The result of an open trade at its last mark; None if the trade is closed, or has no mark yet."""
+    if trade.status != "open" or mark is None or trade.average_cost is None:
+        return None
+    position, extremes, atr = mark.position, mark.reach.excursions, trade.context.atr_d1
+    unrealized = (position.mark - trade.average_cost) * position.signed_size
+    pnl = unrealized + (trade.realized_pnl or 0.0) + trade.funding - trade.fees
+    risk = mark.reach.risk or trade.entry.configured_risk
+    return OpenResult(
+        mark=position.mark,
+        at=mark.at,
+        unrealized_pnl=unrealized,
+        pnl=pnl,
+        outcome=outcome_of(
+            pnl,
+            risk=risk,
+            notional=None if trade.size is None else trade.size * trade.entry_price,
+            atr_share=abs(atr / trade.entry_price) if atr and trade.entry_price else None,
+        ),
+        risk=risk,
+        excursions=extremes,
+        mfe_r=extremes.mfe / risk if extremes is not None and risk else None,
+        mae_r=extremes.mae / risk if extremes is not None and risk else None,
+    )
 
 
 NO_PROGRESS = TradeProgress()
