@@ -1,0 +1,53 @@
+"""Stored habits equal those that are learned again, and are those of one strategy and symbol."""
+
+from backsight.memory import Memory
+from backsight.services.habit_learning import (
+    SkillKey,
+    episodes_by_strategy,
+    falling_outcomes_since,
+    habits_at,
+    rebuild_habits,
+    skill_key,
+)
+from backsight.testing import FakeClock, a_trade_call, an_episode
+
+
+def traded(memory: Memory, clock: FakeClock, results: list[float]) -> None:
+    for r in results:
+        clock.advance(days=1)
+        memory.remember_trade(**a_trade_call(pnl=100 * r, pnl_r=r))
+
+
+def test_stored_habits_are_those_that_are_learned_again(memory: Memory, clock: FakeClock) -> None:
+    traded(memory, clock, [1.0, -1.0, 2.0] * 5)
+    with memory.writing() as transaction:
+        now = memory.view(transaction.connection)
+        stored_rows = habits_at(now, "live", strategy_name=None, symbol=None)
+        again = memory.view(transaction.connection, seen_at=memory.now)
+        assert habits_at(again, "live", strategy_name=None, symbol=None) == stored_rows
+        (row,) = stored_rows
+        rebuild_habits(transaction, SkillKey(memory.owner, "live", row.strategy_name))
+        assert habits_at(now, "live", strategy_name=None, symbol=None) == [row]
+        assert habits_at(now, "live", strategy_name="another", symbol=None) == []
+
+
+def test_outcomes_fall_since_about_the_turn(memory: Memory, clock: FakeClock) -> None:
+    traded(memory, clock, [0.9, 1.1] * 30)
+    with memory.reading() as connection:
+        view = memory.view(connection)
+        (row,) = habits_at(view, "live", strategy_name=None, symbol=None)
+        assert falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol) is None
+    turn = memory.now
+    traded(memory, clock, [-0.9, -1.1] * 10)
+    with memory.reading() as connection:
+        view, again = memory.view(connection), memory.view(connection, seen_at=memory.now)
+        since = falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+        assert since is not None
+        assert abs((since - turn).days) <= 3
+        assert since == falling_outcomes_since(again, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+
+
+def test_episodes_are_grouped_by_strategy_in_alphabetical_order() -> None:
+    episodes = [an_episode(number, strategy_name=name) for number, name in enumerate("bab")]
+    assert episodes_by_strategy(episodes) == {"a": [episodes[1]], "b": [episodes[0], episodes[2]]}
+    assert skill_key(episodes[0]) == SkillKey("ana", "live", "b")
