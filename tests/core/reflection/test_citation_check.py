@@ -1,6 +1,7 @@
 """Bullets of a model: only numbers of the evidence pass."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,26 @@ def test_a_bullet_with_the_evidences_numbers_is_taken(text: str) -> None:
     checked = check_bullets([proposed(text)], patterns=[CHOP])
     assert checked.dropped == ()
     assert checked.bullets == (Bullet(slot="regime_fit", text=text, evidence=(CHOP.key,), trade_ids=("t1", "t2")),)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("Avoid chop_hivol: only 15 % won", {"mean": 0.7, "interval": (0.57, 0.83)}),
+        ("Trade smaller in chop_hivol", {"interval": (-0.83, 0.1)}),
+        ("Favour chop_hivol", {}),
+        ("Focus on chop_hivol", {"mean": 0.7, "interval": (0.57, 0.83), "rest_mean": 0.9}),
+    ],
+)
+def test_a_bullet_whose_advice_the_mean_outcome_does_not_support_is_dropped(text: str, changes: dict[str, Any]) -> None:
+    checked = check_bullets([proposed(text)], patterns=[replace(CHOP, **changes)])
+    assert checked.bullets == ()
+    assert "which the mean outcome of 'regime_fit/regime_tag=chop_hivol' does not support" in checked.dropped[0].reason
+
+
+def test_a_bullet_may_favour_trades_that_surely_earn_more_than_others() -> None:
+    earning = replace(CHOP, mean=0.7, interval=(0.57, 0.83))
+    assert check_bullets([proposed("Favour chop_hivol")], patterns=[earning]).dropped == ()
 
 
 @pytest.mark.parametrize(
