@@ -9,8 +9,8 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.recall.arrays.candidates import Filters, candidates_of
 from backsight.core.recall.arrays.columns import columns_of
 from backsight.core.recall.arrays.similarity import similarity_to
-from backsight.core.recall.score import Situation, similarity, text_likeness
-from backsight.core.text.stems import stems
+from backsight.core.recall.score import Situation, similarity
+from backsight.core.text.stems import stems, text_likeness
 from backsight.testing import T0
 from core.recall.arrays.test_scan import EPISODES, QUERIES
 
