@@ -1,0 +1,129 @@
+"""Tests mirror the source: `core/memory/cells.py` is tested in `tests/core/memory/test_cells.py`."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE, TESTS = ROOT / "src" / "backsight", ROOT / "tests"
+DECISIONS = (
+    ast.If,
+    ast.IfExp,
+    ast.For,
+    ast.While,
+    ast.Try,
+    ast.Match,
+    ast.BoolOp,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+"""The syntax that makes a function more than an assignment or a call."""
+
+QUERIES = "queries of its tables, which the operations run on both databases"
+WHOLE = "a part of one working, which is tested as a whole"
+DOUBLE = "a stand-in for tests, which fail if it is wrong"
+ELSEWHERE = {
+    "adapters/brokers/replay.py": ("runtime/test_replay.py", WHOLE),
+    "adapters/reflectors/provider.py": ("adapters/reflectors/test_model.py", WHOLE),
+    "arguments.py": ("contracts/test_operations.py", "the types of arguments, tested for every operation"),
+    "core/decision.py": ("ops/test_ticks.py", WHOLE),
+    "core/documents/trace.py": ("ops/test_documents.py", WHOLE),
+    "core/memory/advice.py": ("services/test_advice_markets.py", WHOLE),
+    "core/recall/base_rate.py": ("core/recall/arrays/test_base_rate.py", "the types of the arrays' answer"),
+    "core/trades/materialise.py": ("ops/test_ticks.py", WHOLE),
+    "importers/workspace.py": ("ops/test_documents.py", WHOLE),
+    "memory.py": ("contracts/test_operations.py", "the list of operations and the wiring"),
+    "operation.py": ("contracts/test_operations.py", "what every operation has"),
+    "ops/admin.py": ("store/test_verify.py", "the doctor and the audit: they report what verification finds"),
+    "runtime/backtest_setup.py": ("surfaces/test_backtest.py", WHOLE),
+    "runtime/load.py": ("surfaces/test_backtest.py", WHOLE),
+    "runtime/report.py": ("surfaces/test_backtest.py", WHOLE),
+    "runtime/tick.py": ("runtime/test_live.py", WHOLE),
+    "services/calls.py": ("ops/test_decisions.py", WHOLE),
+    "services/deployments.py": ("ops/test_strategies.py", WHOLE),
+    "services/document_search.py": ("ops/test_documents.py", WHOLE),
+    "services/document_writes.py": ("ops/test_documents.py", WHOLE),
+    "services/embedding.py": ("ops/test_documents.py", WHOLE),
+    "services/indexing.py": ("ops/test_documents.py", WHOLE),
+    "services/ledger.py": ("ops/test_ticks.py", WHOLE),
+    "services/lessons_draft.py": ("services/test_reflection.py", WHOLE),
+    "services/outlook.py": ("services/test_prompt_assembly.py", WHOLE),
+    "services/reviews.py": ("ops/test_lessons.py", WHOLE),
+    "services/traces.py": ("ops/test_documents.py", WHOLE),
+    "store/audit.py": ("store/test_verify.py", WHOLE),
+    "store/columns_file.py": ("store/test_columns.py", WHOLE),
+    "store/decisions.py": ("ops/test_ticks.py", QUERIES),
+    "store/documents.py": ("store/search/test_hybrid.py", QUERIES),
+    "store/experience.py": ("services/test_derivation.py", QUERIES),
+    "store/memories.py": ("ops/test_recall.py", QUERIES),
+    "store/notes.py": ("services/test_reflection.py", QUERIES),
+    "store/plans.py": ("services/test_plans.py", QUERIES),
+    "store/publishing.py": ("store/search/test_hybrid.py", QUERIES),
+    "store/reading.py": ("ops/test_two_clocks.py", "the horizon of every query"),
+    "store/recalls.py": ("services/test_recall.py", QUERIES),
+    "store/schema.py": ("store/test_migrations.py", WHOLE),
+    "store/search/postgres_fts.py": ("store/search/test_hybrid.py", "one of two databases, with the same tests"),
+    "store/search/sqlite_fts.py": ("store/search/test_hybrid.py", "one of two databases, with the same tests"),
+    "store/state.py": ("ops/test_state.py", QUERIES),
+    "store/strategies.py": ("ops/test_strategies.py", QUERIES),
+    "store/trades.py": ("ops/test_trades.py", QUERIES),
+    "surfaces/layouts.py": ("surfaces/test_tables.py", "the columns of the tables"),
+    "surfaces/main.py": ("surfaces/test_cli.py", "the entry point of the command line"),
+    "surfaces/progress.py": ("surfaces/test_backtest.py", WHOLE),
+    "testing/models.py": ("adapters/reflectors/test_model.py", DOUBLE),
+    "testing/recall.py": ("core/recall/arrays/test_scan.py", DOUBLE),
+    "testing/reflection.py": ("services/test_reflection.py", DOUBLE),
+}
+"""Modules without a test file of their own: the file that tests them, and why."""
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.name != "__init__.py" and "migrations" not in path.parts:
+            yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text())
+
+
+def mirror(module: str) -> Path:
+    """The test file of a module."""
+    path = Path(module)
+    return TESTS / path.parent / f"test_{path.name}"
+
+
+def decides(node: ast.AST) -> bool:
+    return any(isinstance(inner, DECISIONS) for inner in ast.walk(node))
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, bool]]:
+    """The functions that a module offers, methods too, and whether an example in a docstring runs them."""
+    for node in tree.body:
+        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        of_class = isinstance(node, ast.ClassDef) and has_example(node)
+        for function in inner:
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and not function.name.startswith("_"):
+                yield function, of_class or has_example(function)
+
+
+def has_example(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return ">>>" in (ast.get_docstring(node) or "")
+
+
+def needs_tests(tree: ast.Module) -> bool:
+    """Whether a module offers a function that decides something and has no example."""
+    return any(decides(function) and not example for function, example in functions(tree))
+
+
+def test_every_module_that_decides_something_has_a_test_file() -> None:
+    missing = [
+        f"{module}: write {mirror(module).relative_to(ROOT)}, or give every function that decides an example"
+        for module, tree in modules()
+        if needs_tests(tree) and not mirror(module).exists() and module not in ELSEWHERE
+    ]
+    assert missing == []
+
+
+def test_the_exceptions_name_modules_and_test_files_that_exist() -> None:
+    known = {module for module, _ in modules()}
+    assert [module for module in ELSEWHERE if module not in known] == []
+    assert [path for path, _ in ELSEWHERE.values() if not (TESTS / path).exists()] == []
