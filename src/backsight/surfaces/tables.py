@@ -15,11 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from backsight.core.instants import nearest_minute
+from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not, condition_text
+from backsight.core.memory.prospective import PlanSource
 from backsight.core.trades.trade import Outcome
 
 PIPE_WIDTH = 160
 HIDDEN = ("owner_id", "recorded_at", "request_digest", "message")
 """Fields that the default leaves out; the message is printed first."""
+SHOWN_AS_TEXT = (Outcome, AllOf, AnyOf, Not, FieldComparison, PlanSource)
+"""Dataclasses that are one text, not a record of values."""
 REPLAYED = "Already known: nothing was changed."
 
 Template = str | Callable[[Any], str]
@@ -179,6 +183,10 @@ def text_of(value: object) -> str:
 
     >>> [text_of(value) for value in (datetime(2026, 6, 4, 9, 30, tzinfo=UTC), 1234.5678901, True, ("a", "b"), None)]
     ['2026-06-04 09:30', '1,234.57', 'yes', 'a, b', '']
+    >>> text_of(AllOf((FieldComparison(field="hour", op="==", value=9.0),)))
+    '{"all":[{"field":"hour","op":"==","value":9.0}]}'
+    >>> text_of((PlanSource(kind="semantic", id="b1"),))
+    '["semantic","b1"]'
     """
     match value:
         case None:
@@ -193,6 +201,10 @@ def text_of(value: object) -> str:
             return f"{nearest_minute(value.astimezone(UTC)):%Y-%m-%d %H:%M}"
         case Outcome():
             return with_unit(value.value, value.unit)
+        case AllOf() | AnyOf() | Not() | FieldComparison():
+            return condition_text(value)
+        case PlanSource():
+            return value.text()
         case Mapping():
             return ", ".join(f"{text_of(name)} {text_of(item)}" for name, item in value.items())
         case tuple() | list():
@@ -261,11 +273,11 @@ def _is_known(name: str, value: object) -> bool:
 
 
 def _is_record(value: object) -> bool:
-    return is_dataclass(value) and not isinstance(value, Outcome)
+    return is_dataclass(value) and not isinstance(value, SHOWN_AS_TEXT)
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, tuple) and bool(value) and is_dataclass(value[0])
+    return isinstance(value, tuple) and bool(value) and _is_record(value[0])
 
 
 def _default_columns(row: Any) -> dict[str, Template]:
