@@ -190,6 +190,9 @@ class Decision:
     reason: str | None
     """The agent's reason for the proposal."""
     confidence: float | None
+    recommended_share: float | None
+    """The share of equity to risk that `position_size` recommended for the proposal, as of right before the tick; None
+    if the proposal enters nothing, and before the strategy has results in R."""
     verdict: Verdict
     flatten: bool
     """A command to close everything was in force."""
@@ -287,6 +290,7 @@ class TickReport:
     proposal: Order | None
     verdict: Verdict
     confidence: float | None = None
+    recommended_share: float | None = None
     flatten: bool = False
     usd_rate: float | None = None
     prompt: PromptRecord = PromptRecord()
@@ -364,6 +368,7 @@ def decision_of(
         symbol=None if proposal is None else proposal.symbol,
         reason=None if proposal is None else proposal.reason,
         confidence=report.confidence,
+        recommended_share=report.recommended_share,
         verdict=report.verdict,
         flatten=report.flatten,
         equity=last_portfolio.equity,

@@ -60,7 +60,7 @@ from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
 from backsight.core.market import EPOCH, Bar
 from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
-from backsight.core.orders import BrokerSnapshot, Order
+from backsight.core.orders import BrokerSnapshot, Order, entry_direction
 from backsight.core.portfolio import Account, Portfolio
 from backsight.core.recall.record import RecallQuery
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
@@ -74,6 +74,7 @@ from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
 from backsight.services.mood import mood_in
+from backsight.services.outlook import recommended_share
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
@@ -345,6 +346,7 @@ def close_tick(
     closed_bars = sorted_bars(bars, until=at)
     repeated_recalls = repeat_recalls(ctx, recalls, at=at, field="recalls")
     segments = None if shown is None else tuple(shown)
+    share = None if proposal is None else _recommended_share(ctx, deployment, proposal, before, closed_bars, at=at)
     with ctx.writing() as transaction:
         connection = transaction.connection
         target = deployment_named(connection, ctx.owner, deployment)
@@ -357,6 +359,7 @@ def close_tick(
             proposal=proposal,
             verdict=verdict,
             confidence=confidence,
+            recommended_share=share,
             flatten=flatten,
             usd_rate=usd_rate,
             prompt=PromptRecord(
@@ -541,6 +544,29 @@ def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
         raise Invalid("a rejection without a rule; give the rule that rejected the proposal", field="verdict.rule")
     if verdict.kind != "noop" and proposal is None:
         raise Invalid(f"the verdict is {verdict.kind}, but there is no proposal; give the order", field="proposal")
+
+
+def _recommended_share(
+    ctx: Context,
+    deployment: str,
+    proposal: Order,
+    before: BrokerSnapshot,
+    unstored: Sequence[Sequence[Bar]],
+    *,
+    at: datetime,
+) -> float | None:
+    """The share of equity that was recommended for a proposal; None if it enters nothing.
+
+    Must be called before the tick writes anything.
+    """
+    direction = entry_direction(proposal, before)
+    if direction is None:
+        return None
+    with ctx.reading() as connection:
+        target, symbol = deployment_named(connection, ctx.owner, deployment), proposal.symbol
+        series = recent_bars(ctx.view(connection, at), symbol, unstored=unstored)
+        view = ctx.view(connection, at - JUST_BEFORE)
+        return recommended_share(ctx, view, target, direction, context_at(symbol, at, series))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -435,6 +435,7 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
         regime_interval_seconds=None if regime is None else regime.interval_seconds,
         regime_preset=None if regime is None else regime.preset,
         equity=tick.decision.before.portfolio.equity,
+        recommended_share=None if decision is None else decision.recommended_share,
         configured_risk=_configured_risk(connection, tick),
         model=None if decision is None else decision.model,
     )

@@ -17,8 +17,10 @@ from backsight.core.prompts.symbol_memory import DirectionOutlook
 from backsight.core.recall.base_rate import BaseRate, OpenTrade
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recommended_size import PositionSize, SizingQuery
+from backsight.core.strategies import Deployment
 from backsight.services.context import Context
 from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.mood import mood_in
 from backsight.services.recall import RecallSession, similar_episodes
 from backsight.store.view import View
 
@@ -96,6 +98,24 @@ def _sizes(
         each: position_size(evidence.in_r, sizing_query(each, context), risk_appetite=risk_appetite)
         for each in directions
     }
+
+
+def recommended_share(
+    ctx: Context, view: View, deployment: Deployment, direction: Direction, context: ContextVector
+) -> float | None:
+    """The share of equity that `position_size` recommends to risk on an entry; None before there are results in R."""
+    from backsight.core.recall.arrays.selection import TradeFilter
+    from backsight.core.sizing import position_size
+
+    strategy, mode, symbol = deployment.strategy_name, deployment.mode, context.symbol or ""
+    since = falling_outcomes_since(view, mode, strategy_name=strategy, symbol=symbol)
+    declines = {} if since is None else {(strategy, symbol): since}
+    trade_filter = TradeFilter(strategy_name=strategy, mode=mode, falling_since=declines)
+    evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon)
+    if not len(evidence.in_r.day):
+        return None
+    appetite = mood_in(view, deployment).risk_appetite
+    return position_size(evidence.in_r, sizing_query(direction, context), risk_appetite=appetite).recommended
 
 
 def sizing_query(direction: Direction, context: ContextVector) -> SizingQuery:

@@ -115,8 +115,8 @@ def test_entries_are_judged_by_what_came_first() -> None:
 
 
 def test_size_is_seen_against_what_was_recommended() -> None:
-    trades = [figures(n, size_share=0.03, recommended_share=0.02) for n in range(10)]
-    result = habits([*trades, figures(10, size_share=0.03, recommended_share=0.0)])
+    trades = [figures(n, size_share=0.3, risk_share=0.03, recommended_share=0.02) for n in range(10)]
+    result = habits([*trades, figures(10, size_share=0.3, risk_share=0.03, recommended_share=0.0)])
     assert result.size_against_recommended == about(1.5, n=10)
     assert result.size_variation == about(0.0, n=11)
     assert result.stability == pytest.approx(1.0)

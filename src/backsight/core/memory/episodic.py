@@ -48,8 +48,10 @@ class Episode:
     hold_seconds: float | None = None
     size_share: float | None = None
     """Largest size at the entry price, as a share of the equity at entry."""
+    risk_share: float | None = None
+    """The risk as a share of the equity at entry."""
     recommended_share: float | None = None
-    """The share that was recommended at entry."""
+    """The share of equity to risk that was recommended at entry."""
     mfe: float | None = None
     mae: float | None = None
     mfe_at: datetime | None = None
@@ -152,6 +154,7 @@ def episode_of_trade(trade: Trade) -> Episode:
         gross=trade.realized_pnl,
         hold_seconds=None if trade.holding_minutes is None else trade.holding_minutes * 60,
         size_share=size_share(trade),
+        risk_share=risk_share(trade),
         recommended_share=trade.entry.recommended_share,
         mfe=trade.mfe,
         mae=trade.mae,
@@ -175,6 +178,15 @@ def size_share(trade: Trade) -> float | None:
     if not equity or equity < 0 or trade.size is None or trade.entry_price is None:
         return None
     share = abs(trade.size * trade.entry_price) / equity
+    return share if math.isfinite(share) else None
+
+
+def risk_share(trade: Trade) -> float | None:
+    """The risk of a trade as a share of the equity at entry; None where a part is not known."""
+    equity = trade.entry.equity
+    if not equity or equity < 0 or trade.risk is None:
+        return None
+    share = trade.risk / equity
     return share if math.isfinite(share) else None
 
 

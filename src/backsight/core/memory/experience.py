@@ -241,6 +241,7 @@ def trade_figures(episode: Episode) -> TradeFigures:
         gain=episode.pnl if episode.gross is None else episode.gross,
         hold_seconds=episode.hold_seconds,
         size_share=episode.size_share,
+        risk_share=episode.risk_share,
         recommended_share=episode.recommended_share,
         confidence=episode.confidence,
         mfe=episode.mfe,

@@ -42,8 +42,10 @@ class TradeFigures:
     hold_seconds: float | None = None
     size_share: float | None = None
     """Size as a share of equity at entry."""
+    risk_share: float | None = None
+    """Risk as a share of equity at entry."""
     recommended_share: float | None = None
-    """The share that was recommended at entry."""
+    """The share of equity to risk that was recommended at entry."""
     confidence: float | None = None
     mfe: float | None = None
     mae: float | None = None
@@ -107,6 +109,7 @@ class Habits:
     entry_timing: Figure
     """Share of trades whose worst price came before their best price."""
     size_against_recommended: Figure
+    """Share of equity risked over the share that was recommended, where one was: above 1 is more than recommended."""
     size_variation: Figure
     """Coefficient of variation of size as a share of equity."""
     disposition_effect: Figure
@@ -253,9 +256,11 @@ def _mean(values: Iterable[float | None]) -> Figure:
 
 
 def _against_recommended(trade: TradeFigures) -> float | None:
-    if trade.size_share is None or not trade.recommended_share:
+    """The share of equity risked over the share that was recommended; None if nothing was recommended."""
+    if trade.risk_share is None or not trade.recommended_share:
         return None
-    return trade.size_share / trade.recommended_share
+    ratio = trade.risk_share / trade.recommended_share
+    return ratio if math.isfinite(ratio) else None
 
 
 def _excess(numerators: Sequence[float], denominators: Sequence[float]) -> Figure:

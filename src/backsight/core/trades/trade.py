@@ -101,7 +101,7 @@ class Entry:
     equity: float | None = None
     """The account's equity before the entry."""
     recommended_share: float | None = None
-    """The size that was recommended, as a share of equity."""
+    """The share of equity to risk that `position_size` recommended for the decision that opened the trade."""
     configured_risk: float | None = None
     """The strategy's risk per trade, in money, at the equity of the entry."""
     model: str | None = None

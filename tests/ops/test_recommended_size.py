@@ -1,0 +1,112 @@
+"""The recommended size is recorded with the decision of an entry; habits compare it with the risk taken."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from backsight.core.decision import Verdict
+from backsight.core.instants import JUST_BEFORE
+from backsight.core.orders import Order
+from backsight.memory import Memory
+from backsight.ops.ticks import ClosedTick
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
+
+DEPLOYMENT = "S@main"
+HOUR = timedelta(hours=1)
+
+
+def deployed(memory: Memory, clock: FakeClock, *, winners: int = 60) -> None:
+    """A strategy that won three of four trades, remembered before T0, and its deployment."""
+    clock.at = T0
+    memory.open_account(venue="x", name="main", currency="EUR")
+    memory.save_strategy(name="S")
+    memory.deploy(strategy_name="S", account="main")
+    for number in range(winners):
+        won = number % 4 > 0
+        result = {"pnl": 200.0, "pnl_r": 2.0} if won else {"pnl": -100.0, "pnl_r": -1.0}
+        closed_at = T0 - (winners - number) * 7 * HOUR
+        memory.remember_trade(**a_trade_call(symbol="BTC", strategy_name="S", closed_at=closed_at, **result))
+
+
+def trade_once(
+    memory: Memory, clock: FakeClock, at: datetime, *, quantity: float = 2.0
+) -> tuple[ClosedTick, ClosedTick]:
+    """Enter at an instant with a stop 5 below, and leave an hour later."""
+    position = a_position(quantity, stop_price=95.0)
+    ticks = []
+    for when, before, after, order in ((at, [], [position], quantity), (at + HOUR, [position], [], -quantity)):
+        clock.at = max(clock.at, when)
+        ticks.append(
+            memory.close_tick(
+                deployment=DEPLOYMENT,
+                at=when,
+                before=a_snapshot(*before, at=when),
+                after=a_snapshot(*after, at=when),
+                proposal=Order(symbol="BTC", quantity=order),
+                verdict=Verdict(kind="executed"),
+            )
+        )
+    return ticks[0], ticks[1]
+
+
+def test_the_share_recommended_at_entry_is_that_of_position_size_right_before_the_tick(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory, clock)
+    entered, left = trade_once(memory, clock, T0)
+    (trade,) = entered.opened
+    advice = memory.position_size(
+        symbol="BTC",
+        direction="long",
+        strategy_name="S",
+        deployment=DEPLOYMENT,
+        context=trade.context,
+        as_of=T0 - JUST_BEFORE,
+    )
+    assert trade.entry.recommended_share == entered.decision.recommended_share == advice.size.recommended > 0
+    assert left.decision.recommended_share is None
+    episode = memory.get_trade(trade_id=trade.id).episode
+    assert episode is not None
+    assert (episode.recommended_share, episode.risk_share) == (advice.size.recommended, 10.0 / 10_000.0)
+
+
+def test_before_any_result_in_r_nothing_is_recommended(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory, clock, winners=0)
+    assert trade_once(memory, clock, T0)[0].decision.recommended_share is None
+
+
+def test_habits_compare_the_risk_taken_with_the_risk_recommended(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory, clock)
+    shares = []
+    for number in range(10):
+        entered, _ = trade_once(memory, clock, T0 + 3 * number * HOUR)
+        shares.append(entered.decision.recommended_share or 0.0)
+    (behavior,) = memory.get_behavioral_analysis(strategy_name="S", symbol="BTC").behaviors
+    figure = behavior.habits.size_against_recommended
+    assert figure.n == 10
+    assert figure.value == pytest.approx(sum(0.001 / share for share in shares) / 10)
+    assert memory.doctor().healthy
+
+
+def test_a_recommendation_stays_and_can_be_computed_again_after_older_trades_were_remembered(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory, clock)
+    entered, _ = trade_once(memory, clock, T0)
+    for number in range(20):
+        closed_at = T0 - timedelta(days=1, hours=number)
+        memory.remember_trade(
+            **a_trade_call(symbol="BTC", strategy_name="S", closed_at=closed_at, pnl=-100.0, pnl_r=-1.0)
+        )
+    decision = memory.list_decisions(deployment=DEPLOYMENT).decisions[-1]
+    assert decision == entered.decision
+    again = memory.position_size(
+        symbol="BTC",
+        direction="long",
+        strategy_name="S",
+        deployment=DEPLOYMENT,
+        context=entered.opened[0].context,
+        as_of=T0 - JUST_BEFORE,
+        seen_at=decision.recorded_at,
+    )
+    assert again.size.recommended == decision.recommended_share
