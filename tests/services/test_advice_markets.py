@@ -6,8 +6,9 @@ context, and with `position_size` there. These statements count as advice:
 
 1. plans in force and open proposals of plans, by their action, in every context in which their condition holds;
 2. the sentences of beliefs, lessons, base rates, memories and warnings that use a word like "avoid" or "favour";
-3. lessons, beliefs and base rates whose mean outcome is surely below (or above) 0 by their own interval, though they
-   give figures and no advice: for the group of trades that they name, as a whole.
+3. lessons, beliefs and base rates whose mean outcome is surely below (or above) 0 by their own interval. They give
+   figures and no advice, and a 90 % interval excludes the truth on one side once in twenty, so they are counted apart:
+   for the group of trades that they name, as a whole.
 """
 
 import json
@@ -35,7 +36,7 @@ from backsight.memory import Memory, open_simulation
 from backsight.testing import T0, FakeClock, a_trade_call
 
 STRATEGY, DEPLOYMENT = "Any", "Any@main"
-TOLERATED = 0.02
+TOLERATED, ONE_SIDED = 0.02, 0.05
 WIN_RATE = re.compile(r"wins (more|less) often|% of .* were won|% won")
 MEAN = re.compile(r"([+-]?\d+\.\d\d)(?: ± (\d+\.\d\d))?R")
 
@@ -92,7 +93,8 @@ class Statement:
     text: str
     advice: Advice
     contexts: tuple[TradedContext, ...]
-    as_a_whole: bool = False
+    is_figure: bool = False
+    """Whether it only gives a mean outcome; it is then about its contexts as a whole."""
 
 
 @dataclass(kw_only=True)
@@ -188,7 +190,7 @@ def statements(memory: Memory, market: Market, verdict: Verdict) -> Iterator[Sta
             yield Statement(text=proposal.statement, advice=advice, contexts=where(condition, contexts))
     for text, domain, low, high in figures(memory):
         covered = tuple(context for context in contexts if is_in(domain, context))
-        yield from _read(text, low, high, covered, verdict, as_a_whole=True)
+        yield from _read(text, low, high, covered, verdict)
     for context in contexts:
         recall = memory.recall_memories(
             symbol=context.symbol,
@@ -204,7 +206,7 @@ def statements(memory: Memory, market: Market, verdict: Verdict) -> Iterator[Sta
         covered = tuple(each for each in contexts if is_in(Domain(**names), each))  # type: ignore[arg-type]
         for outcome in rate.headline.outcomes:
             low, high = outcome.interval or (0.0, 0.0)
-            yield from _read(rate.sentence, low, high, covered, verdict, as_a_whole=True)
+            yield from _read(rate.sentence, low, high, covered, verdict)
         for each in (*recall.nearest, *recall.warnings, *recall.memories):
             yield from _read(each.sentence, 0.0, 0.0, (context,), verdict)
 
@@ -226,13 +228,15 @@ def figures(memory: Memory) -> Iterator[tuple[str, Domain, float, float]]:
 
 
 def _read(
-    text: str, low: float, high: float, contexts: tuple[TradedContext, ...], verdict: Verdict, **changes: Any
+    text: str, low: float, high: float, contexts: tuple[TradedContext, ...], verdict: Verdict
 ) -> Iterator[Statement]:
     if WIN_RATE.search(text) and not MEAN.search(text):
         verdict.bare.append(text)
-    advice: Advice | None = advice_in(text) or ("trade_less" if high < 0.0 else "trade_more" if low > 0.0 else None)
+    words = advice_in(text)
+    interval: Advice | None = "trade_less" if high < 0.0 else "trade_more" if low > 0.0 else None
+    advice = words or interval
     if advice is not None and contexts:
-        yield Statement(text=text, advice=advice, contexts=contexts, **changes)
+        yield Statement(text=text, advice=advice, contexts=contexts, is_figure=words is None)
 
 
 def advice_of(kind: str, magnitude: float | None) -> Advice:
@@ -285,7 +289,7 @@ class RecommendedSizes(dict[TradedContext, float]):
 def is_wrong(statement: Statement, market: Market, sizes: RecommendedSizes) -> bool:
     """Whether a statement tells to avoid trades that earn money and have a size, or to favour those that do neither."""
     means = [market.mean(context) for context in statement.contexts]
-    if statement.as_a_whole:
+    if statement.is_figure:
         means = [sum(means) / len(means)] * len(means)
     if statement.advice == "trade_less":
         return any(mean > 0.0 and sizes[each] > 0.0 for mean, each in zip(means, statement.contexts, strict=True))
@@ -293,24 +297,24 @@ def is_wrong(statement: Statement, market: Market, sizes: RecommendedSizes) -> b
 
 
 def report(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """In how many markets memory said what, and how often that was wrong."""
+    """In how many markets memory gave advice, and in how many it was wrong."""
     counts: Counter[str] = Counter()
     for verdict in verdicts:
         counts["markets"] += 1
-        counts["with wrong advice"] += bool(verdict.wrong)
+        counts["with wrong advice"] += any(not each.is_figure for each in verdict.wrong)
+        counts["with a misleading figure"] += any(each.is_figure for each in verdict.wrong)
         counts["with a bare win rate"] += bool(verdict.bare)
         for advice in get_args(Advice):
             counts[f"told to {advice}"] += any(
-                each.advice == advice and "Trades there" in each.text for each in verdict.statements
+                each.advice == advice and not each.is_figure for each in verdict.statements
             )
-            counts[f"wrongly told to {advice}"] += any(each.advice == advice for each in verdict.wrong)
     return dict(counts)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_a_few_random_markets_are_given_no_wrong_advice(seed: int) -> None:
     verdict = judge_market(seed)
-    assert verdict.wrong == []
+    assert [each for each in verdict.wrong if not each.is_figure] == []
     assert verdict.bare == []
 
 
@@ -319,4 +323,5 @@ def test_at_most_one_random_market_in_fifty_is_given_wrong_advice() -> None:
     counts = report(judge_market(seed) for seed in range(200))
     assert counts["with a bare win rate"] == 0
     assert counts["with wrong advice"] <= TOLERATED * counts["markets"], counts
+    assert counts["with a misleading figure"] <= ONE_SIDED * counts["markets"], counts
     assert counts["told to trade_less"] >= 0.2 * counts["markets"], counts  # silence would be no success
