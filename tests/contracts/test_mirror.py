@@ -30,7 +30,6 @@ ELSEWHERE = {
     "arguments.py": ("contracts/test_operations.py", "the types of arguments, tested for every operation"),
     "core/decision.py": ("ops/test_ticks.py", WHOLE),
     "core/documents/trace.py": ("ops/test_documents.py", WHOLE),
-    "core/memory/advice.py": ("services/test_advice_markets.py", WHOLE),
     "core/recall/base_rate.py": ("core/recall/arrays/test_base_rate.py", "the types of the arrays' answer"),
     "core/trades/materialise.py": ("ops/test_ticks.py", WHOLE),
     "importers/workspace.py": ("ops/test_documents.py", WHOLE),
