@@ -99,10 +99,12 @@ def day_and_time(at: datetime | None, *, now: datetime) -> str:
     >>> now = datetime(2026, 6, 4, 10)
     >>> day_and_time(now - timedelta(days=2), now=now), day_and_time(now - timedelta(days=301), now=now)
     ('06-02 10:00', '2025-08-07')
+    >>> day_and_time(now - timedelta(microseconds=1), now=now)
+    '06-04 10:00'
     """
     if at is None:
         return UNKNOWN
-    return at.strftime("%m-%d %H:%M" if abs(now - at) < YEARLESS else "%Y-%m-%d")
+    return nearest_minute(at).strftime("%m-%d %H:%M" if abs(now - at) < YEARLESS else "%Y-%m-%d")
 
 
 def span(minutes: float | None) -> str:
