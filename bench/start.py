@@ -49,7 +49,7 @@ def first_answer(url: str) -> None:
             if number:
                 answer = json.loads(server.stdout.readline())
                 assert "result" in answer, answer
-        assert answer["result"]["structuredContent"]["candidates"] == 0
+        assert "XAUUSD" in json.dumps(answer["result"]["structuredContent"])
         server.kill()
 
 

@@ -8,6 +8,7 @@ from backsight.settings import Settings
 
 if TYPE_CHECKING:
     from backsight.memory import Memory, open_memory
+    from backsight.surfaces.layouts import brief
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ __all__ = [
     "Settings",
     "Unavailable",
     "__version__",
+    "brief",
     "open_memory",
 ]
 
@@ -32,4 +34,8 @@ def __getattr__(name: str) -> Any:
         from backsight import memory
 
         return getattr(memory, name)
+    if name == "brief":
+        from backsight.surfaces.layouts import brief
+
+        return brief
     raise AttributeError(f"module 'backsight' has no attribute {name!r}")

@@ -32,10 +32,9 @@ from backsight.core.portfolio import OpenOrder, Portfolio, Position
 from backsight.core.prompts.account import Cap
 from backsight.core.prompts.trades import MOST_RECENT
 from backsight.core.strategies import MemoryOverrides, MemorySettings, Slot
+from backsight.json_schemas import LARGEST_WHOLE
 from backsight.language_models import checked_model_name
 
-LARGEST_WHOLE = 2**53
-"""The largest range of integers that a JSON number (a double) represents exactly."""
 FIELDS_OF = {
     "context": [field.name for field in fields(ContextVector)],
     "memory": [field.name for field in fields(MemorySettings)],
@@ -75,15 +74,15 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
 
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(positive_zero)]
-Positive = Annotated[Number, Field(gt=0)]
-NotNegative = Annotated[Number, Field(ge=0)]
-Share = Annotated[Number, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0), AfterValidator(positive_zero)]
+NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0), AfterValidator(positive_zero)]
+Share = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1), AfterValidator(positive_zero)]
 Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
 Limit = Annotated[int, Field(strict=True, ge=1, le=100)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
-AsOf = Annotated[Instant | None, "Answer from what was known at this instant; now if left out."]
-SeenAt = Annotated[Instant | None, "Also leave out what this store recorded after this instant."]
+AsOf = Annotated[Instant | None, "What was known at this instant; default now."]
+SeenAt = Annotated[Instant | None, "And recorded in this store by this instant."]
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line)]
 Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
@@ -126,12 +125,21 @@ class Border:
 
     `bounds` maps a field name to its argument type; other fields are validated by their annotation. A tuple is given as
     a list. With `trusted`, an instance is accepted without validation, because the operation validates it itself.
+    `meanings` are the descriptions of fields in the JSON schema.
     """
 
-    def __init__(self, of: type[Any], bounds: Mapping[str, Any] | None = None, *, trusted: bool = False) -> None:
+    def __init__(
+        self,
+        of: type[Any],
+        bounds: Mapping[str, Any] | None = None,
+        *,
+        trusted: bool = False,
+        meanings: Mapping[str, str] | None = None,
+    ) -> None:
         self.of = of
         self.bounds = bounds or {}
         self.trusted = trusted
+        self.meanings = meanings or {}
 
     def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> core_schema.CoreSchema:
         names = [field.name for field in fields(self.of)]
@@ -156,10 +164,12 @@ class Border:
         model_fields: dict[str, Any] = {}
         for field in fields(self.of):
             argument_type = self._argument_type(field.name, hints[field.name])
+            meaning = self.meanings.get(field.name)
             if field.default is MISSING:
-                model_fields[field.name] = (argument_type, ...)
+                model_fields[field.name] = (argument_type, Field(description=meaning))
             else:
-                model_fields[field.name] = (or_left_out(argument_type, field.default), field.default)
+                optional = or_left_out(argument_type, field.default)
+                model_fields[field.name] = (optional, Field(field.default, description=meaning))
         return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **model_fields)
 
     def _argument_type(self, name: str, hint: Any) -> Any:
@@ -184,7 +194,25 @@ _CONTEXT_BOUNDS = {
     "drawdown_pct": Share,
     "confidence": Share,
 }
-ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS)]
+_CONTEXT_MEANINGS = {
+    "symbol": "The instrument.",
+    "price": "Its price.",
+    "atr_d1": "ATR(14) of daily bars, in price units.",
+    "atr_h1": "ATR(14) of hourly bars.",
+    "atr_m5": "ATR(14) of 5-minute bars.",
+    "atr_ratio_h1_d1": "atr_h1 / atr_d1.",
+    "regime": "The market's regime.",
+    "volatility_regime": "Volatility against its usual level.",
+    "session": "Trading session.",
+    "hour_utc": "Hour of the day in UTC.",
+    "day_of_week": "0 is Monday.",
+    "spread_points": "Spread, in price units.",
+    "spread_as_atr_pct": "Spread / atr_m5.",
+    "drawdown_pct": "Loss from the account's peak, as a share.",
+    "consecutive_losses": "Losses in a row.",
+    "confidence": "Confidence of your mood.",
+}
+ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS, meanings=_CONTEXT_MEANINGS)]
 
 _POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": NotNegative, "leverage": NotNegative})]
 _OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from backsight.arguments import invalid_from, or_left_out
 from backsight.audience import Audience
 from backsight.core.errors import Invalid
+from backsight.json_schemas import without_titles
 
 Kind = Literal["query", "command"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,11 +94,15 @@ class Operation:
         """The answer as the JSON that every surface shows."""
         return self.result.dump_python(result, mode="json")
 
+    @cached_property
     def input_schema(self) -> dict[str, Any]:
-        return self.arguments.model_json_schema()
+        """The JSON schema of the arguments; built once, since it is slow to build."""
+        return without_titles(self.arguments.model_json_schema())
 
+    @cached_property
     def output_schema(self) -> dict[str, Any]:
-        return self.result.json_schema(mode="serialization")
+        """The JSON schema of the answer."""
+        return without_titles(self.result.json_schema(mode="serialization"))
 
 
 def query(*, audience: Iterable[Audience] = ()) -> Callable[[F], F]:

@@ -90,7 +90,7 @@ def test_null_for_an_optional_argument_leaves_it_out(operation: Operation) -> No
 
 @pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
 def test_the_schema_allows_null_for_every_optional_argument(operation: Operation) -> None:
-    schema = operation.input_schema()
+    schema = operation.input_schema
     for name, argument in schema["properties"].items():
         allowed = {"type": "null"} in argument.get("anyOf", [])
         assert allowed == (name not in schema.get("required", [])), name

@@ -33,7 +33,7 @@ def test_one_function_and_one_line_make_an_operation(monkeypatch: pytest.MonkeyP
     longer: Any = checked(type("Longer", (Memory,), listed))
     operation = operation_of(longer.last_trade)
     assert operation is not None
-    assert (operation.noun, operation.input_schema()["required"]) == ("trades", ["symbol"])
+    assert (operation.noun, operation.input_schema["required"]) == ("trades", ["symbol"])
     (step,) = eval(f"[{call}]", {"THEN": THEN})
     assert (step[0], set(step[2])) == ("last_trade", set(operation.arguments.model_fields))
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:

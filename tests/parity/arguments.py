@@ -139,6 +139,7 @@ EVERY_ARGUMENT: list[Step] = [
             "since": "2026-01-01T00:00:00Z",
             "until": NOW,
             "period_weight": True,
+            "detail": "full",
             **THEN,
         },
     ),

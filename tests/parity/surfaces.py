@@ -14,7 +14,10 @@ from mcp import Client
 
 from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory, open_memory
+from backsight.operation import Operation
 from backsight.surfaces.cli import command_name
+from backsight.surfaces.detail import DETAILS, has_own_detail
+from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.main import base_url, http_application, listen, program
 from backsight.surfaces.rest import path_of
 from backsight.testing import FakeClock
@@ -43,7 +46,7 @@ def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
 
     def call(name: str, arguments: dict[str, Any]) -> Any:
         operation = OPERATIONS[name]
-        command = [operation.noun, command_name(operation), "--json", *as_options(arguments)]
+        command = [operation.noun, command_name(operation), "--json", *as_options(arguments)]  # in full
         line = ["--url", url, "--owner", "ana", *command]
         ran = CliRunner().invoke(program, line, obj=opening)
         if ran.exit_code == 0:
@@ -100,6 +103,14 @@ def nulls(name: str) -> dict[str, None]:
     return {argument: None for argument, field in fields.items() if not field.is_required()}
 
 
+def in_full(url: str, clock: FakeClock, operation: Operation, arguments: dict[str, Any], *, brief: Any) -> Any:
+    """The full answer of a query that MCP answers in brief only, after a comparison of the two."""
+    with open_memory(url, owner="ana", clock=clock) as memory:
+        answer = memory.run(operation, arguments)
+    assert brief == brief_of(answer).as_json()
+    return operation.as_json(answer)
+
+
 @contextmanager
 def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
     with (
@@ -109,7 +120,10 @@ def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
     ):
 
         def call(name: str, arguments: dict[str, Any]) -> Any:
-            result = portal.call(client.call_tool, name, {**nulls(name), **arguments})
+            operation = OPERATIONS[name]
+            result = portal.call(client.call_tool, name, {**nulls(name), "detail": "full", **arguments})
+            if not result.is_error and has_own_detail(operation) and arguments.get("detail") not in (None, *DETAILS):
+                return in_full(url, clock, operation, arguments, brief=result.structured_content)
             text = json.loads(result.content[0].text)
             assert result.is_error or result.structured_content == text
             return text

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from backsight.memory import Memory, open_memory
-from backsight.surfaces.layouts import show
+from backsight.surfaces.tables import show
 from backsight.testing import T0, FakeClock
 from support import LESSONS, deployed, lost_in_ranges
 
@@ -25,14 +25,14 @@ def memory() -> Iterator[Memory]:
 def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: Any) -> str:
     page = StringIO()
     answer = getattr(memory, name)(**arguments)
-    show(Console(file=page, width=160, force_terminal=terminal, highlight=False), name, answer)
+    show(Console(file=page, width=160, force_terminal=terminal, highlight=False), answer)
     return page.getvalue()
 
 
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
     dry = printed(memory, "reflect", **DEPLOYMENT, dry_run=True)
     assert dry.startswith(
-        "would be written: 1 lesson from 16 closed trades\n  regime fit: ranging markets: -1.07 ± 0.03R"
+        "would be written: 1 lesson from 16 closed trades\nregime fit: ranging markets: -1.07 ± 0.03R"
     )
     reflection = printed(memory, "reflect", **DEPLOYMENT)
     for words in (

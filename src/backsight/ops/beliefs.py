@@ -15,6 +15,7 @@ from backsight.services.belief_learning import beliefs_at, current_beliefs, rebu
 from backsight.services.beliefs import BeliefView, belief_view, make_stated_belief, state_belief
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_and_mode
+from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import end_advice_of_beliefs
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -161,6 +162,7 @@ def retire_belief(
     with ctx.writing() as transaction:
         connection = transaction.connection
         view = ctx.view(connection)
+        belief_id = whole_id(connection, ctx.owner, stored.BELIEFS, belief_id, field="belief_id")
         record = stored.belief(connection, ctx.owner, belief_id)
         if record is None or record.standing.belief.known_at > ctx.now:
             raise NotFound(f"no belief {belief_id!r}; list_beliefs lists them", field="belief_id")

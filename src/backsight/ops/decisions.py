@@ -27,6 +27,7 @@ from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
 from backsight.operation import command
 from backsight.services.context import Context
+from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
 from backsight.services.trade_reports import reported_deployment
 from backsight.store import memories as stored
@@ -71,22 +72,16 @@ def record_decision(
         Symbol | None, "The instrument whose return is subtracted, like 'BTC'; cash if left out."
     ] = None,
     market_context: Annotated[Prose | None, "The market now, in your words."] = None,
-    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
-    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
-    confidence: Annotated[Share | None, "How sure you are, 0 to 1."] = None,
-    context: Annotated[ContextArgument | None, "The context vector now, as far as you know it."] = None,
+    context_regime: Annotated[Regime | None, "The regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
+    confidence: Annotated[Share | None, "How sure you are."] = None,
+    context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "The deployment the decision belongs to, by name or id."] = None,
-    recalled: Annotated[Keys, "The ids of the episodes that were recalled for the decision."] = [],  # noqa: B006
-    recalls: Annotated[
-        Handles, "The `recall` of each recall_memories answer that the decision used; stored with it."
-    ] = [],  # noqa: B006
+    recalled: Annotated[Keys, "Ids of recalled memories."] = [],  # noqa: B006
+    recalls: Annotated[Handles, "The `recall` of each recall_memories answer it used."] = [],  # noqa: B006
     tags: Annotated[Tags, "Labels to find the decision by."] = [],  # noqa: B006
-    citations: Annotated[
-        Keys, "The document passages the decision used, as search_memory cites them: 'TRADING_MANUAL.md:42-58'."
-    ] = [],  # noqa: B006
-    idempotency_key: Annotated[
-        Key | None, "Makes a repeated call harmless: the same key names the same decision."
-    ] = None,
+    citations: Annotated[Keys, "Passages that it used, like 'TRADING_MANUAL.md:42-58'."] = [],  # noqa: B006
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> RecordedDecision:
     """Record a decision with a direction and a horizon but no position, to be judged when the horizon is over.
 
@@ -133,7 +128,9 @@ def record_decision(
             message = "Already recorded: this call is a replay and changed nothing."
             return RecordedDecision(episode=former, replayed=True, message=message)
         transaction.add(stored.EPISODES, call)
-        store_recalls(transaction, ctx.owner, call_id, recall_results, recalled, known_at=ctx.now, recorded_at=ctx.now)
+        connection = transaction.connection
+        ids = [whole_episode_id(connection, ctx.owner, key, field="recalled") for key in recalled]
+        store_recalls(transaction, ctx.owner, call_id, recall_results, ids, known_at=ctx.now, recorded_at=ctx.now)
     return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
 
 

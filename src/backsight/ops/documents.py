@@ -298,9 +298,7 @@ def append_note(
     run: Annotated[Key | None, "The run in which the note is written."] = None,
     note: Annotated[NoteKind, "The kind of note: 'journal' is added to today's journal file."] = "journal",
     path: Annotated[Key | None, "Another file of the journal or the notes to add the note to."] = None,
-    idempotency_key: Annotated[
-        Key | None, "Makes a repeated call harmless: a second call with the same key writes no second note."
-    ] = None,
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> WrittenNote:
     """Add a note to the journal, the learnings or the notes, with its author and time."""
     refuse_secrets(text)

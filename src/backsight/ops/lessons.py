@@ -37,6 +37,7 @@ from backsight.operation import command, query
 from backsight.services.belief_learning import current_beliefs
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named
+from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import ReflectionResult, activate_note, reflect_now
 from backsight.services.reviews import read_period
@@ -547,6 +548,7 @@ def _credible_beliefs(view: View, modes: Collection[Mode]) -> set[str]:
 
 
 def _proposal(transaction: Transaction, ctx: Context, proposal_id: str) -> Proposal:
+    proposal_id = whole_id(transaction.connection, ctx.owner, stored.PROPOSALS, proposal_id, field="proposal_id")
     proposal = stored.proposal(transaction.connection, ctx.owner, proposal_id)
     if proposal is None or proposal.known_at > ctx.now:
         raise NotFound(f"no proposal {proposal_id[:40]!r}; list_proposals lists them", field="proposal_id")

@@ -41,6 +41,7 @@ from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_named, the_deployment
+from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import mood_in
 from backsight.services.plan_checks import CheckInputs, record_plan_check
 from backsight.services.plans import CreatedPlan, PlanRequest, count_events, open_plans, store_plan
@@ -107,14 +108,12 @@ def create_trading_plan(
     planned_action: Annotated[JsonObject, 'What to do then, like {"type": "skip_trade"}.'],
     reasoning: Annotated[Reason, "Why, in your words."],
     expiry_days: Annotated[
-        Positive | None, "After how many days the plan ends; 30 if neither expires_at nor expires_when is given."
+        Positive | None, "Days until the plan ends; 30 unless expires_at or expires_when is given."
     ] = None,
     deployment: Annotated[Key | None, "Only for this deployment, by name or id."] = None,
     strategy_name: Annotated[Name | None, "Only for this strategy."] = None,
-    trigger_type: Annotated[
-        TriggerType | None, "The kind of condition; derived from the condition's fields if left out."
-    ] = None,
-    priority: Annotated[Share, "0 to 1; plans with a larger priority come first."] = 0.5,
+    trigger_type: Annotated[TriggerType | None, "The kind of condition; derived from it if left out."] = None,
+    priority: Annotated[Share, "The largest comes first."] = 0.5,
     expires_at: Annotated[Instant | None, "When the plan ends, instead of expiry_days."] = None,
     expires_when: Annotated[
         JsonObject | None, "A condition that ends the plan, written like trigger_condition."
@@ -122,7 +121,7 @@ def create_trading_plan(
     mode: Annotated[
         PlanMode, "`while_true`: applies while the condition holds. `once`: applies once, when it begins to hold."
     ] = "while_true",
-    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless: the same key names the same plan."] = None,
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> CreatedPlan:
     """Create a plan: if a condition holds, then an action, until the plan expires.
 
@@ -284,6 +283,7 @@ def _read_outcomes(view: View, events: list[PlanEvent]) -> dict[str, Outcome | N
 
 
 def _read_plan(connection: Connection, owner: str, plan_id: str) -> Plan:
+    plan_id = whole_id(connection, owner, stored.PLANS, plan_id, field="plan_id")
     plan = stored.plan(connection, owner, plan_id)
     if plan is None:
         raise NotFound(f"no plan {plan_id!r}; list_plans lists them", field="plan_id")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -43,6 +43,7 @@ from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_abou
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_and_mode, deployment_named
 from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.paging import decode_cursor, encode_cursor
 from backsight.services.plans import open_plans
@@ -93,15 +94,13 @@ def recall_memories(
     *,
     symbol: Annotated[Symbol, "The instrument you are about to decide on."],
     market_context: Annotated[Prose | None, "The market now, in your own words."] = None,
-    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
-    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
+    context_regime: Annotated[Regime | None, "The regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
     strategy_name: Annotated[Name | None, "Only memories of this strategy."] = None,
     memory_types: Annotated[Kinds, "Which kinds of memory to search."] = ["episodic", "semantic"],  # noqa: B006
     limit: Annotated[Limit, "The maximum number of memories."] = 10,
-    direction: Annotated[
-        Direction | None, "The direction you would trade; it counts as part of the similarity."
-    ] = None,
-    context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
+    direction: Annotated[Direction | None, "The direction you would trade."] = None,
+    context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "Only memories of this deployment, by name or id."] = None,
     mode: Annotated[
         ModeChoice | None, "The accounts whose evidence counts; by default the deployment's mode, otherwise live."
@@ -112,8 +111,9 @@ def recall_memories(
     period_weight: Annotated[
         Flag, "Weight each memory by how well its strategy did in the 30 days before the memory ended."
     ] = False,
-    cursor: Annotated[
-        Cursor | None, "The next_cursor of the previous answer, to get the next page of memories."
+    cursor: Annotated[Cursor | None, "The next_cursor of the previous answer."] = None,
+    detail: Annotated[
+        Literal["brief", "full"] | None, "How much of the answer a surface shows; the answer itself is the same."
     ] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
@@ -125,7 +125,7 @@ def recall_memories(
     """
     if since is not None and until is not None and until <= since:
         raise Invalid("must be after since; give a later instant", field="until")
-    arguments = ctx.arguments(without=("cursor", "limit"))
+    arguments = ctx.arguments(without=("cursor", "limit", "detail"))
     horizon, after = ctx.horizon(as_of, seen_at), None
     if cursor is not None:
         horizon, after = _read_cursor(cursor, arguments)
@@ -216,6 +216,7 @@ def explain_recall(
     recall_query = decode_recall(recall, field="recall")
     with ctx.reading() as connection:
         session = open_recall(ctx, connection, recall_query)
+        memory_id = whole_episode_id(connection, ctx.owner, memory_id, field="memory_id")
         explanation = explain(
             session.columns,
             memory_id,
@@ -262,6 +263,7 @@ def list_recalls(
 ) -> DecisionRecalls:
     """List the recalls of a decision: each query with its instants, and the ids and factors of its answer."""
     with ctx.reading() as connection:
+        decision_id = _whole_decision_id(connection, ctx.owner, decision_id)
         recalls = recalls_of(ctx.view(connection, as_of, seen_at), decision_id)
         if not recalls and not _is_decision(connection, ctx.owner, decision_id):
             raise NotFound(f"no decision {decision_id[:40]!r}; list_decisions lists them", field="decision_id")
@@ -272,6 +274,12 @@ def list_recalls(
             for result, known_at in recalls
         ),
     )
+
+
+def _whole_decision_id(connection: Connection, owner: str, key: str) -> str:
+    """The id of a decision or of a call, from its beginning."""
+    decision = whole_id(connection, owner, stored_decisions.DECISIONS, key, field="decision_id")
+    return decision if decision != key else whole_id(connection, owner, stored.EPISODES, key, field="decision_id")
 
 
 def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
@@ -313,16 +321,16 @@ class SizeAdvice:
     seen_at: datetime | None
 
 
-@query(audience=("trader", "coach"))
+@query(audience=("trader",))
 def position_size(
     ctx: Context,
     *,
     symbol: Annotated[Symbol, "The instrument you are about to trade."],
     direction: Annotated[Direction, "The direction of the trade."],
     strategy_name: Annotated[Name, "The strategy whose closed trades are the evidence."],
-    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
-    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
-    context: Annotated[ContextArgument | None, "The whole context vector now, as far as it is known."] = None,
+    context_regime: Annotated[Regime | None, "The regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
+    context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[
         Key | None,
         "The deployment whose risk appetite applies, by name or id; by default the strategy's only deployment.",

@@ -102,7 +102,7 @@ def get_agent_state(
     ctx: Context,
     *,
     deployment: Annotated[Key | None, "The deployment, by name or id; the only deployment if left out."] = None,
-    max_drawdown: Annotated[Positive, "The largest accepted drawdown, as a share of the peak, up to 1."] = 0.2,
+    max_drawdown: Annotated[Positive, "The largest accepted drawdown, as a share."] = 0.2,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> AgentState:

@@ -40,6 +40,7 @@ from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
+from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.inactions import add_inaction
 from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
 from backsight.services.mood import mood_at
@@ -171,37 +172,29 @@ def remember_trade(
     *,
     symbol: Annotated[Symbol, "The instrument as the broker names it."],
     direction: Annotated[Direction, "Direction of the position."],
-    entry_price: Annotated[Number, "Average price of the entry."],
-    exit_price: Annotated[Number, "Average price of the exit."],
+    entry_price: Annotated[Number, "Average entry price."],
+    exit_price: Annotated[Number, "Average exit price."],
     pnl: Annotated[Number, "Net profit or loss in the account's currency, after fees and funding."],
     strategy_name: Annotated[Name, "The strategy that the trade belongs to."],
-    pnl_r: Annotated[
-        Number | None, "The net result as a multiple of the risk taken; leave it out if the risk is not known."
-    ] = None,
+    pnl_r: Annotated[Number | None, "Net result as a multiple of the risk taken, if it is known."] = None,
     market_context: Annotated[Prose | None, "The market at entry, in your own words."] = None,
-    context_regime: Annotated[Regime | None, "The market's regime at entry."] = None,
-    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars at entry, in price units."] = None,
-    confidence: Annotated[Share | None, "Your confidence when you decided, from 0 to 1."] = None,
+    context_regime: Annotated[Regime | None, "The regime at entry."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) at entry, in price units."] = None,
+    confidence: Annotated[Share | None, "Your confidence when you decided."] = None,
     reflection: Annotated[Prose | None, "What you think of the trade now."] = None,
-    max_adverse_excursion: Annotated[
-        Number | None, "Worst unrealised loss during the trade, in the account's currency; its sign is ignored."
-    ] = None,
+    max_adverse_excursion: Annotated[Number | None, "Worst unrealised loss, in the account's currency."] = None,
     opened_at: Annotated[Instant | None, "When the trade was opened."] = None,
     closed_at: Annotated[Instant | None, "When the trade was closed; now if left out."] = None,
     size: Annotated[Positive | None, "Largest size of the position, in base units."] = None,
     risk: Annotated[Positive | None, "The loss at the stop, in the account's currency."] = None,
     stop_price: Annotated[Number | None, "The first stop price."] = None,
     fees: Annotated[NotNegative, "Fees paid; the pnl is already net of them."] = 0.0,
-    equity: Annotated[
-        NotNegative | None, "What the account is worth after the close; its drawdown follows from it."
-    ] = None,
-    context: Annotated[ContextArgument | None, "The context vector at entry, as far as it is known."] = None,
+    equity: Annotated[NotNegative | None, "What the account is worth after the close."] = None,
+    context: Annotated[ContextArgument | None, "The context at entry."] = None,
     deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
     position_key: Annotated[Key | None, "The broker's id of the position."] = None,
     tags: Annotated[Tags, "Labels to find it by later."] = [],  # noqa: B006
-    idempotency_key: Annotated[
-        Key | None, "Makes a repeated call harmless: calls with the same key store one trade."
-    ] = None,
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> RememberedTrade:
     """Remember a closed trade with its context and outcome.
 
@@ -310,18 +303,16 @@ def remember_inaction(
     *,
     symbol: Annotated[Symbol, "The instrument that was not traded."],
     strategy_name: Annotated[Name, "The strategy that might have traded it."],
-    reason: Annotated[Reason, "Why you did not trade; use the same words each time, so that repeats are counted."],
+    reason: Annotated[Reason, "Why not; in the same words each time, so that repeats are counted."],
     direction: Annotated[Direction | None, "Direction of the trade that was not made."] = None,
     market_context: Annotated[Prose | None, "The market now, in your own words."] = None,
-    context_regime: Annotated[Regime | None, "The market's regime now."] = None,
-    context_atr_d1: Annotated[NotNegative | None, "ATR(14) on daily bars now, in price units."] = None,
-    confidence: Annotated[Share | None, "Your confidence, from 0 to 1."] = None,
-    context: Annotated[ContextArgument | None, "The context vector now, as far as it is known."] = None,
+    context_regime: Annotated[Regime | None, "The regime now."] = None,
+    context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
+    confidence: Annotated[Share | None, "Your confidence."] = None,
+    context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
     tags: Annotated[Tags, "Labels to find it by later."] = [],  # noqa: B006
-    idempotency_key: Annotated[
-        Key | None, "Makes a repeated call harmless: calls with the same key store one inaction."
-    ] = None,
+    idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> RememberedInaction:
     """Remember that a trade was deliberately not made, and why.
 
@@ -376,7 +367,7 @@ def list_trades(
     status: Annotated[TradeStatus, "Closed trades, or open trades."] = "closed",
     since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,
     until: Annotated[Instant | None, "Only trades closed (or opened, if open) before this instant."] = None,
-    limit: Annotated[Limit, "The largest number of trades in the answer."] = 20,
+    limit: Annotated[Limit, "The most trades to return."] = 20,
     cursor: Annotated[Cursor | None, "The next_cursor of the previous page."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
@@ -436,7 +427,7 @@ def annotate_trade(
     trade_id: Annotated[Key, "The trade's id, from remember_trade or list_trades."],
     reflection: Annotated[Prose | None, "What you think of the trade now; it replaces the earlier reflection."] = None,
     market_context: Annotated[Prose | None, "The market at entry, in your own words."] = None,
-    confidence: Annotated[Share | None, "Your confidence when you decided, from 0 to 1."] = None,
+    confidence: Annotated[Share | None, "Your confidence when you decided."] = None,
     tags: Annotated[Tags, "Labels to add."] = [],  # noqa: B006
 ) -> AnnotatedTrade:
     """Add a reflection, a market description, a confidence or labels to a trade; prices and results do not change.
@@ -447,6 +438,7 @@ def annotate_trade(
     if note.is_empty:
         raise Invalid("nothing to add; give a reflection, market_context, confidence or tags", field="reflection")
     with ctx.writing() as transaction:
+        trade_id = whole_id(transaction.connection, ctx.owner, stored.TRADES, trade_id, field="trade_id")
         trade = stored.trade(transaction.connection, ctx.owner, trade_id)
         if trade is None:
             raise NotFound(f"no trade {trade_id!r}; list_trades shows them", field="trade_id")
@@ -466,6 +458,7 @@ def archive_episode(
 ) -> ArchivedEpisode:
     """Archive an episode: it is no longer recalled, and stays in the ledger and in every statistic."""
     with ctx.writing() as transaction:
+        episode_id = whole_episode_id(transaction.connection, ctx.owner, episode_id, field="episode_id")
         episode = stored_memories.current_episode(transaction.connection, ctx.owner, episode_id)
         if episode is None:
             raise NotFound(f"no episode {episode_id!r}; recall_memories names them", field="episode_id")
@@ -520,6 +513,7 @@ def get_trade_reflection(
 
 
 def _trade(connection: Connection, ctx: Context, trade_id: str, horizon: Horizon) -> Trade:
+    trade_id = whole_id(connection, ctx.owner, stored.TRADES, trade_id, field="trade_id")
     trade = stored.trade_then(View(connection, ctx.owner, horizon), trade_id)
     if trade is None:
         raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")

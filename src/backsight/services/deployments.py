@@ -10,6 +10,7 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Account, Mode, PositionMode
 from backsight.core.strategies import MANUAL, Deployment, Guidance, MemorySettings, Strategy, manual_name
 from backsight.services.context import Context
+from backsight.services.id_prefixes import whole_id
 from backsight.store import strategies as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -25,6 +26,9 @@ IMPORTED = "import"
 def deployment_named(connection: Connection, owner: str, key: str) -> Deployment:
     """The deployment with this name or id, or `NotFound`."""
     deployment = stored.deployment(connection, owner, key)
+    if deployment is None:
+        key = whole_id(connection, owner, stored.DEPLOYMENTS, key, field="deployment")
+        deployment = stored.deployment(connection, owner, key)
     if deployment is None:
         raise NotFound(f"no deployment {key!r}; get_my_deployments lists them", field="deployment")
     return deployment

@@ -10,6 +10,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.importers.workspace import Workspace
 from backsight.services.context import Context
+from backsight.services.id_prefixes import whole_id
 from backsight.store import documents as stored
 from backsight.store.database import Connection
 
@@ -69,6 +70,7 @@ def _append(before: str, entry: str) -> str:
 
 def edit_named(connection: Connection, ctx: Context, edit_id: str) -> Writing:
     """The edit with this id; NotFound if there is none."""
+    edit_id = whole_id(connection, ctx.owner, stored.WRITINGS, edit_id, field="edit_id")
     writing = stored.writing(connection, ctx.owner, edit_id)
     if writing is None:
         raise NotFound(f"there is no edit {edit_id!r}; list_edits lists all edits", field="edit_id")

@@ -65,6 +65,14 @@ def owned(noun: Noun[Any], owner: str, *where: ColumnElement[bool]) -> Select[An
     return select(noun.table).where(noun.table.c[OWNER] == owner, *where)
 
 
+def ids_beginning_with(connection: Connection, noun: Noun[Any], owner: str, prefix: str) -> list[str]:
+    """At most two ids of an owner's current rows that begin with some hexadecimal digits."""
+    c = noun.table.c
+    after_last = prefix + "g"  # ids consist of hexadecimal digits and hyphens, and text is compared byte by byte
+    statement = select(c.id).where(c[OWNER] == owner, c.id >= prefix, c.id < after_last).order_by(c.id).limit(2)
+    return list(connection.execute(statement).scalars())
+
+
 def within(noun: Noun[Any], horizon: Horizon) -> list[ColumnElement[bool]]:
     """Conditions: known by `as_of` and recorded by `seen_at`, both inclusive."""
     c = noun.table.c

@@ -23,6 +23,9 @@ DIRECT = {"doctor": "Derive every memory again from the episodes and compare it 
 SYNONYMS = {"documents": ("memory",)}
 """Words that command names leave out because they mean the same as the noun."""
 
+DETAIL_HELP = "How much of the answer to show. [default: brief; with --json: full]"
+JSON_HELP = "Print the answer as JSON: every field, or with --detail brief the brief rows."
+
 
 class Nouns(click.Group):
     """One sub-command for each noun; the operations of a noun are imported only when it is used."""
@@ -73,7 +76,7 @@ def command_name(operation: "Operation") -> str:
 
 def operation_command(operation: "Operation") -> click.Command:
     """The command of one operation: an option for each argument, and `--json`."""
-    schema = operation.input_schema()
+    schema = operation.input_schema
     properties: dict[str, Schema] = schema["properties"]
     required = schema.get("required", [])
     parameters: list[click.Parameter] = [
@@ -86,7 +89,9 @@ def operation_command(operation: "Operation") -> click.Command:
         for name, argument in properties.items()
     ]
     bare = required[0] if len(required) == 1 else None
-    parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the whole answer as JSON."))
+    if "detail" not in properties:
+        parameters.append(click.Option(["--detail"], metavar="brief|full", help=DETAIL_HELP))
+    parameters.append(click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP))
 
     @click.pass_context
     def run(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
@@ -107,23 +112,28 @@ def operation_command(operation: "Operation") -> click.Command:
 
 
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
-    """Run an operation and print its answer."""
+    """Run an operation and print its answer: brief as tables, in full as JSON, unless `detail` says otherwise."""
+    from backsight.surfaces.detail import split_detail
+
     try:
+        detail, own_arguments = split_detail(operation, arguments, default="full" if as_json else "brief")
         with memory_of(ctx, actor="cli") as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
-            answer = memory.run(operation, arguments)
+            answer = memory.run(operation, own_arguments)
     except BacksightError as error:
         if not as_json:
             raise
         click.echo(json.dumps(error.as_json(), ensure_ascii=False), err=True)
         sys.exit(1)
     if as_json:
-        click.echo(json.dumps(operation.as_json(answer), ensure_ascii=False, indent=2))
-    else:
-        from backsight.surfaces.layouts import show
-        from backsight.surfaces.tables import console
+        from backsight.surfaces.layouts import brief_of
 
-        show(console(), operation.name, answer)
+        content = operation.as_json(answer) if detail == "full" else brief_of(answer).as_json()
+        click.echo(json.dumps(content, ensure_ascii=False, indent=2))
+    else:
+        from backsight.surfaces.tables import console, show, show_record
+
+        (show_record if detail == "full" else show)(console(), answer)
 
 
 def _lazy_progress(bars: ExitStack) -> "Progress":

@@ -10,9 +10,8 @@ from backsight.memory import Memory, open_simulation
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.surfaces.backtest import show_run
-from backsight.surfaces.layouts import show
 from backsight.surfaces.progress import Stopwatch, progress_bar
-from backsight.surfaces.tables import console
+from backsight.surfaces.tables import console, show
 
 CONTEXT = ContextVector(regime="trending_up", volatility_regime="normal", session="london")
 
@@ -40,7 +39,7 @@ def _show_recall(memory: Memory) -> None:
     recall = memory.recall_memories(
         symbol=demo.SYMBOL, direction="long", context=CONTEXT, deployment=demo.DEPLOYMENT, limit=8
     )
-    show(to, "recall_memories", recall)
+    show(to, recall)
     to.print("\n[bold]Audit of every row[/bold]")
-    show(to, "verify_audit", memory.verify_audit())
+    show(to, memory.verify_audit())
     to.print()

@@ -1,43 +1,99 @@
-"""How the answers of single operations are printed: which lines and columns, in which order, under which heading."""
+"""What is shown of each answer in brief: a sentence first, then which lines and columns, in which order.
+
+`LAYOUTS` is keyed by the name of the result type. The shell, the text of MCP and its structured content are made from
+the same layout.
+"""
 
 import json
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
-
-from backsight.surfaces.tables import (
+from backsight.core.text.untrusted_text import shorten
+from backsight.surfaces.blocks import (
+    MORE,
     REPLAYED,
     Block,
+    Body,
     Each,
+    Excerpts,
+    Handle,
     Line,
     Rows,
-    Template,
     Values,
-    columns,
-    fill,
-    show_block,
-    show_record,
-    table_of,
-    text_of,
-    with_unit,
+    default_parts,
+    parts_of,
 )
+from backsight.surfaces.brief import Brief
+from backsight.surfaces.values import Template, columns, fill, short_id, text_of, with_unit
 
-FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff")
 LINE_WIDTH = 140
-REASON_WIDTH = 80
 SNIPPET_LINES = 6
+REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
+FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 
 
-def _mean(value: str, interval: str = "", unit: str | None = "row") -> Template:
-    """A cell with a mean, its unit and half the width of its interval; by default the row names the unit."""
-    return lambda row: with_unit(
-        getattr(row, value), row.unit if unit == "row" else unit, getattr(row, interval) if interval else None
-    )
+def brief_of(answer: Any) -> Brief:
+    """The brief form of the answer of an operation."""
+    layout = LAYOUTS.get(type(answer).__name__)
+    return default_parts(answer) if layout is None else parts_of(layout, answer)
+
+
+def brief(answer: Any) -> str:
+    """The brief form of the answer of an operation as text: a sentence, then slim rows."""
+    return brief_of(answer).text()
+
+
+def brief_schema(result: str) -> dict[str, Any]:
+    """JSON schemas of the parts of a brief answer, by name; parts that would be empty are left out of an answer."""
+    schemas: dict[str, Any] = {"message": {"type": "string"}, "notes": {"type": "array"}}
+    for block in LAYOUTS.get(result, ()):
+        match block:
+            case Rows():
+                names = ", ".join(column.key for column in block.slim_columns())
+                schemas[block.key] = {"type": "object", "description": f"columns and rows: {names}"}
+            case Each() | Values():
+                schemas[block.key] = {"type": ["array", "object"]}
+            case Handle():
+                schemas[block.key] = {"type": "string"}
+            case Body() | Excerpts():
+                schemas[block.key] = {}
+            case Line():
+                pass
+    return schemas
+
+
+def _count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> _count(1, "trade"), _count(2, "belief"), _count(0, "entry")
+    ('1 trade', '2 beliefs', '0 entries')
+    """
+    plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def _list(path: str, noun: str, *, order: str = "", empty: str = "") -> Line:
+    """The sentence of a list: how many items it has, and in which order; or that there are none."""
+
+    def sentence(answer: Any) -> str:
+        items = getattr(answer, path)
+        if not items:
+            return empty or f"No {_count(0, noun).partition(' ')[2]} were known at that time."
+        more = "; there are more" if getattr(answer, "next_cursor", None) else ""
+        return f"{_count(len(items), noun)}{f', {order}' if order else ''}{more}."
+
+    return Line(sentence)
+
+
+def _done(text: Template) -> Line:
+    """The sentence of a command: what it did, or that the call was a repeat."""
+    return Line(lambda answer: REPLAYED if answer.replayed else fill(text, answer))
+
+
+def _mean(value: str, interval: str = "") -> Template:
+    """A cell with a mean in the unit of its row, and half the width of its interval."""
+    return lambda row: with_unit(getattr(row, value), row.unit, getattr(row, interval) if interval else None)
 
 
 def _figure(name: str, spec: str = "+.2f", scale: float = 1.0) -> Template:
@@ -49,11 +105,6 @@ def _figure(name: str, spec: str = "+.2f", scale: float = 1.0) -> Template:
         return f"{value} (n={figure.n})"
 
     return cell
-
-
-def _short(text: str | None) -> str:
-    text = text or ""
-    return text if len(text) <= REASON_WIDTH else text[: REASON_WIDTH - 1] + "…"
 
 
 def _mean_outcome(outcome: Any) -> str:
@@ -76,18 +127,29 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count)
 
 
+def _ids(identifiers: Iterable[str]) -> str:
+    return ", ".join(map(short_id, identifiers))
+
+
+def _action(action: Any) -> str:
+    return " ".join(filter(None, (action.kind, action.parameter, text_of(action.magnitude))))
+
+
 TRADES = {
     "opened": lambda trade: "" if trade.closed_at else text_of(trade.opened_at),
-    **columns("closed: {closed_at} | symbol | direction | strategy: {strategy_name}"),
-    **columns(">entry: {entry_price} | >exit: {exit_price}"),
-    ">size": lambda trade: "" if trade.closed_at else text_of(trade.open_size),
-    **columns(">net: {pnl:+,.2f} | >outcome | id"),
+    **columns("closed: {closed_at} | symbol | side: {direction} | strategy: {strategy_name}"),
+    "open": lambda trade: "" if trade.closed_at else fill("{open_size:.6g} at {entry_price:price}", trade),
+    **columns("~>entry: {entry_price:price} | ~>exit: {exit_price:price}"),
+    **columns(">net: {pnl:+.2f} | >outcome"),
+    "why closed": lambda trade: shorten(trade.exit_reason or "", most=REASON_WIDTH),
+    **columns("id: {id:id}"),
 }
 DECISIONS = {
-    "tick": "{at}",
+    **columns("tick: {at}"),
     "verdict": lambda decision: " ".join(filter(None, (decision.verdict.kind, decision.verdict.rule))),
-    **columns("symbol | memory: {memory_arm} | >equity: {equity:,.2f}"),
-    "reason": lambda decision: _short(decision.reason or decision.verdict.detail),
+    **columns("symbol | memory: {memory_arm} | >equity: {equity:.2f}"),
+    "reason": lambda decision: decision.reason or decision.verdict.detail or "",
+    **columns("id: {id:id}"),
 }
 BELIEFS = {
     **columns(">credibility: {posterior.credibility:.2f}"),
@@ -99,22 +161,23 @@ BELIEFS = {
     "status": lambda row: (
         fill("retired {belief.retired_at:%Y-%m-%d}", row) or ("worth testing" if row.worth_testing else "")
     ),
-    **columns("belief: {belief.proposition} | id: {belief.id}"),
+    **columns("belief: {belief.proposition} | id: {belief.id:id}"),
 }
 PLANS = {
     **columns("status | >fired: {times_fired} | expires: {plan.expires_at:%Y-%m-%d} | ended: {ended_at:%Y-%m-%d}"),
-    "if": "{plan.condition}",
-    "then": lambda row: " ".join(
-        filter(None, (row.plan.action.kind, row.plan.action.parameter, text_of(row.plan.action.magnitude)))
-    ),
-    **columns("reason: {plan.reasoning} | id: {plan.id}"),
+    **columns("if: {plan.condition}"),
+    "then": lambda row: _action(row.plan.action),
+    **columns("reason: {plan.reasoning} | id: {plan.id:id}"),
 }
 MEMORIES = {
-    **columns(">score: {score:.3f}"),
-    **{f">{name}": f"{{factors.{name}:.2f}}" for name in FACTORS},
-    ">Period": lambda memory: "" if memory.factors.Period == 1.0 else f"{memory.factors.Period:.2f}",
-    **columns("closed: {episode.ended_at:%Y-%m-%d} | direction: {episode.direction}"),
-    **columns("regime: {episode.context.regime} | memory: {sentence}"),
+    **columns("listed as: {listed} | ~>score: {memory.score:.3f}"),
+    ">outcome": lambda row: text_of(row.memory.episode.outcome) or fill("{pnl:+.2f}", row.memory.episode),
+    **columns("side: {memory.episode.direction} | regime: {memory.episode.context.regime}"),
+    **columns("~>Q: {memory.factors.Q:.2f} | >Sim: {memory.factors.Sim:.2f} | ~>Rec: {memory.factors.Rec:.2f}"),
+    **columns("~>Conf: {memory.factors.Conf:.2f} | ~>Aff: {memory.factors.Aff:.2f}"),
+    "~>Period": lambda row: "" if row.memory.factors.Period == 1.0 else f"{row.memory.factors.Period:.2f}",
+    **columns("ended: {memory.episode.ended_at:%Y-%m-%d}"),
+    "id": lambda row: short_id(row.memory.episode.trade_id or row.memory.id),
 }
 GROUPS = {
     "group": lambda group: group.label + (" (share of the best price kept)" if group.measure == "captured" else ""),
@@ -129,11 +192,11 @@ DEPLOYMENTS = {
     "strategy": lambda row: (
         fill("{deployment.strategy_name} v{deployment.strategy_version}", row) or row.deployment.strategy_name
     ),
-    **columns("mode: {deployment.mode} | >trades: {tally.trades} | >won: {tally.wins} | >net: {tally.pnl:+,.2f}"),
-    "last close": "{tally.last_closed_at}",
+    **columns("mode: {deployment.mode} | >trades: {tally.trades} | >won: {tally.wins} | >net: {tally.pnl:+.2f}"),
+    **columns("last close: {tally.last_closed_at}"),
 }
 LESSONS = {
-    "revision": "{content_hash}",
+    **columns("revision: {content_hash}"),
     "status": lambda note: note.status + ("" if note.deployment_id else " (strategy)"),
     **columns("written: {generated_at} | author | >trades: {trades_considered}"),
     "lessons": lambda note: _first_lesson(note.bullets),
@@ -143,61 +206,93 @@ ATTEMPTS = {
     "author": lambda attempt: attempt.model_used or attempt.author,
     **columns(">trades: {closed} | reason"),
 }
-EDITS = columns("status | proposed: {known_at} | agent | run: {run_id} | path | reason | id")
+EDITS = columns("status | proposed: {known_at} | agent | run: {run_id} | path | reason | id: {id:id}")
 FINDINGS = columns("kind | table | key | detail")
-EDIT: tuple[Block, ...] = (Rows("edit", EDITS), Line("{edit.diff}"))
+SKIPPED = Rows("skipped", columns("path | reason"))
 PROMPT: tuple[Block, ...] = (
-    Line("SYSTEM", "bold"),
-    Each("system", "── {name}\n{text}"),
-    Line("MESSAGE", "bold"),
-    Each("segments", "── {name}\n{text}"),
-    Rows("tokens", columns("segment: {name} | >tokens")),
+    Line("The prompt: {total_tokens} tokens, {memory_tokens} of them memory (memory {memory_arm}).", "bold"),
     Each("cuts", lambda cut: f"{cut.name} was cut {'entirely' if cut.whole else f'by {cut.rows} rows'}", "yellow"),
-    Line("{total_tokens} tokens, {memory_tokens} of them memory (memory {memory_arm})", "bold"),
+    Body("system", "{text}", title="── system: {name}"),
+    Body("segments", "{text}", title="── message: {name}"),
+    Rows("tokens", columns("segment: {name} | >tokens")),
 )
-DECIDED: tuple[Block, ...] = (
-    Line(lambda answer: fill("{status}, as {kind} {made_id}: {statement}", answer.proposal), when="proposal.made_id"),
-    Line(lambda answer: "" if answer.proposal.made_id else fill("{status}: {statement}", answer.proposal)),
+LEARNED: tuple[Block, ...] = (
+    Line(
+        "mood: confidence {learned.mood.confidence:.2f}, {learned.mood.consecutive_wins} wins and "
+        "{learned.mood.consecutive_losses} losses in a row; habits rest on {learned.habits} trades",
+    ),
+    Each(
+        "learned.evidence",
+        lambda change: fill(
+            ("confirms" if change.confirms else "contradicts")
+            + ": {proposition} (credibility {credibility:.2f}, n={n})",
+            change,
+        ),
+    ),
+    Each(
+        "learned.drifted",
+        "drift: {series} of {symbol} turned {alarm.turn}, {alarm.magnitude:+.1f} deviations since {alarm.since}",
+    ),
+    Each("learned.induced", "new belief: {proposition}"),
+    Each("learned.retired", "retired belief: {proposition}"),
+    Each("learned.proposals", "proposes a plan, see list_proposals: {}"),
 )
 
 
-def _citations(to: Console, answer: Any) -> None:
-    """Each passage with its file, lines, headings and score; the words of the query are highlighted."""
-    for citation in answer.citations:
-        headings = f"  {' > '.join(citation.heading)}" if citation.heading else ""
-        to.print(Text.assemble((citation.place, "bold"), headings, (f"  {citation.score:.2f}", "cyan")))
-        snippet = Text("\n".join(_snippet_lines(citation.snippet, answer.words)))
-        for word in answer.words:
-            snippet.highlight_regex(rf"(?i)\b{re.escape(word)}\w*", "bold yellow")
-        to.print(Padding(snippet, (0, 0, 1, 4)))
+class ListedMemory(NamedTuple):
+    """A recalled memory with the names of the lists that contain it."""
+
+    memory: Any
+    listed: str
 
 
-def _snippet_lines(snippet: str, words: tuple[str, ...]) -> list[str]:
+def _recalled(recall: Any) -> tuple[ListedMemory, ...]:
+    """The nearest episodes, the warnings and the best memories of a recall, each memory once."""
+    lists = {"nearest": recall.nearest, "warning": recall.warnings, "best": recall.memories}
+    memories = {memory.id: memory for listed in lists.values() for memory in listed}
+    names = {
+        key: [name for name, each in lists.items() if any(key == memory.id for memory in each)] for key in memories
+    }
+    return tuple(ListedMemory(memory, "+".join(names[key])) for key, memory in memories.items())
+
+
+class WithUnit(NamedTuple):
+    """A row of figures, and the unit of its means."""
+
+    row: Any
+    unit: str | None
+    label: str
+
+
+def _revisions(answer: Any) -> tuple[WithUnit, ...]:
+    comparison = answer.comparison
+    return tuple(WithUnit(each, comparison.unit, each.lessons_hash or "none") for each in comparison.revisions)
+
+
+def _arms(answer: Any) -> tuple[WithUnit, ...]:
+    """Trades with memory shown, and trades with memory withheld."""
+    result = answer.help
+    return WithUnit(result.shown, result.unit, "shown"), WithUnit(result.withheld, result.unit, "withheld")
+
+
+def _recent_trades(answer: Any) -> tuple[Any, ...]:
+    return tuple(trade for each in answer.deployments for trade in each.recent_trades)
+
+
+def _snippet(answer: Any, citation: Any) -> str:
     """The lines around the first line that contains a word of the query."""
-    lines = [line[:LINE_WIDTH] for line in snippet.splitlines() if line.strip()]
-    matches = (index for index, line in enumerate(lines) if any(word in line.lower() for word in words))
+    lines = [line[:LINE_WIDTH] for line in citation.snippet.splitlines() if line.strip()]
+    matches = (index for index, line in enumerate(lines) if any(word in line.lower() for word in answer.words))
     start = max(0, next(matches, 0) - 1)
-    return lines[start : start + SNIPPET_LINES]
+    return "\n".join(lines[start : start + SNIPPET_LINES])
 
 
-def _markdown(to: Console, answer: Any) -> None:
-    """A review: rendered on a terminal, as Markdown in a pipe."""
-    if to.is_terminal:
-        from rich.markdown import Markdown
-
-        to.print(Markdown(answer.markdown))
-    else:
-        to.out(answer.markdown, highlight=False, end="")
-
-
-def _json_lines(to: Console, answer: Any) -> None:
+def _chain(answer: Any) -> str:
     """The audit chain as JSON Lines; the last line is its head."""
     from backsight.memory import OPERATIONS
 
     export = OPERATIONS["export_audit"].as_json(answer)
-    for link in export["links"]:
-        to.out(json.dumps(link, ensure_ascii=False), highlight=False)
-    to.out(json.dumps({"head": export["head"]}), highlight=False)
+    return "\n".join(json.dumps(link, ensure_ascii=False) for link in [*export["links"], {"head": export["head"]}])
 
 
 def _reflection_headline(answer: Any) -> str:
@@ -248,68 +343,117 @@ def _tampered(answer: Any) -> str:
     return "" if answer.intact else fill(f"Not intact: {count} findings in {{rows}} rows and {{links}} links.", answer)
 
 
-def _revisions(to: Console, answer: Any) -> None:
-    """Each revision of the lessons beside trades without lessons."""
-    comparison = answer.comparison
-    cells = {
-        "revision": lambda revision: revision.lessons_hash or "none",
-        **columns(">trades | >days"),
-        ">mean": _mean("mean", unit=comparison.unit),
-        **columns(">net: {mean_pnl:+,.2f} | >gross $: {mean_pnl_usd:+,.2f} | >won: {win_rate:.0%}"),
-        ">difference (90 %)": _mean("difference", "interval", unit=comparison.unit),
-    }
-    to.print(table_of(comparison.revisions, cells))
+def _trade_sentence(answer: Any) -> str:
+    """A trade in one line."""
+    trade = answer.trade
+    price = "{trade.entry_price:price} to {trade.exit_price:price}" if trade.closed_at else "{trade.entry_price:price}"
+    end = ", closed {trade.closed_at}" if trade.closed_at else ", open since {trade.opened_at}"
+    result = fill(", net {trade.pnl:+,.2f}", answer) + fill(" ({trade.outcome})", answer)
+    text = fill("{trade.direction} {trade.symbol} at " + price + end, answer) or fill(
+        "{trade.direction} {trade.symbol}", answer
+    )
+    return text[0].upper() + text[1:] + result + "."
 
 
-def _arms(to: Console, answer: Any) -> None:
-    """Trades with memory shown beside trades with memory withheld."""
-    result = answer.help
-    cells = {
-        "memory": lambda arm: "shown" if arm is result.shown else "withheld",
-        **columns(">trades | >days"),
-        ">mean": _mean("mean", unit=result.unit),
-    }
-    to.print(table_of((result.shown, result.withheld), cells))
+TRADE_VALUES = {
+    **columns("strategy: {strategy_name} | mode | opened: {opened_at} | minutes held: {holding_minutes:.0f}"),
+    **columns("size: {size:.6g} | stop: {stop_price:price} | risk: {risk:.2f} | fees: {fees:.2f}"),
+    "best and worst": lambda trade: (
+        fill("{mfe:+.2f} ({mfe_r:+.2f}R), {mae:+.2f} ({mae_r:+.2f}R)", trade) or fill("{mfe:+.2f}, {mae:+.2f}", trade)
+    ),
+    **columns("exit reason: {exit_reason} | entry reason: {entry.reason} | regime: {context.regime}"),
+    **columns("session: {context.session} | confidence: {confidence:.2f} | market: {market_context}"),
+    **columns("reflection | tags | id: {id:id}"),
+}
 
 
-REPLAY = Line(REPLAYED, when="replayed")
-MORE = Line("More: --cursor {next_cursor}", "dim")
 LAYOUTS: Mapping[str, tuple[Block, ...]] = {
-    "remember_trade": (
+    "OpenedAccount": (
+        _done("Opened account {account.name} at {account.venue} ({account.currency}, {account.mode})."),
+        Values("account", columns("name | venue | currency | mode | positions: {position_mode} | id: {id:id}")),
+    ),
+    "SavedStrategy": (
+        _done("Saved {strategy.name}, version {strategy.version}."),
+        Values("strategy", columns("thesis | rules | avoid | risk per trade: {risk_per_trade:.2%} | id: {id:id}")),
+    ),
+    "Deployed": (
+        _done("Deployed {deployment.strategy_name} as {deployment.name} ({deployment.mode})."),
+        Values("deployment", columns("name | strategy: {strategy_name} | version: {strategy_version} | id: {id:id}")),
+    ),
+    "Deployments": (
+        _list("deployments", "deployment"),
+        Rows("deployments", DEPLOYMENTS),
+        Rows(_recent_trades, TRADES, name="recent_trades"),
+    ),
+    "RememberedTrade": (Line("{message}"), Rows("trade", TRADES), *LEARNED),
+    "AnnotatedTrade": (_done("The trade was annotated."), Rows("trade", TRADES), *LEARNED),
+    "RememberedInaction": (Line("{message}"), Values("", columns("in a row: {count} | id: {episode_id:id}"))),
+    "ImportedTrades": (
         Line("{message}"),
-        Rows("trade", TRADES),
-        Line(
-            "mood: confidence {learned.mood.confidence:.2f}, {learned.mood.consecutive_wins} wins and "
-            "{learned.mood.consecutive_losses} losses in a row; habits rest on {learned.habits} trades",
+        Values(
+            "",
+            {
+                **columns("rows | added | already stored: {replayed}"),
+                "closed": "{first_closed_at} to {last_closed_at}",
+                "learned": "{learned.evidence} pieces of evidence, {learned.habits} habits, {learned.moods} moods",
+            },
         ),
-        Each(
-            "learned.evidence",
-            lambda change: fill(
-                ("confirms" if change.confirms else "contradicts")
-                + ": {proposition} (credibility {credibility:.2f}, n={n})",
-                change,
+        Each("learned.induced", "new belief: {proposition}", most=FINDINGS_SHOWN),
+    ),
+    "TradePage": (_list("trades", "trade", order="newest first"), Rows("trades", TRADES), MORE),
+    "TradeRead": (
+        Line(_trade_sentence),
+        Values("trade", TRADE_VALUES),
+        Values("mark", {"last mark": "{position.mark:price} at {at}", "stop now": "{position.stop_price:price}"}),
+    ),
+    "TradeReflection": (
+        Line(_trade_sentence),
+        Values("trade", TRADE_VALUES),
+        Values(
+            "",
+            {
+                **columns("times recalled: {retrieved} | strength: {strength:.2f} | lessons at entry: {lessons_hash}"),
+                **columns("citations"),
+            },
+        ),
+        Each("beliefs", "belief: {proposition} (credibility {credibility:.2f}, n={n})"),
+        Each("plans", lambda plan: f"plan: {_action(plan.action)}: {plan.reasoning}"),
+    ),
+    "ArchivedEpisode": (
+        Line(
+            lambda answer: (
+                REPLAYED
+                if answer.replayed
+                else f"The episode {short_id(answer.episode.id)} is "
+                + ("archived: no recall returns it." if answer.episode.archived_at else "no longer archived.")
+            )
+        ),
+    ),
+    "RecordedDecision": (
+        Line("{message}"),
+        Values(
+            "episode",
+            columns(
+                "symbol | side: {direction} | strategy: {strategy_name} | price: {entry_price:price} | "
+                "judged at: {due_at} | id: {id:id}"
             ),
         ),
-        Each(
-            "learned.drifted",
-            "drift: {series} of {symbol} turned {alarm.turn}, {alarm.magnitude:+.1f} deviations since {alarm.since}",
+    ),
+    "DecisionPage": (
+        _list("decisions", "decision", order="newest first"),
+        Rows("decisions", DECISIONS),
+        MORE,
+    ),
+    "ClosedTick": (
+        Line(
+            lambda answer: (
+                REPLAYED
+                if answer.replayed
+                else fill("Recorded the tick of {decision.at}: {decision.verdict.kind}; ", answer)
+                + f"{len(answer.opened)} opened, {len(answer.closed)} closed."
+            )
         ),
-        Each("learned.induced", "new belief: {proposition}"),
-        Each("learned.retired", "retired belief: {proposition}"),
-        Each("learned.proposals", "proposes a plan, see list_proposals: {}"),
-    ),
-    "list_trades": (Rows("trades", TRADES, empty="No trades were known at that time."), MORE),
-    "get_trade_reflection": (
-        Rows("trade", TRADES),
-        Values("trade", columns("reflection | exit reason: {exit_reason} | tags")),
-        Values("", columns("retrieved | strength: {strength:.2f} | citations")),
-        Each("beliefs", "belief: {proposition} (credibility {credibility:.2f}, n={n})"),
-        Each("plans", "plan: {action.kind}: {reasoning}"),
-    ),
-    "list_decisions": (Rows("decisions", DECISIONS, empty="No decisions were known at that time."), MORE),
-    "close_tick": (
-        REPLAY,
-        Rows("decision", {**DECISIONS, "id": "{id}"}),
+        Rows("decision", DECISIONS),
         Line("opened", "bold", when="opened"),
         Rows("opened", TRADES),
         Line("closed", "bold", when="closed"),
@@ -317,28 +461,36 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Each("contradictions", "contradiction between plans: {reason}"),
         Line("reflection {reflection.came}: {reflection.reason}"),
     ),
-    "open_tick": (*PROMPT, Line("decision id {decision_id}")),
-    "preview_context": PROMPT,
-    "get_recent_activity": (
-        Line("{text}"),
-        Line(lambda answer: "" if answer.text else "No recent activity."),
+    "OpenedTick": (*PROMPT, Line("decision id {decision_id}")),
+    "ContextPreview": PROMPT,
+    "RecentActivity": (
+        Line(lambda answer: "Recent activity:" if answer.text else "No recent activity."),
+        Body("text"),
     ),
-    "get_my_deployments": (Rows("deployments", DEPLOYMENTS, empty="No deployments were known at that time."),),
-    "recall_memories": (
+    "Backfilled": (
+        _done("Replayed {decisions} decisions: {opened} trades opened, {closed} closed."),
+        Values("", columns("account: {account_id:id}")),
+    ),
+    "Recall": (
+        Line("{message}"),
         Line("Usually: {base_rate.sentence}", "bold"),
-        Each("warnings", "Warning: {sentence}", "red"),
+        Each("plans", lambda plan: f"Plan that applies: {_action(plan.action)}: {plan.reasoning}", most=5),
         Each(
             "beliefs",
             "Belief: {belief.proposition} (credibility {posterior.credibility:.2f}, n={posterior.n})",
+            most=5,
         ),
-        Each("plans", "Plan: {action.kind}: {reasoning}"),
-        Line("{message}", "dim"),
-        Rows("memories", MEMORIES),
+        Line(
+            "Mood: confidence {mood.confidence:.2f}, risk appetite {mood.risk_appetite:.2f}, "
+            "{mood.consecutive_losses} losses in a row, drawdown {mood.drawdown:.1%}"
+        ),
+        Rows(_recalled, MEMORIES, name="memories"),
+        Handle("recall", "recall", when="candidates"),
         MORE,
     ),
-    "explain_recall": (
+    "RecallExplained": (
         Line("{explanation.sentence}."),
-        Line("  ".join(f"{name} {{explanation.factors.{name}:.2f}}" for name in (*FACTORS, "Period")), "dim"),
+        Line("  ".join(f"{name} {{explanation.factors.{name}:.2f}}" for name in FACTORS), "dim"),
         Rows(
             "explanation.fields",
             columns(
@@ -355,14 +507,12 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             most=3,
         ),
     ),
-    "list_recalls": (
-        Rows(
-            "recalls",
-            columns("symbol: {made.asked.symbol} | recorded: {known_at} | >candidates: {made.candidates} | recall"),
-            empty="No recalls are stored with this decision.",
-        ),
+    "DecisionRecalls": (
+        _list("recalls", "recall", empty="No recalls are stored with this decision."),
+        Rows("recalls", columns("symbol: {made.asked.symbol} | recorded: {known_at} | >candidates: {made.candidates}")),
+        Body("recalls", "{recall}", title="recall", name="handles"),
     ),
-    "position_size": (
+    "SizeAdvice": (
         Line("Risk {size.recommended:.2%} of equity. {size.reason}"),
         Line(
             "Results in this symbol have been falling since {since:%Y-%m-%d}: {left_out} earlier trades do not count.",
@@ -376,8 +526,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             ),
         ),
     ),
-    "get_agent_state": (
-        Line("{deployment.name}, after {closes} closed trades and {equity_seen} readings of the account"),
+    "AgentState": (
+        Line("{deployment.name}, after {closes} closed trades and {equity_seen} readings of the account."),
         Line(lambda answer: "" if answer.deployment else "No deployment yet: a neutral mood."),
         Values(
             "mood",
@@ -389,8 +539,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             },
         ),
     ),
-    "get_behavioral_analysis": (
-        Line("{message}", "dim"),
+    "BehavioralAnalysis": (
+        Line(lambda answer: answer.message or f"Habits from {answer.mode} trades."),
         Values(
             "behaviors",
             {
@@ -410,76 +560,150 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             },
         ),
     ),
-    "list_beliefs": (Rows("beliefs", BELIEFS, empty="No beliefs from {mode} trades were known at that time."),),
-    "add_belief": (REPLAY, Rows("belief", BELIEFS)),
-    "retire_belief": (REPLAY, Rows("belief", BELIEFS)),
-    "list_plans": (Rows("plans", PLANS, empty="No plans were known at that time."),),
-    "check_active_plans": (
+    "RecordedEquity": (
+        _done("Recorded an equity of {point.equity:,.2f} at {point.at}."),
+        Values("point", columns("transfer: {transfer:+.2f} | account: {account_id:id}")),
+    ),
+    "BeliefList": (
+        Line(
+            lambda answer: (
+                f"{_count(len(answer.beliefs), 'belief')} from {answer.mode} trades."
+                if answer.beliefs
+                else f"No beliefs from {answer.mode} trades were known at that time."
+            )
+        ),
+        Rows("beliefs", BELIEFS),
+    ),
+    "AddedBelief": (_done("Added the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
+    "RetiredBelief": (_done("Retired the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
+    "PlanList": (_list("plans", "plan"), Rows("plans", PLANS)),
+    "CreatedPlan": (
+        _done("Created the plan."),
+        Values(
+            "plan",
+            {
+                "if": "{condition}",
+                "then": lambda plan: _action(plan.action),
+                **columns("reason: {reasoning} | priority: {priority:.2f} | expires: {expires_at} | id: {id:id}"),
+            },
+        ),
+    ),
+    "CheckedPlans": (
         Line("{message}"),
         Rows("applying", PLANS),
-        Each("rising", "now applies, and did not before: {}"),
-        Each("expired", "expired: {}"),
+        Each("rising", "now applies, and did not before: {:id}"),
+        Each("expired", "expired: {:id}"),
         Each("contradictions", "contradiction: {reason}"),
-        Each("missing", "plan {plan_id} cannot be checked without {fields}"),
+        Each("missing", "plan {plan_id:id} cannot be checked without {fields}"),
     ),
-    "cancel_plan": (REPLAY, Rows("plan", PLANS)),
-    "settle_plan": (
-        REPLAY,
+    "CancelledPlan": (_done("Cancelled the plan."), Rows("plan", PLANS)),
+    "SettledPlan": (
+        _done(
+            lambda answer: f"Settled the plan as {'followed' if answer.settlement.followed else 'not followed'}.",
+        ),
         Rows("plan", PLANS),
-        Values("settlement", columns("followed | trades without outcome: {without_outcome}")),
+        Values("settlement", columns("trades without outcome: {without_outcome}")),
         Rows("settlement.results", {**columns(">n"), ">mean": _mean_outcome, **columns("helped")}),
     ),
-    "reflect": (
+    "ReflectionResult": (
         Line(_reflection_headline, "bold"),
-        Each("bullets", lambda bullet: f"  {bullet.slot.replace('_', ' ')}: {bullet.text}"),
-        Each("dropped", "  dropped: {text} ({reason})", "dim"),
-        Each("proposals", "  proposes a {kind}: {statement} ({id})"),
+        Each("bullets", lambda bullet: f"{bullet.slot.replace('_', ' ')}: {bullet.text}"),
+        Each("dropped", "dropped: {text} ({reason})", "dim"),
+        Each("proposals", "proposes a {kind}: {statement} ({id:id})"),
         Line(_evidence_headline, "dim"),
         Line("{evidence.missing}", "dim"),
         Rows("evidence.groups", GROUPS),
     ),
-    "active_lessons": (
-        Line("{hash}, by {note.author}, since {note.known_at}, from {note.trades_considered} trades", "dim"),
-        Line("{text}"),
-        Line(lambda answer: "" if answer.note else f"{answer.deployment} had no lessons at that time.", "dim"),
+    "ActiveLessons": (
+        Line("Lessons {hash}, by {note.author}, since {note.known_at}, from {note.trades_considered} trades."),
+        Line(lambda answer: "" if answer.note else f"{answer.deployment} had no lessons at that time."),
+        Body("text"),
     ),
-    "list_lessons": (
-        Rows("notes", LESSONS, empty="No lessons were known at that time."),
+    "LessonList": (
+        Line(
+            lambda answer: (
+                f"{_count(len(answer.notes), 'revision')} of lessons from {_count(len(answer.attempts), 'reflection')}."
+                if answer.notes or answer.attempts
+                else "No lessons were known at that time."
+            )
+        ),
+        Rows("notes", LESSONS, name="lessons"),
         Rows("attempts", ATTEMPTS),
     ),
-    "compare_lessons": (
-        _revisions,
-        Line("{comparison.caution}", "dim"),
+    "ComparedLessons": (
+        Line("{comparison.caution}"),
+        Rows(
+            _revisions,
+            {
+                **columns("revision: {label} | >trades: {row.trades} | >days: {row.days}"),
+                ">mean": lambda each: with_unit(each.row.mean, each.unit),
+                **columns(">net: {row.mean_pnl:+,.2f} | >gross $: {row.mean_pnl_usd:+,.2f} | >won: {row.win_rate:.0%}"),
+                ">difference (90 %)": lambda each: with_unit(each.row.difference, each.unit, each.row.interval),
+            },
+            name="revisions",
+        ),
     ),
-    "does_memory_help": (Line("{help.sentence}", "bold"), _arms),
-    "promote_lessons": (
-        REPLAY,
-        Line(lambda answer: "" if answer.replayed else "New deployments of this strategy start with these lessons."),
-        Line("{note.lessons_text}"),
+    "MemoryHelp": (
+        Line("{help.sentence}", "bold"),
+        Rows(
+            _arms,
+            {
+                **columns("memory: {label} | >trades: {row.trades} | >days: {row.days}"),
+                ">mean": lambda each: with_unit(each.row.mean, each.unit),
+            },
+            name="arms",
+        ),
+    ),
+    "PromotedLessons": (
+        _done("New deployments of this strategy start with these lessons."),
+        Body("note.lessons_text"),
         Each("cut", "cut: {}", "red"),
     ),
-    "review_period": (_markdown,),
-    "list_proposals": (
+    "PeriodReview": (
+        Line(
+            "The {period} review of {deployment}, {start} to {end}: {result.trades} trades, net {result.pnl:+,.2f}.",
+            for_models=True,
+        ),
+        Body("markdown", markdown=True),
+    ),
+    "ProposalList": (
+        _list("proposals", "proposal"),
         Rows(
             "proposals",
             columns(
                 "status: {proposal.status} | kind: {proposal.kind} | still holds: {stands} | "
-                "statement: {proposal.statement} | id: {proposal.id}"
+                "statement: {proposal.statement} | id: {proposal.id:id}"
             ),
-            empty="No proposals were known at that time.",
         ),
     ),
-    "accept_proposal": DECIDED,
-    "reject_proposal": DECIDED,
-    "init_documents": (Values("", columns("created: {made} | already there: {kept}")),),
-    "search_memory": (_citations, Line("{message}")),
-    "read_memory": (Line("{path}, lines {start_line} to {end_line} of {lines}", "bold"), Line("{text}")),
-    "propose_edit": (REPLAY, *EDIT),
-    "list_edits": (Rows("edits", EDITS, empty="No edits were known at that time."),),
-    "approve_edit": EDIT,
-    "reject_edit": EDIT,
-    "import_positions": (
-        REPLAY,
+    "DecidedProposal": (
+        Line(
+            lambda answer: (
+                fill("{status}, as {kind} {made_id:id}: {statement}", answer.proposal)
+                or fill("{status}: {statement}", answer.proposal)
+            )
+        ),
+    ),
+    "ImportedBars": (
+        Line(
+            lambda answer: (
+                f"Imported {_count(sum(each.bars for each in answer.symbols), 'bar')} of "
+                f"{_count(len(answer.symbols), 'symbol')}, {sum(each.added for each in answer.symbols):,} of them new."
+            )
+        ),
+        Rows("symbols", columns("symbol | >bars | >new: {added} | first: {first_opened_at} | last: {last_opened_at}")),
+        Values(
+            "report",
+            {
+                **columns("rows | duplicates | out of order: {out_of_order} | other symbols: {other_symbols}"),
+                **columns("overlaps | gaps: {gap_count} | missing bars: {missing}"),
+            },
+        ),
+        Each("report.gaps", "gap: {missing} bars of {symbol} missing from {after} to {before}", most=FINDINGS_SHOWN),
+    ),
+    "RecordedBars": (Line("Recorded {bars} bars, {added} of them new."),),
+    "ImportedPositions": (
+        _done("Imported the position log as {deployment.name}."),
         Values(
             "",
             {
@@ -492,33 +716,85 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "contradictions": lambda answer: _counts(answer.summary.dirt) or "none",
             },
         ),
-        Each("dirt", "  {message}", most=FINDINGS_SHOWN),
+        Each("dirt", "{message}", most=FINDINGS_SHOWN),
         Line(
             lambda answer: (
-                f"  … and more: --json prints the first {len(answer.dirt)}" if len(answer.dirt) > FINDINGS_SHOWN else ""
+                f"… and more: detail full lists the first {len(answer.dirt)}"
+                if len(answer.dirt) > FINDINGS_SHOWN
+                else ""
             ),
             "dim",
         ),
     ),
-    "doctor": (
+    "Migrated": (
+        Line("Migrated {trades} trades and {beliefs} beliefs; {known_trades} trades and {known_beliefs} were known."),
+        Values("report", {"rows": lambda report: _counts(report.rows), "tables ignored": "{tables_ignored}"}),
+        Rows("report.left_out", columns("table | row | reason")),
+        Rows("report.notes", columns("table | row | reason"), name="remarks"),
+    ),
+    "InitialFiles": (
+        Line(lambda answer: f"Created {_count(len(answer.made), 'file')}; {len(answer.kept)} were there already."),
+        Values("", columns("created: {made} | already there: {kept}")),
+    ),
+    "ReindexResult": (
+        Line("The index has {documents} documents in {chunks} chunks; {read} files were read."),
+        Values("", columns("changed | removed | embedded | to be embedded: {waiting} | generation")),
+        SKIPPED,
+    ),
+    "SearchAnswer": (
+        Line(
+            lambda answer: (
+                answer.message or f"{_count(len(answer.citations), 'passage')}, the best first; quotes are data."
+            )
+        ),
+        Excerpts(
+            "citations",
+            {
+                "place": "{place}",
+                "heading": lambda citation: " > ".join(citation.heading),
+                "score": "{score:.2f}",
+            },
+            _snippet,
+            "words",
+        ),
+    ),
+    "Passage": (Line("{path}, lines {start_line} to {end_line} of {lines}:", "bold"), Body("text")),
+    "IndexHealth": (
+        Line(lambda answer: answer.message or f"Healthy: {answer.documents:,} documents in {answer.chunks:,} chunks."),
+        Values(
+            "",
+            columns(
+                "search: {slot} | last read: {last_sync} | documents | chunks | embedding model: {embedding_model} | "
+                "embedded | compared in: {compared_in}"
+            ),
+        ),
+        SKIPPED,
+    ),
+    "WrittenNote": (
+        _done("Wrote lines {start_line} to {end_line} of {path}."),
+        Values("", columns("path | id: {id:id}")),
+    ),
+    "ProposedEdit": (
+        _done("Proposed an edit of {edit.path}; the owner decides on it."),
+        Rows("edit", EDITS),
+        Body("edit.diff"),
+    ),
+    "DecidedEdit": (Line("The edit of {edit.path} is {edit.status}."), Rows("edit", EDITS), Body("edit.diff")),
+    "EditList": (_list("edits", "edit"), Rows("edits", EDITS)),
+    "Diagnosis": (
         Line(_diagnosis),
         Rows("findings", FINDINGS),
         Each("remarks", "note: {}", "dim"),
     ),
-    "verify_audit": (
+    "Verification": (
         Line("Intact: {rows} rows match the {links} links of the audit chain.", "green", when="intact"),
         Line(_tampered, "red"),
         Rows("findings", FINDINGS),
         Line("head {head}", "dim"),
     ),
-    "export_audit": (_json_lines,),
+    "AuditExport": (
+        Line(lambda answer: f"{_count(len(answer.links), 'link')} of the audit chain.", for_models=True),
+        Body("", _chain),
+    ),
 }
-"""Layouts by operation; an operation that is not listed is printed by the default of `tables.py`."""
-
-
-def show(to: Console, operation: str, answer: Any) -> None:
-    """Print the answer of an operation."""
-    if operation not in LAYOUTS:
-        show_record(to, answer)
-    for block in LAYOUTS.get(operation, ()):
-        show_block(to, block, answer)
+"""Layouts by result type; a type that is not listed is shown by the default of `blocks.py`."""

@@ -65,14 +65,20 @@ def serve(ctx: click.Context, host: str, port: int) -> None:
     type=click.Choice(AUDIENCES),
     default="trader",
     show_default=True,
-    help="The tools to offer: those of a trader, of a coach (read only), or all.",
+    help="Whose tools to offer: a trader's, a coach's (read only), or the owner's (all).",
+)
+@click.option(
+    "--tools",
+    metavar="NAME,NAME",
+    help="Offer these tools instead: any operations that the audience may call.",
 )
 @click.option("--http", is_flag=True, help="Serve over streamable HTTP.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, with --http.")
 @click.option("--port", default=PORT, show_default=True, help="Port, with --http; 0 chooses a free port.")
 @click.pass_context
-def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int) -> None:
+def mcp(ctx: click.Context, audience: Audience, tools: str | None, http: bool, host: str, port: int) -> None:
     """Serve MCP to one agent over standard input and output, or over HTTP."""
+    chosen = None if tools is None else [name.strip() for name in tools.split(",")]
     gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
     from backsight.ops.documents import start_embedding
     from backsight.surfaces import mcp as surface
@@ -82,11 +88,12 @@ def mcp(ctx: click.Context, audience: Audience, http: bool, host: str, port: int
         gc.enable()
         start_embedding(memory)
         if not http:
-            surface.serve_stdio(memory, audience)
+            surface.serve_stdio(memory, audience, tools=chosen)
             return
+        server = surface.server(memory, audience, tools=chosen)
         listener = listen(host, port)
         click.echo(f"MCP  {base_url(listener)}/mcp")
-        run_http(surface.server(memory, audience).streamable_http_app(host=host), listener)
+        run_http(server.streamable_http_app(host=host), listener)
 
 
 @program.command()

@@ -1,7 +1,8 @@
-"""MCP: every operation that an audience may call is a tool with an input and an output schema."""
+"""MCP: the operations of an audience as tools, whose answers are brief unless a caller wants every field."""
 
 import json
-from functools import cache
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -13,11 +14,16 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
     ListToolsResult,
     PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
     TextContent,
     Tool,
-    ToolAnnotations,
 )
 
 from backsight import __version__
@@ -25,77 +31,97 @@ from backsight.audience import Audience
 from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation
-
-INSTRUCTIONS = (
-    "The memory of a trading agent. Before a decision, call recall_memories. After a trade is closed, call "
-    "remember_trade. When you considered a trade and decided against it, call remember_inaction. Times are ISO 8601 "
-    "with a time zone, like 2026-06-04T10:00:00Z."
-)
+from backsight.surfaces.detail import ceiling_of, split_detail
+from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
+from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.mcp_tools import tool_list, tools_for
 
 
-def tools_for(audience: Audience) -> dict[str, Operation]:
-    """The operations an audience may call."""
-    return {name: operation for name, operation in OPERATIONS.items() if audience in operation.audience}
+class Offer:
+    """What a server offers one audience: its tools, instructions and prompts."""
+
+    def __init__(self, audience: Audience, tools: dict[str, Operation]) -> None:
+        self.audience = audience
+        self.tools = tools
+        self.instructions = instructions_for(audience, offered=tools, operations=OPERATIONS)
+        self.prompts = prompts_for(audience, offered=tools, operations=OPERATIONS)
+
+    @cached_property
+    def listed(self) -> dict[str, Tool]:
+        """The tools with their schemas; made at the first request, since they are slow to build."""
+        return {tool.name: tool for tool in tool_list(self.tools, self.audience)}
 
 
-def server(memory: Memory, audience: Audience) -> Server[dict[str, Any]]:
-    """An MCP server over an open memory, for one audience."""
-    tools = tools_for(audience)
+def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = None) -> Server[dict[str, Any]]:
+    """An MCP server over an open memory, for one audience; `tools` chooses others than those it is usually offered."""
+    workspace = memory.library is not None and memory.library.folder is not None
+    offer = Offer(audience, tools_for(audience, workspace=workspace, chosen=tools))
 
     async def list_tools(_context: object, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[tool_of(operation) for operation in tools.values()])
+        return ListToolsResult(tools=list(offer.listed.values()))
 
     async def call_tool(_context: object, params: CallToolRequestParams) -> CallToolResult:
-        operation = tools.get(params.name)
+        operation = offer.tools.get(params.name)
         if operation is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name!r}; known: {', '.join(tools)}")
+            raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name!r}; known: {', '.join(offer.tools)}")
         return await run_sync(answer, memory, operation, params.arguments or {})
+
+    async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
+
+    async def get_prompt(_context: object, params: GetPromptRequestParams) -> GetPromptResult:
+        try:
+            text = filled_prompt(params.name, offer.prompts, params.arguments or {})
+        except BacksightError as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+        message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+        return GetPromptResult(description=offer.prompts[params.name].description, messages=[message])
 
     return Server(
         "backsight",
         version=__version__,
-        instructions=INSTRUCTIONS,
-        get_tool_input_schema=lambda name: tool_of(tools[name]).input_schema if name in tools else None,
+        instructions=offer.instructions,
+        get_tool_input_schema=lambda name: offer.listed[name].input_schema if name in offer.tools else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:
-    """The result of an operation, or its error as JSON, from which a model can correct its call."""
+    """The result of an operation, brief or in full, or its error as JSON, from which a model can correct its call."""
     try:
-        result = operation.as_json(memory.run(operation, arguments))
+        detail, own_arguments = split_detail(operation, arguments, default="brief")
+        result = memory.run(operation, own_arguments)
     except BacksightError as error:
-        message = json.dumps(error.as_json(), ensure_ascii=False)
-        return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
-    text = json.dumps(result, ensure_ascii=False)
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=result)
+        return CallToolResult(content=[_text(_json(error.as_json()))], is_error=True)
+    if detail == "full":
+        full = operation.as_json(result)
+        return CallToolResult(content=[_text(_json(full))], structured_content=full)
+    brief = brief_of(result).within(ceiling_of(operation, own_arguments))
+    return CallToolResult(content=[_text(brief.text())], structured_content=brief.as_json())
 
 
-@cache
-def tool_of(operation: Operation) -> Tool:
-    """The tool of an operation; cached, since schemas are slow to build and every client asks for them."""
-    reads = operation.kind == "query"
-    return Tool(
-        name=operation.name,
-        title=operation.name.replace("_", " ").capitalize(),
-        description=operation.description,
-        input_schema=operation.input_schema(),
-        output_schema=operation.output_schema(),
-        annotations=ToolAnnotations(
-            read_only_hint=reads,
-            destructive_hint=False,
-            idempotent_hint=operation.idempotent,
-            open_world_hint=False,
-        ),
-    )
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
 
 
-def serve_stdio(memory: Memory, audience: Audience) -> None:
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _prompt(offer: Offer, name: str) -> Prompt:
+    prompt = offer.prompts[name]
+    arguments = [PromptArgument(name=each, description=text, required=True) for each, text in prompt.arguments.items()]
+    return Prompt(name=name, description=prompt.description, arguments=arguments)
+
+
+def serve_stdio(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = None) -> None:
     """Serve one client over standard input and output until it disconnects."""
+    mcp_server = server(memory, audience, tools=tools)
 
     async def serve() -> None:
-        mcp_server = server(memory, audience)
         async with stdio_server() as (read, write):
             await mcp_server.run(read, write, mcp_server.create_initialization_options())
 

@@ -9,6 +9,7 @@ from backsight.memory import OPERATIONS
 from backsight.operation import Operation
 from backsight.ops import NOUNS
 from backsight.surfaces.cli import command_name
+from backsight.surfaces.layouts import brief_schema
 from backsight.surfaces.rest import path_of
 
 PATH = Path("docs/reference/operations.md")
@@ -27,6 +28,8 @@ def _lines() -> Iterator[str]:
     yield "Each operation is one function; Python, the command line, MCP and REST are built from it."
     yield "Arguments are passed by name. Times are ISO 8601 with a time zone."
     yield "The owner may call every operation; each operation lists its other audiences."
+    yield "Python and REST give an answer in full, MCP and the command line in brief, unless `detail` says otherwise:"
+    yield "see [the guide](../guides/mcp.md). Parts of a brief answer that would be empty are left out."
     for noun, text in NOUNS.items():
         operations = [operation for operation in OPERATIONS.values() if operation.noun == noun]
         yield from ["", f"## {noun}", "", text]
@@ -38,10 +41,10 @@ def _lines() -> Iterator[str]:
         "",
         "The market and the agent's state at one instant. Every field is optional.",
     ]
-    yield from ["", "| field | type |", "|---|---|"]
-    vector = OPERATIONS["recall_memories"].input_schema()["$defs"]["ContextVector"]
+    yield from ["", "| field | type | meaning |", "|---|---|---|"]
+    vector = OPERATIONS["recall_memories"].input_schema["$defs"]["ContextVector"]
     for name, field in vector["properties"].items():
-        yield f"| `{name}` | {_type(field)} |"
+        yield f"| `{name}` | {_type(field)} | {field['description']} |"
     yield from ["", "## Errors", "", "| kind | HTTP | command line | MCP | what to do |", "|---|---|---|---|---|"]
     for kind in KINDS:
         yield f"| `{kind.__name__}` | {kind.status} | exit 1 | `isError` | {kind.__doc__} |"
@@ -54,13 +57,21 @@ def _operation(operation: Operation) -> Iterator[str]:
     yield f"- Python `memory.{operation.name}(…)`"
     yield f"- command line `backsight {operation.noun} {command_name(operation)}`"
     yield f"- REST `POST {path_of(operation)}`, MCP tool `{operation.name}`"
-    schema = operation.input_schema()
+    schema = operation.input_schema
     yield from ["", "| argument | type | default | meaning |", "|---|---|---|---|"]
     for name, argument in schema["properties"].items():
         default = "required" if name in schema.get("required", []) else _default(argument.get("default"))
         yield f"| `{name}` | {_type(argument)} | {default} | {argument.get('description', '')} |"
-    result = operation.output_schema()
-    yield from ["", f"Answers with `{result['title']}`: {', '.join(f'`{name}`' for name in result['properties'])}."]
+    fields = ", ".join(f"`{name}`" for name in operation.output_schema["properties"])
+    yield from ["", f"Answers with `{operation.returns.__name__}`: {fields}."]
+    yield f"In brief: {', '.join(_brief_parts(operation))}."
+
+
+def _brief_parts(operation: Operation) -> Iterator[str]:
+    """The parts of the brief answer; of a table, its columns."""
+    for name, schema in brief_schema(operation.returns.__name__).items():
+        columns = schema.get("description", "").partition(": ")[2]
+        yield f"`{name}`" + (f" ({columns})" if columns else "")
 
 
 def _default(value: Any) -> str:

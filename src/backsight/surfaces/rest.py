@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Request
+from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
@@ -16,9 +16,13 @@ from backsight.core.errors import KINDS, BacksightError, Invalid
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation
 from backsight.ops import NOUNS
+from backsight.surfaces.detail import Detail, ceiling_of, split_detail
+from backsight.surfaces.layouts import brief_of
 
 PREFIX = "/api/v1"
 PROBLEM = "application/problem+json"
+BRIEF_RESPONSE: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+"""The answer to `?detail=brief`, beside that in JSON."""
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -62,7 +66,7 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
             description=operation.description,
             tags=[operation.noun],
             response_model=operation.returns,
-            responses={kind.status: _error_response(kind) for kind in KINDS},
+            responses={200: BRIEF_RESPONSE, **{kind.status: _error_response(kind) for kind in KINDS}},
         )
     app.add_exception_handler(BacksightError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_bad_arguments)
@@ -70,11 +74,18 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
     return app
 
 
-def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., JSONResponse]:
-    """A request handler whose body is the operation's input model; it runs in a worker thread."""
+def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., Response]:
+    """A request handler whose body is the operation's input model; it runs in a worker thread.
 
-    def endpoint(body: BaseModel) -> JSONResponse:
-        return JSONResponse(operation.as_json(memory.carry_out(operation, operation.values(body))))
+    `?detail=brief` answers with the brief form as text.
+    """
+
+    def endpoint(body: BaseModel, detail: Detail | None) -> Response:
+        arguments = operation.values(body)
+        answer = memory.carry_out(operation, arguments)
+        if (detail or split_detail(operation, arguments, default="full")[0]) == "full":
+            return JSONResponse(operation.as_json(answer))
+        return PlainTextResponse(brief_of(answer).within(ceiling_of(operation, arguments)).text())
 
     model = operation.arguments
     optional = not any(field.is_required() for field in model.model_fields.values())
@@ -84,7 +95,14 @@ def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., JSONRespo
         annotation=Annotated[model, Body()],
         default=model() if optional else inspect.Parameter.empty,
     )
-    endpoint.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    description = "`brief` answers with plain text: a sentence, then slim rows."
+    detail_parameter = inspect.Parameter(
+        "detail",
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[Detail | None, Query(description=description)],
+        default=None,
+    )
+    endpoint.__signature__ = inspect.Signature([parameter, detail_parameter])  # type: ignore[attr-defined]
     endpoint.__name__ = operation.name
     return endpoint
 

@@ -241,8 +241,8 @@ _RULES: Mapping[int, str] = {
 _JOINED: Mapping[int, str] = {
     1: """
         -generated -band -month -day -bar -level -line -loss -risk -up -size -market -top -bottom -end -to -even
-        -wide -year -key -hand -run _up _down -start -over -off -in -out -low -high -term -frame -time -back -down
-        -through -based -volume -minute -hour -week -buy -long -short -side -by -of -on -tested -and""",
+        -wide -year -key -hand -run _up _down _loss _id -start -over -off -in -out -low -high -term -frame -time -back
+        -down -through -based -volume -minute -hour -week -buy -long -short -side -by -of -on -tested -and""",
     2: """
         -move _lowvol =trend =unknown =none -revert -reversion -trend -sell -weighted /short /long""",
     3: """
@@ -257,8 +257,9 @@ _MARKS: Mapping[int, str] = {
         '"\n¦"\n\n¦")¦").¦",¦".¦":¦";¦##¦###¦$$¦%\n¦%\n\n¦%"¦%)¦%),¦%).¦%,¦%.¦%;¦("¦($¦()¦(-¦)\n¦'
         ')\n\n¦)"\n¦)",¦),¦).¦).\n¦)."¦):¦):\n¦);¦+$¦,\n¦,"¦,$¦--¦->¦.\n¦.\n\n¦."¦."\n¦.)¦.,¦...¦//¦'
         ':\n¦:\n\n¦:"¦://¦;\n¦<=¦="¦=$¦=-¦==¦>=¦?"¦\\"¦£¦±¦·¦×¦–¦—¦’¦“¦”¦•¦…¦…\n\n¦…"¦€¦←¦→¦−'
+        '¦ |¦ |\n¦","¦":"¦":["¦":{"¦":[¦["¦{"¦"]¦"],¦"]]¦",-¦","+¦,-¦:["¦"}¦"},'
     ),
-    2: '…"\n\n¦ %),¦ %:¦%)\n¦…"\n¦=+$¦=-$¦ +$¦%)"¦ -$¦ "…"¦%…¦%).\n',
+    2: '"],["¦],["¦",["¦","-¦…"\n\n¦ %),¦ %:¦%)\n¦…"\n¦=+$¦=-$¦ +$¦%)"¦ -$¦ "…"¦%…¦%).\n',
 }
 """Runs of marks with the space before and the newlines after them, separated by `¦`."""
 

@@ -1,0 +1,34 @@
+"""Ids by their beginning: answers show eight characters of an id, and every operation accepts them."""
+
+import re
+from typing import Any
+
+from backsight.core.errors import Invalid
+from backsight.core.memory.episodic import episode_id_of
+from backsight.store.database import Connection
+from backsight.store.mapping import Noun
+from backsight.store.memories import EPISODES
+from backsight.store.reading import ids_beginning_with
+from backsight.store.trades import TRADES
+
+PREFIX = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,27}")
+"""The first eight characters of an id or more, but not all of them."""
+
+
+def whole_id(connection: Connection, owner: str, noun: Noun[Any], key: str, *, field: str) -> str:
+    """The id that begins with a key; the key itself if no id does. `Invalid` if several ids begin with it."""
+    if not PREFIX.fullmatch(key):
+        return key
+    matches = ids_beginning_with(connection, noun, owner, key)
+    if len(matches) > 1:
+        raise Invalid(f"{key!r} begins several ids: {', '.join(matches)}; give more characters", field=field)
+    return matches[0] if matches else key
+
+
+def whole_episode_id(connection: Connection, owner: str, key: str, *, field: str) -> str:
+    """The id of an episode, from the beginning of its id or of the id of its trade."""
+    episode = whole_id(connection, owner, EPISODES, key, field=field)
+    if episode != key:
+        return episode
+    trade = whole_id(connection, owner, TRADES, key, field=field)
+    return key if trade == key else episode_id_of(trade)

@@ -1,0 +1,53 @@
+"""How much of an answer is shown: in brief, or in full.
+
+`detail` belongs to the surfaces: an operation has one result, and its brief form is a rendering of it. An operation
+that has an argument `detail` of its own receives it as well.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from backsight.core.errors import Invalid, did_you_mean
+from backsight.operation import Operation
+
+Detail = Literal["brief", "full"]
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+
+CEILING = 2_000
+CEILINGS = {"recall_memories": 1_200, "list_trades": 1_000}
+"""Tokens of a brief answer over MCP at the default limit, where they differ from `CEILING`."""
+
+
+def has_own_detail(operation: Operation) -> bool:
+    """Whether `detail` is an argument of the operation itself."""
+    return "detail" in operation.arguments.model_fields
+
+
+def split_detail(operation: Operation, arguments: object, *, default: Detail) -> tuple[Detail, object]:
+    """The detail that a caller wants, and the arguments of the operation."""
+    if not isinstance(arguments, Mapping) or "detail" not in arguments:
+        return default, arguments
+    detail = arguments["detail"]
+    if has_own_detail(operation):
+        return (detail if detail in DETAILS else default), arguments
+    return checked_detail(detail, default=default), {key: arguments[key] for key in arguments if key != "detail"}
+
+
+def checked_detail(detail: Any, *, default: Detail) -> Detail:
+    """The detail, or the default if it is left out; `Invalid` if it is not known."""
+    if detail is None:
+        return default
+    if detail not in DETAILS:
+        raise Invalid(f"{str(detail)[:40]!r} is not known; {did_you_mean(str(detail), DETAILS)}", field="detail")
+    known: Detail = detail
+    return known
+
+
+def ceiling_of(operation: Operation, arguments: object) -> int:
+    """The tokens that a brief answer may take; with a limit above the default, in proportion more."""
+    ceiling = CEILINGS.get(operation.name, CEILING)
+    limit = operation.arguments.model_fields.get("limit")
+    wanted = arguments.get("limit") if isinstance(arguments, Mapping) else None
+    if limit is None or not isinstance(limit.default, int) or not isinstance(wanted, int):
+        return ceiling
+    return max(ceiling, ceiling * wanted // limit.default)
