@@ -16,7 +16,7 @@ from backsight.core.errors import BacksightError
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.operation import Operation
 from backsight.surfaces.cli import command_name
-from backsight.surfaces.detail import DETAILS, has_own_detail
+from backsight.surfaces.detail import DETAILS
 from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.main import base_url, http_application, listen, program
 from backsight.surfaces.rest import path_of
@@ -103,6 +103,12 @@ def nulls(name: str) -> dict[str, None]:
     return {argument: None for argument, field in fields.items() if not field.is_required()}
 
 
+def is_always_brief(operation: Operation) -> bool:
+    """Whether `detail` is an argument of the operation without the value full, so that MCP always answers in brief."""
+    choices = json.dumps(operation.input_schema["properties"].get("detail", {"enum": DETAILS}))
+    return '"full"' not in choices
+
+
 def in_full(url: str, clock: FakeClock, operation: Operation, arguments: dict[str, Any], *, brief: Any) -> Any:
     """The full answer of a query that MCP answers in brief only, after a comparison of the two."""
     with open_memory(url, owner="ana", clock=clock) as memory:
@@ -121,8 +127,9 @@ def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
 
         def call(name: str, arguments: dict[str, Any]) -> Any:
             operation = OPERATIONS[name]
-            result = portal.call(client.call_tool, name, {**nulls(name), "detail": "full", **arguments})
-            if not result.is_error and has_own_detail(operation) and arguments.get("detail") not in (None, *DETAILS):
+            detail = {} if is_always_brief(operation) else {"detail": "full"}
+            result = portal.call(client.call_tool, name, {**nulls(name), **detail, **arguments})
+            if is_always_brief(operation) and not result.is_error:
                 return in_full(url, clock, operation, arguments, brief=result.structured_content)
             text = json.loads(result.content[0].text)
             assert result.is_error or result.structured_content == text

@@ -16,7 +16,7 @@ from backsight.core.text.untrusted_text import flat
 from backsight.memory import OPERATIONS, Memory, open_memory, open_simulation
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
-from backsight.surfaces.brief import Brief, Cell, Column, Reference, Sentence, Table, Text
+from backsight.surfaces.brief import Brief, BriefCell, Column, Reference, Sentence, Table, Text
 from backsight.surfaces.detail import CEILING, CEILINGS, ceiling_of
 from backsight.surfaces.layouts import LAYOUTS, brief_of
 from backsight.surfaces.mcp import answer
@@ -198,7 +198,7 @@ def test_every_result_has_a_layout_that_begins_with_a_sentence() -> None:
             assert first.text.endswith("."), name
 
 
-CELLS = st.text(max_size=60).map(lambda text: Cell(flat(text), flat(text)))
+CELLS = st.text(max_size=60).map(lambda text: BriefCell(flat(text), flat(text)))
 ROWS = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=40)
 
 
@@ -222,5 +222,5 @@ def test_python_has_the_same_text(demo_memory: Memory) -> None:
 
 
 def test_a_bar_in_a_cell_cannot_make_a_column() -> None:
-    table = Table("rows", (Column("a", "a", right=False),), ((Cell("x | y", "x | y"),),))
+    table = Table("rows", (Column("a", "a", right=False),), ((BriefCell("x | y", "x | y"),),))
     assert Brief((Sentence("One."), table)).text().splitlines()[-1] == "x \\| y"

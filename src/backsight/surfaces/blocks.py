@@ -11,7 +11,18 @@ from typing import Any
 
 from backsight.core.text.untrusted_text import flat, shorten
 from backsight.core.trades.trade import Outcome
-from backsight.surfaces.brief import NEXT_CURSOR, Brief, Cell, Column, Part, Record, Reference, Sentence, Table, Text
+from backsight.surfaces.brief import (
+    NEXT_CURSOR,
+    Brief,
+    BriefCell,
+    Column,
+    Part,
+    Reference,
+    Sentence,
+    Table,
+    Text,
+    ValueList,
+)
 from backsight.surfaces.values import HIDDEN, Template, fill, items_at, label_of, price_digits, text_of, value_at
 
 CELL_WIDTH, CELL_TOKENS = 100, 60
@@ -101,7 +112,7 @@ class Values:
         for item in items_at(answer, self.path):
             cells = _known_cells(self.labels, item)
             if cells:
-                yield Record(self.key, cells, listed=is_listed(answer, self.path))
+                yield ValueList(self.key, cells, listed=is_listed(answer, self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +193,12 @@ def default_parts(answer: Any) -> Brief:
     plain = columns_of(answer, [name for name, value in visible.items() if not is_record(value) and not is_list(value)])
     parts: list[Part] = [*_sentences(_default_sentence(answer), "")]
     if plain:
-        parts.append(Record("values", _known_cells(plain, answer)))
+        parts.append(ValueList("values", _known_cells(plain, answer)))
     for name, value in visible.items():
         if is_list(value):
             parts.append(_table(name, value, columns_of(value[0])))
         elif is_record(value):
-            parts.append(Record(name, _known_cells(columns_of(value), value)))
+            parts.append(ValueList(name, _known_cells(columns_of(value), value)))
     return Brief(tuple(parts))
 
 
@@ -267,19 +278,19 @@ def _column(heading: str, template: Template) -> Column:
     return Column(label, key, right=">" in heading[:2], optional=heading.startswith("~"))
 
 
-def _known_cells(labels: Mapping[str, Template], item: Any) -> dict[str, Cell]:
+def _known_cells(labels: Mapping[str, Template], item: Any) -> dict[str, BriefCell]:
     cells = {label.removeprefix(">"): _cell(template, item) for label, template in labels.items()}
     return {label: cell for label, cell in cells.items() if cell.text}
 
 
-def _cell(template: Template, item: Any) -> Cell:
+def _cell(template: Template, item: Any) -> BriefCell:
     """The text of a template, and its value: a number if the template shows one number, else the text."""
     text = shorten(fill(template, item), most=CELL_WIDTH, tokens=CELL_TOKENS)
     field = _ONE_FIELD.fullmatch(template) if isinstance(template, str) else None
     value = value_at(item, field[1]) if field and field[1] else None
     if text and field and isinstance(value, int | float):
-        return Cell(text, _rounded(value, field[2] or ""))
-    return Cell(text, text or None)
+        return BriefCell(text, _rounded(value, field[2] or ""))
+    return BriefCell(text, text or None)
 
 
 def _rounded(value: float, spec: str) -> float:

@@ -25,7 +25,7 @@ Value = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class BriefCell:
     """A value as text and as JSON; in JSON, numbers are rounded as in the text."""
 
     text: str
@@ -72,7 +72,7 @@ class Table:
 
     name: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[BriefCell, ...], ...]
     listed: bool = True
     """Whether the rows are the items of a list, and not one value."""
 
@@ -106,7 +106,7 @@ class Table:
     def first(self, count: int) -> "Table":
         return replace(self, rows=self.rows[:count])
 
-    def _slim(self) -> tuple[dict[Column, Cell], "Table"]:
+    def _slim(self) -> tuple[dict[Column, BriefCell], "Table"]:
         """The columns with one value only, and the table without them and without optional columns."""
         values = {index: {row[index] for row in self.rows} for index in range(len(self.columns))}
         needed = [index for index, column in enumerate(self.columns) if not column.optional]
@@ -118,11 +118,11 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ValueList:
     """Labels with their values."""
 
     name: str
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, BriefCell]
     listed: bool = False
     """Whether it is one of several."""
 
@@ -146,7 +146,7 @@ class Text:
     title: str = ""
     listed: bool = False
     markdown: bool = False
-    cells: Mapping[str, Cell] = field(default_factory=dict)
+    cells: Mapping[str, BriefCell] = field(default_factory=dict)
     words: tuple[str, ...] = ()
     """Words that a terminal highlights."""
 
@@ -188,7 +188,7 @@ class Reference:
         yield estimate(f"{self.label}={self.value}") + estimate(self.key) + 4
 
 
-Part = Sentence | Table | Record | Text | Reference
+Part = Sentence | Table | ValueList | Text | Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +264,11 @@ def _put(content: dict[str, Any], name: str, value: object, *, listed: bool) -> 
         content[name] = value
 
 
-def _by_key(cells: Mapping[str, Cell]) -> dict[str, Value]:
+def _by_key(cells: Mapping[str, BriefCell]) -> dict[str, Value]:
     return {"_".join(re.findall(r"\w+", label)): cell.value for label, cell in cells.items()}
 
 
-def _row_text(row: tuple[Cell, ...]) -> str:
+def _row_text(row: tuple[BriefCell, ...]) -> str:
     return " | ".join(cell.text.replace("|", "\\|") for cell in row)
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from backsight.core.memory.conditions import condition_text
 from backsight.core.text.untrusted_text import shorten
 from backsight.surfaces.blocks import (
     MORE,
@@ -165,7 +166,7 @@ BELIEFS = {
 }
 PLANS = {
     **columns("status | >fired: {times_fired} | expires: {plan.expires_at:%Y-%m-%d} | ended: {ended_at:%Y-%m-%d}"),
-    **columns("if: {plan.condition}"),
+    "if": lambda row: condition_text(row.plan.condition),
     "then": lambda row: _action(row.plan.action),
     **columns("reason: {plan.reasoning} | id: {plan.id:id}"),
 }
@@ -582,7 +583,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Values(
             "plan",
             {
-                "if": "{condition}",
+                "if": lambda plan: condition_text(plan.condition),
                 "then": lambda plan: _action(plan.action),
                 **columns("reason: {reasoning} | priority: {priority:.2f} | expires: {expires_at} | id: {id:id}"),
             },

@@ -11,7 +11,7 @@ from rich.text import Text as Styled
 
 from backsight.core.text.untrusted_text import flat
 from backsight.surfaces.blocks import REPLAYED, columns_of, is_list, is_record
-from backsight.surfaces.brief import NEXT_CURSOR, Column, Part, Record, Reference, Sentence, Table, Text
+from backsight.surfaces.brief import NEXT_CURSOR, Column, Part, Reference, Sentence, Table, Text, ValueList
 from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.values import HIDDEN, fill, label_of, text_of
 
@@ -39,7 +39,7 @@ def show_part(to: Console, part: Part) -> None:
             _print_line(to, text, style)
         case Table(_, columns, rows):
             to.print(_grid(columns, ([cell.text for cell in row] for row in rows)))
-        case Record(_, cells):
+        case ValueList(_, cells):
             _print_values(to, {label: cell.text for label, cell in cells.items()})
         case Text():
             _print_text(to, part)
