@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from backsight.core.ids import derive_id
-from backsight.core.reflection.notes import proposal_id
+from backsight.core.memory.conditions import parse_condition
+from backsight.core.reflection.notes import plan_subject, proposal_id
 from backsight.memory import OPERATIONS
 from backsight.testing import T0, FakeClock, a_trade_call
 from parity.arguments import EVERY_ARGUMENT, Step
@@ -22,9 +23,11 @@ POSITIONS = {"path": str(Path(__file__).with_name("positions.jsonl")), "timezone
 TRADED = {**POSITIONS, "bars": str(Path(__file__).with_name("positions_bars.jsonl")), "name": "agent é", "mode": "live"}
 TRADES = str(Path(__file__).with_name("trades.csv"))
 LEARNED = {"deployment": "manual:Reverting"}
+LEARNING = derive_id("deployment", "ana", "manual:Reverting")
+ADVICE = plan_subject(parse_condition({"regime": "ranging"}), {"type": "skip_trade"})
 PROPOSED = [
-    proposal_id(derive_id("deployment", "ana", "manual:Reverting"), kind, "regime_fit/regime=ranging")
-    for kind in ("belief", "plan")
+    proposal_id(LEARNING, "belief", "regime_fit/regime=ranging"),
+    proposal_id(LEARNING, "plan", ADVICE),
 ]
 LATER = "2026-06-04T09:30:00+00:00"
 

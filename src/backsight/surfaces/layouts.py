@@ -406,6 +406,14 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line(_trade_sentence),
         Values("trade", TRADE_VALUES),
         Values("mark", {"last mark": "{position.mark:price} at {at}", "stop now": "{position.stop_price:price}"}),
+        Values(
+            "so_far",
+            {
+                "net if closed at the mark": "{pnl:+.2f}",
+                "outcome so far": "{outcome}",
+                "best and worst so far": "{excursions.mfe:+.2f}, {excursions.mae:+.2f}",
+            },
+        ),
     ),
     "TradeReflection": (
         Line(_trade_sentence),
