@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from backsight.core.text.untrusted_text import flat, shorten
-from backsight.core.trades.trade import Outcome
 from backsight.surfaces.brief import (
     NEXT_CURSOR,
     Brief,
@@ -23,7 +22,17 @@ from backsight.surfaces.brief import (
     Text,
     ValueList,
 )
-from backsight.surfaces.values import HIDDEN, Template, fill, items_at, label_of, price_digits, text_of, value_at
+from backsight.surfaces.values import (
+    HIDDEN,
+    SHOWN_AS_TEXT,
+    Template,
+    fill,
+    items_at,
+    label_of,
+    price_digits,
+    text_of,
+    value_at,
+)
 
 CELL_WIDTH, CELL_TOKENS = 100, 60
 LINE_WIDTH, LINE_TOKENS = 1_200, 300
@@ -223,11 +232,11 @@ def is_listed(answer: Any, path: str) -> bool:
 
 
 def is_record(value: object) -> bool:
-    return is_dataclass(value) and not isinstance(value, Outcome)
+    return is_dataclass(value) and not isinstance(value, SHOWN_AS_TEXT)
 
 
 def is_list(value: object) -> bool:
-    return isinstance(value, tuple) and bool(value) and is_dataclass(value[0])
+    return isinstance(value, tuple) and bool(value) and is_record(value[0])
 
 
 def visible_lines(text: str) -> str:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from backsight.core.memory.conditions import condition_text
 from backsight.core.text.untrusted_text import shorten
 from backsight.surfaces.blocks import (
     MORE,
@@ -166,7 +165,7 @@ BELIEFS = {
 }
 PLANS = {
     **columns("status | >fired: {times_fired} | expires: {plan.expires_at:%Y-%m-%d} | ended: {ended_at:%Y-%m-%d}"),
-    "if": lambda row: condition_text(row.plan.condition),
+    **columns("if: {plan.condition}"),
     "then": lambda row: _action(row.plan.action),
     **columns("reason: {plan.reasoning} | id: {plan.id:id}"),
 }
@@ -591,7 +590,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Values(
             "plan",
             {
-                "if": lambda plan: condition_text(plan.condition),
+                "if": "{condition}",
                 "then": lambda plan: _action(plan.action),
                 **columns("reason: {reasoning} | priority: {priority:.2f} | expires: {expires_at} | id: {id:id}"),
             },

@@ -8,6 +8,8 @@ from string import Formatter
 from typing import Any
 
 from backsight.core.instants import nearest_minute
+from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not, condition_text
+from backsight.core.memory.prospective import PlanSource
 from backsight.core.trades.trade import Outcome
 
 SHORT_ID = 8
@@ -15,6 +17,9 @@ SHORT_ID = 8
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 HIDDEN = ("owner_id", "recorded_at", "request_digest", "message")
 """Fields that are shown in no table and in no list of values; the message is the first sentence."""
+
+SHOWN_AS_TEXT = (Outcome, AllOf, AnyOf, Not, FieldComparison, PlanSource)
+"""Dataclasses that are one text, not a record of values."""
 
 Template = str | Callable[[Any], str]
 """A format string whose names are attributes of the item, like `{trade.pnl:+,.2f}`, or a function of the item.
@@ -67,6 +72,10 @@ def text_of(value: object) -> str:
 
     >>> [text_of(value) for value in (datetime(2026, 6, 4, 9, 30, tzinfo=UTC), 1234.5678901, True, ("a", "b"), None)]
     ['2026-06-04 09:30', '1,234.57', 'yes', 'a, b', '']
+    >>> text_of(AllOf((FieldComparison(field="hour", op="==", value=9.0),)))
+    '{"all":[{"field":"hour","op":"==","value":9.0}]}'
+    >>> text_of((PlanSource(kind="semantic", id="b1"),))
+    '["semantic","b1"]'
     """
     match value:
         case None:
@@ -81,6 +90,10 @@ def text_of(value: object) -> str:
             return f"{nearest_minute(value.astimezone(UTC)):%Y-%m-%d %H:%M}"
         case Outcome():
             return with_unit(value.value, value.unit)
+        case AllOf() | AnyOf() | Not() | FieldComparison():
+            return condition_text(value)
+        case PlanSource():
+            return value.text()
         case Mapping():
             return ", ".join(f"{text_of(name)} {text_of(item)}" for name, item in value.items())
         case tuple() | list():
