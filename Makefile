@@ -66,8 +66,9 @@ lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-header --no-deps --group slow -o requirements-slow.txt
 
-reference: setup  ## Write docs/reference anew from the operations
+reference: setup  ## Write docs/reference and the guide on the prompt anew from the code
 	$(BIN)/python -m backsight.surfaces.reference
+	$(BIN)/python -m backsight.surfaces.agent_guide
 
 clean:  ## Remove the environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
