@@ -11,7 +11,8 @@ import pytest
 from backsight.core.errors import NotFound
 from backsight.core.memory.procedural import Figure, Habits
 from backsight.memory import Memory, open_memory
-from backsight.ops.state import Behavior, BehavioralAnalysis, Drift, VersionShare
+from backsight.ops.state import BehavioralAnalysis
+from backsight.services.behavior import Behavior, Drift, VersionShare
 from backsight.services.learning import LearningReport
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at
@@ -73,7 +74,8 @@ def value_and_n(figure: Figure) -> tuple[float | None, int]:
 def test_without_trades_there_are_no_behaviors(memory: Memory) -> None:
     analysis = memory.get_behavioral_analysis()
     assert (analysis.behaviors, analysis.mode, analysis.as_of) == ((), "live", T0)
-    assert analysis.message == "No closed live trades match; habits need ten."
+    message = "No closed live trades match. No closed trade is remembered yet; remember_trade adds one."
+    assert analysis.message == message
     with pytest.raises(NotFound, match="deployment: no deployment 'nowhere'"):
         memory.get_behavioral_analysis(deployment="nowhere")
 

@@ -342,9 +342,11 @@ def test_calls_are_no_evidence_and_move_neither_mood_nor_habits(memory: Memory, 
 
 def test_a_call_belongs_to_its_deployment_or_to_the_implicit_one_of_its_strategy(memory: Memory) -> None:
     deployed(memory)
-    memory.record_decision(**CALL)
+    answer = memory.record_decision(**CALL)
+    assert answer.message.endswith(" For 'VolBreakout@main' (live), the only deployment of 'VolBreakout'.")
+    memory.record_decision(**CALL | {"strategy_name": "Fade"})
     names = [each.deployment.name for each in memory.get_my_deployments().deployments]
-    assert sorted(names) == ["VolBreakout@main", "manual:VolBreakout"]
+    assert names == ["VolBreakout@main", "manual:Fade"]
     with pytest.raises(Invalid, match="strategy_name: deployment 'VolBreakout@main' runs 'VolBreakout', not 'Fade'"):
         memory.record_decision(**CALL | {"strategy_name": "Fade"}, deployment="VolBreakout@main")
 

@@ -110,22 +110,13 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
     assert len(memory.list_lessons(strategy_name="Fade", limit=1).attempts) == 1
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ({}, "deployment: give either a deployment or a strategy_name"),
-        (
-            {"deployment": DEPLOYMENT, "strategy_name": "Fade"},
-            "deployment: give either a deployment or a strategy_name",
-        ),
-    ],
-)
-def test_exactly_one_of_deployment_and_strategy_is_required(
-    memory: Memory, query: dict[str, Any], message: str
-) -> None:
+def test_lessons_are_those_of_a_deployment_or_of_a_strategy(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="deployment: there is no deployment yet"):
+        memory.list_lessons()
     lost_in_ranges(memory, days=1, until=T0)
-    with pytest.raises(Invalid, match=message):
-        memory.list_lessons(**query)
+    assert memory.list_lessons() == memory.list_lessons(deployment=DEPLOYMENT)
+    with pytest.raises(Invalid, match="deployment: a strategy_name is given too; give one of the two"):
+        memory.list_lessons(deployment=DEPLOYMENT, strategy_name="Fade")
 
 
 @pytest.mark.parametrize("name", ["list_lessons", "compare_lessons", "does_memory_help"])

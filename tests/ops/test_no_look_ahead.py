@@ -60,7 +60,7 @@ def name_of(event: Event) -> str:
 
 def last_trade(memory: Memory) -> Any:
     """The trade that was recorded last."""
-    trades = memory.list_trades(limit=100).trades
+    trades = memory.list_trades(limit=100, mode="all").trades
     return max(trades, key=lambda trade: (trade.created_at, trade.id), default=None)
 
 
@@ -117,6 +117,8 @@ TRADES = st.builds(Event, st.just("trade"), st.integers(0, 30), st.integers(0, 1
 OTHERS = st.builds(Event, st.sampled_from(IMMEDIATE), st.integers(0, 30), st.just(0), st.integers(0, 30))
 EVENTS = st.lists(TRADES | TRADES | OTHERS, max_size=14, unique_by=name_of)
 QUERIES: list[dict[str, Any]] = [
+    {},
+    {"strategy_name": "Other", "memory_types": ["episodic", "procedural"]},
     {"context_regime": "trending_up", "direction": "long", "market_context": "the range broke"},
     {"strategy_name": "VolBreakout", "mode": "all", "period_weight": True, "limit": 3, "context_regime": "ranging"},
     {"deployment": DEPLOYMENT, "context": {"regime": "ranging", "drawdown_pct": 0.05}, "tags": ["a"]},
@@ -148,6 +150,9 @@ def answers(events: list[Event], others: list[Event], **when: Any) -> list[str]:
         results += [
             memory.list_lessons(deployment=DEPLOYMENT, **when),
             memory.compare_lessons(strategy_name="VolBreakout", **when),
+            memory.list_trades(**when),
+            memory.list_beliefs(**when),
+            memory.get_behavioral_analysis(**when),
         ]
         results.append(memory.review_period(deployment=DEPLOYMENT, period="monthly", **when))
         return [canonical_json(plain(answer)) for answer in results]

@@ -72,8 +72,15 @@ def test_paper_results_do_not_count_for_live_sizes(quick: Memory, clock: FakeClo
     quick.open_account(venue="v", name="paper", mode="paper")
     quick.deploy(strategy_name="VolBreakout", account="paper")
     traded(quick, clock, *[1.0] * 30, deployment="VolBreakout@paper")
-    assert advised(quick).size.n == 0
+    live = advised(quick, mode="live")
+    assert (live.size.n, live.deployment) == (0, DEPLOYMENT)
+    assert live.message.endswith("There are 30 closed trades with mode='paper'.")
     assert advised(quick, mode="paper").size.n == advised(quick, deployment="VolBreakout@paper").size.n == 30
+    default = advised(quick)
+    assert (default.size.n, default.mode, default.deployment) == (30, "paper", None)
+    assert default.message.startswith("Mode paper, the only one with closed trades. There are 2 deployments, so the")
+    traded(quick, clock, *[1.0] * 3)
+    assert advised(quick).message.startswith("Mode live. 30 trades in paper are not counted: mode='paper'.")
 
 
 def test_trades_without_a_risk_give_no_size_and_name_what_is_missing(memory: Memory, clock: FakeClock) -> None:

@@ -37,7 +37,10 @@ def test_the_seeds_recall_works(memory: Memory) -> None:
 def test_an_empty_memory_says_that_nothing_matches(memory: Memory) -> None:
     answer = memory.recall_memories(symbol="XAUUSD")
     assert answer.memories == ()
-    assert answer.message == "No memories of XAUUSD in live accounts match."
+    assert answer.message == (
+        "Nothing is remembered about XAUUSD in live accounts. "
+        "No closed trade is remembered yet; remember_trade adds one."
+    )
 
 
 def test_winners_in_like_contexts_come_first(memory: Memory) -> None:
@@ -83,8 +86,10 @@ def test_a_deployment_brings_its_mode(memory: Memory) -> None:
     memory.save_strategy(name="VolBreakout")
     memory.deploy(strategy_name="VolBreakout", account="main")
     memory.remember_trade(**a_trade_call(deployment="VolBreakout@main"))
-    assert memory.recall_memories(symbol="XAUUSD").candidates == 0
-    assert memory.recall_memories(symbol="XAUUSD", deployment="VolBreakout@main").candidates == 1
+    assert memory.recall_memories(symbol="XAUUSD", mode="live").candidates == 0
+    for deployment in ("VolBreakout@main", None):
+        answer = memory.recall_memories(symbol="XAUUSD", deployment=deployment)
+        assert (answer.candidates, answer.mode) == (1, "paper")
 
 
 def test_a_period_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
@@ -145,9 +150,11 @@ def test_in_a_losing_streak_the_mood_changes_the_affect_factor(memory: Memory, c
         memory.remember_trade(
             **days_ago(3 - number, pnl=-100.0, pnl_r=-1.0, deployment="VolBreakout@main", idempotency_key=str(number))
         )
-    (first, *_) = memory.recall_memories(symbol="XAUUSD", deployment="VolBreakout@main").memories
-    assert first.factors.Aff == 0.94
-    assert memory.recall_memories(symbol="XAUUSD").memories[0].factors.Aff == 1.0
+    for deployment in ("VolBreakout@main", None):
+        (first, *_) = memory.recall_memories(symbol="XAUUSD", deployment=deployment).memories
+        assert first.factors.Aff == 0.94
+    before = memory.recall_memories(symbol="XAUUSD", as_of=T0 - timedelta(days=2))
+    assert before.memories[0].factors.Aff == 1.0
 
 
 def test_words_count_as_one_more_field_of_the_similarity(memory: Memory) -> None:

@@ -107,13 +107,19 @@ def test_the_account_is_shared_and_the_streak_is_the_strategys(memory: Memory, c
     assert (other.consecutive_losses, other.confidence, other.drawdown) == (0, 0.5, 0.1)
 
 
-def test_a_missing_deployment_is_refused_with_the_names_of_several(memory: Memory) -> None:
+def test_of_several_deployments_the_answer_covers_each(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     memory.save_strategy(name="Fade")
     memory.deploy(strategy_name="Fade", account="main")
-    message = "deployment: there are several deployments; name one of 'Fade@main', 'VolBreakout@main'"
-    with pytest.raises(Invalid, match=message):
-        memory.get_agent_state()
+    closed(memory, clock, -1.0)
+    state = memory.get_agent_state()
+    named = [memory.get_agent_state(deployment=name) for name in ("Fade@main", DEPLOYMENT)]
+    assert [(each.deployment, each.mood, each.closes) for each in state.each] == [
+        (each.deployment, each.mood, each.closes) for each in named
+    ]
+    assert (state.deployment, state.mood.confidence, state.mood.consecutive_losses) == (None, 0.5, 0)
+    assert state.message.endswith("2 deployments, each with its mood; name one to see it alone.")
+    assert [each.each for each in named] == [(), ()]
 
 
 @pytest.mark.parametrize("equity", [-1.0, math.nan, math.inf])

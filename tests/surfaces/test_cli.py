@@ -119,7 +119,7 @@ def test_the_default_store_is_in_the_users_data_folder(tmp_path: Path) -> None:
 
 def test_owners_have_separate_trades(store: str) -> None:
     run("--owner", "ana", "trades", "remember", *as_options(a_trade_call()), url=store)
-    assert "No trades" in run("--owner", "bob", "trades", "list", url=store).stdout
+    assert "No closed trades" in run("--owner", "bob", "trades", "list", url=store).stdout
     assert "XAUUSD" in run("trades", "list", url=store, BACKSIGHT_OWNER="ana").stdout
 
 

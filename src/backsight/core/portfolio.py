@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 Mode = Literal["live", "paper", "sim"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 PositionMode = Literal["netting", "hedging"]
 Direction = Literal["long", "short"]
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from backsight.core.errors import Invalid
+from backsight.core.ids import derive_id
 from backsight.core.portfolio import Direction, Mode
 
 MANUAL = "manual"
@@ -161,3 +162,8 @@ def manual_name(strategy_name: str) -> str:
     'manual:VolBreakout'
     """
     return f"{MANUAL}:{strategy_name}"
+
+
+def manual_account_id(owner: str) -> str:
+    """The id of the account for trades that are reported without a deployment."""
+    return derive_id("account", owner, MANUAL, MANUAL)

@@ -14,7 +14,7 @@ from backsight.operation import command, query
 from backsight.services.belief_learning import beliefs_at, current_beliefs, rebuild_beliefs
 from backsight.services.beliefs import BeliefView, belief_view, make_stated_belief, state_belief
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_and_mode
+from backsight.services.deployments import resolve_scope
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import end_advice_of_beliefs
 from backsight.store import experience as stored
@@ -28,6 +28,7 @@ class AddedBelief:
 
     belief: BeliefView
     replayed: bool
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class BeliefList:
 
     beliefs: tuple[BeliefView, ...]
     mode: Mode
+    message: str
     as_of: datetime
 
 
@@ -69,34 +71,39 @@ def add_belief(
         Number | None, "The mean outcome in R, or the win rate, to compare with; by default 0R, or .5 for a win rate."
     ] = None,
     mode: Annotated[
-        Mode, "Whether the belief is about live, paper or simulated trades; the three are never mixed."
-    ] = "live",
+        Mode | None,
+        "Whether the belief is about live, paper or simulated trades, which are never mixed; by default the mode of "
+        "the strategy's deployment or the only one with trades.",
+    ] = None,
 ) -> AddedBelief:
     """Add a belief about where trades earn or lose money; every later trade in its domain tests it.
 
     Name at least one dimension or condition: a belief about all trades is refused. Repeating the call changes nothing.
     """
-    stated = make_stated_belief(
-        ctx,
-        proposition=proposition,
-        domain=Domain(
-            strategy=strategy_name,
-            symbol=symbol,
-            direction=direction,
-            regime=regime,
-            volatility_regime=volatility_regime,
-            session=session,
-        ),
-        conditions=conditions,
-        about=about,
-        claims=claims,
-        reference=reference,
-        mode=mode,
-    )
     with ctx.writing() as transaction:
+        view = ctx.view(transaction.connection)
+        scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
+        stated = make_stated_belief(
+            ctx,
+            proposition=proposition,
+            domain=Domain(
+                strategy=strategy_name,
+                symbol=symbol,
+                direction=direction,
+                regime=regime,
+                volatility_regime=volatility_regime,
+                session=session,
+            ),
+            conditions=conditions,
+            about=about,
+            claims=claims,
+            reference=reference,
+            mode=scope.mode,
+        )
         replayed = state_belief(transaction, stated, recorded_at=ctx.now)
-        record = _read_belief(ctx.view(transaction.connection), stated)
-    return AddedBelief(belief=belief_view(record, now=ctx.now), replayed=replayed)
+        record = _read_belief(view, stated)
+    message = " ".join([*scope.notes, f"Every later {scope.mode} trade in its domain tests the belief."])
+    return AddedBelief(belief=belief_view(record, now=ctx.now), replayed=replayed, message=message)
 
 
 def _read_belief(view: View, belief: Belief) -> BeliefRecord:
@@ -118,7 +125,9 @@ def list_beliefs(
         Key | None, "Only beliefs about the strategy of this deployment, given by name or id, or about any strategy."
     ] = None,
     mode: Annotated[
-        Mode | None, "Whether beliefs about live, paper or simulated trades; the deployment's mode, else live."
+        Mode | None,
+        "Whether beliefs about live, paper or simulated trades; by default the deployment's mode or the only one with "
+        "trades.",
     ] = None,
     regime: Annotated[Regime | None, "The current regime: beliefs about another regime have less strength."] = None,
     worth_testing: Annotated[
@@ -134,12 +143,12 @@ def list_beliefs(
     """List beliefs with their evidence: how often they held, how credible they are, and what they rest on."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target, within = deployment_and_mode(connection, ctx.owner, deployment, mode)
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         if weighting == "count":
-            records = current_beliefs(view, within)
+            records = current_beliefs(view, scope.mode)
         else:
-            records = list(beliefs_at(view, within, weighting=weighting).beliefs)
-    strategy = strategy_name or (None if target is None else target.strategy_name)
+            records = list(beliefs_at(view, scope.mode, weighting=weighting).beliefs)
+    strategy = strategy_name or (None if deployment is None else scope.strategy_name)
     beliefs = [
         each
         for each in (belief_view(record, now=view.as_of, regime=regime) for record in records)
@@ -148,7 +157,9 @@ def list_beliefs(
         if worth_testing in (None, each.worth_testing)
     ]
     beliefs.sort(key=lambda each: (-each.posterior.credibility, each.belief.known_at, each.belief.id))
-    return BeliefList(beliefs=tuple(beliefs), mode=within, as_of=view.as_of)
+    summary = f"{len(beliefs)} of {len(records)} beliefs from {scope.mode} trades, the most credible first."
+    message = " ".join([*scope.notes, summary])
+    return BeliefList(beliefs=tuple(beliefs), mode=scope.mode, message=message, as_of=view.as_of)
 
 
 @command()

@@ -29,7 +29,7 @@ from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
-from backsight.services.trade_reports import reported_deployment
+from backsight.services.trade_reports import decision_deployment
 from backsight.store import memories as stored
 from backsight.store.recalls import store_recalls
 
@@ -76,7 +76,7 @@ def record_decision(
     context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
     confidence: Annotated[Share | None, "How sure you are."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
-    deployment: Annotated[Key | None, "The deployment the decision belongs to, by name or id."] = None,
+    deployment: Annotated[Key | None, "The deployment, by name or id; else the strategy's only one."] = None,
     recalled: Annotated[Keys, "Ids of recalled memories."] = [],  # noqa: B006
     recalls: Annotated[Handles, "The `recall` of each recall_memories answer it used."] = [],  # noqa: B006
     tags: Annotated[Tags, "Labels to find the decision by."] = [],  # noqa: B006
@@ -92,9 +92,10 @@ def record_decision(
     due_at = _due_at(ctx.now, horizon_hours)
     recall_results = repeat_recalls(ctx, recalls, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
-        target = reported_deployment(transaction, ctx, deployment, strategy_name)
-        key = idempotency_key or f"{target.id} {format_instant(ctx.now)} {ctx.request_digest}"
-        call_id = derive_id("call", ctx.owner, key)
+        named = None if idempotency_key is None else derive_id("call", ctx.owner, idempotency_key)
+        target, note = decision_deployment(transaction, ctx, deployment, strategy_name, key=named)
+        unnamed = f"{target.id} {format_instant(ctx.now)} {ctx.request_digest}"
+        call_id = named or derive_id("call", ctx.owner, unnamed)
         call = Episode(
             owner_id=ctx.owner,
             id=call_id,
@@ -131,7 +132,7 @@ def record_decision(
         connection = transaction.connection
         ids = [whole_episode_id(connection, ctx.owner, key, field="recalled") for key in recalled]
         store_recalls(transaction, ctx.owner, call_id, recall_results, ids, known_at=ctx.now, recorded_at=ctx.now)
-    return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.")
+    return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.{note}")
 
 
 def _is_repetition(call: Episode, *, of: Episode) -> bool:

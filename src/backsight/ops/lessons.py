@@ -30,13 +30,14 @@ from backsight.core.reflection.notes import (
     strategy_scope,
 )
 from backsight.core.reflection.reviews import Period, PeriodResult, best_and_worst, render_review, summarise_trades
+from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment, Slot
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.belief_learning import current_beliefs
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named
+from backsight.services.deployments import deployment_named, resolve_scope, the_deployment
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import ReflectionResult, activate_note, reflect_now
@@ -109,6 +110,7 @@ class ComparedLessons:
     strategy_name: str
     mode: Mode
     comparison: LessonsComparison
+    message: str
     as_of: datetime
 
 
@@ -119,6 +121,7 @@ class MemoryHelp:
     strategy_name: str
     mode: Mode
     help: HoldoutResult
+    message: str
     as_of: datetime
 
 
@@ -181,7 +184,7 @@ class DecidedProposal:
 def reflect(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment, by name or id."],
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     dry_run: Annotated[Flag, "Only report what would be written and on what evidence; no model is called."] = False,
 ) -> ReflectionResult:
     """Reflect on the strategy's closed trades and write lessons if a pattern is significant.
@@ -191,7 +194,7 @@ def reflect(
     model is unavailable.
     """
     with ctx.reading() as connection:
-        target = deployment_named(connection, ctx.owner, deployment)
+        target = the_deployment(ctx.view(connection), deployment)
     return reflect_now(ctx, target, at=ctx.now, dry_run=dry_run)
 
 
@@ -199,14 +202,14 @@ def reflect(
 def active_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment, by name or id."],
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ActiveLessons:
     """Get the lessons in force for a deployment, as its agent reads them."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = deployment_named(connection, ctx.owner, deployment)
+        target = the_deployment(view, deployment)
         note = stored.active_note(view, target.id)
     return ActiveLessons(
         deployment=target.name,
@@ -222,20 +225,22 @@ def active_lessons(
 def list_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     strategy_name: Annotated[Name | None, "Instead of a deployment: a strategy with all its deployments."] = None,
     limit: Annotated[Limit, "The maximum number of revisions, and of reflections."] = 20,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> LessonList:
     """List the revisions of the lessons and the last reflections with their outcomes, newest first."""
-    if (deployment is None) == (strategy_name is None):
-        raise Invalid("give either a deployment or a strategy_name", field="deployment")
+    if deployment is not None and strategy_name is not None:
+        raise Invalid("a strategy_name is given too; give one of the two", field="deployment")
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
-        strategy_id = _strategy_id(connection, ctx, strategy_name or "") if target is None else target.strategy_id
-        deployment_id = None if target is None else target.id
+        if strategy_name is not None:
+            strategy_id, deployment_id = _strategy_id(connection, ctx, strategy_name), None
+        else:
+            target = the_deployment(view, deployment)
+            strategy_id, deployment_id = target.strategy_id, target.id
         notes = stored.notes(view, strategy_id=strategy_id, deployment_id=deployment_id)
         reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id, deployment_id=deployment_id)
     return LessonList(
@@ -250,7 +255,11 @@ def compare_lessons(
     ctx: Context,
     *,
     strategy_name: Annotated[Name, "The strategy."],
-    mode: Annotated[Mode, "Trades with real money, on paper or simulated; the three are never mixed."] = "live",
+    mode: Annotated[
+        Mode | None,
+        "Trades with real money, on paper or simulated, which are never mixed; by default the mode of the strategy's "
+        "deployment or the only one with trades.",
+    ] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> ComparedLessons:
@@ -264,9 +273,16 @@ def compare_lessons(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(connection, ctx, strategy_name)
-        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=mode)
+        scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
+        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=scope.mode)
     comparison = compare_revisions(map(trade_under_lessons, rows))
-    return ComparedLessons(strategy_name=strategy_name, mode=mode, comparison=comparison, as_of=view.as_of)
+    return ComparedLessons(
+        strategy_name=strategy_name,
+        mode=scope.mode,
+        comparison=comparison,
+        message=_compared_message(scope, len(rows)),
+        as_of=view.as_of,
+    )
 
 
 @query(audience=("trader", "coach"))
@@ -274,7 +290,11 @@ def does_memory_help(
     ctx: Context,
     *,
     strategy_name: Annotated[Name, "The strategy."],
-    mode: Annotated[Mode, "Trades with real money, on paper or simulated; the three are never mixed."] = "live",
+    mode: Annotated[
+        Mode | None,
+        "Trades with real money, on paper or simulated, which are never mixed; by default the mode of the strategy's "
+        "deployment or the only one with trades.",
+    ] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> MemoryHelp:
@@ -286,16 +306,25 @@ def does_memory_help(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(connection, ctx, strategy_name)
-        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=mode)
+        scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
+        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=scope.mode)
     trades = [trade for trade in map(holdout_trade, rows) if trade is not None]
-    return MemoryHelp(strategy_name=strategy_name, mode=mode, help=analyse_holdout(trades), as_of=view.as_of)
+    return MemoryHelp(
+        strategy_name=strategy_name,
+        mode=scope.mode,
+        help=analyse_holdout(trades),
+        message=_compared_message(scope, len(rows)),
+        as_of=view.as_of,
+    )
 
 
 @command()
 def promote_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "A deployment of the strategy in the mode, by name or id."],
+    deployment: Annotated[
+        Key | None, "A deployment of the strategy in the mode, by name or id; the only one if left out."
+    ] = None,
     lessons: Annotated[
         LongProse | None, "Lessons in your own words, with all five slots; those of the deployment if left out."
     ] = None,
@@ -306,7 +335,7 @@ def promote_lessons(
     """
     with ctx.writing() as transaction:
         connection = transaction.connection
-        target = deployment_named(connection, ctx.owner, deployment)
+        target = the_deployment(ctx.view(connection), deployment)
         source: ReflectionNote | None = None
         proposed: str | LessonsNote
         if lessons is None:
@@ -330,7 +359,7 @@ def promote_lessons(
 def review_period(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment, by name or id."],
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     period: Annotated[Period, "A day, seven days, or a calendar month."] = "weekly",
     ending: Annotated[Instant | None, "The end of the period; now if left out."] = None,
     as_of: AsOf = None,
@@ -347,7 +376,7 @@ def review_period(
     if end < EPOCH:
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
     with ctx.reading() as connection:
-        target = deployment_named(connection, ctx.owner, deployment)
+        target = the_deployment(ctx.view(connection, end, seen_at), deployment)
         record = read_period(connection, target, period, end, seen_at=seen_at)
         note = stored.active_note(ctx.view(connection, end, seen_at), target.id)
     best, worst = best_and_worst(record.trades)
@@ -438,6 +467,10 @@ def reject_proposal(
             raise Conflict(f"the proposal was accepted; end its {proposal.kind} with {remedy}", field="proposal_id")
         declined = decline_proposal(transaction, proposal, reason=reason, now=ctx.now)
         return DecidedProposal(proposal=declined, replayed=False)
+
+
+def _compared_message(scope: AnswerScope, trades: int) -> str:
+    return " ".join([*scope.notes, f"{trades} closed {scope.mode} trades."])
 
 
 def _visible_text(note: ReflectionNote, deployment: Deployment) -> str:

@@ -1,5 +1,7 @@
 """Operations on plans: if a condition holds, then an action, until the plan expires."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -22,7 +24,8 @@ from backsight.arguments import (
 )
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.memory.conditions import TriggerType, condition_values
-from backsight.core.memory.plan_check import Contradiction
+from backsight.core.memory.mood_series import mood_from
+from backsight.core.memory.plan_check import Contradiction, join_deployments
 from backsight.core.memory.plan_settlement import Settlement, compute_settlement
 from backsight.core.memory.prospective import (
     Plan,
@@ -37,13 +40,15 @@ from backsight.core.memory.prospective import (
     plan_state,
 )
 from backsight.core.portfolio import Direction
+from backsight.core.scope import AnswerScope
+from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named, the_deployment
+from backsight.services.deployments import deployment_named, resolve_scope
 from backsight.services.id_prefixes import whole_id
-from backsight.services.mood import mood_in
-from backsight.services.plan_checks import CheckInputs, record_plan_check
+from backsight.services.mood import manual_account_row, mood_in
+from backsight.services.plan_checks import CheckInputs, RecordedPlanCheck, record_plan_check
 from backsight.services.plans import CreatedPlan, PlanRequest, count_events, open_plans, store_plan
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
@@ -60,6 +65,14 @@ class MissingFields:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentPlans:
+    """The plans that apply to one deployment now, by id, highest priority first."""
+
+    deployment: str
+    applying: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPlans:
     """The plans that apply now, highest priority first, and what changed since the last check."""
 
@@ -70,6 +83,8 @@ class CheckedPlans:
     contradictions: tuple[Contradiction, ...]
     missing: tuple[MissingFields, ...]
     """A comparison with a field whose value is not known does not hold."""
+    each: tuple[DeploymentPlans, ...]
+    """The deployments whose plans were checked; empty before the first deployment."""
     message: str
 
 
@@ -78,6 +93,7 @@ class PlanList:
     """Plans, oldest first."""
 
     plans: tuple[PlanState, ...]
+    message: str
     as_of: datetime
 
 
@@ -151,7 +167,7 @@ def check_active_plans(
     *,
     current_context: Annotated[ContextArgument | None, "The context now, as far as you know it."] = None,
     deployment: Annotated[
-        Key | None, "The deployment whose plans to check, by name or id; the only deployment if left out."
+        Key | None, "The deployment whose plans to check, by name or id; if left out, every deployment."
     ] = None,
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
@@ -165,39 +181,53 @@ def check_active_plans(
     """
     with ctx.writing() as transaction:
         view = ctx.view(transaction.connection)
-        target = the_deployment(ctx, view, deployment)
-        if target is None:
-            raise NotFound("there is no deployment yet; deploy a strategy first", field="deployment")
-        candidates = open_plans(view, target)
+        scope = resolve_scope(view, deployment=deployment)
         checked_symbol = symbol or (None if current_context is None else current_context.symbol)
-        read_values = partial(
-            condition_values,
-            mood=mood_in(view, target),
-            strategy=target.strategy_name,
-            symbol=checked_symbol,
-            direction=direction,
-        )
-        inputs = CheckInputs(
-            values=read_values(
-                now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event
-            ),
-            former_values=None if former_context is None else read_values(context=former_context),
-            symbol=checked_symbol,
-            now=ctx.now,
-            recorded_at=ctx.now,
-        )
-        recorded = record_plan_check(transaction, target, candidates, inputs)
-    check = recorded.check
-    message = f"{len(check.applying)} of {len(candidates.plans)} plans of {target.name} apply now."
+        checks: list[tuple[Deployment | None, RecordedPlanCheck]] = []
+        for target in scope.deployments or (None,):
+            read_values = partial(
+                condition_values,
+                mood=mood_from(manual_account_row(view), None) if target is None else mood_in(view, target),
+                strategy=None if target is None else target.strategy_name,
+                symbol=checked_symbol,
+                direction=direction,
+            )
+            inputs = CheckInputs(
+                values=read_values(
+                    now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event
+                ),
+                former_values=None if former_context is None else read_values(context=former_context),
+                symbol=checked_symbol,
+                now=ctx.now,
+                recorded_at=ctx.now,
+            )
+            checks.append((target, record_plan_check(transaction, target, open_plans(view, target), inputs)))
+    return _checked_plans(scope, checks)
+
+
+def _checked_plans(scope: AnswerScope, checks: Sequence[tuple[Deployment | None, RecordedPlanCheck]]) -> CheckedPlans:
+    """The answer over all deployments that were checked."""
+    check = join_deployments(recorded.check for _, recorded in checks)
+    count = len({state.plan.id for _, recorded in checks for state in recorded.open.plans})
+    events = {event.id: event for _, recorded in checks for event in recorded.open.events}.values()
+    each = tuple(
+        DeploymentPlans(deployment=target.name, applying=tuple(plan.id for plan in recorded.check.applying))
+        for target, recorded in checks
+        if target is not None
+    )
+    message = f"{len(check.applying)} of {count} open plans apply now."
+    if len(each) > 1:
+        message += f" By deployment: {', '.join(f'{len(one.applying)} to {one.deployment!r}' for one in each)}."
     if check.contradictions:
         message += f" {len(check.contradictions)} contradict each other: choose, and say why."
     return CheckedPlans(
-        applying=tuple(plan_state(plan, recorded.open.events) for plan in check.applying),
-        rising=tuple(event.plan_id for event in check.rising),
-        expired=tuple(event.plan_id for event in check.expired),
+        applying=tuple(plan_state(plan, events) for plan in check.applying),
+        rising=tuple(dict.fromkeys(event.plan_id for event in check.rising)),
+        expired=tuple(dict.fromkeys(event.plan_id for event in check.expired)),
         contradictions=check.contradictions,
         missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in check.missing.items()),
-        message=message,
+        each=each,
+        message=" ".join([*scope.notes, message]),
     )
 
 
@@ -219,7 +249,18 @@ def list_plans(
         scope = {"deployment_id": target.id, "strategy_name": target.strategy_name}
         plans = [plan for plan in plans if is_in_scope(plan, **scope)]
     states = [plan_state(plan, events, now=view.as_of) for plan in plans]
-    return PlanList(plans=tuple(state for state in states if status in (None, state.status)), as_of=view.as_of)
+    listed = tuple(state for state in states if status in (None, state.status))
+    return PlanList(plans=listed, message=_list_message(listed, states), as_of=view.as_of)
+
+
+def _list_message(listed: Sequence[PlanState], states: Sequence[PlanState]) -> str:
+    """How many plans are listed or, if none is, where there are any."""
+    if listed:
+        return f"{len(listed)} plans, oldest first."
+    if states:
+        counts = sorted(Counter(state.status for state in states).items())
+        return f"No plan has this status; there are {', '.join(f'{count} {status}' for status, count in counts)}."
+    return "No plans; create_trading_plan makes one."
 
 
 @command(audience=("trader",))

@@ -1,5 +1,6 @@
 """Recall: the memories that matter for the decision at hand, and why they matter."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -37,20 +38,28 @@ from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import ModeChoice, RecallQuery, RecallResult
 from backsight.core.recommended_size import PositionSize, SizingQuery
 from backsight.core.regime import Regime
+from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
 from backsight.operation import query
+from backsight.services.behavior import Behavior, behaviors_at
 from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_and_mode, deployment_named
+from backsight.services.deployments import hint_where_trades_are, resolve_scope
 from backsight.services.habit_learning import falling_outcomes_since
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.paging import decode_cursor, encode_cursor
 from backsight.services.plans import open_plans
-from backsight.services.recall import EMPTY_ANSWER, answer_recall, decode_recall, encode_recall, open_recall
+from backsight.services.recall import (
+    EMPTY_ANSWER,
+    RecallAnswer,
+    answer_recall,
+    decode_recall,
+    encode_recall,
+    open_recall,
+)
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored
-from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
 from backsight.store.recalls import recalls_of
 from backsight.store.view import View
@@ -74,10 +83,12 @@ class Recall:
     """The cursor of the next page of memories; None on the last page."""
     beliefs: tuple[BeliefView, ...]
     """Beliefs that apply here, the most credible first."""
+    habits: tuple[Behavior, ...]
+    """How the strategy (each strategy if none is named) is traded in the symbol, if `procedural` is asked for."""
     plans: tuple[Plan, ...]
     """Plans whose condition holds now; reading them does not trigger them."""
     mood: Mood | None
-    """The mood of the named deployment, which sets the factor Aff; None if no deployment is named."""
+    """The mood of the deployment, which sets the factor Aff; None if there is none yet, or several and none named."""
     candidates: int
     """The number of episodes that were scored."""
     message: str
@@ -97,13 +108,15 @@ def recall_memories(
     context_regime: Annotated[Regime | None, "The regime now."] = None,
     context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
     strategy_name: Annotated[Name | None, "Only memories of this strategy."] = None,
-    memory_types: Annotated[Kinds, "Which kinds of memory to search."] = ["episodic", "semantic"],  # noqa: B006
+    memory_types: Annotated[
+        Kinds, "Which kinds of memory to search; the mood and plans that hold are always in the answer."
+    ] = ["episodic", "semantic"],  # noqa: B006
     limit: Annotated[Limit, "The maximum number of memories."] = 10,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
-    deployment: Annotated[Key | None, "Only memories of this deployment, by name or id."] = None,
+    deployment: Annotated[Key | None, "Only memories of this deployment; else the only one."] = None,
     mode: Annotated[
-        ModeChoice | None, "The accounts whose evidence counts; by default the deployment's mode, otherwise live."
+        ModeChoice | None, "Whose evidence counts; by default the deployment's mode or the only one with trades."
     ] = None,
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only memories that ended at or after this instant."] = None,
@@ -130,7 +143,15 @@ def recall_memories(
     if cursor is not None:
         horizon, after = _read_cursor(cursor, arguments)
     with ctx.reading() as connection:
-        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        view = View(connection, ctx.owner, horizon)
+        scope = resolve_scope(
+            view,
+            deployment=deployment,
+            strategy_name=strategy_name,
+            mode=None if mode == "all" else mode,
+            all_modes=mode == "all",
+        )
+        target = scope.deployment
         recall_query = RecallQuery(
             symbol=symbol,
             context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
@@ -138,7 +159,7 @@ def recall_memories(
             direction=direction,
             strategy_name=strategy_name,
             deployment_id=None if target is None else target.id,
-            mode=mode or (target.mode if target is not None else "live"),
+            mode="all" if mode == "all" else scope.mode,
             memory_types=tuple(memory_types),
             tags=tuple(tags),
             since=since,
@@ -150,13 +171,22 @@ def recall_memories(
         )
         session = open_recall(ctx, connection, recall_query)
         about = DecisionSubject(
-            symbol=symbol, direction=direction, strategy_name=strategy_name, context=recall_query.context
+            symbol=symbol, direction=direction, strategy_name=session.strategy_name, context=recall_query.context
         )
-        beliefs: tuple[BeliefView, ...] = ()
-        if "semantic" in memory_types and recall_query.mode_filter is not None:
-            beliefs = beliefs_about(View(connection, ctx.owner, horizon), recall_query.mode_filter, about)
-        plans = () if target is None else _plans(connection, target, about, session.mood, horizon)
         answer = answer_recall(ctx, session, after=after) if "episodic" in memory_types else EMPTY_ANSWER
+        one_mode = recall_query.mode_filter
+        beliefs: tuple[BeliefView, ...] = ()
+        if "semantic" in memory_types and one_mode is not None:
+            beliefs = beliefs_about(view, one_mode, about)
+        habits: tuple[Behavior, ...] = ()
+        if "procedural" in memory_types and one_mode is not None:
+            habits = behaviors_at(view, one_mode, strategy_name=session.strategy_name, symbol=symbol)
+        plans = _plans(view, target, about, session.mood)
+        hint = ""
+        searched = "episodic" in memory_types or ("procedural" in memory_types and one_mode is not None)
+        if searched and not (answer.candidates or habits):
+            hint = hint_where_trades_are(view, mode=one_mode, strategy_name=session.strategy_name, symbol=symbol)
+    others = {"beliefs": len(beliefs), "habits": len(habits), "plans": len(plans)}
     last = answer.memories[-1] if len(answer.memories) == limit and answer.candidates > limit else None
     return Recall(
         base_rate=answer.base_rate,
@@ -165,10 +195,11 @@ def recall_memories(
         memories=answer.memories,
         next_cursor=None if last is None else _cursor_after(last, recall_query, arguments, now=ctx.now),
         beliefs=beliefs,
+        habits=habits,
         plans=plans,
         mood=session.mood,
         candidates=answer.candidates,
-        message=_message(len(answer.memories), answer.candidates, symbol, recall_query.mode),
+        message=f"{_message(scope, answer, recall_query, others)} {hint}".strip(),
         recall=encode_recall(recall_query, now=ctx.now),
         mode=recall_query.mode,
         as_of=recall_query.as_of,
@@ -289,20 +320,18 @@ def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
     return call is not None and call.kind == "call"
 
 
-def _plans(
-    connection: Connection, deployment: Deployment, about: DecisionSubject, mood: Mood | None, horizon: Horizon
-) -> tuple[Plan, ...]:
-    """The plans of a deployment whose condition holds now, the most urgent first."""
-    plans = open_plans(View(connection, deployment.owner_id, horizon), deployment).plans
+def _plans(view: View, deployment: Deployment | None, about: DecisionSubject, mood: Mood | None) -> tuple[Plan, ...]:
+    """The plans whose condition holds now, the most urgent first; without a deployment, those for every deployment."""
+    plans = open_plans(view, deployment, strategy_name=about.strategy_name).plans
     values = condition_values(
-        now=horizon.as_of,
+        now=view.as_of,
         context=about.context,
         mood=mood,
-        strategy=deployment.strategy_name,
+        strategy=about.strategy_name,
         symbol=about.symbol,
         direction=about.direction,
     )
-    return check_plans(plans, values, now=horizon.as_of).applying
+    return check_plans(plans, values, now=view.as_of).applying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +345,7 @@ class SizeAdvice:
     """The start of a decline of the results in this symbol; its earlier trades are left out. None without a decline."""
     left_out: int
     """The number of trades left out because of a decline."""
+    message: str
     mode: Mode
     as_of: datetime
     seen_at: datetime | None
@@ -336,7 +366,7 @@ def position_size(
         "The deployment whose risk appetite applies, by name or id; by default the strategy's only deployment.",
     ] = None,
     mode: Annotated[
-        Mode | None, "The accounts whose evidence counts; by default the deployment's mode, otherwise live."
+        Mode | None, "Whose evidence counts; by default the deployment's mode or the only one with trades."
     ] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
@@ -353,14 +383,17 @@ def position_size(
     current = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target, evidence_mode = deployment_and_mode(connection, ctx.owner, deployment, mode)
-        target = target or _only_deployment(view, strategy_name, evidence_mode)
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
+        target, evidence_mode = scope.deployment, scope.mode
         columns = ctx.database.images.at(view)
         since = falling_outcomes_since(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
-    declines = {} if since is None else {(strategy_name, symbol): since}
-    trade_filter = TradeFilter(strategy_name=strategy_name, mode=evidence_mode, falling_since=declines)
-    closed = closed_trades(columns, trade_filter, view.horizon)
+        declines = {} if since is None else {(strategy_name, symbol): since}
+        trade_filter = TradeFilter(strategy_name=strategy_name, mode=evidence_mode, falling_since=declines)
+        closed = closed_trades(columns, trade_filter, view.horizon)
+        sentences = [*scope.notes, scope.neutral_because]
+        if not closed.n:
+            sentences.append(hint_where_trades_are(view, mode=evidence_mode, strategy_name=strategy_name))
     if closed.n and not len(closed.in_r.day):
         raise Invalid(
             f"none of the {closed.n} closed trades of {strategy_name!r} has a result in R; "
@@ -379,20 +412,27 @@ def position_size(
         deployment=None if target is None else target.name,
         since=since,
         left_out=closed.left_out,
+        message=" ".join(filter(None, sentences)),
         mode=evidence_mode,
         as_of=view.as_of,
         seen_at=view.seen_at,
     )
 
 
-def _only_deployment(view: View, strategy_name: str, mode: Mode) -> Deployment | None:
-    """The only deployment of a strategy in a mode at the horizon; None if there are none or several."""
-    deployments = stored_strategies.deployments(view)
-    matches = [each for each in deployments if (each.strategy_name, each.mode) == (strategy_name, mode)]
-    return matches[0] if len(matches) == 1 else None
-
-
-def _message(count: int, candidates: int, symbol: str, mode: ModeChoice) -> str:
-    if candidates == 0:
-        return f"No memories of {symbol} in {mode} accounts match."
-    return f"{count} of {candidates} episodes, selected by outcome: winners rank higher than they deserve."
+def _message(scope: AnswerScope, answer: RecallAnswer, recall_query: RecallQuery, others: Mapping[str, int]) -> str:
+    """What the answer holds, after the defaults that were taken; `others` counts what is no episode."""
+    sentences = [*scope.notes, scope.neutral_because if scope.deployments else None]
+    where = "" if recall_query.mode == "all" else f" in {recall_query.mode} accounts"
+    if answer.candidates:
+        count = f"{len(answer.memories)} of {answer.candidates} episodes"
+        sentences.append(f"{count}, selected by outcome: winners rank higher than they deserve.")
+    elif scope.deployment is None and not any(others.values()):
+        sentences.append(f"Nothing is remembered about {recall_query.symbol}{where}.")
+    elif "episodic" in recall_query.memory_types:
+        sentences.append(f"No episodes of {recall_query.symbol}{where} match.")
+    listed = [f"{number} {noun}" for noun, number in others.items() if number]
+    if listed:
+        sentences.append(f"Also {', '.join(listed)}.")
+    if recall_query.mode == "all" and {"semantic", "procedural"} & set(recall_query.memory_types):
+        sentences.append("Beliefs and habits are of one mode: name it to get them.")
+    return " ".join(filter(None, sentences))

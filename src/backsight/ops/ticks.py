@@ -69,7 +69,7 @@ from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
 from backsight.services.context import Context
-from backsight.services.deployments import account_of, deployment_named
+from backsight.services.deployments import account_of, deployment_named, the_deployment
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
@@ -121,6 +121,7 @@ class ClosedTick:
 class DecisionPage:
     """A page of decisions, newest first, and the cursor of the next page."""
 
+    deployment: str
     decisions: tuple[Decision, ...]
     next_cursor: str | None
     as_of: datetime
@@ -130,6 +131,7 @@ class DecisionPage:
 class RecentActivity:
     """A deployment's recent activity, as figures and as the text that its agent reads."""
 
+    deployment: str
     deployment_id: str
     state: RiskState
     text: str
@@ -153,6 +155,7 @@ class Backfilled:
 class ContextPreview(Prompt):
     """The prompt that an agent is shown, or would have been shown, at an instant."""
 
+    deployment: str
     deployment_id: str
     memory_arm: MemoryArm
     tokens_without_memory: int
@@ -232,7 +235,9 @@ def open_tick(
 def preview_context(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment whose agent is shown the prompt, by name or id."],
+    deployment: Annotated[
+        Key | None, "The deployment whose agent is shown the prompt, by name or id; the only one if left out."
+    ] = None,
     symbols: Annotated[
         Symbols, "The symbols that the agent may trade; by default those of its positions and last trades."
     ] = [],  # noqa: B006
@@ -251,7 +256,7 @@ def preview_context(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         at = view.as_of
-        target = deployment_named(connection, ctx.owner, deployment)
+        target = the_deployment(view, deployment)
         decision = stored.last_decision(view, target.id)
         last = None if decision is None else as_last(decision)
         portfolio = None if decision is None else decision.last_snapshot.portfolio
@@ -279,6 +284,7 @@ def preview_context(
         prompt = assemble_prompt(ctx, request)
     return ContextPreview(
         **as_fields(prompt),
+        deployment=target.name,
         deployment_id=target.id,
         memory_arm=request.arm,
         tokens_without_memory=prompt.total_tokens - prompt.memory_tokens,
@@ -415,7 +421,7 @@ def close_tick(
 def list_decisions(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment, by name or id."],
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     kind: Annotated[AttemptKind | None, "Only decisions with this verdict."] = None,
     since: Annotated[Instant | None, "Only ticks at or after this instant."] = None,
     until: Annotated[Instant | None, "Only ticks before this instant."] = None,
@@ -429,9 +435,10 @@ def list_decisions(
     before = None if cursor is None else read_cursor(cursor, query=query_arguments)
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
+        target = the_deployment(view, deployment)
         decisions = stored.decisions(
             view,
-            deployment_id=deployment_named(connection, ctx.owner, deployment).id,
+            deployment_id=target.id,
             kind=kind,
             since=since,
             until=until,
@@ -441,32 +448,38 @@ def list_decisions(
     page = tuple(decisions[:limit])
     more = len(decisions) > limit
     next_cursor = cursor_after(page[-1].at, str(page[-1].sequence), query=query_arguments) if more else None
-    return DecisionPage(decisions=page, next_cursor=next_cursor, as_of=view.as_of)
+    return DecisionPage(deployment=target.name, decisions=page, next_cursor=next_cursor, as_of=view.as_of)
 
 
 @query(audience=("trader", "coach"))
 def get_recent_activity(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "The deployment, by name or id."],
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> RecentActivity:
     """Get the recent activity of a deployment: rejections, executed orders, today's result, losing streak."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = deployment_named(connection, ctx.owner, deployment)
+        target = the_deployment(view, deployment)
         last = stored.last_of_deployment(view, target.id)
         day_start = day_start_equity(last, view.as_of)
         state = recent_state(view, target, now=view.as_of, day_start_equity=day_start)
-    return RecentActivity(deployment_id=target.id, state=state, text=render_risk_state(state), as_of=view.as_of)
+    return RecentActivity(
+        deployment=target.name,
+        deployment_id=target.id,
+        state=state,
+        text=render_risk_state(state),
+        as_of=view.as_of,
+    )
 
 
 @command()
 def backfill(
     ctx: Context,
     *,
-    deployment: Annotated[Key, "Any deployment of the account, by name or id."],
+    deployment: Annotated[Key | None, "Any deployment of the account, by name or id; the only one if left out."] = None,
 ) -> Backfilled:
     """Build the ledger and the memories of an account from its recorded decisions.
 
@@ -474,7 +487,7 @@ def backfill(
     """
     with ctx.writing() as transaction:
         connection = transaction.connection
-        account = account_of(connection, deployment_named(connection, ctx.owner, deployment))
+        account = account_of(connection, the_deployment(ctx.view(connection), deployment))
         account_id = account.id
         decisions = stored.decisions_of_account(connection, ctx.owner, account_id)
         if stored_trades.has_ledger(connection, ctx.owner, account_id):

@@ -29,7 +29,8 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade, retrieval_strength
 from backsight.core.memory.prospective import Plan
-from backsight.core.portfolio import Direction, Mode
+from backsight.core.portfolio import Direction
+from backsight.core.recall.record import ModeChoice
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
@@ -39,7 +40,7 @@ from backsight.importers.trades import read_trades
 from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
-from backsight.services.deployments import account_of, deployment_named
+from backsight.services.deployments import account_of, deployment_named, hint_where_trades_are, resolve_scope
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.inactions import add_inaction
 from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
@@ -49,6 +50,7 @@ from backsight.services.plans import plans_holding_at
 from backsight.services.trade_import import checked_rows, garbage_collection_paused, trades_of_rows, unknown_rows
 from backsight.services.trade_reports import (
     add_reported_equity,
+    decision_deployment,
     earlier_report,
     key_conflict,
     ledger_trade,
@@ -112,6 +114,8 @@ class TradePage:
 
     trades: tuple[Trade, ...]
     next_cursor: str | None
+    mode: ModeChoice
+    message: str
     as_of: datetime
 
 
@@ -310,7 +314,7 @@ def remember_inaction(
     context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
     confidence: Annotated[Share | None, "Your confidence."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
-    deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
+    deployment: Annotated[Key | None, "The deployment, by name or id; else the strategy's only one."] = None,
     tags: Annotated[Tags, "Labels to find it by later."] = [],  # noqa: B006
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> RememberedInaction:
@@ -321,9 +325,10 @@ def remember_inaction(
     """
     merged = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.writing() as transaction:
-        target = reported_deployment(transaction, ctx, deployment, strategy_name)
-        key = idempotency_key or f"{target.id} {format_instant(ctx.now)} {ctx.request_digest}"
-        inaction_id = derive_id("inaction", ctx.owner, key)
+        named = None if idempotency_key is None else derive_id("inaction", ctx.owner, idempotency_key)
+        target, note = decision_deployment(transaction, ctx, deployment, strategy_name, key=named)
+        unnamed = f"{target.id} {format_instant(ctx.now)} {ctx.request_digest}"
+        inaction_id = named or derive_id("inaction", ctx.owner, unnamed)
         inaction = Episode(
             owner_id=ctx.owner,
             id=inaction_id,
@@ -345,11 +350,11 @@ def remember_inaction(
             recorded_at=ctx.now,
         )
         inaction, replayed = add_inaction(transaction, inaction)
-    message = "Remembered."
+    message = f"Remembered.{note}"
     if replayed:
         message = ALREADY_REMEMBERED
     elif inaction.count > 1:
-        message = f"Remembered: {inaction.count} times in a row for this reason."
+        message = f"Remembered: {inaction.count} times in a row for this reason.{note}"
     return RememberedInaction(
         episode_id=inaction.run_id, count=inaction.count, known_at=inaction.known_at, replayed=replayed, message=message
     )
@@ -363,7 +368,10 @@ def list_trades(
     strategy_name: Annotated[Name | None, "Only trades of this strategy."] = None,
     deployment: Annotated[Key | None, "Only trades of this deployment, by name or id."] = None,
     direction: Annotated[Direction | None, "Only trades in this direction."] = None,
-    mode: Annotated[Mode | None, "Only live, paper or simulated trades."] = None,
+    mode: Annotated[
+        ModeChoice | None,
+        "Live, paper or simulated trades, or all; by default the deployment's mode or the only one with trades.",
+    ] = None,
     status: Annotated[TradeStatus, "Closed trades, or open trades."] = "closed",
     since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,
     until: Annotated[Instant | None, "Only trades closed (or opened, if open) before this instant."] = None,
@@ -377,26 +385,38 @@ def list_trades(
     page_query = ctx.arguments(without=("cursor", "limit"))
     before = None if cursor is None else read_cursor(cursor, query=page_query)
     with ctx.reading() as connection:
-        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        view = View(connection, ctx.owner, horizon)
+        scope = resolve_scope(
+            view,
+            deployment=deployment,
+            strategy_name=strategy_name,
+            mode=None if mode == "all" else mode,
+            all_modes=mode == "all",
+        )
+        one_mode = None if mode == "all" else scope.mode
         trades = stored.trades(
-            View(connection, ctx.owner, horizon),
+            view,
             limit=limit + 1,
             before=before,
             since=since,
             until=until,
             symbol=symbol,
             strategy_name=strategy_name,
-            deployment_id=None if target is None else target.id,
+            deployment_id=None if scope.deployment is None else scope.deployment.id,
             side=direction,
-            mode=mode,
+            mode=one_mode,
             status=status,
         )
+        message = " ".join([*scope.notes, f"{min(len(trades), limit)} {status} trades, newest first."])
+        if not trades:
+            hint = hint_where_trades_are(view, mode=one_mode, strategy_name=strategy_name, symbol=symbol)
+            message = " ".join([*scope.notes, f"No {status} trades match.", hint])
     page = tuple(trades[:limit])
     next_cursor = None
     if len(trades) > limit:
         last = page[-1]
         next_cursor = cursor_after(last.closed_at or last.opened_at or last.known_at, last.id, query=page_query)
-    return TradePage(trades=page, next_cursor=next_cursor, as_of=horizon.as_of)
+    return TradePage(trades=page, next_cursor=next_cursor, mode=one_mode or "all", message=message, as_of=horizon.as_of)
 
 
 @query(audience=("trader", "coach"))

@@ -1,17 +1,36 @@
 """Deployments, accounts and strategies by name or id, and those that are made for reports and imports."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.errors import Conflict, Invalid, NotFound, did_you_mean
 from backsight.core.ids import derive_id
-from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Account, Mode, PositionMode
-from backsight.core.strategies import MANUAL, Deployment, Guidance, MemorySettings, Strategy, manual_name
+from backsight.core.scope import (
+    AnswerScope,
+    ScopeQuery,
+    candidates_for,
+    hint_for_nothing,
+    listed_names,
+    needs_trade_counts,
+    scope_of,
+)
+from backsight.core.strategies import (
+    MANUAL,
+    Deployment,
+    Guidance,
+    MemorySettings,
+    Strategy,
+    manual_account_id,
+    manual_name,
+)
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_id
+from backsight.services.mood import mood_rows
 from backsight.store import strategies as stored
+from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
@@ -42,12 +61,53 @@ def deployment_of(connection: Connection, episode: Episode) -> Deployment:
     return deployment
 
 
-def deployment_and_mode(
-    connection: Connection, owner: str, name: str | None, mode: Mode | None
-) -> tuple[Deployment | None, Mode]:
-    """The deployment with this name or id, if given, and the mode: as given, else the deployment's, else live."""
-    deployment = None if name is None else deployment_named(connection, owner, name)
-    return deployment, mode or (deployment.mode if deployment is not None else "live")
+def resolve_scope(
+    view: View,
+    *,
+    deployment: str | None = None,
+    strategy_name: str | None = None,
+    mode: Mode | None = None,
+    all_modes: bool = False,
+) -> AnswerScope:
+    """The deployment and the mode that an answer is about, and what to say about the defaults that were taken.
+
+    A default is the one that held at the view's horizon: a deployment made later does not change it.
+    """
+    named = None if deployment is None else deployment_named(view.connection, view.owner, deployment)
+    query = ScopeQuery(deployment=named, strategy_name=strategy_name, mode=mode, all_modes=all_modes)
+    candidates = candidates_for(query, [] if named is not None else deployments_at(view, strategy_name=strategy_name))
+    trades = _closes_by_mode(view, candidates) if needs_trade_counts(query, candidates) else {}
+    return scope_of(query, candidates, trades)
+
+
+def deployments_at(view: View, *, strategy_name: str | None = None) -> list[Deployment]:
+    """The deployments that there were at a view's horizon, by name.
+
+    Trades may be reported for a time before their deployment was made. Such a deployment counts from its first trade.
+    """
+    return [
+        each
+        for each in stored.deployments_recorded(view, strategy_name=strategy_name)
+        if each.known_at <= view.as_of or stored_trades.trades(view, limit=1, deployment_id=each.id)
+    ]
+
+
+def _closes_by_mode(view: View, deployments: Sequence[Deployment]) -> dict[Mode, int]:
+    """The number of closed trades of deployments by mode."""
+    series = {(each.account_id, each.strategy_name): each for each in deployments}
+    closes: dict[Mode, int] = {}
+    for each in series.values():
+        _, row = mood_rows(view, each)
+        closes[each.mode] = closes.get(each.mode, 0) + (0 if row is None else row.n)
+    return closes
+
+
+def hint_where_trades_are(
+    view: View, *, mode: Mode | None, strategy_name: str | None = None, symbol: str | None = None
+) -> str:
+    """What to ask instead of a query that found no trade."""
+    counts = stored_trades.trade_counts(view)
+    return hint_for_nothing(counts, mode=mode, strategy_name=strategy_name, symbol=symbol)
 
 
 def account_of(connection: Connection, deployment: Deployment) -> Account:
@@ -98,12 +158,20 @@ def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str
     existing = stored.deployment(transaction.connection, ctx.owner, manual_name(strategy_name))
     if existing is not None:
         return existing
-    account_id = derive_id("account", ctx.owner, MANUAL, MANUAL)
-    account = stored.account(transaction.connection, ctx.owner, account_id)
+    account = _manual_account(transaction, ctx)
+    strategy_id = derive_id("strategy", ctx.owner, strategy_name)
+    deployment = new_deployment(ctx, manual_name(strategy_name), strategy_id, strategy_name, None, account)
+    transaction.add(stored.DEPLOYMENTS, deployment)
+    return deployment
+
+
+def _manual_account(transaction: Transaction, ctx: Context) -> Account:
+    """The account of what is reported without a deployment; made on first use."""
+    account = stored.account(transaction.connection, ctx.owner, manual_account_id(ctx.owner))
     if account is None:
         account = Account(
             owner_id=ctx.owner,
-            id=account_id,
+            id=manual_account_id(ctx.owner),
             venue=MANUAL,
             name=MANUAL,
             currency=CURRENCY_OF_MANUAL,
@@ -113,10 +181,28 @@ def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str
             recorded_at=ctx.now,
         )
         transaction.add(stored.ACCOUNTS, account)
-    strategy_id = derive_id("strategy", ctx.owner, strategy_name)
-    deployment = new_deployment(ctx, manual_name(strategy_name), strategy_id, strategy_name, None, account)
-    transaction.add(stored.DEPLOYMENTS, deployment)
-    return deployment
+    return account
+
+
+def reporting_account(
+    transaction: Transaction, ctx: Context, *, deployment: str | None, account: str | None
+) -> Account:
+    """The account that an equity is reported for: the named one, that of the named deployment, or that of all.
+
+    Before the first deployment it is the account of trades that are reported without a deployment.
+    """
+    connection = transaction.connection
+    if account is not None:
+        if deployment is not None:
+            raise Invalid("a deployment is given too; give one of the two", field="account")
+        return account_named(connection, ctx.owner, account)
+    deployments = resolve_scope(ctx.view(connection), deployment=deployment).deployments
+    if not deployments:
+        return _manual_account(transaction, ctx)
+    if len({each.account_id for each in deployments}) > 1:
+        message = f"there are deployments on several accounts; name one of {listed_names(deployments)}"
+        raise Invalid(message, field="deployment")
+    return account_of(connection, deployments[0])
 
 
 def account_named(connection: Connection, owner: str, key: str) -> Account:
@@ -195,16 +281,18 @@ def new_deployment(
     )
 
 
-def the_deployment(ctx: Context, view: View, key: str | None) -> Deployment | None:
-    """The deployment with this name or id; without one, the owner's only deployment, or None if there is none."""
-    if key is not None:
-        return deployment_named(view.connection, view.owner, key)
-    as_of = max(view.as_of, ctx.now)
-    deployments = stored.deployments(View(view.connection, view.owner, Horizon(as_of=as_of)))
-    if len(deployments) > 1:
-        names = ", ".join(repr(deployment.name) for deployment in deployments[:10])
-        raise Invalid(f"there are several deployments; name one of {names}", field="deployment")
-    return deployments[0] if deployments else None
+def the_deployment(view: View, key: str | None) -> Deployment:
+    """The deployment with this name or id; without one, the only deployment at the view's horizon.
+
+    `NotFound` if there is none, `Invalid` if there are several.
+    """
+    scope = resolve_scope(view, deployment=key)
+    if scope.deployment is not None:
+        return scope.deployment
+    if scope.deployments:
+        message = f"there are several deployments; name one of {listed_names(scope.deployments)}"
+        raise Invalid(message, field="deployment")
+    raise NotFound("there is no deployment yet; deploy a strategy, or remember a trade", field="deployment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
             rows[stored.PRACTISED] += habits.trades
             rows[stored.HABITS] += habits.habits
     deployments = stored_strategies.deployments(view)
-    for account_id in sorted({deployment.account_id for deployment in deployments}):
+    for account_id in sorted(account.id for account in stored_strategies.accounts(connection, owner)):
         facts = stored_state.equity_facts(view, account_id)
         rows[stored.MOODS] += account_rows(facts, owner_id=owner, account_id=account_id)
     for deployment in {(each.account_id, each.strategy_name): each for each in deployments}.values():

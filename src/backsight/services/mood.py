@@ -19,7 +19,7 @@ from backsight.core.memory.mood_series import (
     next_strategy_rows,
     strategy_rows,
 )
-from backsight.core.strategies import Deployment
+from backsight.core.strategies import Deployment, manual_account_id
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
@@ -45,14 +45,24 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     The stored rows follow from everything that is recorded by now. A view of an earlier state of the store (`seen_at`)
     therefore derives its rows from the facts recorded by then.
     """
-    account_id, strategy_name = deployment.account_id, deployment.strategy_name
+    account = _account_row(view, deployment.account_id)
     if view.seen_at is None:
-        return stored.mood_row(view, account_id, ""), stored.mood_row(view, account_id, strategy_name)
-    facts = stored_state.equity_facts(view, account_id)
-    account = account_rows(facts, owner_id=view.owner, account_id=account_id)
+        return account, stored.mood_row(view, deployment.account_id, deployment.strategy_name)
     series = strategy_moods(view.connection, deployment, seen_at=view.seen_at)
     strategy = [row for row in series if row.known_at <= view.as_of]
-    return account[-1] if account else None, strategy[-1] if strategy else None
+    return account, strategy[-1] if strategy else None
+
+
+def manual_account_row(view: View) -> MoodRow | None:
+    """The last row of the account for trades that are reported without a deployment, as of a view."""
+    return _account_row(view, manual_account_id(view.owner))
+
+
+def _account_row(view: View, account_id: str) -> MoodRow | None:
+    if view.seen_at is None:
+        return stored.mood_row(view, account_id, "")
+    rows = account_rows(stored_state.equity_facts(view, account_id), owner_id=view.owner, account_id=account_id)
+    return rows[-1] if rows else None
 
 
 def strategy_moods(

@@ -44,10 +44,13 @@ class RecordedPlanCheck:
 
 
 def record_plan_check(
-    transaction: Transaction, deployment: Deployment, candidates: OpenPlans, inputs: CheckInputs
+    transaction: Transaction, deployment: Deployment | None, candidates: OpenPlans, inputs: CheckInputs
 ) -> RecordedPlanCheck:
-    """Check open plans and record what began, ended and expired; repeating a check records nothing new."""
-    events = candidates.events
+    """Check open plans and record what began, ended and expired; repeating a check records nothing new.
+
+    Before the first deployment, the events belong to none.
+    """
+    events, deployment_id = candidates.events, None if deployment is None else deployment.id
     check = partial(check_plans, now=inputs.now, former_values=inputs.former_values, recorded_at=inputs.recorded_at)
     # A plan that does not depend on the instrument is checked once for all symbols.
     values_without_symbol = {name: value for name, value in inputs.values.items() if name != "symbol"}
@@ -55,16 +58,16 @@ def record_plan_check(
         check(
             [state for state in candidates.plans if not state.plan.is_of_market],
             values_without_symbol,
-            holding=plans_holding(events, symbol=None, deployment_id=deployment.id),
+            holding=plans_holding(events, symbol=None, deployment_id=deployment_id),
         ),
         check(
             [state for state in candidates.plans if state.plan.is_of_market],
             inputs.values,
-            holding=plans_holding(events, symbol=inputs.symbol, deployment_id=deployment.id),
+            holding=plans_holding(events, symbol=inputs.symbol, deployment_id=deployment_id),
         ),
     )
     new_events = [
-        number_event(event, sequence=count_events(events, event.plan_id), deployment_id=deployment.id)
+        number_event(event, sequence=count_events(events, event.plan_id), deployment_id=deployment_id)
         for event in (*joined.rising, *joined.falling, *joined.expired)
     ]
     for event in new_events:

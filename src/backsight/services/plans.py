@@ -105,9 +105,14 @@ class OpenPlans:
     events: tuple[PlanEvent, ...]
 
 
-def open_plans(view: View, deployment: Deployment) -> OpenPlans:
-    """Read the plans in the scope of a deployment that have not ended."""
-    scope = {"deployment_id": deployment.id, "strategy_name": deployment.strategy_name}
+def open_plans(view: View, deployment: Deployment | None, *, strategy_name: str | None = None) -> OpenPlans:
+    """Read the plans in the scope of a deployment that have not ended.
+
+    Without a deployment: the plans for every deployment, or for every deployment of the strategy.
+    """
+    scope: dict[str, str | None] = {"deployment_id": None, "strategy_name": strategy_name}
+    if deployment is not None:
+        scope = {"deployment_id": deployment.id, "strategy_name": deployment.strategy_name}
     plans = [plan for plan in stored.plans_without_end(view) if is_in_scope(plan, **scope)]
     events = stored.events_of(view, [plan.id for plan in plans])
     return OpenPlans(plans=tuple(plans_after_events(plans, events)), events=tuple(events))

@@ -13,10 +13,11 @@ from backsight.core.trades.matching import matching_trade
 from backsight.core.trades.report import TradeReport, reported_trade_id
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named, manual_deployment
+from backsight.services.deployments import deployment_named, deployment_of, manual_deployment, resolve_scope
 from backsight.services.learning import LearningReport, learn_equity, learn_trades
 from backsight.services.mood import mood_at
 from backsight.store import decisions as stored_decisions
+from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
 from backsight.store import trades as stored
 from backsight.store.database import Connection
@@ -39,6 +40,27 @@ def reported_deployment(
         message = f"deployment {target.name!r} runs {target.strategy_name!r}, not {strategy_name!r}"
         raise Invalid(f"{message}; give the strategy that the deployment runs", field="strategy_name")
     return target
+
+
+def decision_deployment(
+    transaction: Transaction, ctx: Context, deployment: str | None, strategy_name: str, *, key: str | None
+) -> tuple[Deployment, str]:
+    """The deployment that a decision without a trade belongs to, and a note on the default that was taken.
+
+    Without a name it is the strategy's only deployment, else the one for manual reports. `key` is the id of the
+    decision's episode, if the caller named the decision: a repeat belongs to the deployment of the first call.
+    """
+    if deployment is not None:
+        return reported_deployment(transaction, ctx, deployment, strategy_name), ""
+    former = None if key is None else stored_memories.current_episode(transaction.connection, ctx.owner, key)
+    if former is not None and former.strategy_name == strategy_name:
+        return deployment_of(transaction.connection, former), ""
+    scope = resolve_scope(ctx.view(transaction.connection), strategy_name=strategy_name)
+    if scope.deployment is not None:
+        return scope.deployment, "".join(f" {note}" for note in scope.notes)
+    target = manual_deployment(transaction, ctx, strategy_name)
+    reason = "several deployments run" if scope.deployments else "no deployment runs"
+    return target, f" For {target.name!r}, since {reason} the strategy."
 
 
 def runs_by_ticks(transaction: Transaction, ctx: Context, deployment: Deployment) -> bool:

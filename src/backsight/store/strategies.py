@@ -4,11 +4,12 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Select, bindparam, or_, select
 
+from backsight.core.instants import Horizon
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment, Strategy
 from backsight.store.mapping import Noun, noun
 from backsight.store.reading import OWNED, fetch, fetch_one, matching, owned, parameters, row_cache, within
-from backsight.store.view import View
+from backsight.store.view import EVERYTHING, View
 
 ACCOUNTS = noun(Account, "accounts")
 STRATEGIES = noun(Strategy, "strategies", key=("id", "version"), indexes=[("name",)])
@@ -38,9 +39,15 @@ def account(connection: Connection, owner: str, key: str) -> Account | None:
     return cached
 
 
+def accounts(connection: Connection, owner: str) -> list[Account]:
+    """An owner's accounts, by name."""
+    c = ACCOUNTS.table.c
+    return fetch(connection, ACCOUNTS, owned(ACCOUNTS, owner).order_by(c.name, c.id))
+
+
 def account_names(connection: Connection, owner: str) -> list[str]:
     """The names of an owner's accounts."""
-    return [a.name for a in fetch(connection, ACCOUNTS, owned(ACCOUNTS, owner).order_by(ACCOUNTS.table.c.name))]
+    return [account.name for account in accounts(connection, owner)]
 
 
 def strategy(connection: Connection, owner: str, name: str, version: int | None = None) -> Strategy | None:
@@ -71,6 +78,15 @@ def deployment(connection: Connection, owner: str, key: str) -> Deployment | Non
 def deployments(view: View) -> list[Deployment]:
     """All deployments that were known at a horizon, by name."""
     statement = owned(DEPLOYMENTS, view.owner, *within(DEPLOYMENTS, view.horizon))
+    return fetch(view.connection, DEPLOYMENTS, statement.order_by(DEPLOYMENTS.table.c.name))
+
+
+def deployments_recorded(view: View, *, strategy_name: str | None = None) -> list[Deployment]:
+    """All deployments recorded by a view's `seen_at`, by name, also those made after its `as_of`."""
+    recorded = Horizon(as_of=EVERYTHING.as_of, seen_at=view.seen_at)
+    statement = owned(
+        DEPLOYMENTS, view.owner, *within(DEPLOYMENTS, recorded), *matching(DEPLOYMENTS, strategy_name=strategy_name)
+    )
     return fetch(view.connection, DEPLOYMENTS, statement.order_by(DEPLOYMENTS.table.c.name))
 
 

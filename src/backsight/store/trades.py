@@ -12,6 +12,7 @@ from backsight.core.fills import Fill
 from backsight.core.portfolio import Mode, Position
 from backsight.core.reflection.closed_trades import ClosedTradeRow
 from backsight.core.risk_state import Close
+from backsight.core.scope import TradeCount
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
 from backsight.core.trades.trade import Outcome, Trade, TradeStatus
@@ -204,9 +205,23 @@ def _of_strategy(c: Columns, strategy_id: str, mode: Mode) -> list[ColumnElement
     return [c.skill_id == strategy_id, c.mode == mode, c.status == "closed"]
 
 
-def version_counts(view: View, mode: str) -> dict[tuple[str, str], dict[int | None, int]]:
+def trade_counts(view: View) -> list[TradeCount]:
+    """The number of closed trades by mode, strategy and symbol; this reads every trade."""
+    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, status="closed")).subquery()
+    group = (rows.c.mode, rows.c.strategy_name, rows.c.symbol)
+    statement = select(*group, func.count().label("trades")).group_by(*group).order_by(*group)
+    return [
+        TradeCount(mode=row.mode, strategy_name=row.strategy_name, symbol=row.symbol, trades=row.trades)
+        for row in view.connection.execute(statement)
+    ]
+
+
+def version_counts(
+    view: View, mode: str, *, strategy_name: str | None = None, symbol: str | None = None
+) -> dict[tuple[str, str], dict[int | None, int]]:
     """The number of closed trades of each strategy version, by strategy name and symbol."""
-    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, status="closed", mode=mode)).subquery()
+    equal = {"status": "closed", "mode": mode, "strategy_name": strategy_name, "symbol": symbol}
+    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, **equal)).subquery()
     group = (rows.c.strategy_name, rows.c.symbol, rows.c.version)
     counts: dict[tuple[str, str], dict[int | None, int]] = {}
     for row in view.connection.execute(select(*group, func.count().label("trades")).group_by(*group)):

@@ -89,6 +89,8 @@ def operation_command(operation: "Operation") -> click.Command:
         for name, argument in properties.items()
     ]
     bare = required[0] if len(required) == 1 else None
+    if not required and "deployment" in properties:
+        bare = "deployment"
     if "detail" not in properties:
         parameters.append(click.Option(["--detail"], metavar="brief|full", help=DETAIL_HELP))
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP))

@@ -400,7 +400,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Each("learned.induced", "new belief: {proposition}", most=FINDINGS_SHOWN),
     ),
-    "TradePage": (_list("trades", "trade", order="newest first"), Rows("trades", TRADES), MORE),
+    "TradePage": (Line("{message}"), Rows("trades", TRADES), MORE),
     "TradeRead": (
         Line(_trade_sentence),
         Values("trade", TRADE_VALUES),
@@ -521,6 +521,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Body("recalls", "{recall}", title="recall", name="handles"),
     ),
     "SizeAdvice": (
+        Line("{message}"),
         Line("Risk {size.recommended:.2%} of equity. {size.reason}"),
         Line(
             "Results in this symbol have been falling since {since:%Y-%m-%d}: {left_out} earlier trades do not count.",
@@ -535,8 +536,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "AgentState": (
-        Line("{deployment.name}, after {closes} closed trades and {equity_seen} readings of the account."),
-        Line(lambda answer: "" if answer.deployment else "No deployment yet: a neutral mood."),
+        Line("{message}"),
         Values(
             "mood",
             {
@@ -573,18 +573,12 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Values("point", columns("transfer: {transfer:+.2f} | account: {account_id:id}")),
     ),
     "BeliefList": (
-        Line(
-            lambda answer: (
-                f"{_count(len(answer.beliefs), 'belief')} from {answer.mode} trades."
-                if answer.beliefs
-                else f"No beliefs from {answer.mode} trades were known at that time."
-            )
-        ),
+        Line("{message}"),
         Rows("beliefs", BELIEFS),
     ),
     "AddedBelief": (_done("Added the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
     "RetiredBelief": (_done("Retired the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
-    "PlanList": (_list("plans", "plan"), Rows("plans", PLANS)),
+    "PlanList": (Line("{message}"), Rows("plans", PLANS)),
     "CreatedPlan": (
         _done("Created the plan."),
         Values(

@@ -115,6 +115,29 @@ def join_checks(first: PlanCheck, second: PlanCheck) -> PlanCheck:
     )
 
 
+def join_deployments(checks: Iterable[PlanCheck]) -> PlanCheck:
+    """The results of checking several deployments as one: a plan that applies to two of them is listed once.
+
+    Plans that apply to different deployments do not contradict each other.
+    """
+    results = tuple(checks)
+    applying = {plan.id: plan for check in results for plan in check.applying}
+    pairs = {(pair.first, pair.second): pair for check in results for pair in check.contradictions}
+    missing: dict[str, tuple[str, ...]] = {}
+    for check in results:
+        for plan_id, names in check.missing.items():
+            missing[plan_id] = _once_each(missing.get(plan_id, ()), names)
+    return PlanCheck(
+        applying=tuple(sorted(applying.values(), key=_rank)),
+        rising=tuple(event for check in results for event in check.rising),
+        falling=tuple(event for check in results for event in check.falling),
+        expired=tuple(event for check in results for event in check.expired),
+        contradictions=tuple(pairs.values()),
+        missing=missing,
+        holding=frozenset(plan_id for check in results for plan_id in check.holding),
+    )
+
+
 def contradictions(applying: Sequence[Plan]) -> tuple[Contradiction, ...]:
     """The pairs of plans that contradict each other, in the order of the plans.
 

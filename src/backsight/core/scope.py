@@ -1,0 +1,180 @@
+"""Scope: which deployment and which mode an answer is about, also where the caller names neither."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backsight.core.portfolio import MODES, Mode
+from backsight.core.strategies import Deployment
+
+NAMES_LISTED = 5
+PLACES_LISTED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerScope:
+    """A deployment and a mode, and the defaults that were taken to find them."""
+
+    deployment: Deployment | None
+    """The named deployment, or the only one; None if there is none yet, or if there are several."""
+    deployments: tuple[Deployment, ...]
+    """The named deployment, or all that the caller may have meant."""
+    mode: Mode
+    notes: tuple[str, ...]
+    """Sentences on the defaults that were taken and on the trades that they leave out."""
+    neutral_because: str | None
+    """Why no mood is known; None if it is the mood of the deployment."""
+
+    @property
+    def strategy_name(self) -> str | None:
+        return None if self.deployment is None else self.deployment.strategy_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeQuery:
+    """What a caller names of a scope; None where nothing is named."""
+
+    deployment: Deployment | None = None
+    strategy_name: str | None = None
+    mode: Mode | None = None
+    all_modes: bool = False
+    """Whether the caller asks for the trades of all modes together."""
+
+
+def candidates_for(query: ScopeQuery, deployments: Sequence[Deployment]) -> tuple[Deployment, ...]:
+    """The deployments that a caller may mean: the named one, else those of the named strategy and mode."""
+    if query.deployment is not None:
+        return (query.deployment,)
+    return tuple(
+        each
+        for each in deployments
+        if query.strategy_name in (None, each.strategy_name) and query.mode in (None, each.mode)
+    )
+
+
+def needs_trade_counts(query: ScopeQuery, candidates: Sequence[Deployment]) -> bool:
+    """Whether the mode depends on where there are trades: nobody names it and the deployments differ in it."""
+    return query.mode is None and not query.all_modes and len({each.mode for each in candidates}) > 1
+
+
+def scope_of(query: ScopeQuery, candidates: Sequence[Deployment], trades: Mapping[Mode, int]) -> AnswerScope:
+    """The scope that a query names, completed by defaults.
+
+    `candidates` are those of `candidates_for`; `trades` counts their closed trades by mode, where
+    `needs_trade_counts`.
+
+    Without a deployment: the only candidate. Without a mode: the deployment's, else the only mode with trades, else
+    live; trades of other modes are counted in the notes.
+    """
+    deployment = candidates[0] if len(candidates) == 1 else None
+    notes: list[str] = []
+    if query.deployment is None and deployment is not None:
+        notes.append(_only_note(query, deployment))
+    mode = query.mode
+    if mode is None:
+        mode, mode_notes = _default_mode(candidates, trades)
+        notes += () if query.all_modes else mode_notes
+    return AnswerScope(
+        deployment=deployment,
+        deployments=tuple(candidates),
+        mode=mode,
+        notes=tuple(notes),
+        neutral_because=None if deployment is not None else _neutral_note(query, candidates),
+    )
+
+
+def _only_note(query: ScopeQuery, deployment: Deployment) -> str:
+    mode = "" if query.mode is None else f" {query.mode}"
+    strategy = "" if query.strategy_name is None else f" of {query.strategy_name!r}"
+    return f"For {deployment.name!r} ({deployment.mode}), the only{mode} deployment{strategy}."
+
+
+def _neutral_note(query: ScopeQuery, candidates: Sequence[Deployment]) -> str:
+    if not candidates:
+        subject = "Nothing" if query.strategy_name is None else repr(query.strategy_name)
+        place = "" if query.mode is None else f" in {query.mode}"
+        verb = "is deployed" if query.strategy_name is None else "is not deployed"
+        return f"{subject} {verb}{place} yet, so the mood is neutral."
+    return f"There are {len(candidates)} deployments, so the mood is neutral: name one of {listed_names(candidates)}."
+
+
+def listed_names(deployments: Sequence[Deployment]) -> str:
+    """The names of some deployments, for a message that asks to choose one."""
+    names = ", ".join(repr(each.name) for each in deployments[:NAMES_LISTED])
+    return names if len(deployments) <= NAMES_LISTED else f"{names}, …"
+
+
+def _default_mode(candidates: Sequence[Deployment], trades: Mapping[Mode, int]) -> tuple[Mode, list[str]]:
+    """The mode of a scope that names none, and what to say about it."""
+    modes = {each.mode for each in candidates}
+    if len(modes) == 1:
+        (only,) = modes
+        return only, [f"All {len(candidates)} deployments are {only}."] if len(candidates) > 1 else []
+    traded = [mode for mode in MODES if trades.get(mode)]
+    if len(traded) == 1:
+        return traded[0], [f"Mode {traded[0]}, the only one with closed trades."]
+    left_out = [mode for mode in traded if mode != "live"]
+    notes = [f"{trades[mode]} trades in {mode} are not counted: mode={mode!r}." for mode in left_out]
+    return "live", (["Mode live."] if notes else []) + notes
+
+
+# Where there are trades, for answers that are empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeCount:
+    """The number of closed trades of a strategy in a symbol and a mode."""
+
+    mode: Mode
+    strategy_name: str
+    symbol: str
+    trades: int
+
+
+RELAXED = (
+    ("mode",),
+    ("symbol",),
+    ("strategy_name",),
+    ("mode", "symbol"),
+    ("symbol", "strategy_name"),
+    ("mode", "strategy_name"),
+    ("mode", "symbol", "strategy_name"),
+)
+"""The arguments that may be changed to find trades, the smallest change first."""
+
+
+def hint_for_nothing(
+    counts: Sequence[TradeCount], *, mode: Mode | None, strategy_name: str | None, symbol: str | None
+) -> str:
+    """What to ask instead of a query that found no trade; None matches every mode, strategy or symbol.
+
+    >>> counts = [TradeCount(mode="sim", strategy_name="S", symbol="BTC", trades=166)]
+    >>> hint_for_nothing(counts, mode="live", strategy_name="S", symbol="BTC")
+    "There are 166 closed trades with mode='sim'."
+    >>> hint_for_nothing(counts, mode="sim", strategy_name=None, symbol="ETH")
+    "There are 166 closed trades with symbol='BTC'."
+    >>> hint_for_nothing(counts, mode="sim", strategy_name="S", symbol="BTC")
+    'There are 166 closed trades without the other filters.'
+    >>> hint_for_nothing([], mode="live", strategy_name=None, symbol=None)
+    'No closed trade is remembered yet; remember_trade adds one.'
+    """
+    if not counts:
+        return "No closed trade is remembered yet; remember_trade adds one."
+    wanted = {"mode": mode, "strategy_name": strategy_name, "symbol": symbol}
+    for names in ((), *RELAXED):
+        fixed = [name for name in wanted if name not in names]
+        matches = [each for each in counts if all(wanted[name] in (None, getattr(each, name)) for name in fixed)]
+        if matches:
+            return f"There are {_largest(matches, names)}."
+    raise AssertionError("the last relaxation matches every trade")
+
+
+def _largest(counts: Sequence[TradeCount], names: Sequence[str]) -> str:
+    """The largest numbers of trades by the values of these arguments."""
+    if not names:
+        return f"{sum(each.trades for each in counts)} closed trades without the other filters"
+    totals: Counter[str] = Counter()
+    for each in counts:
+        totals[", ".join(f"{name}={getattr(each, name)!r}" for name in names)] += each.trades
+    largest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:PLACES_LISTED]
+    return "; ".join(f"{trades} closed trades with {place}" for place, trades in largest)
