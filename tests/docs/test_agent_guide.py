@@ -1,16 +1,41 @@
 """The guide on what the agent sees shows the prompt that the code builds today."""
 
+import re
+from functools import cache
 from pathlib import Path
 
+import pytest
+
 from backsight.core.decision import OURS
+from backsight.ops.ticks import ContextPreview
 from backsight.surfaces.agent_guide import PATH, SENTENCES, demo_prompt, guide
 
 ROOT = Path(__file__).parents[2]
 
 
+@cache
+def prompt() -> ContextPreview:
+    return demo_prompt()
+
+
 def test_the_guide_shows_the_prompt_of_today() -> None:
-    assert (ROOT / PATH).read_text(encoding="utf-8") == guide(demo_prompt()), "run `make reference`"
+    assert (ROOT / PATH).read_text(encoding="utf-8") == guide(prompt()), "run `make reference`"
 
 
 def test_every_section_has_a_sentence() -> None:
     assert set(SENTENCES) == OURS - {"decisions_under_review"}
+
+
+@pytest.mark.parametrize(
+    ("segment", "fact"),
+    [
+        ("portfolio", r"^- XAUUSD (long|short) size=[\d.]+ "),
+        ("recent_trades", r"^- #1 .*(stopped out|target hit|exit \".+\")$"),
+        ("what_usually_happens", r"^- XAUUSD long: .* \d+% won \(likely \d+ to \d+%\).* Recommended risk [\d.]+% of "),
+        ("state", r"^- drawdown [\d.]+% below the equity peak"),
+        ("protocol", r"^- \[9\] Stop opening trades for the day after a loss of 3 %"),
+    ],
+)
+def test_the_prompt_answers_five_questions(segment: str, fact: str) -> None:
+    texts = {each.name: each.text for each in (*prompt().system, *prompt().segments)}
+    assert len(re.findall(fact, texts[segment], re.MULTILINE)) == 1
