@@ -39,7 +39,7 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
     assert "VolBreakout" in run("trades", "get", trade_id, url=store).stdout
     recalled = run("recall", "memories", "XAUUSD", "--context-regime", "trending_up", url=store)
     assert "best" in recalled.stdout
-    assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 4 rows match the 1 links")
+    assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 4 rows match the 1 link of")
 
 
 def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:

@@ -338,6 +338,15 @@ def _diagnosis(answer: Any) -> str:
     return f"Not healthy: {checked}, and {len(answer.findings)} differ; {remedy}."
 
 
+def _intact(answer: Any) -> str:
+    return f"Intact: {_number_of(answer.rows, 'row')} match the {_number_of(answer.links, 'link')} of the audit chain."
+
+
+def _number_of(count: int, noun: str) -> str:
+    """A number of things, the noun in the singular for one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _tampered(answer: Any) -> str:
     count = len(answer.findings)
     return "" if answer.intact else fill(f"Not intact: {count} findings in {{rows}} rows and {{links}} links.", answer)
@@ -789,7 +798,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Each("remarks", "note: {}", "dim"),
     ),
     "Verification": (
-        Line("Intact: {rows} rows match the {links} links of the audit chain.", "green", when="intact"),
+        Line(_intact, "green", when="intact"),
         Line(_tampered, "red"),
         Rows("findings", FINDINGS),
         Line("head {head}", "dim"),
