@@ -30,7 +30,6 @@ from backsight.core.prompts.symbol_memory import (
 )
 from backsight.core.prompts.system import Identity, system_segments
 from backsight.core.prompts.trades import (
-    ClosedLine,
     closed_line,
     open_line,
     open_positions,
@@ -100,8 +99,10 @@ class _SymbolRecalls:
 class _Memory:
     """What memory holds for a prompt: read once, shown in several sections."""
 
+    closed: Mapping[str, Trade]
+    """The recent closed trades by id; empty if they are withheld."""
     recent: Section
-    """The recent trades; empty if they are withheld."""
+    """The section of the recent trades."""
     numbers: Mapping[str, int]
     """The row of each recent trade that is shown, by the id of the trade."""
     open_trades: Sequence[tuple[Trade, PositionMark | None]]
@@ -187,12 +188,13 @@ def _citations(protocol: Protocol, prompt: FittedPrompt) -> tuple[str, ...]:
 
 def _read_memory(request: PromptRequest) -> _Memory:
     view, deployment = request.view, request.deployment
-    lines: list[ClosedLine] = []
+    trades: list[Trade] = []
     if request.arm == "shown":
         trades = stored_trades.recent_closed(view, deployment.id, most=deployment.memory.recent_trades_k)
-        lines = [closed_line(trade, currency=request.account.currency) for trade in trades]
+    lines = [closed_line(trade, currency=request.account.currency) for trade in trades]
     recent = recent_trades(lines, now=request.at, k=deployment.memory.recent_trades_k)
     return _Memory(
+        closed={trade.id: trade for trade in trades},
         recent=recent,
         numbers=row_numbers(recent, lines),
         open_trades=marked_trades(view, strategy_name=deployment.strategy_name, mode=deployment.mode),
@@ -282,7 +284,7 @@ def _recall_symbols(
         )
         for query in queries
     ]
-    trades = _trades_of(view, outlooks)
+    trades = _trades_of(view, outlooks, memory.closed)
     return _SymbolRecalls(
         memories=tuple(
             _symbol_memory(query.symbol, outlook, trades, memory.numbers)
@@ -292,11 +294,11 @@ def _recall_symbols(
     )
 
 
-def _trades_of(view: View, outlooks: Iterable[SymbolOutlook]) -> dict[str, Trade]:
-    """The trades of the similar episodes by id, as they were known then."""
+def _trades_of(view: View, outlooks: Iterable[SymbolOutlook], closed: Mapping[str, Trade]) -> dict[str, Trade]:
+    """The trades of the similar episodes by id, as they were known then; recent ones are in `closed` already."""
     memories = (memory for outlook in outlooks for memory in (*outlook.nearest, *outlook.warnings))
     ids = {memory.episode.trade_id for memory in memories if memory.episode.trade_id is not None}
-    return stored_trades.trades_then(view, ids)
+    return {**closed, **stored_trades.trades_then(view, ids - closed.keys())}
 
 
 def _symbol_memory(
