@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import NotFound
+from backsight.core.memory.drift_report import Drift
 from backsight.core.memory.procedural import Figure, Habits
 from backsight.memory import Memory, open_memory
 from backsight.ops.state import BehavioralAnalysis
-from backsight.services.behavior import Behavior, Drift, VersionShare
+from backsight.services.behavior import Behavior, VersionShare
 from backsight.services.learning import LearningReport
 from backsight.testing import T0, FakeClock, a_position, a_trade_call
 from ops.test_ticks import Desk, a_report, an_order, at

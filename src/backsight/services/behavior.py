@@ -4,31 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.memory.drift import Detector, Turn, settle
-from backsight.core.memory.experience import SIZE, HabitsRecord
+from backsight.core.memory.drift_report import Drift, drift_report
+from backsight.core.memory.experience import HabitsRecord
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Mode
 from backsight.services.habit_learning import habits_at
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """Whether the level of a series has changed, and how."""
-
-    series: str
-    """`size` (as a share of equity), or the unit of a series of outcomes: `R`, `vol` or `pct`."""
-    values: int
-    """How many days the test has seen since it last began."""
-    degrading: bool
-    """Whether outcomes have fallen and not recovered; always false for sizes."""
-    turn: Turn | None
-    """The direction of the latest alarm; None where there was no alarm."""
-    at: datetime | None
-    since: datetime | None
-    magnitude: float | None
-    """By how many standard deviations the mean moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,24 +52,10 @@ def _behavior(
         strategy_name=row.strategy_name,
         symbol=row.symbol,
         habits=row.habits,
-        drift=tuple(_drift(series, detector, now=now) for series, detector in sorted(row.drift.items())),
+        drift=tuple(drift_report(series, detector, now=now) for series, detector in sorted(row.drift.items())),
         versions=tuple(
             VersionShare(version=version, trades=trades)
             for version, trades in sorted(pooled.items(), key=lambda each: each[0] or 0)
         ),
         known_at=row.known_at,
-    )
-
-
-def _drift(series: str, detector: Detector, *, now: datetime) -> Drift:
-    settled = settle(detector, now=now).detector
-    latest = settled.latest
-    return Drift(
-        series=series,
-        values=settled.past.n,
-        degrading=settled.degrading and series != SIZE,
-        turn=None if latest is None else latest.turn,
-        at=None if latest is None else latest.at,
-        since=None if latest is None else latest.since,
-        magnitude=None if latest is None else latest.magnitude,
     )

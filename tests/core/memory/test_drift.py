@@ -11,23 +11,54 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
-from backsight.core.memory.drift import Alarm, Detector, DriftUpdate, settle, standardised, watch
-from backsight.core.statistics import moments_of, rate_bounds
+from backsight.core.memory.drift import (
+    Alarm,
+    Detector,
+    DriftUpdate,
+    detectable_change,
+    settle,
+    standardised,
+    watch,
+)
+from backsight.core.statistics import Moments, moments_of, rate_bounds
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-Draw = Callable[[random.Random], float]
+Path = Callable[[random.Random, int], list[float]]
 
 
 def student_3(rng: random.Random) -> float:
     return rng.gauss(0, 1) / math.sqrt(sum(rng.gauss(0, 1) ** 2 for _ in range(3)) / 3)
 
 
-SERIES: dict[str, tuple[Draw, float]] = {
-    "normal": (lambda rng: rng.gauss(0, 1), 1.0),
-    "Student t3": (student_3, math.sqrt(3)),
-    "2R or -1R, fair": (lambda rng: 2.0 if rng.random() < 1 / 3 else -1.0, math.sqrt(2)),
-    "5 % winners of 20R": (lambda rng: 20.0 if rng.random() < 0.05 else -1.0, 21 * math.sqrt(0.05 * 0.95)),
+def independent(draw: Callable[[random.Random], float]) -> Path:
+    return lambda rng, n: [draw(rng) for _ in range(n)]
+
+
+def autocorrelated(r: float) -> Path:
+    """A normal autoregression of deviation 1, from its stationary distribution on."""
+
+    def path(rng: random.Random, n: int) -> list[float]:
+        values = [rng.gauss(0, 1)]
+        while len(values) < n:
+            values.append(r * values[-1] + math.sqrt(1 - r * r) * rng.gauss(0, 1))
+        return values
+
+    return path
+
+
+INDEPENDENT: dict[str, tuple[Path, float]] = {
+    "normal": (independent(lambda rng: rng.gauss(0, 1)), 1.0),
+    "Student t3": (independent(student_3), math.sqrt(3)),
+    "2R or -1R, fair": (independent(lambda rng: 2.0 if rng.random() < 1 / 3 else -1.0), math.sqrt(2)),
+    "5 % winners of 20R": (
+        independent(lambda rng: 20.0 if rng.random() < 0.05 else -1.0),
+        21 * math.sqrt(0.05 * 0.95),
+    ),
+}
+SERIES: dict[str, tuple[Path, float]] = INDEPENDENT | {
+    "days autocorrelated .3": (autocorrelated(0.3), 1.0),
+    "days autocorrelated .6": (autocorrelated(0.6), 1.0),
 }
 
 
@@ -71,11 +102,17 @@ def test_a_rise_is_no_degrading() -> None:
     assert not update.detector.degrading
 
 
-def test_degrading_lasts_for_a_hundred_quiet_values() -> None:
-    fall, quiet = (*STEADY, *[-3.0] * 6), (-2.0, -4.0) * 50
-    already = watched(*fall).detector.quiet
-    assert watched(*fall, *quiet[: 99 - already]).detector.degrading
-    assert not watched(*fall, *quiet[: 100 - already]).detector.degrading
+def test_quiet_does_not_end_degrading() -> None:
+    assert watched(*STEADY, *[-3.0] * 6, *(-2.0, -4.0) * 200).detector.degrading
+
+
+def test_degrading_ends_when_later_values_are_clearly_above_zero() -> None:
+    """A fall from 5 to 2 leaves a mean that is above 0 by itself; a fall from 5 to 0.1 does not."""
+    before, below, above = (6.0, 4.0) * 50, (1.1, -0.9) * 30, (3.0, 1.0) * 30
+    assert watched(*before, *below).detector.degrading
+    fallen = watched(*before, *above)
+    assert [alarm.turn for alarm in fallen.alarms] == ["down"]
+    assert not fallen.detector.degrading
 
 
 def test_degrading_ends_with_a_rise() -> None:
@@ -91,8 +128,10 @@ def test_after_an_alarm_the_past_begins_where_the_change_did() -> None:
     alarm = update.alarms[0]
     since = (alarm.at - alarm.since).days + 1
     assert alarm.after.n == since
-    assert update.detector.past.n == since + update.detector.quiet
-    assert (update.detector.up.total, update.detector.down.total) == (0.0, 0.0)
+    later = (T0 + 106 * DAY - alarm.at).days - 1
+    assert update.detector.past.n == since + later
+    sums = (update.detector.fast, update.detector.slow)
+    assert all(side.total == 0.0 for each in sums for side in (each.up, each.down))
 
 
 def test_the_first_thirty_values_raise_nothing() -> None:
@@ -150,39 +189,99 @@ def test_reading_in_between_changes_nothing(rows: list[Any], cut: int) -> None:
     assert first.alarms + read.alarms + then.alarms == at_once.alarms
 
 
-def false_alarms(draw: Draw, runs: int) -> int:
-    """Of so many runs of 1,000 values that do not change, those with an alarm."""
+@pytest.mark.parametrize("turn", [-1.0, 1.0])
+def test_the_slow_detector_finds_what_the_fast_one_misses(turn: float) -> None:
+    """Values of deviation 1 whose mean moves by .6: the fast sum never grows, the slow one does."""
+    steady, moved = (1.0, -1.0) * 100, (1.0 + 0.6 * turn, -1.0 + 0.6 * turn) * 100
+    alarm, *more = watched(*steady, *moved).alarms
+    assert not more
+    assert (alarm.detector, alarm.turn) == ("slow", "up" if turn > 0 else "down")
+    assert T0 + 195 * DAY <= alarm.since <= T0 + 205 * DAY
+    assert alarm.magnitude == pytest.approx(0.6 * turn, abs=0.1)
 
-    def alarmed(rng: random.Random) -> bool:
-        return bool(watched(*(draw(rng) for _ in range(1000))).alarms)
 
-    return sum(alarmed(random.Random(seed)) for seed in range(runs))
+def test_a_large_fall_is_found_by_the_fast_detector() -> None:
+    assert [alarm.detector for alarm in watched(*STEADY, *[-3.0] * 6).alarms] == ["fast"]
 
 
-def found_falls(draw: Draw, deviation: float, runs: int) -> int:
-    """Of so many falls by one standard deviation after 200 values, those found within 60."""
+def test_no_change_is_detectable_before_sixty_days() -> None:
+    assert detectable_change(watched(*STEADY[:59]).detector) is None
+    assert detectable_change(watched(*STEADY[:60]).detector) is not None
+    assert detectable_change(watched(*[1.0] * 200).detector) is None, "a constant has no deviation to compare with"
+
+
+def test_more_days_make_a_smaller_change_detectable() -> None:
+    sizes = [detectable_change(watched(*STEADY * 4).detector), detectable_change(watched(*STEADY * 2).detector)]
+    assert [each.days for each in sizes if each] == [200, 100]
+    assert [round(each.deviations, 2) for each in sizes if each] == [0.44, 0.69]
+    persistent = watched(*(1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0) * 50).detector
+    slower = detectable_change(persistent)
+    assert slower is not None
+    assert slower.deviations > 0.5
+
+
+def false_alarms(path: Path, runs: int) -> int:
+    """Of so many runs of 1,000 values that do not change, those with an alarm of either detector."""
+    return sum(bool(watched(*path(random.Random(seed), 1000)).alarms) for seed in range(runs))
+
+
+def found_falls(path: Path, fall: float, runs: int, *, within: int, before: int = 200) -> int:
+    """Of so many falls after stationary values, those found within some values."""
 
     def is_found(rng: random.Random) -> bool:
-        alarms = watched(*(draw(rng) - (deviation if n >= 200 else 0.0) for n in range(260))).alarms
-        return any(alarm.turn == "down" and alarm.at >= T0 + 200 * DAY for alarm in alarms)
+        values = path(rng, before + within)
+        alarms = watched(*values[:before], *(value - fall for value in values[before:])).alarms
+        return any(alarm.turn == "down" and alarm.at >= T0 + before * DAY for alarm in alarms)
 
     return sum(is_found(random.Random(seed)) for seed in range(runs))
 
 
-@pytest.mark.parametrize("name", SERIES)
+def at_most(count: int, runs: int, rate: float) -> None:
+    assert rate_bounds(count, runs)[1] <= rate, f"{count} of {runs}"
+
+
+def at_least(count: int, runs: int, rate: float) -> None:
+    assert rate_bounds(count, runs)[0] >= rate, f"{count} of {runs}"
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
 def test_a_few_falls_are_found(name: str) -> None:
-    assert found_falls(*SERIES[name], runs=5) >= 4
+    path, deviation = INDEPENDENT[name]
+    assert found_falls(path, deviation, runs=5, within=60) >= 4
+    assert found_falls(path, deviation / 2, runs=5, within=200) >= 3
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_a_few_runs_without_a_change_raise_no_alarm(name: str) -> None:
+    assert false_alarms(SERIES[name][0], runs=6) <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERIES)
 def test_what_does_not_change_seldom_alarms(name: str) -> None:
-    alarmed = false_alarms(SERIES[name][0], runs=600)
-    assert rate_bounds(alarmed, 600)[1] <= 0.05, f"{alarmed} of 600"
+    at_most(false_alarms(SERIES[name][0], runs=2000), 2000, 0.05)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize("name", INDEPENDENT)
 def test_a_fall_by_one_deviation_is_found_within_sixty_values(name: str) -> None:
-    falls = found_falls(*SERIES[name], runs=300)
-    assert rate_bounds(falls, 300)[0] >= 0.85, f"{falls} of 300"
+    at_least(found_falls(*INDEPENDENT[name], runs=1000, within=60), 1000, 0.85)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_a_fall_by_half_a_deviation_is_found_within_two_hundred_values(name: str) -> None:
+    path, deviation = INDEPENDENT[name]
+    at_least(found_falls(path, deviation / 2, runs=1000, within=200), 1000, 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [100, 200, 400, 1000])
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_a_detectable_change_is_found_in_half_of_the_runs(name: str, days: int) -> None:
+    path, deviation = INDEPENDENT[name]
+    change = detectable_change(Detector(past=Moments(n=days, squares=float(days - 1))))
+    assert change is not None
+    before = days - change.days
+    falls = found_falls(path, change.deviations * deviation, runs=400, within=change.days, before=before)
+    at_least(falls, 400, 0.5)

@@ -14,6 +14,7 @@ from backsight.core.memory.belief_induction import Knowledge
 from backsight.core.memory.cells import Cell, DayCount
 from backsight.core.memory.conditions import Condition, condition_values, evaluate_condition
 from backsight.core.memory.drift import Detector
+from backsight.core.memory.drift_report import SIZE
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.procedural import DriftAlarm, Habits, Practice, Record, Skill, TradeFigures, WindowTrade
 from backsight.core.memory.semantic import (
@@ -30,9 +31,6 @@ from backsight.core.memory.semantic import (
 )
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import OutcomeUnit
-
-SIZE = "size"
-"""The name of the series of sizes among the drift detectors; a series of outcomes has the name of its unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
