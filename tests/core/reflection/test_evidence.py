@@ -54,6 +54,18 @@ def losing_in_chop(n: int = 120, **changes: Any) -> list[ClosedTrade]:
 CHOP = "regime_fit/regime_tag=chop_hivol"
 
 
+def masked_trades(seed: int) -> list[ClosedTrade]:
+    """Asia costs 3R and shorts cost .7R; ETH gains, but is traded in Asia so often that its mean hardly differs."""
+    rng, trades = random.Random(seed), list[ClosedTrade]()
+    for number in range(200):
+        session = "asia" if number % 2 == 0 else "london"
+        symbol = "ETH" if rng.random() < (0.7 if session == "asia" else 0.3) else "BTC"
+        direction = "short" if rng.random() < 0.5 else "long"
+        r = rng.gauss(0.0, 1.0) - 3.0 * (session == "asia") + 1.2 * (symbol == "ETH") - 0.7 * (direction == "short")
+        trades.append(a_trade(number, r=r, session=session, symbol=symbol, direction=direction))
+    return trades
+
+
 # Figures
 
 
@@ -260,3 +272,23 @@ def test_an_interim_look_within_a_doubling_counts_in_the_next_look() -> None:
     result = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)))
     assert [each.closed for each in result.search_state.looks] == [80, 120]
     assert result.level == pytest.approx(0.05 / 6 * math.log2(1.5))
+
+
+# Groups that are passed over
+
+
+@pytest.mark.parametrize("seed", [0, 4, 5])
+def test_a_group_that_does_not_stand_out_hides_no_weaker_group_that_does(seed: int) -> None:
+    """Once Asia is known, ETH is the strongest group, but its mean says nothing; the direction is found behind it."""
+    result = find_evidence(masked_trades(seed), as_of=LATER)
+    assert not the(result, "symbol_selection/symbol=ETH").stands_out
+    assert [pattern.dimension for pattern in result.patterns] == ["session", "direction"]
+
+
+def test_a_difference_that_turns_around_is_no_pattern() -> None:
+    """ETH trades look worse than the others, although ETH gains 1.2R once the session is taken into account."""
+    result = find_evidence(masked_trades(3), as_of=LATER)
+    eth = the(result, "symbol_selection/symbol=ETH")
+    assert eth.stands_out
+    assert eth.difference < 0.0
+    assert [pattern.dimension for pattern in result.patterns] == ["session", "direction"]

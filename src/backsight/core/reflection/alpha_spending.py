@@ -10,6 +10,8 @@ DOUBLINGS = 6
 FIRST_TEST = 10
 QUARTER_SHARES = (log2(8 / 7), log2(5 / 4), log2(6 / 5), log2(7 / 6))
 """The share of a doubling's level for the test in each quarter: the growth in trades since the quarter before."""
+USUAL_LEVEL = FALSE_LESSON_RATE / DOUBLINGS / len(QUARTER_SHARES)
+"""The mean level of a test."""
 
 
 def significance_level(closed: int, *, tested_at: int = 0) -> float:
@@ -45,6 +47,18 @@ def significance_level(closed: int, *, tested_at: int = 0) -> float:
         return 0.0
     first_unspent = last_quarter + 1 if doubling == last_doubling else 0
     return FALSE_LESSON_RATE / DOUBLINGS * math.fsum(QUARTER_SHARES[first_unspent : quarter + 1])
+
+
+def next_test(closed: int, *, tested_at: int = 0) -> int:
+    """The number of closed trades, above `closed`, at which new patterns are tested for again.
+
+    >>> next_test(3), next_test(160, tested_at=160), next_test(165, tested_at=0)
+    (10, 200, 166)
+    """
+    count = max(closed + 1, FIRST_TEST)
+    while not significance_level(count, tested_at=tested_at):
+        count += 1
+    return count
 
 
 def same_doubling(closed: int, other: int) -> bool:

@@ -2,21 +2,22 @@
 
 Groups share a property known at entry. Two measures are compared: the outcome and, for exits, the share of the maximum
 profit that was captured. A group needs eight trades on eight days, and so does the rest. Patterns are found by the
-sign-flip test at the level that alpha spending allows, the strongest first. Once a pattern is found, the other groups
-are tested on what it leaves unexplained, so that one fact becomes one lesson. A pattern stays until its interval
-reaches the mean of the rest.
+sign-flip test at the level that alpha spending allows, the strongest first among the groups whose interval excludes the
+mean of the rest. Once a pattern is found, the other groups are tested on what it leaves unexplained, so that one fact
+becomes one lesson. A pattern stays until its interval reaches the mean of the rest. The strongest groups that failed
+the test are on the watch list.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 import numpy as np
 
 from backsight.core.ids import digest
-from backsight.core.reflection.alpha_spending import same_doubling, significance_level
+from backsight.core.reflection.alpha_spending import USUAL_LEVEL, same_doubling, significance_level
 from backsight.core.reflection.day_clusters import Codes, Floats, GroupStatistics, compare_with_rest, group_means
 from backsight.core.reflection.groups import TradeGroup, group_trades
 from backsight.core.reflection.patterns import (
@@ -42,6 +43,7 @@ from backsight.core.reflection.sign_flip_test import (
     random_signs,
     strongest_pattern,
 )
+from backsight.core.reflection.watch_list import watch_list
 from backsight.core.trades.trade import OutcomeUnit
 
 MIN_TRADES = 8
@@ -69,12 +71,15 @@ def find_evidence(
     looks = tuple(look for look in state.looks if not level or same_doubling(look.closed, total))
     # Patterns of earlier reflections stay while they stand out; the test adds new ones.
     significant = tuple(each for each in state.found if each.key in groups and groups[each.key].stands_out)
-    p_values: Mapping[str, float] = {}
-    if level and groups:
-        search = _PatternSearch(sample, level=level, looks=looks)
-        new, p_values = search.run([each.key for each in significant])
-        significant += tuple(SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in new.items())
+    result = _SearchResult()
+    if groups:
+        # Between tests the level is 0: the search finds nothing, and its p-values are for the watch list only.
+        result = _PatternSearch(sample, level=level, looks=looks).run([each.key for each in significant])
+        significant += tuple(
+            SignificantPattern(key=key, since=as_of, closed=total, p=p) for key, p in result.new.items()
+        )
     significant_keys = {each.key for each in significant}
+    unproven = [group for group in groups.values() if group.key not in significant_keys]
     if level:
         looks = (*looks, InterimLook(at=as_of, closed=total, level=level))
     return TradeEvidence(
@@ -88,7 +93,8 @@ def find_evidence(
         lost=tuple(each.key for each in state.found if each.key not in significant_keys),
         level=level,
         search_state=SearchState(looks=looks, found=significant),
-        p_values=p_values,
+        p_values=result.p_values,
+        watched=watch_list(unproven, p_values=result.p_values, strengths=result.strengths, closed=total),
     )
 
 
@@ -232,6 +238,18 @@ def _interval(center: float, half_width: float) -> tuple[float, float] | None:
     return None if np.isnan(half_width) else (center - float(half_width), center + float(half_width))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SearchResult:
+    """What a search found, and how near the other groups came."""
+
+    new: Mapping[str, float] = field(default_factory=dict)
+    """P-values of the new significant patterns, the strongest first."""
+    p_values: Mapping[str, float] = field(default_factory=dict)
+    """P-values of the groups that are not new patterns."""
+    strengths: Mapping[str, float] = field(default_factory=dict)
+    """The statistic of the groups among them that could be patterns, as a share of the usual critical value."""
+
+
 class _PatternSearch:
     """The search for significant patterns among the groups of all measures at once."""
 
@@ -240,30 +258,42 @@ class _PatternSearch:
         self.earlier = [(bisect_right(sample.days, look.at.astimezone(UTC).date()), look.level) for look in looks]
         self.patterns = [pattern for table in sample.tables for pattern in table.patterns]
         self.tie_break = [_tie_break(pattern) for pattern in self.patterns]
+        self.direction = np.array([np.sign(each.difference) if each.stands_out else 0.0 for each in self.patterns])
 
-    def run(self, known: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
-        """The p-values of the new significant patterns, the strongest first, and of the groups that failed the test.
+    def run(self, known: Iterable[str]) -> _SearchResult:
+        """The new significant patterns, the strongest first, and the figures of the groups that failed the test.
 
-        `known` are the keys of patterns that were found earlier.
+        `known` are the keys of patterns that were found earlier. A group is passed over if its interval includes the
+        mean of the rest, or if its difference turns around once the known patterns are taken into account: its figures
+        would not show what was tested. The null distribution is still that of all groups, so the level holds.
         """
         new: dict[str, float] = {}
         explained, signs = list(known), random_signs(self.days, seed=self.sample.seed)
-        for _ in range(MAX_NEW_PATTERNS):
+        while True:
             # Test the strongest group on what the known patterns leave unexplained.
             contributions = np.column_stack([self._contributions(table, explained) for table in self.sample.tables])
-            statistics = np.abs(contributions.sum(axis=0))
-            null = max_statistics(contributions, signs)
-            strongest = strongest_pattern(statistics, self.tie_break)
-            p = self._p_value(float(statistics[strongest]), null, contributions, signs)
-            if p > self.level:
-                failed = zip(self.patterns, statistics.tolist(), strict=True)
-                return new, {group.key: p_value(statistic, null) for group, statistic in failed}
-            if not self.patterns[strongest].stands_out:
-                break
-            key = self.patterns[strongest].key
-            new[key] = p
-            explained.append(key)
-        return new, {}
+            effects = contributions.sum(axis=0)
+            statistics, null = np.abs(effects), max_statistics(contributions, signs)
+            candidates = np.where(np.sign(effects) * self.direction > 0.0, statistics, 0.0)
+            if len(new) < MAX_NEW_PATTERNS and candidates.any():
+                strongest = strongest_pattern(candidates, self.tie_break)
+                p = self._p_value(float(statistics[strongest]), null, contributions, signs)
+                if p <= self.level:
+                    new[self.patterns[strongest].key] = p
+                    explained.append(self.patterns[strongest].key)
+                    continue
+            return self._result(new, statistics, candidates, null)
+
+    def _result(self, new: Mapping[str, float], statistics: Floats, candidates: Floats, null: Floats) -> _SearchResult:
+        """The new patterns; the p-values of all other groups, and the strengths of those that could be patterns."""
+        critical = float(np.quantile(null, 1.0 - USUAL_LEVEL))
+        keys = [pattern.key for pattern in self.patterns]
+        others = [index for index, key in enumerate(keys) if key not in new]
+        return _SearchResult(
+            new=new,
+            p_values={keys[index]: p_value(float(statistics[index]), null) for index in others},
+            strengths={keys[index]: float(candidates[index]) / critical for index in others if candidates[index] > 0.0},
+        )
 
     def _p_value(self, statistic: float, null: Floats, contributions: Floats, signs: Signs) -> float:
         """The probability that chance makes as large a statistic now, and made no earlier test reject."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.reflection.alpha_spending import FIRST_TEST, significance_level
-from backsight.core.reflection.patterns import Measure, Pattern, TradeEvidence
+from backsight.core.reflection.alpha_spending import FIRST_TEST, next_test
+from backsight.core.reflection.patterns import Measure, Pattern, TradeEvidence, WatchedPattern
 from backsight.core.strategies import Slot
 from backsight.core.trades.trade import OutcomeUnit
 
@@ -36,7 +36,7 @@ class GroupView:
     found_at: datetime | None
     """Since when the group is a significant pattern that lessons may cite; None if it is not."""
     p: float | None
-    """The p-value when it was found, corrected for all groups that were compared."""
+    """The p-value, corrected for all groups compared: when the pattern was found, or now if it is not one."""
     missing: str | None
     """Why the group is not a lesson; None if it is one."""
 
@@ -56,6 +56,8 @@ class EvidenceView:
     """The significance level of the test for new patterns; 0 if no test was due."""
     next_test_at: int
     """The number of closed trades at which the next test is due."""
+    watched: tuple[WatchedPattern, ...]
+    """The watch list: the strongest groups that are not proven yet, at most five."""
     groups: tuple[GroupView, ...]
     """All groups that are large enough: significant patterns first, then by the size of the difference."""
     lost: tuple[str, ...]
@@ -75,20 +77,12 @@ def describe_evidence(evidence: TradeEvidence) -> EvidenceView:
         days=evidence.days,
         unit=evidence.unit,
         level=evidence.level,
-        next_test_at=next_test(evidence),
+        next_test_at=_next_test(evidence),
+        watched=evidence.watched,
         groups=tuple(_group_view(group, evidence) for group in groups),
         lost=evidence.lost,
         missing=None if evidence.patterns else _why_no_pattern(evidence),
     )
-
-
-def next_test(evidence: TradeEvidence) -> int:
-    """The number of closed trades at which new patterns are tested for again."""
-    looks = evidence.search_state.looks
-    tested_at, closed = looks[-1].closed if looks else 0, max(evidence.closed + 1, FIRST_TEST)
-    while not significance_level(closed, tested_at=tested_at):
-        closed += 1
-    return closed
 
 
 def _group_view(group: Pattern, evidence: TradeEvidence) -> GroupView:
@@ -110,7 +104,7 @@ def _group_view(group: Pattern, evidence: TradeEvidence) -> GroupView:
         difference=group.difference,
         difference_interval=group.difference_interval,
         found_at=None if significant is None else significant.since,
-        p=None if significant is None else significant.p,
+        p=evidence.p_values.get(group.key) if significant is None else significant.p,
         missing=None if significant is not None else _why_no_lesson(group, evidence),
     )
 
@@ -120,9 +114,8 @@ def _why_no_lesson(group: Pattern, evidence: TradeEvidence) -> str:
     if not group.stands_out:
         return "the 90 % interval of its mean includes the mean of the rest"
     if not evidence.level:
-        return f"not tested now; the next test is at {next_test(evidence)} closed trades"
-    if (p := evidence.p_values.get(group.key)) is None:
-        return "not tested: the search stopped at a stronger group"
+        return f"not tested now; the next test is at {_next_test(evidence)} closed trades"
+    p = evidence.p_values.get(group.key, 1.0)
     return f"not significant (p = {p:.2g}, level {evidence.level:.2g}) {_correction(evidence)}"
 
 
@@ -133,8 +126,13 @@ def _why_no_pattern(evidence: TradeEvidence) -> str:
     if not evidence.groups:
         return f"no group has {MIN_TRADES_AND_DAYS} trades on {MIN_TRADES_AND_DAYS} days with as many besides it"
     if not evidence.level:
-        return f"nothing was tested now; the next test is at {next_test(evidence)} closed trades"
+        return f"nothing was tested now; the next test is at {_next_test(evidence)} closed trades"
     return f"no group differs significantly from the rest {_correction(evidence)} (level {evidence.level:.4f})"
+
+
+def _next_test(evidence: TradeEvidence) -> int:
+    looks = evidence.search_state.looks
+    return next_test(evidence.closed, tested_at=looks[-1].closed if looks else 0)
 
 
 def _correction(evidence: TradeEvidence) -> str:

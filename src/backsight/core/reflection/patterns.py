@@ -170,6 +170,35 @@ NEW_SEARCH = SearchState()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedPattern:
+    """A group on the watch list: it differs from the rest, but chance may still explain the difference."""
+
+    key: str
+    slot: Slot
+    label: str
+    measure: Measure
+    unit: OutcomeUnit | None
+    n: int
+    days: int
+    mean: float
+    interval: tuple[float, float] | None
+    """90 % confidence interval of the mean."""
+    rest_n: int
+    rest_mean: float
+    difference: float
+    """The effect: mean of the group minus mean of the rest."""
+    difference_interval: tuple[float, float] | None
+    """90 % confidence interval of the effect, not corrected for the number of groups compared."""
+    p: float
+    """The p-value, corrected for all groups that were compared."""
+    more_trades: int | None
+    """About how many more closed trades of the strategy would prove the pattern, if the effect stays as it is; None if
+    more than the 500 trades that are analysed would be needed."""
+    text: str
+    """The group in words, marked as unproven."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TradeEvidence:
     """What a strategy's latest closed trades show, as of an instant."""
 
@@ -192,4 +221,6 @@ class TradeEvidence:
     search_state: SearchState
     """For the next reflection."""
     p_values: Mapping[str, float] = field(default_factory=dict)
-    """P-values of the groups that were tested and are not significant, by key, corrected for all comparisons."""
+    """P-values of the groups that are not significant, by key, corrected for all comparisons."""
+    watched: tuple[WatchedPattern, ...] = ()
+    """The strongest groups that are not significant yet, the strongest first."""
