@@ -37,6 +37,15 @@ def fading(memory: Memory, *, trades: int = 16, avoid: tuple[str, ...] = (), **s
     return deployment
 
 
+def worsened(memory: Memory, clock: FakeClock, *, r: float = -3.0) -> None:
+    """Eight more days on which ranging markets cost much more than before, so that the effect moves."""
+    for _ in range(8):
+        clock.advance(days=1)
+        closed = {"closed_at": clock.now() - timedelta(hours=1), "opened_at": clock.now() - timedelta(minutes=90)}
+        lost = a_trade_call(strategy_name="Fade", symbol="BTC", context_regime="ranging", pnl=100.0 * r, pnl_r=r)
+        memory.remember_trade(**lost | closed, deployment=DEPLOYMENT)
+
+
 def rows(memory: Memory, table: str) -> list[Any]:
     return dump(memory)[table]
 
@@ -101,20 +110,52 @@ def test_a_strategy_without_trades_can_be_reflected_on(memory: Memory, clock: Fa
 def test_the_same_trades_again_change_nothing(memory: Memory, clock: FakeClock) -> None:
     fading(memory)
     first, again = reflected(memory, clock), reflected(memory, clock)
-    assert (again.came, again.reason) == ("unchanged", "the lessons in force say the same")
+    assert again.came == "unchanged"
+    assert again.reason.startswith("the lessons in force rest on the same patterns; no effect moved")
     assert again.note == first.note
     assert (len(rows(memory, "reflection_notes")), len(rows(memory, "reflections"))) == (1, 2)
 
 
-def test_new_lessons_supersede_the_former_at_the_same_instant(memory: Memory, clock: FakeClock, url: str) -> None:
+def test_a_few_more_trades_of_the_same_kind_make_no_new_revision(memory: Memory, clock: FakeClock) -> None:
+    """The numbers of the note stay as adopted, although the evidence has others by now."""
     fading(memory)
     first = reflected(memory, clock)
     clock.advance(days=2)
     lost_in_ranges(memory, days=2, until=clock.now(), deployment=DEPLOYMENT)
     second = reflected(memory, clock)
+    assert (second.came, second.note) == ("unchanged", first.note)
+    assert second.evidence.groups[0].n == 9
+    assert "over 8 trades" in second.bullets[0].text
+
+
+def test_a_model_is_not_called_while_the_lessons_still_hold(memory: Memory, clock: FakeClock) -> None:
+    fading(memory, **MODEL)
+    reflector = with_model(memory, a_bullet())
+    assert [reflected(memory, clock).came for _ in range(3)] == ["written", "unchanged", "unchanged"]
+    assert len(reflector.requests) == 1
+
+
+def test_another_reflector_writes_its_own_note(memory: Memory, clock: FakeClock) -> None:
+    """Lessons written by rule are promoted; a deployment with a model starts with them, and lets the model write."""
+    fading(memory)
+    reflected(memory, clock)
+    memory.promote_lessons(deployment=DEPLOYMENT)
+    settings = MemoryOverrides(**MODEL)
+    copy = memory.deploy(strategy_name="Fade", account="main", name="second", memory=settings).deployment
+    with_model(memory, a_bullet())
+    clock.advance(hours=1)
+    done = memory.reflect(deployment=copy.id)
+    assert (done.came, done.note and done.note.author) == ("written", "model")
+
+
+def test_new_lessons_supersede_the_former_at_the_same_instant(memory: Memory, clock: FakeClock, url: str) -> None:
+    fading(memory)
+    first = reflected(memory, clock)
+    worsened(memory, clock)
+    second = reflected(memory, clock)
     assert first.note is not None
     assert second.note is not None
-    assert second.came == "written"
+    assert (second.came, second.reason) == ("written", "1 lesson from 24 closed trades: ranging markets moved")
     listed = memory.list_lessons(deployment=DEPLOYMENT).notes
     assert [(each.id, each.status, each.known_at) for each in listed] == [
         (second.note.id, "active", second.at),
@@ -345,7 +386,9 @@ def test_a_model_words_the_evidence(memory: Memory, clock: FakeClock) -> None:
 def test_a_model_gets_the_lessons_in_force(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
     reflector = with_model(memory, a_bullet())
-    first, _ = reflected(memory, clock), reflected(memory, clock)
+    first = reflected(memory, clock)
+    worsened(memory, clock)
+    reflected(memory, clock)
     note = reflector.requests[1].note
     assert note is not None
     assert note.bullets == first.bullets
@@ -379,6 +422,7 @@ def test_an_invalid_note_is_rejected_and_the_old_note_stays(
     fading(memory, avoid=("trade the news",), **MODEL)
     with_model(memory, a_bullet())
     first = reflected(memory, clock)
+    worsened(memory, clock)
     with_model(memory, *bullets)
     done = reflected(memory, clock)
     assert (done.came, done.note) == ("rejected", first.note)
@@ -400,6 +444,7 @@ def test_an_unavailable_model_is_a_failed_outcome_and_the_old_note_stays(
     fading(memory, **MODEL)
     with_model(memory, a_bullet())
     first = reflected(memory, clock)
+    worsened(memory, clock)
     with_model(memory, error=error)
     done = reflected(memory, clock)
     assert (done.came, done.reason, done.note) == ("failed", error.message, first.note)
@@ -459,14 +504,20 @@ def test_a_dry_run_calls_no_model(memory: Memory, clock: FakeClock) -> None:
 
 def test_lessons_that_return_are_the_same_note(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
-    notes = []
-    for words in ("Ranging markets lose 1.07R.", "Ranging markets cost 1.07R.", "Ranging markets lose 1.07R."):
+    notes, instants = [], []
+    for words, r in (
+        ("Ranging markets lose.", -3.0),
+        ("Ranging markets cost.", -12.0),
+        ("Ranging markets lose.", -1.0),
+    ):
         with_model(memory, a_bullet(words))
         notes.append(reflected(memory, clock).note)
+        instants.append(memory.now)
+        worsened(memory, clock, r=r)
     assert notes[0] is not None
     assert notes[2] is not None
     assert (notes[0].id, notes[0].generated_at, notes[2].status) == (notes[2].id, notes[2].generated_at, "active")
-    hashes = [memory.active_lessons(deployment=DEPLOYMENT, as_of=T0 + timedelta(hours=n)).hash for n in range(1, 4)]
+    hashes = [memory.active_lessons(deployment=DEPLOYMENT, as_of=instant).hash for instant in instants]
     assert hashes[0] == hashes[2] != hashes[1]
     assert len(memory.list_lessons(deployment=DEPLOYMENT).notes) == 2
     assert memory.verify_audit().intact

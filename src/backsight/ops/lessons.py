@@ -16,7 +16,7 @@ from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.closed_trades import holdout_trade, trade_under_lessons
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
 from backsight.core.reflection.holdout_test import HoldoutResult, analyse_holdout
-from backsight.core.reflection.lessons import LessonsNote, accept_lessons, parse_note, render_lessons
+from backsight.core.reflection.lessons import LessonsNote, accept_lessons, mark_origin, parse_note, render_lessons
 from backsight.core.reflection.lessons_comparison import LessonsComparison
 from backsight.core.reflection.notes import (
     Author,
@@ -323,32 +323,37 @@ def promote_lessons(
     ctx: Context,
     *,
     deployment: Annotated[
-        Key | None, "A deployment of the strategy in the mode, by name or id; the only one if left out."
+        Key | None, "A deployment of the strategy, by name or id; the only one if left out."
     ] = None,
     lessons: Annotated[
         LongProse | None, "Lessons in your own words, with all five slots; those of the deployment if left out."
     ] = None,
+    mode: Annotated[
+        Mode | None, "The mode whose new deployments start with the lessons; that of the deployment if left out."
+    ] = None,
 ) -> PromotedLessons:
-    """Promote lessons to the strategy: every new deployment in this mode starts with a copy of them.
+    """Promote lessons to the strategy: every new deployment in the mode starts with a copy of them.
 
-    Existing deployments keep their lessons.
+    Lessons from another mode, such as from paper to live, say in every bullet which trades they rest on. Existing
+    deployments keep their lessons.
     """
     with ctx.writing() as transaction:
         connection = transaction.connection
         target = the_deployment(ctx.view(connection), deployment)
+        into: Mode = mode or target.mode
         source: ReflectionNote | None = None
         proposed: str | LessonsNote
         if lessons is None:
             source = _lessons_in_force(ctx, connection, target)
-            proposed = LessonsNote(bullets=source.bullets)
+            proposed = mark_origin(LessonsNote(bullets=source.bullets), source.evidence_mode, mode=into)
         else:
             proposed = lessons
         note = accept_lessons(proposed, avoid=_avoid_rules(connection, target), count=estimate)
-        former = stored.strategy_note(View(connection, ctx.owner, EVERYTHING), target.strategy_id, target.mode)
+        former = stored.strategy_note(View(connection, ctx.owner, EVERYTHING), target.strategy_id, into)
         if former is not None and former.known_at > ctx.now:
-            newer = f"the strategy has lessons of {format_instant(former.known_at)}"
+            newer = f"the strategy has {into} lessons of {format_instant(former.known_at)}"
             raise Conflict(f"{newer}; promote others at a later instant", field="deployment")
-        active = activate_note(transaction, _strategy_note(ctx, target, note, source), former)
+        active = activate_note(transaction, _strategy_note(ctx, target, into, note, source), former)
         replayed = not transaction.changes
     whole = proposed if isinstance(proposed, LessonsNote) else parse_note(proposed)
     cut = tuple(bullet.text for bullet in whole.bullets if bullet not in note.bullets)
@@ -522,16 +527,17 @@ def _avoid_rules(connection: Connection, deployment: Deployment) -> tuple[str, .
 
 
 def _strategy_note(
-    ctx: Context, deployment: Deployment, note: LessonsNote, source: ReflectionNote | None
+    ctx: Context, deployment: Deployment, mode: Mode, note: LessonsNote, source: ReflectionNote | None
 ) -> ReflectionNote:
     """The note of a strategy, with the origin of a copy; tokens and cost stay with the source."""
     row = ReflectionNote(
         owner_id=ctx.owner,
-        id=note_id(ctx.owner, strategy_scope(deployment.strategy_id, deployment.mode), note.hash),
+        id=note_id(ctx.owner, strategy_scope(deployment.strategy_id, mode), note.hash),
         strategy_id=deployment.strategy_id,
         strategy_version=deployment.strategy_version,
         strategy_name=deployment.strategy_name,
-        mode=deployment.mode,
+        mode=mode,
+        evidence_mode=None,
         deployment_id=None,
         status="active",
         generated_at=ctx.now,
@@ -557,6 +563,8 @@ def _strategy_note(
         window_start=source.window_start,
         window_end=source.window_end,
         trades_considered=source.trades_considered,
+        evidence_mode=source.evidence_mode,
+        adopted=source.adopted,
         author=source.author,
         model_used=source.model_used,
         copied_from=source.id,

@@ -14,6 +14,7 @@ from backsight.core.reflection.lessons import LessonsNote, accept_lessons, note_
 from backsight.core.reflection.notes import Author, Reflection, ReflectionNote, ReflectionOutcome
 from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, ReflectorUnavailable
+from backsight.core.reflection.revisions import revision_reasons
 from backsight.core.strategies import Deployment, Strategy
 from backsight.core.text.tokens import estimate
 from backsight.services.context import Reflectors
@@ -62,6 +63,8 @@ class ReflectionDraft:
 
 def draft_lessons(inputs: ReflectionInputs, reflectors: Reflectors) -> ReflectionDraft:
     """The lessons that follow from the evidence, or the reason why there are no new ones."""
+    if _still_holds(inputs):
+        return _draft_unchanged()
     memory = inputs.deployment.memory
     if inputs.evidence.patterns and memory.reflector == "model" and memory.model is not None:
         return _draft_with_model(inputs, reflectors, memory.model)
@@ -70,10 +73,25 @@ def draft_lessons(inputs: ReflectionInputs, reflectors: Reflectors) -> Reflectio
 
 def draft_dry_run(inputs: ReflectionInputs) -> ReflectionDraft:
     """The lessons that the evidence gives without a model, with a remark if a model would write them."""
+    if _still_holds(inputs):
+        return _draft_unchanged()
     memory, draft = inputs.deployment.memory, _draft_without_model(inputs)
     if memory.reflector == "statistics" or not inputs.evidence.patterns:
         return draft
     return replace(draft, reason=f"{memory.model} would write lessons from this evidence; a dry run does not call it")
+
+
+def _still_holds(inputs: ReflectionInputs) -> bool:
+    """Whether the lessons in force rest on the patterns there are, none of which has moved."""
+    active, patterns = inputs.active_note, inputs.evidence.patterns
+    if active is None or not patterns or active.evidence_mode != inputs.deployment.mode:
+        return False
+    return active.author == inputs.deployment.memory.reflector and not revision_reasons(active.adopted, patterns)
+
+
+def _draft_unchanged() -> ReflectionDraft:
+    reason = "the lessons in force rest on the same patterns; no effect moved by more than half its interval's width"
+    return ReflectionDraft(outcome="unchanged", reason=reason, author="statistics")
 
 
 def _draft_without_model(inputs: ReflectionInputs) -> ReflectionDraft:
@@ -83,13 +101,16 @@ def _draft_without_model(inputs: ReflectionInputs) -> ReflectionDraft:
 
 
 def _draft_without_patterns(inputs: ReflectionInputs) -> ReflectionDraft:
-    """Withdraw lessons that no longer hold; the owner's own lessons stay until the trades show a pattern."""
+    """Withdraw lessons that no longer hold; those that the owner wrote or promoted stay until there is a pattern."""
     active = inputs.active_note
     missing = describe_evidence(inputs.evidence).missing or ""
     if active is None or not active.bullets:
         return ReflectionDraft(outcome="unchanged", reason=f"no lesson yet: {missing}", author="statistics")
-    if active.author == "owner":
-        return ReflectionDraft(outcome="unchanged", reason=f"the owner's lessons stay: {missing}", author="statistics")
+    if active.evidence_mode != inputs.deployment.mode:
+        origin = (
+            "the owner's lessons" if active.author == "owner" else f"the lessons from {active.evidence_mode} trades"
+        )
+        return ReflectionDraft(outcome="unchanged", reason=f"{origin} stay: {missing}", author="statistics")
     empty = LessonsNote()
     return ReflectionDraft(outcome="written", reason=f"no lesson holds: {missing}", author="statistics", note=empty)
 
@@ -155,6 +176,8 @@ def _draft_note(inputs: ReflectionInputs, proposed: LessonsNote, *, author: Auth
         return ReflectionDraft(outcome="unchanged", reason=reason, author=author, dropped=cut)
     lessons = "1 lesson" if len(note.bullets) == 1 else f"{len(note.bullets)} lessons"
     reason = f"{lessons} from {inputs.evidence.n} closed trades"
+    if active is not None and (changes := revision_reasons(active.adopted, inputs.evidence.patterns)):
+        reason = f"{reason}: {', '.join(changes)}"
     return ReflectionDraft(outcome="written", reason=reason, author=author, note=note, dropped=cut)
 
 

@@ -26,6 +26,7 @@ from backsight.core.reflection.notes import (
     reflection_id,
 )
 from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, TradeEvidence
+from backsight.core.reflection.revisions import adopted_patterns
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
@@ -204,6 +205,7 @@ def _note_row(inputs: ReflectionInputs, draft: ReflectionDraft, note: LessonsNot
         strategy_version=deployment.strategy_version,
         strategy_name=deployment.strategy_name,
         mode=deployment.mode,
+        evidence_mode=deployment.mode,
         deployment_id=deployment.id,
         status="active",
         generated_at=inputs.at,
@@ -213,6 +215,7 @@ def _note_row(inputs: ReflectionInputs, draft: ReflectionDraft, note: LessonsNot
         lessons_text=note.text,
         content_hash=note.hash,
         bullets=note.bullets,
+        adopted=adopted_patterns(inputs.evidence.patterns),
         author=draft.author,
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,
@@ -244,6 +247,7 @@ def _reflection_row(
         considered=evidence.n,
         evidence=evidence.patterns,
         dropped=draft.dropped,
+        watched=evidence.watched,
         carried=evidence.search_state,
         model_used=draft.model_used,
         input_tokens=draft.input_tokens,

@@ -36,7 +36,7 @@ NOTES = noun(
     ReflectionNote,
     "reflection_notes",
     names={"strategy_id": "skill_id", "strategy_version": "version"},
-    as_json=["bullets"],
+    as_json=["bullets", "adopted"],
     indexes=[("deployment_id", "status"), ("skill_id", "generated_at")],
     only_one={
         ("deployment_id",): "status = 'active'",
@@ -47,7 +47,7 @@ NOTES = noun(
 REFLECTIONS = noun(
     Reflection,
     "reflections",
-    as_json=["evidence", "dropped", "carried"],
+    as_json=["evidence", "dropped", "watched", "carried"],
     within={"deployments": ("deployment_id",)},
     indexes=[("deployment_id", "known_at"), ("strategy_id", "known_at")],
 )

@@ -10,11 +10,12 @@ import pytest
 from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.patterns import NEW_SEARCH, ClosedTrade, TradeEvidence
 from backsight.core.reflection.watch_list import MAX_WATCHED, more_trades, watch_list, watched_sentence
+from backsight.core.regime import Session
 from backsight.core.trades.trade import Outcome
 from backsight.testing.reflection import a_pattern
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-SESSIONS = ("asia", "london", "newyork")
+SESSIONS: tuple[Session, ...] = ("asia", "london", "newyork")
 ASIA = "entry_timing/session=asia"
 
 

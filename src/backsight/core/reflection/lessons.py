@@ -4,9 +4,10 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backsight.core.errors import Invalid
+from backsight.core.portfolio import Mode
 from backsight.core.reflection.patterns import Pattern, TradeEvidence
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import SLOTS, Slot
@@ -85,6 +86,21 @@ def note_from_bullets(bullets: Iterable[Bullet]) -> LessonsNote:
         if (text := _one_line(bullet.text)) and text != NO_PATTERN
     ]
     return LessonsNote(bullets=tuple(sorted(lines, key=lambda bullet: SLOTS.index(bullet.slot))))
+
+
+def mark_origin(note: LessonsNote, origin: Mode | None, *, mode: Mode) -> LessonsNote:
+    """The note for deployments of a mode: bullets from trades in another mode say so.
+
+    >>> note = note_from_bullets([Bullet(slot="sizing", text="small sizes do better")])
+    >>> mark_origin(note, "paper", mode="live").bullets[0].text, mark_origin(note, "live", mode="live") == note
+    ('small sizes do better (from paper trades)', True)
+    """
+    if origin is None or origin == mode:
+        return note
+    suffix = f" (from {'simulated' if origin == 'sim' else origin} trades)"
+    return LessonsNote(
+        bullets=tuple(replace(each, text=each.text.removesuffix(suffix) + suffix) for each in note.bullets)
+    )
 
 
 def render_lessons(note: LessonsNote, *, suppressed: Collection[Slot] = ()) -> str:

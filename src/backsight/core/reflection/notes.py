@@ -11,7 +11,8 @@ from backsight.core.memory.conditions import Condition, condition_json
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.lessons import Bullet
-from backsight.core.reflection.patterns import Pattern, SearchState
+from backsight.core.reflection.patterns import Pattern, SearchState, WatchedPattern
+from backsight.core.reflection.revisions import AdoptedPattern
 
 NoteStatus = Literal["active", "superseded"]
 Author = Literal["statistics", "model", "owner"]
@@ -32,7 +33,10 @@ class NoteView:
     strategy_version: int | None
     """The version that the deployment ran when the note was written."""
     mode: Mode
-    """Of the trades behind the lessons; modes are never mixed."""
+    """Of the deployments that the lessons are for."""
+    evidence_mode: Mode | None
+    """Of the trades behind the lessons; another mode than `mode` if the owner promoted them from there. None for
+    lessons in the owner's words."""
     deployment_id: str | None
     """None for a note of the strategy, of which every new deployment gets a copy."""
     status: NoteStatus
@@ -46,6 +50,8 @@ class NoteView:
     content_hash: str
     """The hash that trades carry as `entry_lessons_hash`."""
     bullets: tuple[Bullet, ...]
+    adopted: tuple[AdoptedPattern, ...] = ()
+    """The patterns behind the lessons, with their effects as they were when the note was written."""
     author: Author
     model_used: str | None
     input_tokens: int | None
@@ -91,6 +97,8 @@ class Reflection:
     """The significant patterns."""
     dropped: tuple[DroppedBullet, ...]
     """The bullets that were not accepted."""
+    watched: tuple[WatchedPattern, ...]
+    """The strongest patterns that are not significant yet."""
     carried: SearchState
     """The state of the search, which the next attempt continues."""
     model_used: str | None = None
