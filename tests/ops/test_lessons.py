@@ -15,7 +15,7 @@ from backsight.core.orders import Order
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.lessons import lessons_hash
 from backsight.core.strategies import MemoryOverrides
-from backsight.memory import OPERATIONS, Memory
+from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import LESSONS, deployed, dump, lost_in_ranges
 
@@ -240,13 +240,67 @@ def test_a_new_deployment_starts_with_its_own_copy(memory: Memory, clock: FakeCl
 
 def test_promoting_the_same_again_changes_nothing(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    arguments = {"deployment": "VolBreakout@main", "lessons": LESSONS}
+    arguments: dict[str, Any] = {"deployment": "VolBreakout@main", "lessons": LESSONS}
     first = memory.promote_lessons(**arguments)
     before = dump(memory)
     clock.advance(hours=1)
     again = memory.promote_lessons(**arguments | {"lessons": f"\n{LESSONS}  \n"})
     assert (first.replayed, again.replayed, again.note) == (False, True, first.note)
     assert dump(memory) == before
+
+
+def test_lessons_from_paper_trades_are_promoted_to_live_and_say_so(memory: Memory, clock: FakeClock) -> None:
+    memory.open_account(venue="binance", name="practice", mode="paper")
+    memory.open_account(venue="binance", name="main")
+    memory.save_strategy(name="Fade", thesis="What fell comes back.")
+    paper = memory.deploy(strategy_name="Fade", account="practice").deployment
+    lost_in_ranges(memory, until=clock.now(), deployment=paper.name)
+    clock.advance(hours=1)
+    own = memory.reflect(deployment=paper.name).note
+    assert own is not None
+    promoted = memory.promote_lessons(deployment=paper.name, mode="live").note
+    assert (promoted.mode, promoted.evidence_mode, promoted.copied_from) == ("live", "paper", own.id)
+    assert promoted.bullets[0].text == f"{own.bullets[0].text} (from paper trades)"
+    live = memory.deploy(strategy_name="Fade", account="main").deployment
+    copy = memory.active_lessons(deployment=live.name).note
+    assert copy is not None
+    assert (copy.mode, copy.evidence_mode, copy.lessons_text) == ("live", "paper", promoted.lessons_text)
+    assert memory.active_lessons(deployment=paper.name).note == own
+    clock.advance(hours=1)
+    done = memory.reflect(deployment=live.name)
+    assert (done.came, done.note) == ("unchanged", copy)
+    assert done.reason.startswith("the lessons from paper trades stay: 0 closed trades")
+    assert memory.verify_audit().intact
+
+
+def test_live_trades_replace_lessons_from_paper_trades(memory: Memory, clock: FakeClock) -> None:
+    memory.open_account(venue="binance", name="practice", mode="paper")
+    memory.open_account(venue="binance", name="main")
+    memory.save_strategy(name="Fade", thesis="What fell comes back.")
+    paper = memory.deploy(strategy_name="Fade", account="practice").deployment
+    lost_in_ranges(memory, until=clock.now(), deployment=paper.name)
+    memory.reflect(deployment=paper.name)
+    memory.promote_lessons(deployment=paper.name, mode="live")
+    live = memory.deploy(strategy_name="Fade", account="main").deployment
+    clock.advance(days=20)
+    lost_in_ranges(memory, until=clock.now(), deployment=live.name)
+    done = memory.reflect(deployment=live.name)
+    assert (done.came, done.note and done.note.evidence_mode) == ("written", "live")
+    assert "paper" not in done.bullets[0].text
+
+
+def test_promoting_into_another_mode_needs_lessons_and_ones_own_deployment(
+    memory: Memory, clock: FakeClock, url: str
+) -> None:
+    deployed(memory)
+    with pytest.raises(NotFound, match="'VolBreakout@main' has no lessons yet; give them in your own words, or refl"):
+        memory.promote_lessons(deployment="VolBreakout@main", mode="paper")
+    with (
+        open_memory(url, owner="ben", clock=clock) as other,
+        pytest.raises(NotFound, match="VolBreakout@main"),
+    ):
+        other.promote_lessons(deployment="VolBreakout@main", lessons=LESSONS, mode="paper")
+    assert memory.list_lessons(strategy_name="VolBreakout").notes == ()
 
 
 def test_an_earlier_note_can_be_promoted_again(memory: Memory, clock: FakeClock) -> None:

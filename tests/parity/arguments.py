@@ -314,7 +314,7 @@ EVERY_ARGUMENT: list[Step] = [
         {"text": "Wait.", "agent": "btc 5m", "note": "note", "path": "memory/notes/wait.md", "idempotency_key": "wait"},
     ),
     ("list_edits", "", {"seen_at": NOW}),
-    ("promote_lessons", "", {**DEPLOYED, "lessons": LESSONS}),
+    ("promote_lessons", "", {**DEPLOYED, "lessons": LESSONS, "mode": "live"}),
     ("doctor", "", {"repair": True}),
     ("export_audit", "", {}),
     ("verify_audit", "head", {}),

@@ -101,6 +101,7 @@ def teach(memory: Memory, clock: FakeClock) -> ReflectionNote:
         strategy_version=deployment.strategy_version,
         strategy_name=deployment.strategy_name,
         mode=deployment.mode,
+        evidence_mode=deployment.mode,
         deployment_id=deployment.id,
         status="active",
         generated_at=clock.at,

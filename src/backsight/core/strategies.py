@@ -13,6 +13,8 @@ MANUAL = "manual"
 Leash = Literal["strict", "balanced", "adaptive"]
 GuidanceMode = Literal["thesis", "rules", "hybrid"]
 ReflectorKind = Literal["statistics", "model"]
+LessonsShown = Literal["proven", "proven_and_watched"]
+"""Which patterns an agent is shown."""
 Slot = Literal["entry_timing", "sizing", "symbol_selection", "exit_timing", "regime_fit"]
 CadenceKind = Literal["off", "per_n_trades", "daily"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
@@ -60,6 +62,8 @@ class MemorySettings:
     """Share of days on which memory is withheld, to measure whether it helps."""
     suppressed: tuple[Slot, ...] = ()
     """Slots of the lessons that are not shown to the agent."""
+    lessons: LessonsShown = "proven"
+    """Whether the agent is also shown the patterns that are watched, marked as unproven."""
     cadence: CadenceKind = "off"
     """When lessons are written."""
     every_n_trades: int = 10
@@ -85,6 +89,7 @@ class MemoryOverrides:
     recent_trades_k: int | None = None
     holdout: float | None = None
     suppressed: tuple[Slot, ...] | None = None
+    lessons: LessonsShown | None = None
     cadence: CadenceKind | None = None
     every_n_trades: int | None = None
     reflector: ReflectorKind | None = None

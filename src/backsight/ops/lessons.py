@@ -40,7 +40,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import deployment_named, resolve_scope, the_deployment
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
-from backsight.services.reflection import ReflectionResult, activate_note, reflect_now
+from backsight.services.reflection import ReflectionResult, WatchList, activate_note, read_watch_list, reflect_now
 from backsight.services.reviews import read_period
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
@@ -58,7 +58,7 @@ class ActiveLessons:
     note: NoteView | None
     """None if there are no lessons yet."""
     text: str | None
-    """The text without the suppressed slots."""
+    """The text without the suppressed slots, and with the watched patterns if the deployment shows them."""
     hash: str | None
     """The hash of the whole note, which trades carry whichever slots are suppressed."""
     suppressed: tuple[Slot, ...]
@@ -100,6 +100,8 @@ class LessonList:
 
     notes: tuple[NoteView, ...]
     attempts: tuple[AttemptView, ...]
+    watched: tuple[WatchList, ...]
+    """The watch list in each mode in which the strategy is deployed, computed from the trades known by then."""
     as_of: datetime
 
 
@@ -211,10 +213,11 @@ def active_lessons(
         view = ctx.view(connection, as_of, seen_at)
         target = the_deployment(view, deployment)
         note = stored.active_note(view, target.id)
+        text = _visible_text(view, note, target)
     return ActiveLessons(
         deployment=target.name,
         note=note,
-        text=None if note is None else _visible_text(note, target),
+        text=text,
         hash=None if note is None else note.content_hash,
         suppressed=target.memory.suppressed,
         as_of=view.as_of,
@@ -231,21 +234,30 @@ def list_lessons(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> LessonList:
-    """List the revisions of the lessons and the last reflections with their outcomes, newest first."""
+    """List the revisions of the lessons, the last reflections with their outcomes, and the patterns that are watched.
+
+    A watched pattern differs from the rest but is not proven: chance may still explain it. It is no lesson, and nothing
+    is proposed from it.
+    """
     if deployment is not None and strategy_name is not None:
         raise Invalid("a strategy_name is given too; give one of the two", field="deployment")
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         if strategy_name is not None:
             strategy_id, deployment_id = _strategy_id(connection, ctx, strategy_name), None
+            deployments = stored_strategies.deployments(view)
         else:
             target = the_deployment(view, deployment)
             strategy_id, deployment_id = target.strategy_id, target.id
+            deployments = [target]
         notes = stored.notes(view, strategy_id=strategy_id, deployment_id=deployment_id)
         reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id, deployment_id=deployment_id)
+        in_mode = {each.mode: each for each in deployments if each.strategy_id == strategy_id}
+        watched = tuple(read_watch_list(view, each) for _, each in sorted(in_mode.items()))
     return LessonList(
         notes=tuple(notes[:limit]),
         attempts=tuple(map(_attempt_view, reflections)),
+        watched=watched,
         as_of=view.as_of,
     )
 
@@ -478,9 +490,14 @@ def _compared_message(scope: AnswerScope, trades: int) -> str:
     return " ".join([*scope.notes, f"{trades} closed {scope.mode} trades."])
 
 
-def _visible_text(note: ReflectionNote, deployment: Deployment) -> str:
-    suppressed = deployment.memory.suppressed
-    return render_lessons(LessonsNote(bullets=note.bullets), suppressed=suppressed) if suppressed else note.lessons_text
+def _visible_text(view: View, note: ReflectionNote | None, deployment: Deployment) -> str | None:
+    """The lessons as the agent of a deployment reads them; None without any."""
+    memory = deployment.memory
+    watched = stored.watched_patterns(view, deployment) if memory.lessons == "proven_and_watched" else ()
+    if note is None and not watched:
+        return None
+    lessons = LessonsNote() if note is None else LessonsNote(bullets=note.bullets)
+    return render_lessons(lessons, suppressed=memory.suppressed, watched=watched)
 
 
 def _attempt_view(reflection: Reflection) -> AttemptView:

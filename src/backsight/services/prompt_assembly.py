@@ -38,7 +38,7 @@ from backsight.core.prompts.trades import (
 )
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import RecallQuery
-from backsight.core.reflection.lessons import parse_note, render_lessons
+from backsight.core.reflection.lessons import LessonsNote, parse_note, render_lessons
 from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark
@@ -114,7 +114,7 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     deployment, view = request.deployment, request.view
     is_shown = request.arm == "shown"
     note = stored_notes.active_text(view, deployment.id) if is_shown else None
-    lessons = None if note is None else _lessons(note.lessons_text, deployment)
+    lessons = _lessons(view, note, deployment) if is_shown else None
     strategy = deployed_strategy(view.connection, deployment) or unsaved_strategy(deployment)
     memory = None if request.arm == "off" else _read_memory(request)
     recalls = _SymbolRecalls()
@@ -174,9 +174,14 @@ def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
         return []
 
 
-def _lessons(note_text: str, deployment: Deployment) -> Section:
-    """The lessons of a note, without the slots that the deployment suppresses."""
-    return lessons_section(read_lessons(render_lessons(parse_note(note_text), suppressed=deployment.memory.suppressed)))
+def _lessons(view: View, note: stored_notes.LessonsText | None, deployment: Deployment) -> Section | None:
+    """The lessons that the deployment shows, without the slots that it suppresses; None without any."""
+    memory = deployment.memory
+    watched = stored_notes.watched_patterns(view, deployment) if memory.lessons == "proven_and_watched" else ()
+    if note is None and not watched:
+        return None
+    lessons = LessonsNote() if note is None else parse_note(note.lessons_text)
+    return lessons_section(read_lessons(render_lessons(lessons, suppressed=memory.suppressed, watched=watched)))
 
 
 def _citations(protocol: Protocol, prompt: FittedPrompt) -> tuple[str, ...]:

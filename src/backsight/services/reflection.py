@@ -11,10 +11,11 @@ from datetime import datetime
 
 from backsight.core.errors import Conflict
 from backsight.core.instants import Horizon, format_instant
+from backsight.core.portfolio import Mode
 from backsight.core.reflection.cadence import SinceReflection, is_due
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.closed_trades import closed_trade
-from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
+from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence, watch_message
 from backsight.core.reflection.lessons import Bullet, LessonsNote
 from backsight.core.reflection.notes import (
     NoteView,
@@ -25,7 +26,7 @@ from backsight.core.reflection.notes import (
     note_id,
     reflection_id,
 )
-from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, TradeEvidence
+from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, TradeEvidence, WatchedPattern
 from backsight.core.reflection.revisions import adopted_patterns
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
@@ -68,6 +69,19 @@ class ReflectionResult:
     dry_run: bool
     replayed: bool
     """Whether the reflection was recorded before; then nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchList:
+    """The strongest patterns of a strategy in a mode that are not proven yet."""
+
+    strategy_name: str
+    mode: Mode
+    closed: int
+    """The number of the strategy's trades closed by then."""
+    patterns: tuple[WatchedPattern, ...]
+    """The strongest first; at most five."""
+    message: str
 
 
 def reflect_now(ctx: Context, deployment: Deployment, *, at: datetime, dry_run: bool = False) -> ReflectionResult:
@@ -118,6 +132,22 @@ def read_evidence(view: View, deployment: Deployment) -> tuple[TradeEvidence, tu
     )
     closes = [trade.ended_at for trade in trades]
     return evidence, (min(closes), max(closes)) if closes else None
+
+
+def read_watch_list(view: View, deployment: Deployment) -> WatchList:
+    """The watch list of a strategy in the mode of a deployment, from the trades known by the view's instant."""
+    evidence, _ = read_evidence(view, deployment)
+    last = stored.last_reflection(view, strategy_id=deployment.strategy_id, mode=deployment.mode)
+    proven = set() if last is None else {each.key for each in last.carried.found}
+    due = [pattern.label for pattern in evidence.patterns if pattern.key not in proven]
+    message = f"A reflection now would prove: {', '.join(due)}. " if due else ""
+    return WatchList(
+        strategy_name=deployment.strategy_name,
+        mode=deployment.mode,
+        closed=evidence.closed,
+        patterns=evidence.watched,
+        message=message + watch_message(evidence),
+    )
 
 
 def activate_note(transaction: Transaction, note: ReflectionNote, former: ReflectionNote | None) -> ReflectionNote:

@@ -3,9 +3,11 @@
 from datetime import datetime
 
 from backsight.core.instants import JUST_BEFORE, Horizon
-from backsight.core.reflection.reviews import Period, PeriodRecord, period_start
+from backsight.core.memory.drift_report import SIZE, drift_report
+from backsight.core.reflection.reviews import Period, PeriodRecord, SymbolDrift, period_start
 from backsight.core.strategies import Deployment
 from backsight.services.deployments import account_of
+from backsight.services.habit_learning import habits_at
 from backsight.services.reflection import read_evidence
 from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
@@ -42,6 +44,18 @@ def read_period(
         end=end,
         trades=trades,
         evidence=evidence,
+        drift=_outcome_drift(view, deployment),
         lessons=None if lessons is None else lessons.lessons_text,
         reflections=tuple(reversed(reflections)),
+    )
+
+
+def _outcome_drift(view: View, deployment: Deployment) -> tuple[SymbolDrift, ...]:
+    """The drift of the strategy's outcomes in each symbol, in the mode of a deployment."""
+    rows = habits_at(view, deployment.mode, strategy_name=deployment.strategy_name, symbol=None)
+    return tuple(
+        SymbolDrift(symbol=row.symbol, drift=drift_report(series, detector, now=view.as_of))
+        for row in rows
+        for series, detector in sorted(row.drift.items())
+        if series != SIZE
     )

@@ -16,6 +16,7 @@ from backsight.core.reflection.notes import (
     ReflectionNote,
     ReflectionOutcome,
 )
+from backsight.core.reflection.patterns import WatchedPattern
 from backsight.core.strategies import Deployment
 from backsight.store.mapping import noun
 from backsight.store.memories import EPISODES
@@ -124,6 +125,12 @@ def last_reflection(view: View, *, strategy_id: str, mode: Mode) -> Reflection |
     where = matching(REFLECTIONS, strategy_id=strategy_id, mode=mode)
     statement = owned(REFLECTIONS, view.owner, *within(REFLECTIONS, view.horizon), *where)
     return fetch_one(view.connection, REFLECTIONS, statement.order_by(_R.known_at.desc(), _R.id))
+
+
+def watched_patterns(view: View, deployment: Deployment) -> tuple[WatchedPattern, ...]:
+    """The watch list of the strategy and mode of a deployment, as the last reflection recorded it."""
+    last = last_reflection(view, strategy_id=deployment.strategy_id, mode=deployment.mode)
+    return () if last is None else last.watched
 
 
 def last_reflection_at(view: View, deployment_id: str, *, outcome: ReflectionOutcome | None = None) -> datetime | None:

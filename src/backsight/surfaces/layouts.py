@@ -307,6 +307,13 @@ def _evidence_headline(answer: Any) -> str:
     return f"{trades}, {tested}; next test at {evidence.next_test_at} trades"
 
 
+def _watch_lists(answer: Any) -> str:
+    lines = []
+    for each in answer.watched:
+        lines += [f"watched, {each.mode}: {each.message}", *(f"- {one.sentence}" for one in each.patterns)]
+    return "\n".join(lines)
+
+
 def _drift(behavior: Any) -> str:
     alarms = [f"{each.series} {each.turn} since {each.since:%Y-%m-%d}" for each in behavior.drift if each.turn]
     return ", ".join(alarms) or "none"
@@ -640,6 +647,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Rows("notes", LESSONS, name="lessons"),
         Rows("attempts", ATTEMPTS),
+        Line(_watch_lists),
     ),
     "ComparedLessons": (
         Line("{comparison.caution}"),

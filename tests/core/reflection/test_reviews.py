@@ -46,6 +46,7 @@ def test_a_name_cannot_open_markup_in_a_report() -> None:
             end=NOON,
             trades=(),
             evidence=evidence(),
+            drift=(),
             lessons=None,
             reflections=(),
         )

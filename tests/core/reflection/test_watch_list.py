@@ -9,7 +9,7 @@ import pytest
 
 from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.patterns import NEW_SEARCH, ClosedTrade, TradeEvidence
-from backsight.core.reflection.watch_list import MAX_WATCHED, more_trades, watch_list, watched_sentence
+from backsight.core.reflection.watch_list import MAX_WATCHED, more_trades, watch_list
 from backsight.core.regime import Session
 from backsight.core.trades.trade import Outcome
 from backsight.testing.reflection import a_pattern
@@ -118,7 +118,7 @@ def test_an_effect_too_weak_for_the_window_needs_more_than_the_window() -> None:
     weak = a_pattern(n=100, rest_n=300, interval=(-0.83, -0.57))
     assert more_trades(weak, strength=0.85, closed=400) is None
     (watched,) = watch_list([weak], p_values={weak.key: 0.3}, strengths={weak.key: 0.85}, closed=400)
-    assert watched_sentence(watched).endswith("more than the 500 trades that are analysed would be needed to prove it")
+    assert watched.sentence.endswith("more than the 500 trades that are analysed would be needed to prove it")
 
 
 def test_a_wide_interval_asks_for_more_trades_than_the_statistic() -> None:

@@ -10,6 +10,9 @@ from backsight.core.text.untrusted_text import flat, shorten
 OPENING = "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):"
 CLOSING = 'They are for reference: the owner\'s avoid rules are the only "never".'
 NO_PATTERN = "(no clear pattern yet)"
+UNPROVEN = "(unproven)"
+UNPROVEN_RANK = 100
+"""Added to the rank of a lesson that is not proven, so that it gives way first."""
 MOST_CHARACTERS, MOST_TOKENS = 320, 120
 """Limits of one lesson."""
 
@@ -37,11 +40,12 @@ def read_lessons(note: str) -> tuple[Lesson, ...]:
 
 
 def lessons_section(lessons: Iterable[Lesson]) -> Section:
-    """As many lessons as fit; the first of every slot goes before the second of any slot."""
+    """As many lessons as fit; the first of every slot goes before the second of any slot, proven ones before others."""
     ranks, rows = Counter[str | None](), list[Row]()
     for lesson in lessons:
         if flat(lesson.sentence):
-            rows.append(Row(lesson.text, ranks[lesson.slot]))
+            rank = ranks[lesson.slot] + (UNPROVEN_RANK if lesson.sentence.startswith(UNPROVEN) else 0)
+            rows.append(Row(lesson.text, rank))
             ranks[lesson.slot] += 1
     return section_of("lessons", OPENING, rows, after=CLOSING)
 

@@ -85,6 +85,15 @@ def describe_evidence(evidence: TradeEvidence) -> EvidenceView:
     )
 
 
+def watch_message(evidence: TradeEvidence) -> str:
+    """What the watch list means, or why it is empty."""
+    if evidence.watched:
+        return "Not proven: chance may still explain these patterns. They are no lessons, and propose nothing."
+    if evidence.groups:
+        return f"Nothing is watched: no other group comes near significance {_correction(evidence)}."
+    return f"Nothing is watched: {_why_no_pattern(evidence)}."
+
+
 def _group_view(group: Pattern, evidence: TradeEvidence) -> GroupView:
     significant = next((each for each in evidence.search_state.found if each.key == group.key), None)
     return GroupView(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Mode
-from backsight.core.reflection.patterns import Pattern, TradeEvidence
+from backsight.core.reflection.patterns import Pattern, TradeEvidence, WatchedPattern
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import SLOTS, Slot
 
@@ -103,9 +103,13 @@ def mark_origin(note: LessonsNote, origin: Mode | None, *, mode: Mode) -> Lesson
     )
 
 
-def render_lessons(note: LessonsNote, *, suppressed: Collection[Slot] = ()) -> str:
-    """The text of the note without the suppressed slots, as an agent reads it."""
-    return "\n".join(line for slot in SLOTS if slot not in suppressed for line in _lines(note, slot))
+def render_lessons(
+    note: LessonsNote, *, suppressed: Collection[Slot] = (), watched: Iterable[WatchedPattern] = ()
+) -> str:
+    """The text of the note without the suppressed slots, and with the watched patterns, as an agent reads it."""
+    unproven = tuple(Bullet(slot=each.slot, text=each.text) for each in watched)
+    whole = LessonsNote(bullets=(*note.bullets, *unproven))
+    return "\n".join(line for slot in SLOTS if slot not in suppressed for line in _lines(whole, slot))
 
 
 def lessons_hash(text: str) -> str:

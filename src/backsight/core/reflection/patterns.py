@@ -195,7 +195,9 @@ class WatchedPattern:
     """About how many more closed trades of the strategy would prove the pattern, if the effect stays as it is; None if
     more than the 500 trades that are analysed would be needed."""
     text: str
-    """The group in words, marked as unproven."""
+    """The group in words, marked as unproven, as an agent may be shown it."""
+    sentence: str
+    """The same with the p-value and the trades that would prove it, for the owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, assert_never, get_args
 
 from backsight.core.instants import nearest_minute
+from backsight.core.memory.drift_report import Drift
 from backsight.core.numbers import signed
-from backsight.core.reflection.evidence_view import describe_evidence
+from backsight.core.reflection.evidence_view import describe_evidence, watch_message
 from backsight.core.reflection.notes import Reflection
 from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.wording import amount, bullet_text
@@ -27,6 +28,8 @@ MONTHS = (
 BEST_AND_WORST = 3
 """The number of best trades, and of worst trades, in a review."""
 MAX_REASON_CHARACTERS = 60
+MAX_SYMBOLS = 10
+"""The number of symbols whose drift a review reports."""
 NEWLINE = "\n"
 
 
@@ -46,6 +49,14 @@ class PeriodResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolDrift:
+    """Whether the outcomes of a strategy in a symbol have changed."""
+
+    symbol: str
+    drift: Drift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodRecord:
     """Everything that a review reports."""
 
@@ -58,6 +69,8 @@ class PeriodRecord:
     trades: Sequence[Trade]
     """Closed within the period."""
     evidence: TradeEvidence
+    drift: Sequence[SymbolDrift]
+    """Of the outcomes in each symbol."""
     lessons: str | None
     """In force at the end of the period."""
     reflections: Sequence[Reflection]
@@ -163,6 +176,8 @@ def _sections(record: PeriodRecord) -> Iterator[str]:
     yield _table("## Best trades", best)
     yield _table("## Worst trades", worst)
     yield "\n".join(["## What the strategy's trades show", "", *_evidence(record.evidence)])
+    yield "\n".join(["## Watched, not proven", "", *_watched(record.evidence)])
+    yield "\n".join(["## Drift", "", *_drift(record.drift)])
     yield f"## Lessons in force\n\n{(record.lessons or 'None.').replace(f'{NEWLINE}### ', f'{NEWLINE * 2}### ')}"
     if record.reflections:
         yield "\n".join(["## Reflections", "", *map(_reflection_line, record.reflections)])
@@ -204,6 +219,23 @@ def _evidence(evidence: TradeEvidence) -> Iterator[str]:
     if not evidence.patterns:
         yield f"No clear pattern yet: {describe_evidence(evidence).missing}."
     yield from (f"- {_cell(bullet_text(pattern))}" for pattern in evidence.patterns)
+
+
+def _watched(evidence: TradeEvidence) -> Iterator[str]:
+    yield watch_message(evidence)
+    if evidence.watched:
+        yield ""
+    yield from (f"- {_cell(each.sentence)}" for each in evidence.watched)
+
+
+def _drift(symbols: Sequence[SymbolDrift]) -> Iterator[str]:
+    """One line for each symbol, those with an alarm and those with most days first."""
+    if not symbols:
+        yield "No trade has an outcome yet."
+    ranked = sorted(symbols, key=lambda each: (each.drift.turn is None, -each.drift.values, each.symbol))
+    yield from (f"- {_cell(each.symbol)}: {_cell(each.drift.message)}" for each in ranked[:MAX_SYMBOLS])
+    if len(ranked) > MAX_SYMBOLS:
+        yield f"- … {len(ranked) - MAX_SYMBOLS} more symbols"
 
 
 def _reflection_line(reflection: Reflection) -> str:

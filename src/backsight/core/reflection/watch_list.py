@@ -77,6 +77,7 @@ def _same_fact(pattern: Pattern, other: Pattern) -> bool:
 
 
 def _watched(pattern: Pattern, *, p: float, more: int | None) -> WatchedPattern:
+    text = f"{UNPROVEN} {bullet_text(pattern)}"
     return WatchedPattern(
         key=pattern.key,
         slot=pattern.slot,
@@ -93,16 +94,16 @@ def _watched(pattern: Pattern, *, p: float, more: int | None) -> WatchedPattern:
         difference_interval=pattern.difference_interval,
         p=p,
         more_trades=more,
-        text=f"{UNPROVEN} {bullet_text(pattern)}",
+        text=text,
+        sentence=_sentence(text, p=p, more=more),
     )
 
 
-def watched_sentence(watched: WatchedPattern) -> str:
-    """A watched pattern with its p-value, and the trades that would prove it."""
-    p = "below 0.01" if watched.p < 0.01 else f"{watched.p:.2f}"
+def _sentence(text: str, *, p: float, more: int | None) -> str:
     need = (
         f"more than the {WINDOW} trades that are analysed would be needed to prove it"
-        if watched.more_trades is None
-        else f"about {watched.more_trades} more closed trades would prove it, if the effect stays as it is"
+        if more is None
+        else f"about {more} more closed trades would prove it, if the effect stays as it is"
     )
-    return f"{watched.text}; p = {p} after correction for all comparisons; {need}"
+    chance = "below 0.01" if p < 0.01 else f"{p:.2f}"
+    return f"{text}; p = {chance} after correction for all comparisons; {need}"
