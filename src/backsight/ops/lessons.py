@@ -334,9 +334,7 @@ def does_memory_help(
 def promote_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[
-        Key | None, "A deployment of the strategy, by name or id; the only one if left out."
-    ] = None,
+    deployment: Annotated[Key | None, "A deployment of the strategy, by name or id; the only one if left out."] = None,
     lessons: Annotated[
         LongProse | None, "Lessons in your own words, with all five slots; those of the deployment if left out."
     ] = None,
