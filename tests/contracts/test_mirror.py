@@ -41,7 +41,6 @@ ELSEWHERE = {
     "runtime/load.py": ("surfaces/test_backtest.py", WHOLE),
     "runtime/report.py": ("surfaces/test_backtest.py", WHOLE),
     "runtime/tick.py": ("runtime/test_live.py", WHOLE),
-    "services/behavior.py": ("ops/test_behavior.py", WHOLE),
     "services/calls.py": ("ops/test_decisions.py", WHOLE),
     "services/document_search.py": ("ops/test_documents.py", WHOLE),
     "services/document_writes.py": ("ops/test_documents.py", WHOLE),

@@ -1,0 +1,32 @@
+"""Behavior by strategy and symbol: the same rows for an analysis and a recall, each with the versions it pools."""
+
+from datetime import timedelta
+
+from backsight.memory import Memory
+from backsight.services.behavior import VersionShare, behaviors_at
+from backsight.testing import T0, FakeClock, a_trade_call
+
+
+def remember(memory: Memory, clock: FakeClock, symbol: str, strategy_name: str = "S") -> None:
+    clock.advance(hours=1)
+    memory.remember_trade(**a_trade_call(symbol=symbol, strategy_name=strategy_name))
+
+
+def test_a_strategy_and_a_symbol_choose_the_rows_and_their_versions(memory: Memory, clock: FakeClock) -> None:
+    for symbol, strategy_name in (("BTC", "S"), ("BTC", "S"), ("ETH", "S"), ("BTC", "T")):
+        remember(memory, clock, symbol, strategy_name)
+    with memory.reading() as connection:
+        view = memory.view(connection)
+        every = behaviors_at(view, "live", strategy_name=None, symbol=None)
+        (own,) = behaviors_at(view, "live", strategy_name="S", symbol="BTC")
+    assert [(each.strategy_name, each.symbol) for each in every] == [("S", "BTC"), ("S", "ETH"), ("T", "BTC")]
+    assert own == every[0]
+    assert (own.habits.n, own.versions) == (2, (VersionShare(version=None, trades=2),))
+
+
+def test_other_modes_and_earlier_instants_have_no_rows(memory: Memory, clock: FakeClock) -> None:
+    remember(memory, clock, "BTC")
+    with memory.reading() as connection:
+        assert behaviors_at(memory.view(connection), "sim", strategy_name=None, symbol=None) == ()
+        before = memory.view(connection, T0 - timedelta(days=1))
+        assert behaviors_at(before, "live", strategy_name=None, symbol=None) == ()
