@@ -138,7 +138,7 @@ def test_the_rule(
     elif len(there) != 1:
         assert scope.mode == "live"
     if needs_trade_counts(query, candidates):
-        left_out = sum(int(number) for note in scope.notes for number in re.findall(r"^(\d+) trades in", note))
+        left_out = sum(int(number) for note in scope.notes for number in re.findall(r"^(\d+) trades? in", note))
         assert left_out + trades.get(scope.mode, 0) == sum(trades.values())
     if expected is not None and deployment is None:
         assert any(repr(expected.name) in note for note in scope.notes)

@@ -109,7 +109,6 @@ def test_operations_about_one_deployment_take_the_only_one(memory: Memory, clock
     deployment = deploy(memory)
     trade(memory, clock, deployment, 1.0)
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("active_lessons", {}),
         ("list_lessons", {}),
         ("review_period", {}),
         ("preview_context", {}),
@@ -119,8 +118,11 @@ def test_operations_about_one_deployment_take_the_only_one(memory: Memory, clock
     ]
     for name, arguments in calls:
         assert getattr(memory, name)(**arguments) == getattr(memory, name)(deployment=deployment, **arguments), name
+    default, lessons = memory.active_lessons(), memory.active_lessons(deployment=deployment)
+    note = f"For {deployment!r} (sim), the only deployment. "
+    assert default == replace(lessons, message=note + lessons.message)
     deploy(memory, "T")
-    for name, arguments in calls:
+    for name, arguments in [("active_lessons", {}), *calls]:
         with pytest.raises(Invalid, match="deployment: there are several deployments; name one of 'S@S-sim', 'T@"):
             getattr(memory, name)(**arguments)
 
@@ -239,13 +241,13 @@ def test_live_is_the_default_among_several_modes_and_the_rest_is_named(memory: M
 def test_an_empty_answer_says_where_there_is_something(memory: Memory, clock: FakeClock) -> None:
     deployment = deploy(memory)
     trade(memory, clock, deployment, 1.0)
-    hint = "There are 1 closed trades with {}."
+    hint = "There is 1 closed trade with {}."
     assert memory.recall_memories(symbol="BTC").message.endswith(hint.format("symbol='XAUUSD'"))
     assert memory.recall_memories(symbol="XAUUSD", mode="live").message.endswith(hint.format("mode='sim'"))
     other = memory.recall_memories(symbol="XAUUSD", strategy_name="T", mode="sim")
     assert other.message.endswith(hint.format("strategy_name='S'"))
     late = memory.recall_memories(symbol="XAUUSD", since=clock.now() + DAY)
-    assert late.message.endswith("There are 1 closed trades without the other filters.")
+    assert late.message.endswith("There is 1 closed trade without the other filters.")
     assert memory.list_trades(symbol="BTC").message.endswith(hint.format("symbol='XAUUSD'"))
     assert memory.get_behavioral_analysis(mode="paper").message.endswith(hint.format("mode='sim'"))
 

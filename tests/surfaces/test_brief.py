@@ -108,12 +108,63 @@ def test_the_answers_on_the_demos_year_are_below_their_ceilings(tmp_path: Path) 
 def test_the_demos_lists_are_not_cut(demo_memory: Memory) -> None:
     trades = assert_fits(demo_memory, "list_trades", {})
     first, shared, _, *rest = trades.splitlines()
-    assert first == "20 trades, newest first; there are more."
+    assert first == "For 'VolBreakout@demo' (sim), the only deployment. 20 closed trades, newest first."
     assert shared == "all rows: symbol XAUUSD, strategy VolBreakout"
     assert len(rest) == 20 + 1
     assert max(map(tokens, rest[:20])) <= 40
     recall = assert_fits(demo_memory, "recall_memories", {**SYMBOL, **DEPLOYED})
     assert "Cut to fit" not in trades + recall
+
+
+def test_the_audit_chain_is_listed_in_slim_rows(demo_memory: Memory) -> None:
+    export = demo_memory.export_audit()
+    text = assert_fits(demo_memory, "export_audit", {})
+    assert text.startswith(f"{len(export.links):,} links of the audit chain, without the hashes")
+    assert f"head={export.head}" in text
+    rows = [line.split(" | ") for line in text.splitlines() if line[:1].isdigit() and " | " in line]
+    listed = [(int(sequence), operation) for sequence, _, operation, _ in rows]
+    assert len(rows) > 10
+    assert listed == [(link.sequence, link.operation) for link in export.links[: len(rows)]]
+    assert f"Cut to fit: {len(rows)} of {len(export.links)} links" in text
+
+
+def test_the_change_that_would_be_found_is_shown_beside_the_drift(demo_memory: Memory) -> None:
+    (young,) = brief_of(demo_memory.get_behavioral_analysis()).as_json()["behaviors"]
+    assert "R not yet" in young["drift_that_would_be_found"]
+    clock = FakeClock(T0)
+    with open_memory("sqlite://", clock=clock) as memory:
+        for day in range(70):
+            result = (-1.0, 0.5, 1.0)[day * day % 7 % 3]
+            memory.remember_trade(**a_trade_call(pnl=100.0 * result, pnl_r=result, idempotency_key=str(day)))
+            clock.advance(days=1)
+        analysis = memory.get_behavioral_analysis()
+    (change,) = (each.detectable for each in analysis.behaviors[0].drift if each.series == "R")
+    assert change is not None
+    (shown,) = brief_of(analysis).as_json()["behaviors"]
+    assert f"R {change.size:.2f}R in {change.days} days" in shown["drift_that_would_be_found"]
+
+
+def test_a_default_is_stated_first() -> None:
+    with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
+        memory.remember_trade(**a_trade_call())
+        belief = memory.add_belief(proposition="Gold rises on Mondays", symbol="XAUUSD")
+        assert brief_of(belief).as_json()["message"] == belief.message
+        assert "the only" in belief.message
+        assert brief(memory.active_lessons()).startswith("For 'manual:VolBreakout' (live), the only deployment. ")
+        state = brief_of(memory.get_agent_state()).as_json()
+        assert "After 1 closed trade and" in state["message"]
+        assert "mood" in state
+
+
+def test_the_mood_of_each_of_several_deployments_is_a_row() -> None:
+    with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
+        memory.remember_trade(**a_trade_call(strategy_name="A"))
+        memory.remember_trade(**a_trade_call(strategy_name="B", pnl=-5.0, pnl_r=-1.0))
+        state = brief_of(memory.get_agent_state()).as_json()
+    columns, rows = state["each"]["columns"], state["each"]["rows"]
+    assert [dict(zip(columns, row, strict=True))["consecutive_losses"] for row in rows] == [0, 1]
+    assert [row[0] for row in rows] == ["manual:A", "manual:B"]
+    assert "mood" not in state
 
 
 def test_the_ceilings_are_those_of_the_specification() -> None:

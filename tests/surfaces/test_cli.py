@@ -38,7 +38,10 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
     assert "+3.00R" in listed.stdout
     assert "VolBreakout" in run("trades", "get", trade_id, url=store).stdout
     recalled = run("recall", "memories", "XAUUSD", "--context-regime", "trending_up", url=store)
-    assert "best" in recalled.stdout
+    row = next(line for line in recalled.stdout.splitlines() if trade_id[:8] in line)
+    assert "best" in row
+    assert "+3.00R" in row
+    assert "trending_up" in row
     assert run("admin", "verify-audit", url=store).stdout.startswith("Intact: 4 rows match the 1 link of")
 
 

@@ -62,7 +62,9 @@ def test_comparisons_of_lessons_and_of_memory_are_printed(memory: Memory) -> Non
     compared = printed(memory, "compare_lessons", strategy_name="Fade")
     assert "none" in compared
     assert "This compares periods of time, not random arms" in compared
-    assert printed(memory, "does_memory_help", strategy_name="Fade").startswith("Nothing to compare: ")
+    default = "For 'manual:Fade' (live), the only deployment of 'Fade'. 16 closed live trades.\n"
+    assert compared.startswith(default)
+    assert printed(memory, "does_memory_help", strategy_name="Fade").startswith(default + "Nothing to compare: ")
 
 
 def test_promoted_lessons_and_cut_lessons_are_printed(memory: Memory) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from backsight.core.portfolio import MODES, Mode
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 
 NAMES_LISTED = 5
 PLACES_LISTED = 3
@@ -114,7 +115,10 @@ def _default_mode(candidates: Sequence[Deployment], trades: Mapping[Mode, int]) 
     if len(traded) == 1:
         return traded[0], [f"Mode {traded[0]}, the only one with closed trades."]
     left_out = [mode for mode in traded if mode != "live"]
-    notes = [f"{trades[mode]} trades in {mode} are not counted: mode={mode!r}." for mode in left_out]
+    notes = [
+        f"{count_of(trades[mode], 'trade')} in {mode} {_be(trades[mode])} not counted: mode={mode!r}."
+        for mode in left_out
+    ]
     return "live", (["Mode live."] if notes else []) + notes
 
 
@@ -165,16 +169,22 @@ def hint_for_nothing(
         fixed = [name for name in wanted if name not in names]
         matches = [each for each in counts if all(wanted[name] in (None, getattr(each, name)) for name in fixed)]
         if matches:
-            return f"There are {_largest(matches, names)}."
+            return _largest(matches, names)
     raise AssertionError("the last relaxation matches every trade")
 
 
 def _largest(counts: Sequence[TradeCount], names: Sequence[str]) -> str:
     """The largest numbers of trades by the values of these arguments."""
     if not names:
-        return f"{sum(each.trades for each in counts)} closed trades without the other filters"
+        total = sum(each.trades for each in counts)
+        return f"There {_be(total)} {count_of(total, 'closed trade')} without the other filters."
     totals: Counter[str] = Counter()
     for each in counts:
         totals[", ".join(f"{name}={getattr(each, name)!r}" for name in names)] += each.trades
     largest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:PLACES_LISTED]
-    return "; ".join(f"{trades} closed trades with {place}" for place, trades in largest)
+    listed = "; ".join(f"{count_of(trades, 'closed trade')} with {place}" for place, trades in largest)
+    return f"There {_be(largest[0][1])} {listed}."
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -10,6 +10,7 @@ from backsight.core.memory.experience import BeliefRecord, Retirement, belief_re
 from backsight.core.memory.semantic import About, Belief, Claim, Domain, Standing, Weighting
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
+from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.belief_learning import beliefs_at, current_beliefs, rebuild_beliefs
 from backsight.services.beliefs import BeliefView, belief_view, make_stated_belief, state_belief
@@ -157,7 +158,7 @@ def list_beliefs(
         if worth_testing in (None, each.worth_testing)
     ]
     beliefs.sort(key=lambda each: (-each.posterior.credibility, each.belief.known_at, each.belief.id))
-    summary = f"{len(beliefs)} of {len(records)} beliefs from {scope.mode} trades, the most credible first."
+    summary = f"{len(beliefs)} of {count_of(len(records), 'belief')} from {scope.mode} trades, the most credible first."
     message = " ".join([*scope.notes, summary])
     return BeliefList(beliefs=tuple(beliefs), mode=scope.mode, message=message, as_of=view.as_of)
 

@@ -32,12 +32,13 @@ from backsight.core.reflection.notes import (
 from backsight.core.reflection.reviews import Period, PeriodResult, best_and_worst, render_review, summarise_trades
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment, Slot
+from backsight.core.text.counts import count_of
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.belief_learning import current_beliefs
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named, resolve_scope, the_deployment
+from backsight.services.deployments import chosen_deployment, deployment_named, resolve_scope, the_deployment
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import ReflectionResult, WatchList, activate_note, read_watch_list, reflect_now
@@ -62,6 +63,7 @@ class ActiveLessons:
     hash: str | None
     """The hash of the whole note, which trades carry whichever slots are suppressed."""
     suppressed: tuple[Slot, ...]
+    message: str
     as_of: datetime
 
 
@@ -211,7 +213,7 @@ def active_lessons(
     """Get the lessons in force for a deployment, as its agent reads them."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = the_deployment(view, deployment)
+        target, default = chosen_deployment(view, deployment)
         note = stored.active_note(view, target.id)
         text = _visible_text(view, note, target)
     return ActiveLessons(
@@ -220,6 +222,7 @@ def active_lessons(
         text=text,
         hash=None if note is None else note.content_hash,
         suppressed=target.memory.suppressed,
+        message=" ".join([*default, _active_message(target, note)]),
         as_of=view.as_of,
     )
 
@@ -484,8 +487,15 @@ def reject_proposal(
         return DecidedProposal(proposal=declined, replayed=False)
 
 
+def _active_message(deployment: Deployment, note: NoteView | None) -> str:
+    if note is None:
+        return f"{deployment.name} had no lessons at that time."
+    trades = count_of(note.trades_considered, "trade")
+    return f"Lessons {note.content_hash}, by {note.author}, since {note.known_at:%Y-%m-%d %H:%M}, from {trades}."
+
+
 def _compared_message(scope: AnswerScope, trades: int) -> str:
-    return " ".join([*scope.notes, f"{trades} closed {scope.mode} trades."])
+    return " ".join([*scope.notes, f"{count_of(trades, f'closed {scope.mode} trade')}."])
 
 
 def _visible_text(view: View, note: ReflectionNote | None, deployment: Deployment) -> str | None:

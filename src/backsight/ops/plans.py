@@ -42,6 +42,7 @@ from backsight.core.memory.prospective import (
 from backsight.core.portfolio import Direction
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context
@@ -215,7 +216,7 @@ def _checked_plans(scope: AnswerScope, checks: Sequence[tuple[Deployment | None,
         for target, recorded in checks
         if target is not None
     )
-    message = f"{len(check.applying)} of {count} open plans apply now."
+    message = f"{len(check.applying)} of {count_of(count, 'open plan')} apply now."
     if len(each) > 1:
         message += f" By deployment: {', '.join(f'{len(one.applying)} to {one.deployment!r}' for one in each)}."
     if check.contradictions:
@@ -256,7 +257,7 @@ def list_plans(
 def _list_message(listed: Sequence[PlanState], states: Sequence[PlanState]) -> str:
     """How many plans are listed or, if none is, where there are any."""
     if listed:
-        return f"{len(listed)} plans, oldest first."
+        return f"{count_of(len(listed), 'plan')}, oldest first."
     if states:
         counts = sorted(Counter(state.status for state in states).items())
         return f"No plan has this status; there are {', '.join(f'{count} {status}' for status, count in counts)}."

@@ -13,6 +13,7 @@ from backsight.core.memory.mood_series import MoodRow, mood_from
 from backsight.core.portfolio import Mode
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.behavior import Behavior, behaviors_at
 from backsight.services.context import Context
@@ -115,7 +116,8 @@ def _state_message(scope: AnswerScope, closes: int, equity_seen: int) -> str:
     elif scope.neutral_because is not None and not equity_seen:
         sentences.append(scope.neutral_because)
     else:
-        sentences.append(f"After {closes} closed trades and {equity_seen} readings of the account's equity.")
+        trades, readings = count_of(closes, "closed trade"), count_of(equity_seen, "reading")
+        sentences.append(f"After {trades} and {readings} of the account's equity.")
     if len(scope.deployments) <= 1 and not equity_seen:
         sentences.append("Drawdown is not known before record_equity or a tick gives the equity.")
     return " ".join(sentences)
@@ -199,5 +201,6 @@ def _message(behaviors: tuple[Behavior, ...], mode: Mode, hint: str) -> str:
         return f"No closed {mode} trades match. {hint}"
     trades = sum(each.habits.n for each in behaviors)
     falling = [f"{each.strategy_name} in {each.symbol}" for each in behaviors if any(d.degrading for d in each.drift)]
-    message = f"The last {trades} trades, by strategy and symbol; figures that rest on fewer than ten are left out."
+    total = "1 trade" if trades == 1 else f"The last {trades:,} trades"
+    message = f"{total}, by strategy and symbol; figures that rest on fewer than ten are left out."
     return f"{message} Degrading: {', '.join(falling)}." if falling else message

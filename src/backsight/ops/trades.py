@@ -33,6 +33,7 @@ from backsight.core.portfolio import Direction
 from backsight.core.recall.record import ModeChoice
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
 from backsight.core.trades.trade import Entry, Trade, TradeStatus, dollars_for_one
@@ -407,7 +408,7 @@ def list_trades(
             mode=one_mode,
             status=status,
         )
-        message = " ".join([*scope.notes, f"{min(len(trades), limit)} {status} trades, newest first."])
+        message = " ".join([*scope.notes, f"{count_of(min(len(trades), limit), f'{status} trade')}, newest first."])
         if not trades:
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=strategy_name, symbol=symbol)
             message = " ".join([*scope.notes, f"No {status} trades match.", hint])

@@ -286,9 +286,14 @@ def the_deployment(view: View, key: str | None) -> Deployment:
 
     `NotFound` if there is none, `Invalid` if there are several.
     """
+    return chosen_deployment(view, key)[0]
+
+
+def chosen_deployment(view: View, key: str | None) -> tuple[Deployment, tuple[str, ...]]:
+    """As `the_deployment`, with sentences on the default that was taken."""
     scope = resolve_scope(view, deployment=key)
     if scope.deployment is not None:
-        return scope.deployment
+        return scope.deployment, scope.notes
     if scope.deployments:
         message = f"there are several deployments; name one of {listed_names(scope.deployments)}"
         raise Invalid(message, field="deployment")

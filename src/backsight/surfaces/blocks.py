@@ -15,6 +15,7 @@ from backsight.surfaces.brief import (
     Brief,
     BriefCell,
     Column,
+    FileText,
     Part,
     Reference,
     Sentence,
@@ -89,12 +90,14 @@ class Rows:
     columns: Mapping[str, Template]
     name: str = ""
     """The name of the table; by default the last name of the path."""
+    for_models: bool = False
+    """Whether a terminal leaves the table out."""
 
     def parts(self, answer: Any) -> Iterator[Part]:
         items = self.path(answer) if callable(self.path) else items_at(answer, self.path)
         if items:
             listed = callable(self.path) or is_listed(answer, self.path)
-            yield _table(self.key, items, self.columns, listed=listed)
+            yield replace(_table(self.key, items, self.columns, listed=listed), for_models=self.for_models)
 
     @property
     def key(self) -> str:
@@ -108,16 +111,22 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Labels with their values; for a list, one group for each item."""
+    """Labels with their values; for a list, one group for each item.
+
+    Left out if the attribute `unless` is neither false nor empty.
+    """
 
     path: str
     labels: Mapping[str, Template]
+    unless: str = ""
 
     @property
     def key(self) -> str:
         return _last(self.path)
 
     def parts(self, answer: Any) -> Iterator[Part]:
+        if self.unless and value_at(answer, self.unless):
+            return
         for item in items_at(answer, self.path):
             cells = _known_cells(self.labels, item)
             if cells:
@@ -134,6 +143,8 @@ class Body:
     markdown: bool = False
     name: str = ""
     """The name of the text; by default the last name of the path."""
+    for_people: bool = False
+    """Whether only a terminal prints the text."""
 
     @property
     def key(self) -> str:
@@ -142,6 +153,9 @@ class Body:
     def parts(self, answer: Any) -> Iterator[Part]:
         for item in items_at(answer, self.path):
             if text := visible_lines(fill(self.text, item)):
+                if self.for_people:
+                    yield FileText(text)
+                    continue
                 listed, title = is_listed(answer, self.path), flat(fill(self.title, item))
                 yield Text(self.key, text, title=title, listed=listed, markdown=self.markdown)
 

@@ -75,6 +75,8 @@ class Table:
     rows: tuple[tuple[BriefCell, ...], ...]
     listed: bool = True
     """Whether the rows are the items of a list, and not one value."""
+    for_models: bool = False
+    """Whether a terminal leaves the table out."""
 
     def lines(self) -> Iterator[str]:
         shared, table = self._slim()
@@ -171,6 +173,22 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class FileText:
+    """A text for a terminal only, which can write it to a file as it is; too long for a model."""
+
+    text: str
+
+    def lines(self) -> Iterator[str]:
+        yield from ()
+
+    def add_to(self, content: dict[str, Any]) -> None:
+        pass
+
+    def costs(self) -> Iterator[int]:
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """A value to be passed to another call: the cursor of the next page, or the handle of a recall."""
 
@@ -188,7 +206,7 @@ class Reference:
         yield estimate(f"{self.label}={self.value}") + estimate(self.key) + 4
 
 
-Part = Sentence | Table | ValueList | Text | Reference
+Part = Sentence | Table | ValueList | Text | FileText | Reference
 
 
 @dataclass(frozen=True, slots=True)

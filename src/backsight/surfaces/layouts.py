@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from backsight.core.memory.drift_report import amount_of
+from backsight.core.text.counts import count_of
 from backsight.core.text.untrusted_text import shorten
 from backsight.surfaces.blocks import (
     MORE,
@@ -56,21 +58,11 @@ def brief_schema(result: str) -> dict[str, Any]:
                 schemas[block.key] = {"type": ["array", "object"]}
             case Handle():
                 schemas[block.key] = {"type": "string"}
-            case Body() | Excerpts():
+            case Body(for_people=False) | Excerpts():
                 schemas[block.key] = {}
-            case Line():
+            case Line() | Body():
                 pass
     return schemas
-
-
-def _count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> _count(1, "trade"), _count(2, "belief"), _count(0, "entry")
-    ('1 trade', '2 beliefs', '0 entries')
-    """
-    plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def _list(path: str, noun: str, *, order: str = "", empty: str = "") -> Line:
@@ -79,9 +71,9 @@ def _list(path: str, noun: str, *, order: str = "", empty: str = "") -> Line:
     def sentence(answer: Any) -> str:
         items = getattr(answer, path)
         if not items:
-            return empty or f"No {_count(0, noun).partition(' ')[2]} were known at that time."
+            return empty or f"No {count_of(0, noun).partition(' ')[2]} were known at that time."
         more = "; there are more" if getattr(answer, "next_cursor", None) else ""
-        return f"{_count(len(items), noun)}{f', {order}' if order else ''}{more}."
+        return f"{count_of(len(items), noun)}{f', {order}' if order else ''}{more}."
 
     return Line(sentence)
 
@@ -195,6 +187,12 @@ DEPLOYMENTS = {
     **columns("mode: {deployment.mode} | >trades: {tally.trades} | >won: {tally.wins} | >net: {tally.pnl:+.2f}"),
     **columns("last close: {tally.last_closed_at}"),
 }
+MOODS = {
+    **columns("deployment: {deployment.name} | mode: {deployment.mode} | >closed trades: {closes}"),
+    **columns(">confidence: {mood.confidence:.2f} | >risk appetite: {mood.risk_appetite:.2f}"),
+    **columns(">won in a row: {mood.consecutive_wins} | >lost in a row: {mood.consecutive_losses}"),
+    ">drawdown": lambda row: fill("{mood.drawdown:.1%}", row) if row.equity_seen else "",
+}
 LESSONS = {
     **columns("revision: {content_hash}"),
     "status": lambda note: note.status + ("" if note.deployment_id else " (strategy)"),
@@ -207,6 +205,7 @@ ATTEMPTS = {
     **columns(">trades: {closed} | reason"),
 }
 EDITS = columns("status | proposed: {known_at} | agent | run: {run_id} | path | reason | id: {id:id}")
+LINKS = columns(">sequence | at | actor | operation | hash: {hash:id}")
 FINDINGS = columns("kind | table | key | detail")
 SKIPPED = Rows("skipped", columns("path | reason"))
 PROMPT: tuple[Block, ...] = (
@@ -303,7 +302,7 @@ def _reflection_headline(answer: Any) -> str:
 def _evidence_headline(answer: Any) -> str:
     evidence = answer.evidence
     tested = f"tested at level {evidence.level:.4f}" if evidence.level else "not tested now"
-    trades = f"{evidence.considered} of {evidence.closed} closed trades on {evidence.days} days"
+    trades = f"{evidence.considered} of {count_of(evidence.closed, 'closed trade')} on {count_of(evidence.days, 'day')}"
     return f"{trades}, {tested}; next test at {evidence.next_test_at} trades"
 
 
@@ -317,6 +316,16 @@ def _watch_lists(answer: Any) -> str:
 def _drift(behavior: Any) -> str:
     alarms = [f"{each.series} {each.turn} since {each.since:%Y-%m-%d}" for each in behavior.drift if each.turn]
     return ", ".join(alarms) or "none"
+
+
+def _detectable(behavior: Any) -> str:
+    """The smallest change of each series that would have been found by now."""
+    return ", ".join(
+        f"{each.series} not yet"
+        if each.detectable is None
+        else f"{each.series} {amount_of(each.series, each.detectable.size).lstrip('+')} in {each.detectable.days} days"
+        for each in behavior.drift
+    )
 
 
 def _imported_rows(answer: Any) -> str:
@@ -346,17 +355,14 @@ def _diagnosis(answer: Any) -> str:
 
 
 def _intact(answer: Any) -> str:
-    return f"Intact: {_number_of(answer.rows, 'row')} match the {_number_of(answer.links, 'link')} of the audit chain."
-
-
-def _number_of(count: int, noun: str) -> str:
-    """A number of things, the noun in the singular for one."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"Intact: {count_of(answer.rows, 'row')} match the {count_of(answer.links, 'link')} of the audit chain."
 
 
 def _tampered(answer: Any) -> str:
-    count = len(answer.findings)
-    return "" if answer.intact else fill(f"Not intact: {count} findings in {{rows}} rows and {{links}} links.", answer)
+    if answer.intact:
+        return ""
+    findings, rows = count_of(len(answer.findings), "finding"), count_of(answer.rows, "row")
+    return f"Not intact: {findings} in {rows} and {count_of(answer.links, 'link')}."
 
 
 def _trade_sentence(answer: Any) -> str:
@@ -553,6 +559,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "AgentState": (
         Line("{message}"),
+        Rows("each", MOODS),
         Values(
             "mood",
             {
@@ -561,6 +568,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "streak": "{consecutive_wins} won, {consecutive_losses} lost in a row",
                 "equity": "{equity:,.2f} of a peak of {peak:,.2f} ({drawdown:.1%} down)",
             },
+            unless="each",
         ),
     ),
     "BehavioralAnalysis": (
@@ -581,6 +589,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "size after a loss": _figure("loss_aversion"),
                 "recency bias": _figure("recency_bias"),
                 "drift": _drift,
+                "drift that would be found": _detectable,
             },
         ),
     ),
@@ -592,7 +601,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("{message}"),
         Rows("beliefs", BELIEFS),
     ),
-    "AddedBelief": (_done("Added the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
+    "AddedBelief": (
+        Line("{message}"),
+        _done("Added the belief: {belief.belief.proposition}."),
+        Rows("belief", BELIEFS),
+    ),
     "RetiredBelief": (_done("Retired the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
     "PlanList": (Line("{message}"), Rows("plans", PLANS)),
     "CreatedPlan": (
@@ -633,14 +646,14 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("evidence.groups", GROUPS),
     ),
     "ActiveLessons": (
-        Line("Lessons {hash}, by {note.author}, since {note.known_at}, from {note.trades_considered} trades."),
-        Line(lambda answer: "" if answer.note else f"{answer.deployment} had no lessons at that time."),
+        Line("{message}"),
         Body("text"),
     ),
     "LessonList": (
         Line(
             lambda answer: (
-                f"{_count(len(answer.notes), 'revision')} of lessons from {_count(len(answer.attempts), 'reflection')}."
+                f"{count_of(len(answer.notes), 'revision')} of lessons from "
+                f"{count_of(len(answer.attempts), 'reflection')}."
                 if answer.notes or answer.attempts
                 else "No lessons were known at that time."
             )
@@ -650,6 +663,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line(_watch_lists),
     ),
     "ComparedLessons": (
+        Line("{message}"),
         Line("{comparison.caution}"),
         Rows(
             _revisions,
@@ -663,6 +677,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "MemoryHelp": (
+        Line("{message}"),
         Line("{help.sentence}", "bold"),
         Rows(
             _arms,
@@ -706,8 +721,9 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "ImportedBars": (
         Line(
             lambda answer: (
-                f"Imported {_count(sum(each.bars for each in answer.symbols), 'bar')} of "
-                f"{_count(len(answer.symbols), 'symbol')}, {sum(each.added for each in answer.symbols):,} of them new."
+                f"Imported {count_of(sum(each.bars for each in answer.symbols), 'bar')} of "
+                f"{count_of(len(answer.symbols), 'symbol')}, "
+                f"{sum(each.added for each in answer.symbols):,} of them new."
             )
         ),
         Rows("symbols", columns("symbol | >bars | >new: {added} | first: {first_opened_at} | last: {last_opened_at}")),
@@ -752,7 +768,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("report.notes", columns("table | row | reason"), name="remarks"),
     ),
     "InitialFiles": (
-        Line(lambda answer: f"Created {_count(len(answer.made), 'file')}; {len(answer.kept)} were there already."),
+        Line(lambda answer: f"Created {count_of(len(answer.made), 'file')}; {len(answer.kept)} were there already."),
         Values("", columns("created: {made} | already there: {kept}")),
     ),
     "ReindexResult": (
@@ -763,7 +779,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "SearchAnswer": (
         Line(
             lambda answer: (
-                answer.message or f"{_count(len(answer.citations), 'passage')}, the best first; quotes are data."
+                answer.message or f"{count_of(len(answer.citations), 'passage')}, the best first; quotes are data."
             )
         ),
         Excerpts(
@@ -812,8 +828,16 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("head {head}", "dim"),
     ),
     "AuditExport": (
-        Line(lambda answer: f"{_count(len(answer.links), 'link')} of the audit chain.", for_models=True),
-        Body("", _chain),
+        Line(
+            lambda answer: (
+                f"{count_of(len(answer.links), 'link')} of the audit chain, without the hashes of the rows that each "
+                'changed: detail="full" has them, and after=<sequence> the links after one.'
+            ),
+            for_models=True,
+        ),
+        Handle("head", "head"),
+        Rows("links", LINKS, for_models=True),
+        Body("", _chain, for_people=True),
     ),
 }
 """Layouts by result type; a type that is not listed is shown by the default of `blocks.py`."""

@@ -11,7 +11,7 @@ from rich.text import Text as Styled
 
 from backsight.core.text.untrusted_text import flat
 from backsight.surfaces.blocks import REPLAYED, columns_of, is_list, is_record
-from backsight.surfaces.brief import NEXT_CURSOR, Column, Part, Reference, Sentence, Table, Text, ValueList
+from backsight.surfaces.brief import NEXT_CURSOR, Column, FileText, Part, Reference, Sentence, Table, Text, ValueList
 from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.values import HIDDEN, fill, label_of, text_of
 
@@ -37,12 +37,14 @@ def show_part(to: Console, part: Part) -> None:
     match part:
         case Sentence(text, style, for_models=False):
             _print_line(to, text, style)
-        case Table(_, columns, rows):
+        case Table(_, columns, rows, for_models=False):
             to.print(_grid(columns, ([cell.text for cell in row] for row in rows)))
         case ValueList(_, cells):
             _print_values(to, {label: cell.text for label, cell in cells.items()})
         case Text():
             _print_text(to, part)
+        case FileText(text):
+            to.out(text, highlight=False)
         case Reference(key, _, value) if key == NEXT_CURSOR:
             _print_line(to, f"More: --cursor {value}", "dim")
 

@@ -60,7 +60,7 @@ def _change_sentence(series: str, detector: Detector) -> str:
     if latest is None:
         return f"{name}: no change found in {detector.past.n} days."
     way = "rose" if latest.turn == "up" else "fell"
-    means = f"{_amount(series, latest.before.mean)} to {_amount(series, latest.after.mean)}"
+    means = f"{amount_of(series, latest.before.mean)} to {amount_of(series, latest.after.mean)}"
     change = f"{abs(latest.magnitude):.1f} standard deviations of a day"
     return f"{name} {way} from {means} ({change}) on about {latest.since:%Y-%m-%d}; {latest.detector} detector."
 
@@ -70,15 +70,15 @@ def _detectable_sentence(series: str, detector: Detector, detectable: Detectable
         if detector.past.n >= FIRST_REPORT:
             return "No change could have been found since: the values do not vary, or follow each other too closely."
         return f"What could be found is reported from {FIRST_REPORT} days on; there are {detector.past.n}."
-    size = _amount(series, detectable.size).lstrip("+")
+    size = amount_of(series, detectable.size).lstrip("+")
     change = f"{size} ({detectable.deviations:.2f} standard deviations)"
     return f"A change of {change} over the last {detectable.days} days would be found in at least half of the cases."
 
 
-def _amount(series: str, value: float) -> str:
+def amount_of(series: str, value: float) -> str:
     """A value of a series with its unit.
 
-    >>> _amount("R", -0.25), _amount("pct", 0.0123), _amount("vol", 0.5), _amount("size", 0.025)
+    >>> amount_of("R", -0.25), amount_of("pct", 0.0123), amount_of("vol", 0.5), amount_of("size", 0.025)
     ('-0.25R', '+1.23%', '+0.50 daily ATR', '2.5 % of equity')
     """
     match series:
