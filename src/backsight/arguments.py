@@ -1,9 +1,9 @@
 """The argument types of operations: they refuse NaN, times without a zone, unknown labels and oversized input."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -19,9 +19,10 @@ from pydantic import (
     ValidationInfo,
     create_model,
 )
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, core_schema
 
-from backsight.core.context import ContextVector
+from backsight.core.context import ContextVector, PlanContext
 from backsight.core.decision import Segment, Verdict
 from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.instants import parse_instant, to_utc
@@ -125,7 +126,7 @@ class Border:
 
     `bounds` maps a field name to its argument type; other fields are validated by their annotation. A tuple is given as
     a list. With `trusted`, an instance is accepted without validation, because the operation validates it itself.
-    `meanings` are the descriptions of fields in the JSON schema.
+    `meanings` are the descriptions of fields in the JSON schema, which leaves out the fields in `unlisted`.
     """
 
     def __init__(
@@ -135,18 +136,26 @@ class Border:
         *,
         trusted: bool = False,
         meanings: Mapping[str, str] | None = None,
+        unlisted: Collection[str] = (),
+        name: str | None = None,
     ) -> None:
         self.of = of
         self.bounds = bounds or {}
         self.trusted = trusted
         self.meanings = meanings or {}
+        self.unlisted = unlisted
+        self.name = name or of.__name__
 
     def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> core_schema.CoreSchema:
         names = [field.name for field in fields(self.of)]
         tuples = {name for name, hint in get_type_hints(self.of).items() if get_origin(hint) is tuple}
 
         def to_fields(value: Any) -> Any:
-            return {name: getattr(value, name) for name in names} if isinstance(value, self.of) else value
+            if isinstance(value, self.of):
+                return {name: getattr(value, name) for name in names}
+            if is_dataclass(value) and issubclass(self.of, type(value)):
+                return {field.name: getattr(value, field.name) for field in fields(value)}
+            return value
 
         def to_dataclass(model: BaseModel) -> Any:
             values = {name: getattr(model, name) for name in names}
@@ -169,8 +178,10 @@ class Border:
                 model_fields[field.name] = (argument_type, Field(description=meaning))
             else:
                 optional = or_left_out(argument_type, field.default)
+                if field.name in self.unlisted:
+                    optional = Annotated[optional, SkipJsonSchema()]  # type: ignore[type-arg]
                 model_fields[field.name] = (optional, Field(field.default, description=meaning))
-        return create_model(self.of.__name__, __config__=ConfigDict(extra="forbid"), **model_fields)
+        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **model_fields)
 
     def _argument_type(self, name: str, hint: Any) -> Any:
         inner = [arg for arg in get_args(hint) if arg is not type(None)]
@@ -213,6 +224,18 @@ _CONTEXT_MEANINGS = {
     "confidence": "Confidence of your mood.",
 }
 ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS, meanings=_CONTEXT_MEANINGS)]
+
+PlanContextArgument = Annotated[
+    ContextVector,
+    Border(
+        PlanContext,
+        {**_CONTEXT_BOUNDS, "strategy": Name},
+        meanings=_CONTEXT_MEANINGS,
+        unlisted=("strategy",),
+        name=ContextVector.__name__,
+    ),
+]
+"""A context that may name the strategy too; its schema is that of a context, which a list of tools prints once."""
 
 _POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": NotNegative, "leverage": NotNegative})]
 _OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]

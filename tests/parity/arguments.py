@@ -215,6 +215,7 @@ EVERY_ARGUMENT: list[Step] = [
         {
             **DEPLOYED,
             "direction": "long",
+            "current_context": {"regime": "ranging", "strategy": "VolBreakout"},
             "former_context": {"regime": "trending_up"},
             "event_kind": "cpi",
             "hours_to_event": 2.0,

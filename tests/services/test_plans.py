@@ -219,6 +219,35 @@ def test_a_plan_needs_only_a_condition_an_action_a_reason_and_an_expiry(desk: De
     assert [each.plan for each in answer.applying] == [plan]
 
 
+def test_a_context_may_name_the_strategy(desk: Desk) -> None:
+    plan = desk.memory.create_trading_plan(
+        trigger_condition={"regime": "ranging", "strategy": "VolBreakout", "type": "market_condition"},
+        planned_action={"type": "skip_trade", "magnitude": 0.5},
+        reasoning="three losses there",
+    ).plan
+    assert (plan.action.kind, plan.action.magnitude) == ("skip_trade", 0.5)
+    named: dict[str, Any] = {"current_context": RANGING | {"strategy": "VolBreakout"}}
+    for arguments in (named, named | {"deployment": DEPLOYMENT}):
+        assert [each.plan for each in desk.memory.check_active_plans(**arguments).applying] == [plan]
+    other: dict[str, Any] = {"current_context": RANGING | {"strategy": "Fade"}}
+    assert desk.memory.check_active_plans(**other).applying == ()
+    links = desk.memory.verify_audit().links
+    with pytest.raises(
+        Invalid, match=r"current_context\.strategy: deployment 'VolBreakout@main' runs 'VolBreakout', not"
+    ):
+        desk.memory.check_active_plans(**other, deployment=DEPLOYMENT)
+    assert desk.memory.verify_audit().links == links
+
+
+def test_a_strategy_that_is_not_deployed_has_its_plans_checked(memory: Memory) -> None:
+    plan = memory.create_trading_plan(
+        trigger_condition={"strategy": "IM", "regime": "ranging"}, planned_action=SKIP, reasoning="three losses there"
+    ).plan
+    seed: dict[str, Any] = {"current_context": {"strategy": "IM", "regime": "ranging"}}
+    assert [each.plan for each in memory.check_active_plans(**seed).applying] == [plan]
+    assert memory.check_active_plans(current_context=ContextVector(regime="ranging")).applying == ()
+
+
 @pytest.mark.parametrize("field", ["trigger_condition", "planned_action", "expires_when"])
 def test_a_list_is_no_condition_and_no_action(desk: Desk, field: str) -> None:
     links = desk.memory.verify_audit().links

@@ -74,3 +74,10 @@ def merged_context(
             raise Invalid(f"{value!r} contradicts context.{name} {stated!r}; give one of them", field=field)
     added = {name: value for name, value in arguments.items() if value is not None and name != "symbol"}
     return replace(vector, **added) if added else vector  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanContext(ContextVector):
+    """A context for a check of plans, with the strategy that is about to decide."""
+
+    strategy: str | None = None

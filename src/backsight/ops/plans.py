@@ -9,20 +9,21 @@ from typing import Annotated
 
 from backsight.arguments import (
     AsOf,
-    ContextArgument,
     Flag,
     Instant,
     JsonObject,
     Key,
     Name,
     NotNegative,
+    PlanContextArgument,
     Positive,
     Reason,
     SeenAt,
     Share,
     Symbol,
 )
-from backsight.core.errors import Conflict, NotFound
+from backsight.core.context import PlanContext
+from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.memory.conditions import TriggerType, condition_values
 from backsight.core.memory.mood_series import mood_from
 from backsight.core.memory.plan_check import Contradiction, join_deployments
@@ -166,13 +167,15 @@ def create_trading_plan(
 def check_active_plans(
     ctx: Context,
     *,
-    current_context: Annotated[ContextArgument | None, "The context now, as far as you know it."] = None,
+    current_context: Annotated[
+        PlanContextArgument | None, "The context now, as far as you know it; it may name the strategy too."
+    ] = None,
     deployment: Annotated[
         Key | None, "The deployment whose plans to check, by name or id; if left out, every deployment."
     ] = None,
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
-    former_context: Annotated[ContextArgument | None, "The context at the last check, for crossings."] = None,
+    former_context: Annotated[PlanContextArgument | None, "The context at the last check, for crossings."] = None,
     event_kind: Annotated[Name | None, "The next market event, like 'FOMC'."] = None,
     hours_to_event: Annotated[NotNegative | None, "How many hours remain until that event."] = None,
 ) -> CheckedPlans:
@@ -182,14 +185,18 @@ def check_active_plans(
     """
     with ctx.writing() as transaction:
         view = ctx.view(transaction.connection)
-        scope = resolve_scope(view, deployment=deployment)
+        strategy = current_context.strategy if isinstance(current_context, PlanContext) else None
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy)
+        if strategy is not None and scope.strategy_name not in (None, strategy):
+            message = f"deployment {deployment!r} runs {scope.strategy_name!r}, not {strategy!r}; leave one of them out"
+            raise Invalid(message, field="current_context.strategy")
         checked_symbol = symbol or (None if current_context is None else current_context.symbol)
         checks: list[tuple[Deployment | None, RecordedPlanCheck]] = []
         for target in scope.deployments or (None,):
             read_values = partial(
                 condition_values,
                 mood=mood_from(manual_account_row(view), None) if target is None else mood_in(view, target),
-                strategy=None if target is None else target.strategy_name,
+                strategy=strategy if target is None else target.strategy_name,
                 symbol=checked_symbol,
                 direction=direction,
             )

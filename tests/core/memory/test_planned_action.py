@@ -29,6 +29,6 @@ def test_the_table_of_contradictions(one: dict[str, Any], other: dict[str, Any],
     assert bool(contradiction_of(first, second)) is bool(contradiction_of(second, first)) is contradict
 
 
-@pytest.mark.parametrize("action", [SKIP, ALERT, EXIT, EXIT | {"magnitude": 0.5}, UP])
+@pytest.mark.parametrize("action", [SKIP, SKIP | {"magnitude": 0.5}, ALERT, EXIT, EXIT | {"magnitude": 0.5}, UP])
 def test_an_action_reads_back_as_itself(action: dict[str, Any]) -> None:
     assert action_json(parse_action(action)) == action

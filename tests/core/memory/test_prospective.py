@@ -92,7 +92,7 @@ def test_the_trigger_type_is_an_argument_or_stated_or_follows_from_the_fields() 
         ({"action": "skip"}, "planned_action: an action is an object"),
         ({"action": {}}, "planned_action.type: None is not an action; known: adjust_param"),
         ({"action": SKIP | {"size": 1}}, "planned_action: unknown key 'size'; give type, parameter and magnitude"),
-        ({"action": SKIP | {"magnitude": 1}}, "planned_action.magnitude: skip_trade has no magnitude; leave it out"),
+        ({"action": SKIP | {"magnitude": "much"}}, "planned_action.magnitude: 'much' is not a finite number; give one"),
         ({"action": SKIP | {"parameter": "size"}}, "planned_action.parameter: skip_trade changes no parameter"),
         (
             {"action": {"type": "adjust_param", "magnitude": 2}},

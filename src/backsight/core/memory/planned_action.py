@@ -29,7 +29,7 @@ class PlannedAction:
     """Of `adjust_param`: the parameter that is changed."""
     magnitude: float | None = None
     """Of `adjust_param`: the factor by which the parameter is multiplied, so that .5 halves it. Of `force_exit`: the
-    share of the position that is closed; None is the whole position."""
+    share of the position that is closed; None is the whole position. The others have no use for it and keep it."""
 
     @property
     def raises(self) -> bool:
@@ -86,9 +86,7 @@ def make_action(
                 )
             return PlannedAction(kind=action_kind, magnitude=size)
         case "skip_trade" | "alert":
-            if size is not None:
-                raise Invalid(f"{action_kind} has no magnitude; leave it out", field=f"{field}.magnitude")
-            return PlannedAction(kind=action_kind)
+            return PlannedAction(kind=action_kind, magnitude=size)
     assert_never(action_kind)
 
 
