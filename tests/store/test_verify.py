@@ -12,6 +12,7 @@ from sqlalchemy import BigInteger, Boolean, Double, delete, insert, select, text
 
 from backsight.core.audit import link_hash
 from backsight.core.ids import canonical_json
+from backsight.core.memory.prospective import PlanSource
 from backsight.memory import Memory, open_memory
 from backsight.ops.admin import Verification
 from backsight.store.audit import AUDIT
@@ -59,6 +60,8 @@ def other_value(column: Any, value: Any) -> Any:
         return not value
     if isinstance(column.type, UtcInstant):
         return (value or T0) + timedelta(microseconds=1)
+    if column.name == "sources" and column.table.name == "prospective_memory":
+        return (*value, PlanSource(kind="semantic", id="x"))
     if isinstance(value, tuple):
         return (*value, "x")
     return f"{value or ''}x"

@@ -108,7 +108,7 @@ def test_the_answers_on_the_demos_year_are_below_their_ceilings(tmp_path: Path) 
 def test_the_demos_lists_are_not_cut(demo_memory: Memory) -> None:
     trades = assert_fits(demo_memory, "list_trades", {})
     first, shared, _, *rest = trades.splitlines()
-    assert first == "For 'VolBreakout@demo' (sim), the only deployment. 20 closed trades, newest first."
+    assert first == "For 'VolBreakout@demo' (sim), the only deployment. 20 closed trades, newest first; there are more."
     assert shared == "all rows: symbol XAUUSD, strategy VolBreakout"
     assert len(rest) == 20 + 1
     assert max(map(tokens, rest[:20])) <= 40

@@ -50,11 +50,11 @@ def test_mcp_is_brief_unless_full_is_asked_for(memory: Memory) -> None:
 
 def test_the_shell_is_brief_and_json_is_full(store: str, memory: Memory) -> None:
     table = run(store, "trades", "list").stdout
-    assert table.startswith("1 trade, newest first.\n")
+    assert table.startswith("For 'manual:VolBreakout' (live), the only deployment. 1 closed trade, newest first.\n")
     assert "request_digest" not in table
     assert json.loads(run(store, "trades", "list", "--json").stdout)["trades"][0]["position_key"]
     rows = json.loads(run(store, "trades", "list", "--json", "--detail", "brief").stdout)
-    assert rows["message"] == "1 trade, newest first."
+    assert rows["message"] == "For 'manual:VolBreakout' (live), the only deployment. 1 closed trade, newest first."
     assert "position key" in run(store, "trades", "list", "--detail", "full").stdout
     assert memory.list_trades().trades
 

@@ -24,6 +24,7 @@ def test_an_import_of_positions_is_summarised_in_a_few_lines(tmp_path: Path) -> 
     words = "positions", LOG, "--bars", BARS, "--timezone", "UTC"
     printed = [line.rstrip() for line in run(tmp_path, *words).stdout.splitlines()]
     assert printed == [
+        "Imported the position log as parity@parity.",
         "deployment      parity@parity (paper)",
         "rows            4 at 3 instants, 2026-06-04 04:00 to 2026-06-04 06:00",
         "trades          2 opened, 2 closed",
@@ -31,9 +32,9 @@ def test_an_import_of_positions_is_summarised_in_a_few_lines(tmp_path: Path) -> 
         "cash            2 of 3 changes with a bar were paid at its open",
         "bars            3 of 2 symbols, 3 of them new; 0 missing",
         "contradictions  1 repeated id, 1 not the action, 1 price off open",
-        "  line 3: id 1 is that of line 2",
-        "  line 3: sell_crypto 2 ÉTÉ is stated, but ÉTÉ -1 changed",
-        "  line 3: ÉTÉ cost 10.5, and the bar opened at 11.0",
+        "line 3: id 1 is that of line 2",
+        "line 3: sell_crypto 2 ÉTÉ is stated, but ÉTÉ -1 changed",
+        "line 3: ÉTÉ cost 10.5, and the bar opened at 11.0",
     ]
     assert run(tmp_path, *words).stdout.startswith("Already known: nothing was changed.\n")
 

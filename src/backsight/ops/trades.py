@@ -408,7 +408,9 @@ def list_trades(
             mode=one_mode,
             status=status,
         )
-        message = " ".join([*scope.notes, f"{count_of(min(len(trades), limit), f'{status} trade')}, newest first."])
+        more = "; there are more" if len(trades) > limit else ""
+        sentence = f"{count_of(min(len(trades), limit), f'{status} trade')}, newest first{more}."
+        message = " ".join([*scope.notes, sentence])
         if not trades:
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=strategy_name, symbol=symbol)
             message = " ".join([*scope.notes, f"No {status} trades match.", hint])
