@@ -1,7 +1,7 @@
 """Recall: the memories that matter for the decision at hand, and why they matter."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -36,7 +36,7 @@ from backsight.core.recall.base_rate import BaseRate
 from backsight.core.recall.explanation import Explanation, not_a_candidate
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import ModeChoice, RecallQuery, RecallResult
-from backsight.core.recommended_size import PositionSize, SizingQuery
+from backsight.core.recommended_size import PositionSize
 from backsight.core.regime import Regime
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
@@ -48,6 +48,7 @@ from backsight.services.deployments import hint_where_trades_are, resolve_scope
 from backsight.services.habit_learning import falling_outcomes_since
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
+from backsight.services.outlook import sizing_query
 from backsight.services.paging import decode_cursor, encode_cursor
 from backsight.services.plans import open_plans
 from backsight.services.recall import (
@@ -400,13 +401,7 @@ def position_size(
             "give risk, or stop_price and size, or pnl_r with each trade",
             field="strategy_name",
         )
-    profile = SizingQuery(
-        direction=direction,
-        symbol=symbol,
-        regime=current.regime,
-        volatility_regime=current.volatility_regime,
-        session=current.session,
-    )
+    profile = sizing_query(direction, replace(current, symbol=symbol))
     return SizeAdvice(
         size=sized(closed.in_r, profile, risk_appetite=appetite),
         deployment=None if target is None else target.name,
