@@ -671,17 +671,20 @@ def test_an_interrupted_note_is_in_the_file_once(memory: Memory, url: str, folde
 
 
 def test_a_note_that_cannot_be_written_says_so_and_may_be_repeated(
-    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
         full.setattr(os, "fsync", _no_space)
         with pytest.raises(Unavailable, match="No space left"):
             memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
-    assert [each.status for each in memory.list_edits().edits] == ["failed"]
+    failed = memory.list_edits().edits
+    assert [each.status for each in failed] == ["failed"]
     memory.reindex()
     assert not (folder / "journal/2026-06-04.md").exists()
+    clock.advance(hours=1)
     assert not memory.append_note(text="Stopped out.", agent="a", idempotency_key="k").replayed
     assert [each.status for each in memory.list_edits().edits] == ["written"]
+    assert memory.list_edits(as_of=T0).edits == memory.list_edits(seen_at=T0).edits == failed
 
 
 def _no_space(_file: int) -> None:
@@ -760,7 +763,7 @@ def test_an_edit_is_applied_when_the_owner_approves(memory: Memory, folder: Path
     assert memory.approve_edit(edit_id=edit.id).edit.status == "approved"
     assert (folder / "TRADING_MANUAL.md").read_text() == new
     assert "1 %" in memory.search_memory(query="R3_POSITION_CAP").citations[0].snippet
-    assert [each.status for each in memory.list_edits(as_of=T0).edits] == ["proposed"]
+    assert memory.list_edits(as_of=T0).edits == (edit,)
     assert [each.status for each in memory.list_edits().edits] == ["approved"]
     with pytest.raises(Conflict, match="already approved"):
         memory.reject_edit(edit_id=edit.id)

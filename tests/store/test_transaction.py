@@ -19,13 +19,13 @@ def test_upsert_writes_a_row_once(memory: Memory) -> None:
     assert stored["currency"] == "EUR"
 
 
-def test_put_records_only_a_changed_row(memory: Memory) -> None:
+def test_a_revision_records_only_a_changed_row(memory: Memory) -> None:
     with memory.writing() as transaction:
-        transaction.put(ACCOUNTS, memory_account(memory))
+        transaction.revise(ACCOUNTS, memory_account(memory))
     with memory.writing() as transaction:
-        transaction.put(ACCOUNTS, memory_account(memory))
+        transaction.revise(ACCOUNTS, memory_account(memory))
         assert transaction.changes == []
-        transaction.put(ACCOUNTS, memory_account(memory, currency="EUR"))
+        transaction.revise(ACCOUNTS, memory_account(memory, currency="EUR"))
         (change,) = transaction.changes
         assert change.as_json()["set"] == ACCOUNTS.cells(ACCOUNTS.to_row(memory_account(memory, currency="EUR")))
     assert memory.verify_audit().intact

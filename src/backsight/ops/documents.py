@@ -315,7 +315,7 @@ def append_note(
         writing = new if former is None else replayed_note(former, new, ctx.now)
         is_written = former is not None and writing.text in (workspace.text(writing.path) or "")
         if not is_written:
-            transaction.put(stored.WRITINGS, replace(writing, status="pending"))
+            transaction.revise(stored.WRITINGS, writing.with_status("pending", now=ctx.now))
     errors = write_pending(ctx, workspace)
     if writing.id in errors:
         raise errors[writing.id]
@@ -365,12 +365,10 @@ def list_edits(
     seen_at: SeenAt = None,
 ) -> EditList:
     """List the notes that agents wrote and the edits that they proposed, newest first."""
-    horizon = ctx.horizon(as_of, seen_at)
-    until = horizon.as_of if seen_at is None else min(horizon.as_of, seen_at)
     with ctx.reading() as connection:
-        writings = stored.writings(ctx.view(connection, until, seen_at), run_id=run)
-    edits = (writing.at(until) for writing in writings)
-    return EditList(edits=tuple(edit for edit in edits if status is None or edit.status == status), as_of=horizon.as_of)
+        view = ctx.view(connection, as_of, seen_at)
+        edits = stored.writings(view, run_id=run)
+    return EditList(edits=tuple(edit for edit in edits if status in (None, edit.status)), as_of=view.as_of)
 
 
 @command()
@@ -387,7 +385,7 @@ def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The id of the edit, f
                 f"{writing.path} has changed since the edit was proposed; reject the edit and have it proposed again",
                 field="edit_id",
             )
-        transaction.put(stored.WRITINGS, approved)
+        transaction.revise(stored.WRITINGS, approved)
         if not is_applied:
             workspace.write(writing.path, writing.text)
     _index_written_files(ctx)
@@ -405,7 +403,7 @@ def reject_edit(
     with ctx.writing() as transaction:
         writing = edit_named(transaction.connection, ctx, edit_id)
         rejected = decide(writing, "rejected", reason=reason, now=ctx.now)
-        transaction.put(stored.WRITINGS, rejected)
+        transaction.revise(stored.WRITINGS, rejected)
     return DecidedEdit(edit=rejected)
 
 

@@ -1,6 +1,5 @@
 """Writing notes and edits to the workspace: a note is written exactly once, even if a process is killed midway."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from backsight.core.documents.document import content_hash
@@ -33,6 +32,7 @@ def new_writing(
         status=status,
         decided_at=None,
         decided_reason=None,
+        made_at=ctx.now,
         known_at=ctx.now,
         recorded_at=ctx.now,
     )
@@ -40,7 +40,7 @@ def new_writing(
 
 def replayed_note(stored_note: Writing, note: Writing, now: datetime) -> Writing:
     """The stored note, if the new note repeats it; Conflict if the idempotency key was used for another note."""
-    with_stored_instant = note.text.replace(format_instant(now), format_instant(stored_note.known_at))
+    with_stored_instant = note.text.replace(format_instant(now), format_instant(stored_note.made_at))
     expected = ("note", note.agent, note.run_id, with_stored_instant)
     if (stored_note.kind, stored_note.agent, stored_note.run_id, stored_note.text) != expected:
         raise Conflict("this key was already used for another note; use a new key", field="idempotency_key")
@@ -59,7 +59,7 @@ def write_pending(ctx: Context, workspace: Workspace) -> dict[str, BacksightErro
             except BacksightError as error:
                 errors[writing.id] = error
             status: WritingStatus = "failed" if writing.id in errors else "written"
-            transaction.put(stored.WRITINGS, replace(writing, status=status))
+            transaction.revise(stored.WRITINGS, writing.with_status(status, now=ctx.now))
     return errors
 
 

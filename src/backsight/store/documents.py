@@ -15,7 +15,7 @@ from backsight.core.documents.citation import Source
 from backsight.core.documents.document import Document, IndexedChunk, IndexState, Vector, empty_index
 from backsight.core.documents.writing import Writing
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import BATCH, Columns, fetch, fetch_one, in_batches, matching, owned
+from backsight.store.reading import BATCH, Columns, fetch, fetch_one, in_batches, known, matching, owned
 from backsight.store.view import View
 
 DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("valid_to", "path")])
@@ -24,7 +24,7 @@ CHUNKS = noun(
 )
 VECTORS = noun(Vector, "document_vectors", key=("model", "text_hash"))
 INDEXES = noun(IndexState, "document_indexes", key=())
-WRITINGS = noun(Writing, "document_writings", indexes=[("known_at", "id"), ("run_id",)])
+WRITINGS = noun(Writing, "document_writings", indexes=[("made_at", "id"), ("run_id",)], revised=True)
 
 INDEX_TABLES: tuple[Noun[Document] | Noun[IndexedChunk] | Noun[Vector] | Noun[IndexState], ...] = (
     DOCUMENTS,
@@ -236,11 +236,11 @@ def writing(connection: Connection, owner: str, writing_id: str) -> Writing | No
 def pending_writings(connection: Connection, owner: str) -> list[Writing]:
     """Notes that are not yet known to be in their files, oldest first."""
     c = WRITINGS.table.c
-    return fetch(connection, WRITINGS, owned(WRITINGS, owner, c.status == "pending").order_by(c.known_at, c.id))
+    return fetch(connection, WRITINGS, owned(WRITINGS, owner, c.status == "pending").order_by(c.made_at, c.id))
 
 
 def writings(view: View, *, run_id: str | None = None) -> list[Writing]:
-    """Notes and edits, newest first."""
-    c = WRITINGS.table.c
-    statement = owned(WRITINGS, view.owner, c.known_at <= view.as_of, *matching(WRITINGS, run_id=run_id))
-    return fetch(view.connection, WRITINGS, statement.order_by(c.known_at.desc(), c.id))
+    """Notes and edits as of a view, newest first."""
+    statement = known(WRITINGS, view.owner, view.horizon, lambda c: matching(c, run_id=run_id))
+    rows = fetch(view.connection, WRITINGS, statement)
+    return sorted(sorted(rows, key=lambda each: each.id), key=lambda each: each.made_at, reverse=True)

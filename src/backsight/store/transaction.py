@@ -44,20 +44,11 @@ class Transaction:
         """Insert new rows that are derived from other rows; the audit chain does not record them."""
         insert_all(self.connection, noun.table, map(noun.to_values, values))
 
-    def put(self, noun: Noun[T], value: T) -> None:
-        """Insert a row, or replace the row with the same key; an equal row is not written again."""
-        row = noun.to_row(value)
-        former = self._stored(noun, row)
-        if former is None:
-            return self.add(noun, value)
-        former_cells, cells = noun.cells(former), noun.cells(row)
-        if former_cells != cells:
-            upsert(self.connection, noun.table, row)
-            self._audit(noun, row, cells, was=item_hash(former_cells))
-        return None
-
     def revise(self, noun: Noun[T], value: T) -> bool:
-        """Write a new version of a row and keep the version it replaces; whether anything but its time changed."""
+        """Write a new version of a row, or a new row; whether anything but its time changed.
+
+        The version that is replaced is kept, if rows of this noun are revised.
+        """
         row = noun.to_row(value)
         former = self._stored(noun, row)
         if former is None:
@@ -66,7 +57,8 @@ class Transaction:
         former_cells, cells = noun.cells(former), noun.cells(row)
         if all(former_cells[name] == cell for name, cell in cells.items() if name != RECORDED):
             return False
-        self._keep(noun, former, known_at=row[KNOWN], recorded_at=row[RECORDED])
+        if noun.former is not None:
+            self._keep(noun, former, known_at=row[KNOWN], recorded_at=row[RECORDED])
         upsert(self.connection, noun.table, row)
         self._audit(noun, row, cells, was=item_hash(former_cells))
         return True

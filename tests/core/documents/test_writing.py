@@ -1,4 +1,4 @@
-"""Writings: an edit is decided once, and a later decision is not visible before."""
+"""Writings: an edit is decided once, and a decision is a new version of the edit."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,16 +24,16 @@ EDIT = Writing(
     status="proposed",
     decided_at=None,
     decided_reason=None,
+    made_at=T0,
     known_at=T0,
     recorded_at=T0,
 )
 
 
-def test_a_decision_is_visible_from_its_instant_on() -> None:
+def test_a_decision_is_a_version_known_from_its_instant_on() -> None:
     approved = decide(EDIT, "approved", reason="good", now=LATER)
-    assert approved.at(LATER) == approved
-    before = approved.at(LATER - timedelta(microseconds=1))
-    assert (before.status, before.decided_at, before.decided_reason) == ("proposed", None, None)
+    assert (approved.status, approved.decided_at, approved.decided_reason) == ("approved", LATER, "good")
+    assert (approved.made_at, approved.known_at, approved.recorded_at) == (T0, LATER, LATER)
 
 
 def test_an_edit_is_decided_once() -> None:

@@ -32,14 +32,15 @@ class Writing:
     status: WritingStatus
     decided_at: datetime | None
     decided_reason: str | None
+    made_at: datetime
+    """When the note was written or the edit was proposed."""
     known_at: datetime
+    """When the writing got its status."""
     recorded_at: datetime
 
-    def at(self, instant: datetime) -> "Writing":
-        """The writing as of an instant: a later decision is left out."""
-        if self.decided_at is None or self.decided_at <= instant:
-            return self
-        return replace(self, status="proposed", decided_at=None, decided_reason=None)
+    def with_status(self, status: WritingStatus, *, now: datetime) -> "Writing":
+        """The version of this writing that has another status from now on."""
+        return replace(self, status=status, known_at=now, recorded_at=now)
 
 
 def decide(writing: Writing, status: Literal["approved", "rejected"], *, reason: str | None, now: datetime) -> Writing:
@@ -50,7 +51,7 @@ def decide(writing: Writing, status: Literal["approved", "rejected"], *, reason:
         )
     if writing.status != "proposed":
         raise Conflict(f"{writing.id} is already {writing.status}; propose a new edit", field="edit_id")
-    return replace(writing, status=status, decided_at=now, decided_reason=reason, recorded_at=now)
+    return replace(writing.with_status(status, now=now), decided_at=now, decided_reason=reason)
 
 
 def diff_of(before: str, after: str, path: str) -> str:
