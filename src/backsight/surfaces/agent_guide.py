@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from backsight.core.instants import JUST_BEFORE
 from backsight.core.prompts.sections import CEILINGS
 from backsight.memory import open_memory
 from backsight.ops.ticks import ContextPreview
@@ -77,7 +78,7 @@ def demo_prompt() -> ContextPreview:
         with open_memory(settings=settings, clock=clock) as memory:
             memory.reindex()
             demo.fill(memory, clock, seed=SEED, days=DAYS, progress=lambda *_: None)
-            return memory.preview_context(deployment=demo.DEPLOYMENT, memory_arm="shown", as_of=TICK)
+            return memory.preview_context(deployment=demo.DEPLOYMENT, memory_arm="shown", as_of=TICK - JUST_BEFORE)
 
 
 def guide(prompt: ContextPreview) -> str:
