@@ -11,7 +11,7 @@ from backsight.audience import Audience
 from backsight.core.errors import BacksightError, Invalid, NotFound
 from backsight.core.memory.kind import MemoryKind
 from backsight.memory import OPERATIONS, Memory
-from backsight.testing import T0, FakeClock, a_trade_call
+from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import lost_in_ranges
 
 KINDS: tuple[MemoryKind, ...] = ("episodic", "semantic", "procedural", "affective", "prospective")
@@ -78,7 +78,7 @@ def test_every_choice_of_memory_types_returns_what_there_is(memory: Memory, cloc
     )
     assert answer.mood is not None
     assert len(answer.plans) == 1
-    assert "1 plans" in answer.message
+    assert "1 plan." in answer.message
     assert "othing" not in answer.message
 
 
@@ -280,6 +280,34 @@ def test_a_deployment_counts_from_its_first_trade_even_if_it_was_made_later(memo
     assert answer.message.startswith(f"For {deployment.name!r} (live), the only deployment.")
     assert answer.mood is not None
     assert memory.get_agent_state(as_of=T0 - 60 * DAY).deployment is None
+
+
+def test_a_named_deployment_is_not_found_before_it_was_made(memory: Memory, clock: FakeClock) -> None:
+    clock.advance(days=1)
+    name = deploy(memory)
+    reads: list[Any] = [
+        memory.get_agent_state,
+        memory.list_plans,
+        memory.list_proposals,
+        memory.list_trades,
+        memory.active_lessons,
+        memory.get_recent_activity,
+    ]
+    for read in reads:
+        for when in ({"as_of": T0}, {"seen_at": T0}):
+            with pytest.raises(NotFound, match=f"no deployment '{name}'; get_my_deployments lists them"):
+                read(deployment=name, **when)
+    assert memory.get_my_deployments(as_of=T0).deployments == ()
+
+
+def test_a_deployment_counts_from_its_first_tick_even_if_it_was_made_later(memory: Memory, clock: FakeClock) -> None:
+    clock.advance(days=1)
+    name, before = deploy(memory), T0 - DAY
+    memory.close_tick(deployment=name, at=before, before=a_snapshot(at=before), verdict={"kind": "noop"})
+    assert memory.get_agent_state(deployment=name, as_of=T0).equity_seen == 1
+    assert memory.list_decisions(as_of=T0).deployment == name
+    with pytest.raises(NotFound, match="no deployment"):
+        memory.get_agent_state(deployment=name, as_of=before - DAY)
 
 
 def test_deployments_of_other_owners_do_not_count(memory: Memory, clock: FakeClock) -> None:

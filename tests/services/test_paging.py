@@ -27,6 +27,21 @@ def test_pages_follow_each_other_without_gap_or_repeat(memory: Memory, clock: Fa
     assert trades == sorted(trades, key=lambda trade: (-trade.known_at.timestamp(), trade.id))
 
 
+def test_a_cursor_fixes_the_mode_that_its_first_page_took(memory: Memory, clock: FakeClock) -> None:
+    memory.open_account(venue="v", name="paper", mode="paper", currency="USD")
+    memory.save_strategy(name="VolBreakout")
+    paper = memory.deploy(strategy_name="VolBreakout", account="paper").deployment.name
+    for number in range(3):
+        memory.remember_trade(**a_trade_call(idempotency_key=str(number), deployment=paper))
+    first = memory.list_trades(limit=2)
+    clock.advance(hours=1)
+    memory.remember_trade(**a_trade_call(idempotency_key="by hand"))
+    second = memory.list_trades(limit=2, cursor=first.next_cursor)
+    assert (first.mode, second.mode, memory.list_trades().mode) == ("paper", "paper", "live")
+    assert [len(page.trades) for page in (first, second)] == [2, 1]
+    assert second.as_of == first.as_of
+
+
 def test_a_cursor_belongs_to_its_query(memory: Memory) -> None:
     for number in range(3):
         memory.remember_trade(**a_trade_call(idempotency_key=str(number)))

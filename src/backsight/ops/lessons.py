@@ -38,7 +38,14 @@ from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.belief_learning import current_beliefs
 from backsight.services.context import Context
-from backsight.services.deployments import chosen_deployment, deployment_named, resolve_scope, the_deployment
+from backsight.services.deployments import (
+    chosen_deployment,
+    deployment_at,
+    deployment_named,
+    deployments_at,
+    resolve_scope,
+    the_deployment,
+)
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import ReflectionResult, WatchList, activate_note, read_watch_list, reflect_now
@@ -247,7 +254,7 @@ def list_lessons(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         if strategy_name is not None:
-            strategy_id, deployment_id = _strategy_id(connection, ctx, strategy_name), None
+            strategy_id, deployment_id = _strategy_id(view, strategy_name), None
             deployments = stored_strategies.deployments(view)
         else:
             target = the_deployment(view, deployment)
@@ -287,7 +294,7 @@ def compare_lessons(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        strategy_id = _strategy_id(connection, ctx, strategy_name)
+        strategy_id = _strategy_id(view, strategy_name)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
         rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=scope.mode)
     comparison = compare_revisions(map(trade_under_lessons, rows))
@@ -320,7 +327,7 @@ def does_memory_help(
     """
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        strategy_id = _strategy_id(connection, ctx, strategy_name)
+        strategy_id = _strategy_id(view, strategy_name)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
         rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=scope.mode)
     trades = [trade for trade in map(holdout_trade, rows) if trade is not None]
@@ -425,7 +432,7 @@ def list_proposals(
     """List the plans and beliefs that lessons and beliefs propose; none has an effect before it is accepted."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        target = None if deployment is None else deployment_at(view, deployment)
         deployment_id = None if target is None else target.id
         proposals = stored.proposals(view, deployment_id=deployment_id, status=status)
         significant = {each.deployment_id: _significant_keys(view, each.deployment_id) for each in proposals}
@@ -528,13 +535,13 @@ def _attempt_view(reflection: Reflection) -> AttemptView:
     )
 
 
-def _strategy_id(connection: Connection, ctx: Context, name: str) -> str:
-    """The id of a strategy that is saved or deployed; `NotFound` suggests the nearest name."""
-    names = {each.strategy_name for each in stored_strategies.deployments(View(connection, ctx.owner, EVERYTHING))}
-    if name not in names and stored_strategies.strategy(connection, ctx.owner, name) is None:
+def _strategy_id(view: View, name: str) -> str:
+    """The id of a strategy that was saved or deployed by then; `NotFound` suggests the nearest name."""
+    names = {each.strategy_name for each in deployments_at(view)}
+    if name not in names and not stored_strategies.is_saved(view, name):
         remedy = did_you_mean(name, sorted(names)) if names else "save it first"
         raise NotFound(f"no strategy {name!r}; {remedy}", field="strategy_name")
-    return derive_id("strategy", ctx.owner, name)
+    return derive_id("strategy", view.owner, name)
 
 
 def _lessons_in_force(ctx: Context, connection: Connection, deployment: Deployment) -> ReflectionNote:

@@ -10,8 +10,7 @@ from backsight.core.trades.summary import Tally, tally
 from backsight.core.trades.trade import Trade
 from backsight.operation import query
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named
-from backsight.store import strategies as stored
+from backsight.services.deployments import deployment_at, deployments_at
 from backsight.store import trades as stored_trades
 
 RECENT = 30
@@ -49,10 +48,7 @@ def get_my_deployments(
     """Get your deployments, each with its trades, its wins and its net result."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        chosen = None if deployment_id is None else deployment_named(connection, ctx.owner, deployment_id)
-        deployments = [
-            deployment for deployment in stored.deployments(view) if chosen is None or deployment.id == chosen.id
-        ]
+        deployments = deployments_at(view) if deployment_id is None else [deployment_at(view, deployment_id)]
         results = stored_trades.results(view)
         recent = {
             deployment.id: stored_trades.trades(view, limit=RECENT, deployment_id=deployment.id)

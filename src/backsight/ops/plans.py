@@ -47,7 +47,7 @@ from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named, resolve_scope
+from backsight.services.deployments import deployment_at, resolve_scope
 from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import manual_account_row, mood_in
 from backsight.services.plan_checks import CheckInputs, RecordedPlanCheck, record_plan_check
@@ -251,7 +251,7 @@ def list_plans(
     """List plans and what has become of them, oldest first."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        target = None if deployment is None else deployment_at(view, deployment)
         plans, events = stored.plans(view), stored.events(view)
     if target is not None:
         scope = {"deployment_id": target.id, "strategy_name": target.strategy_name}

@@ -25,7 +25,6 @@ from backsight.arguments import (
 )
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound
-from backsight.core.instants import Horizon, format_instant, parse_instant
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
@@ -40,6 +39,7 @@ from backsight.core.recommended_size import PositionSize
 from backsight.core.regime import Regime
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.operation import query
 from backsight.services.behavior import Behavior, behaviors_at
 from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
@@ -49,7 +49,7 @@ from backsight.services.habit_learning import falling_outcomes_since
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.outlook import sizing_query
-from backsight.services.paging import decode_cursor, encode_cursor
+from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import open_plans
 from backsight.services.recall import (
     EMPTY_ANSWER,
@@ -142,7 +142,7 @@ def recall_memories(
     arguments = ctx.arguments(without=("cursor", "limit", "detail"))
     horizon, after = ctx.horizon(as_of, seen_at), None
     if cursor is not None:
-        horizon, after = _read_cursor(cursor, arguments)
+        after, horizon = read_cursor(cursor, _score_and_id, query=arguments)
     with ctx.reading() as connection:
         view = View(connection, ctx.owner, horizon)
         scope = resolve_scope(
@@ -187,14 +187,16 @@ def recall_memories(
         searched = "episodic" in memory_types or ("procedural" in memory_types and one_mode is not None)
         if searched and not (answer.candidates or habits):
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=session.strategy_name, symbol=symbol)
-    others = {"beliefs": len(beliefs), "habits": len(habits), "plans": len(plans)}
+    others = {"belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
     last = answer.memories[-1] if len(answer.memories) == limit and answer.candidates > limit else None
     return Recall(
         base_rate=answer.base_rate,
         nearest=answer.nearest,
         warnings=answer.warnings,
         memories=answer.memories,
-        next_cursor=None if last is None else _cursor_after(last, recall_query, arguments, now=ctx.now),
+        next_cursor=None
+        if last is None
+        else cursor_after([last.score, last.id], horizon, now=ctx.now, query=arguments),
         beliefs=beliefs,
         habits=habits,
         plans=plans,
@@ -208,23 +210,9 @@ def recall_memories(
     )
 
 
-def _cursor_after(
-    last: RecalledMemory, recall_query: RecallQuery, arguments: dict[str, object], *, now: datetime
-) -> str:
-    """The cursor of the page after a memory; it fixes `seen_at`, so that later records do not shift the pages."""
-    instants = [format_instant(recall_query.as_of), format_instant(recall_query.seen_at or now)]
-    return encode_cursor([last.score, last.id, *instants], query=arguments)
-
-
-def _read_cursor(cursor: str, arguments: dict[str, object]) -> tuple[Horizon, tuple[float, str]]:
-    """The horizon of the first page, and the score and id of the last memory on the previous page."""
-    position = decode_cursor(cursor, query=arguments)
-    try:
-        score, last, as_of, seen_at = position
-        horizon = Horizon(as_of=parse_instant(as_of, field="cursor"), seen_at=parse_instant(seen_at, field="cursor"))
-        return horizon, (float(score), str(last))
-    except (ValueError, TypeError, AttributeError, Invalid):
-        raise Invalid("not a cursor of a recall; give the next_cursor of the previous page", field="cursor") from None
+def _score_and_id(score: float, last: str) -> tuple[float, str]:
+    """The position of a memory in a recall."""
+    return float(score), str(last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,13 +407,13 @@ def _message(scope: AnswerScope, answer: RecallAnswer, recall_query: RecallQuery
     sentences = [*scope.notes, scope.neutral_because if scope.deployments else None]
     where = "" if recall_query.mode == "all" else f" in {recall_query.mode} accounts"
     if answer.candidates:
-        count = f"{len(answer.memories)} of {answer.candidates} episodes"
+        count = f"{len(answer.memories)} of {count_of(answer.candidates, 'episode')}"
         sentences.append(f"{count}, selected by outcome: winners rank higher than they deserve.")
     elif scope.deployment is None and not any(others.values()):
         sentences.append(f"Nothing is remembered about {recall_query.symbol}{where}.")
     elif "episodic" in recall_query.memory_types:
         sentences.append(f"No episodes of {recall_query.symbol}{where} match.")
-    listed = [f"{number} {noun}" for noun, number in others.items() if number]
+    listed = [count_of(number, noun) for noun, number in others.items() if number]
     if listed:
         sentences.append(f"Also {', '.join(listed)}.")
     if recall_query.mode == "all" and {"semantic", "procedural"} & set(recall_query.memory_types):

@@ -56,7 +56,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
-from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
+from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant, parse_instant
 from backsight.core.market import EPOCH, Bar
 from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
@@ -432,9 +432,11 @@ def list_decisions(
 ) -> DecisionPage:
     """List the decisions of a deployment, newest first: the proposal, the reason and the verdict of each."""
     query_arguments = ctx.arguments(without=("cursor", "limit"))
-    before = None if cursor is None else read_cursor(cursor, query=query_arguments)
+    horizon, before = ctx.horizon(as_of, seen_at), None
+    if cursor is not None:
+        before, horizon = read_cursor(cursor, _instant_and_sequence, query=query_arguments)
     with ctx.reading() as connection:
-        view = ctx.view(connection, as_of, seen_at)
+        view = View(connection, ctx.owner, horizon)
         target = the_deployment(view, deployment)
         decisions = stored.decisions(
             view,
@@ -442,12 +444,15 @@ def list_decisions(
             kind=kind,
             since=since,
             until=until,
-            before=None if before is None else (before[0], _sequence(before[1])),
+            before=before,
             limit=limit + 1,
         )
     page = tuple(decisions[:limit])
     more = len(decisions) > limit
-    next_cursor = cursor_after(page[-1].at, str(page[-1].sequence), query=query_arguments) if more else None
+    next_cursor = None
+    if more:
+        last = [format_instant(page[-1].at), page[-1].sequence]
+        next_cursor = cursor_after(last, horizon, now=ctx.now, query=query_arguments)
     return DecisionPage(deployment=target.name, decisions=page, next_cursor=next_cursor, as_of=view.as_of)
 
 
@@ -638,10 +643,9 @@ def _different_evidence(at_tick: View, repeated: RepeatedTick) -> Iterator[str]:
         yield "recalls"
 
 
-def _sequence(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise Invalid("is not a cursor; give the next_cursor of the previous page, or none", field="cursor")
-    return int(text)
+def _instant_and_sequence(at: str, sequence: int) -> tuple[datetime, int]:
+    """The position of a decision in the list of decisions."""
+    return parse_instant(at), int(sequence)
 
 
 def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:

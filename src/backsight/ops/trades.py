@@ -46,7 +46,7 @@ from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.inactions import add_inaction
 from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
 from backsight.services.mood import mood_at
-from backsight.services.paging import cursor_after, read_cursor
+from backsight.services.paging import cursor_after, instant_and_id, read_cursor
 from backsight.services.plans import plans_holding_at
 from backsight.services.trade_import import checked_rows, garbage_collection_paused, trades_of_rows, unknown_rows
 from backsight.services.trade_reports import (
@@ -384,7 +384,9 @@ def list_trades(
     """List closed or open trades, newest first, one page at a time."""
     horizon = ctx.horizon(as_of, seen_at)
     page_query = ctx.arguments(without=("cursor", "limit"))
-    before = None if cursor is None else read_cursor(cursor, query=page_query)
+    before = None
+    if cursor is not None:
+        before, horizon = read_cursor(cursor, instant_and_id, query=page_query)
     with ctx.reading() as connection:
         view = View(connection, ctx.owner, horizon)
         scope = resolve_scope(
@@ -418,7 +420,8 @@ def list_trades(
     next_cursor = None
     if len(trades) > limit:
         last = page[-1]
-        next_cursor = cursor_after(last.closed_at or last.opened_at or last.known_at, last.id, query=page_query)
+        listed_at = format_instant(last.closed_at or last.opened_at or last.known_at)
+        next_cursor = cursor_after([listed_at, last.id], horizon, now=ctx.now, query=page_query)
     return TradePage(trades=page, next_cursor=next_cursor, mode=one_mode or "all", message=message, as_of=horizon.as_of)
 
 

@@ -29,6 +29,7 @@ from backsight.core.strategies import (
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import mood_rows
+from backsight.store import decisions as stored_decisions
 from backsight.store import strategies as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
@@ -49,8 +50,20 @@ def deployment_named(connection: Connection, owner: str, key: str) -> Deployment
         key = whole_id(connection, owner, stored.DEPLOYMENTS, key, field="deployment")
         deployment = stored.deployment(connection, owner, key)
     if deployment is None:
-        raise NotFound(f"no deployment {key!r}; get_my_deployments lists them", field="deployment")
+        raise _no_deployment(key)
     return deployment
+
+
+def deployment_at(view: View, key: str) -> Deployment:
+    """The deployment with this name or id, if there was one at the view's horizon; else `NotFound`."""
+    deployment = deployment_named(view.connection, view.owner, key)
+    if not _is_known(view, deployment):
+        raise _no_deployment(key)
+    return deployment
+
+
+def _no_deployment(key: str) -> NotFound:
+    return NotFound(f"no deployment {key!r}; get_my_deployments lists them", field="deployment")
 
 
 def deployment_of(connection: Connection, episode: Episode) -> Deployment:
@@ -73,7 +86,7 @@ def resolve_scope(
 
     A default is the one that held at the view's horizon: a deployment made later does not change it.
     """
-    named = None if deployment is None else deployment_named(view.connection, view.owner, deployment)
+    named = None if deployment is None else deployment_at(view, deployment)
     query = ScopeQuery(deployment=named, strategy_name=strategy_name, mode=mode, all_modes=all_modes)
     candidates = candidates_for(query, [] if named is not None else deployments_at(view, strategy_name=strategy_name))
     trades = _closes_by_mode(view, candidates) if needs_trade_counts(query, candidates) else {}
@@ -81,15 +94,22 @@ def resolve_scope(
 
 
 def deployments_at(view: View, *, strategy_name: str | None = None) -> list[Deployment]:
-    """The deployments that there were at a view's horizon, by name.
+    """The deployments that there were at a view's horizon, by name."""
+    return [each for each in stored.deployments_recorded(view, strategy_name=strategy_name) if _is_known(view, each)]
 
-    Trades may be reported for a time before their deployment was made. Such a deployment counts from its first trade.
+
+def _is_known(view: View, deployment: Deployment) -> bool:
+    """Whether there was a deployment at a view's horizon.
+
+    Ticks and trades may be reported for a time before their deployment was made. Such a deployment counts from its
+    first tick or closed trade.
     """
-    return [
-        each
-        for each in stored.deployments_recorded(view, strategy_name=strategy_name)
-        if each.known_at <= view.as_of or stored_trades.trades(view, limit=1, deployment_id=each.id)
-    ]
+    if view.horizon.holds(deployment.known_at, deployment.recorded_at):
+        return True
+    if view.seen_at is not None and deployment.recorded_at > view.seen_at:
+        return False
+    has_tick = stored_decisions.last_of_deployment(view, deployment.id) is not None
+    return has_tick or bool(stored_trades.trades(view, limit=1, deployment_id=deployment.id))
 
 
 def _closes_by_mode(view: View, deployments: Sequence[Deployment]) -> dict[Mode, int]:

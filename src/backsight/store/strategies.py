@@ -63,6 +63,12 @@ def strategy(connection: Connection, owner: str, name: str, version: int | None 
     return latest
 
 
+def is_saved(view: View, name: str) -> bool:
+    """Whether a version of a strategy with this name was saved by then."""
+    statement = owned(STRATEGIES, view.owner, *within(STRATEGIES, view.horizon), *matching(STRATEGIES, name=name))
+    return fetch_one(view.connection, STRATEGIES, statement) is not None
+
+
 def deployment(connection: Connection, owner: str, key: str) -> Deployment | None:
     """The deployment with this id or name."""
     cache = row_cache(connection)
