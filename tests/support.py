@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, make_url, select, text, type_coerce
+from sqlalchemy import ColumnElement, Connection, create_engine, event, make_url, select, text, type_coerce
 from sqlalchemy.exc import OperationalError
 
 from backsight.core.context import ContextVector
@@ -22,7 +22,7 @@ from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory, open_memory
 from backsight.services.library import Library
-from backsight.store.mapping import METADATA, JsonText, PlainText
+from backsight.store.mapping import METADATA, JsonText, Noun, PlainText
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
@@ -358,3 +358,8 @@ def a_legacy_database(path: Path, **tables: list[dict[str, Any]]) -> Path:
             connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows])
         connection.commit()
     return path
+
+
+def is_row(noun: Noun[Any], row: dict[str, Any]) -> list[ColumnElement[bool]]:
+    """The conditions that pick one row of a table."""
+    return [noun.table.c[name] == value for name, value in noun.key_values(row).items()]

@@ -23,7 +23,7 @@ from backsight.store.schema import AUDITED, CURRENT
 from backsight.store.transaction import Transaction, insert_all
 from backsight.testing import T0
 from core.memory.test_conditions import CONDITIONS
-from support import raw
+from support import is_row, raw
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 for_type = st.register_type_strategy
@@ -55,7 +55,7 @@ def test_a_value_written_is_the_value_read(connection: Connection, noun: Noun[An
     row = noun.to_row(value)
     with connection.begin_nested() as nested:
         connection.execute(insert(noun.table).values(**row))
-        stored = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
+        stored = connection.execute(select(noun.table).where(*is_row(noun, row))).one()
         nested.rollback()
     again = noun.from_row(stored)
     assert again == value
@@ -73,7 +73,7 @@ def test_a_value_written_by_a_bulk_insert_is_the_value_read(
     row = noun.to_row(value)
     with connection.begin_nested() as nested:
         insert_all(connection, noun.table, [noun.to_values(value)])
-        stored = connection.execute(select(noun.table).where(*noun.is_key(row))).one()
+        stored = connection.execute(select(noun.table).where(*is_row(noun, row))).one()
         nested.rollback()
     assert noun.from_row(stored) == value
     assert noun.cells_of_values(noun.to_values(value)) == noun.cells(row)

@@ -5,7 +5,7 @@ from sqlalchemy import select
 
 from backsight.core.errors import Conflict
 from backsight.memory import Memory
-from backsight.store.database import upsert
+from backsight.store.database import upsert_all
 from backsight.store.strategies import ACCOUNTS
 from store.test_database import memory_account
 
@@ -13,8 +13,8 @@ from store.test_database import memory_account
 def test_upsert_writes_a_row_once(memory: Memory) -> None:
     row = ACCOUNTS.to_row(memory_account(memory))
     with memory.database.writing("ana") as connection:
-        upsert(connection, ACCOUNTS.table, row)
-        upsert(connection, ACCOUNTS.table, row | {"currency": "EUR"})
+        upsert_all(connection, ACCOUNTS.table, [row])
+        upsert_all(connection, ACCOUNTS.table, [row | {"currency": "EUR"}])
         stored = connection.execute(select(ACCOUNTS.table)).mappings().one()
     assert stored["currency"] == "EUR"
 

@@ -24,7 +24,7 @@ from backsight.store.memories import RETRIEVALS
 from backsight.store.schema import AUDITED
 from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
-from support import lived_in_copy, raw
+from support import is_row, lived_in_copy, raw
 
 LINKS = 38
 """How many commands `lived_in` carries out."""
@@ -74,12 +74,12 @@ def row_of(noun: Noun[Any], url: str) -> dict[str, Any]:
 
 def change(url: str, noun: Noun[Any], row: dict[str, Any], column: str, value: Any) -> None:
     with raw(url) as connection:
-        connection.execute(update(noun.table).where(*noun.is_key(row)).values({column: value}))
+        connection.execute(update(noun.table).where(*is_row(noun, row)).values({column: value}))
 
 
 def replace_row(url: str, noun: Noun[Any], row: dict[str, Any], changed: dict[str, Any]) -> None:
     with raw(url) as connection:
-        connection.execute(update(noun.table).where(*noun.is_key(row)).values(changed))
+        connection.execute(update(noun.table).where(*is_row(noun, row)).values(changed))
 
 
 def named(verified: Verification, table: str) -> bool:
@@ -117,7 +117,7 @@ def test_any_field_changed_is_found_and_named(filled: Memory, url: str, table: s
 def test_a_row_removed_is_found_and_named(filled: Memory, url: str, noun: Noun[Any]) -> None:
     row = row_of(noun, url)
     with raw(url) as connection:
-        connection.execute(delete(noun.table).where(*noun.is_key(row)))
+        connection.execute(delete(noun.table).where(*is_row(noun, row)))
     (finding,) = filled.verify_audit().findings
     assert (finding.kind, finding.table) == ("removed", noun.table.name)
     assert finding.key == ", ".join(map(str, noun.key_of(row)))
@@ -151,7 +151,7 @@ def test_a_derived_row_changed_removed_or_added_is_found_and_named(filled: Memor
         assert finding.detail.startswith(f"{column.name} is ")
         change(url, noun, row, column.name, row[column.name])
     with raw(url) as connection:
-        connection.execute(delete(noun.table).where(*noun.is_key(row)))
+        connection.execute(delete(noun.table).where(*is_row(noun, row)))
     assert [finding.kind for finding in filled.doctor().findings] == ["removed"]
     with raw(url) as connection:
         connection.execute(

@@ -651,6 +651,7 @@ def _instant_and_sequence(at: str, sequence: int) -> tuple[datetime, int]:
 def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:
     """Store the text of those segments that are not stored yet."""
     by_hash = {segment.hash: segment for segment in segments}
+    already = stored.stored_hashes(transaction.connection, ctx.owner, by_hash)
     new = [
         ShownSegment(
             owner_id=ctx.owner,
@@ -661,6 +662,6 @@ def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segmen
             recorded_at=ctx.now,
         )
         for segment_hash, segment in by_hash.items()
-        if not stored.has_segment(transaction.connection, ctx.owner, segment_hash)
+        if segment_hash not in already
     ]
     transaction.add_all(stored.SEGMENTS, new)

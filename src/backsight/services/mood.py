@@ -45,9 +45,9 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     The stored rows follow from everything that is recorded by now. A view of an earlier state of the store (`seen_at`)
     therefore derives its rows from the facts recorded by then.
     """
-    account = _account_row(view, deployment.account_id)
     if view.seen_at is None:
-        return account, stored.mood_row(view, deployment.account_id, deployment.strategy_name)
+        return stored.mood_pair(view, deployment.account_id, deployment.strategy_name)
+    account = _account_row(view, deployment.account_id)
     series = strategy_moods(view.connection, deployment, seen_at=view.seen_at)
     strategy = [row for row in series if row.known_at <= view.as_of]
     return account, strategy[-1] if strategy else None

@@ -21,6 +21,13 @@ _HEAD = (
 _HASH = select(AUDIT.table.c.hash).where(
     AUDIT.table.c.owner_id == OWNED, AUDIT.table.c.sequence == bindparam("sequence")
 )
+_CHANGES = select(AUDIT.table.c.at, AUDIT.table.c.changes).where(
+    AUDIT.table.c.owner_id == OWNED,
+    AUDIT.table.c.sequence > bindparam("after"),
+    AUDIT.table.c.sequence <= bindparam("until"),
+    AUDIT.table.c.changes.like(bindparam("mention"), escape="/"),
+)
+_APPEND = insert(AUDIT.table)
 
 
 def head(connection: Connection, owner: str) -> ChainHead:
@@ -38,10 +45,9 @@ def changes_of(
     connection: Connection, owner: str, table: str, *, after: ChainHead, until: ChainHead
 ) -> Iterator[tuple[datetime, str]]:
     """The instant and the changes, as JSON, of every link between two heads that changed a table."""
-    c = AUDIT.table.c
-    mentions_table = c.changes.contains(f'"table":"{table}"', autoescape=True)
-    between = (c.sequence > after.sequence, c.sequence <= until.sequence)
-    for row in connection.execute(select(c.at, c.changes).where(c.owner_id == owner, *between, mentions_table)):
+    mention = '%"table":"{}"%'.format(table.replace("_", "/_"))
+    values = parameters(owner, after=after.sequence, until=until.sequence, mention=mention)
+    for row in connection.execute(_CHANGES, values):
         yield row.at, row.changes
 
 
@@ -56,7 +62,7 @@ def append(
 ) -> None:
     """Append the link that records these changes."""
     link = next_link(head(connection, owner), changes, owner_id=owner, at=at, actor=actor, operation=operation)
-    connection.execute(insert(AUDIT.table), AUDIT.to_row(link))
+    connection.execute(_APPEND, AUDIT.to_row(link))
 
 
 def links(connection: Connection, owner: str, *, after: int = 0, limit: int | None = None) -> Iterator[AuditRow]:

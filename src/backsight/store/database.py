@@ -136,14 +136,6 @@ def open_database(url: str, *, cache: Path | None = None) -> Database:
     return database
 
 
-def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or replace the row that has the same key."""
-    key = [column.name for column in table.primary_key]
-    other_columns = {name: value for name, value in row.items() if name not in key}
-    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
-    connection.execute(insert.values(**row).on_conflict_do_update(index_elements=key, set_=other_columns))
-
-
 def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, or replace the rows that have the same keys."""
     if rows:

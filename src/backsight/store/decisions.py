@@ -63,8 +63,8 @@ _ATTEMPTS = (
     .order_by(_C.at, _C.sequence)
 )
 
-_SEGMENT = select(SEGMENTS.table.c.hash).where(
-    SEGMENTS.table.c.owner_id == OWNED, SEGMENTS.table.c.hash == bindparam("hash")
+_HASHES = select(SEGMENTS.table.c.hash).where(
+    SEGMENTS.table.c.owner_id == OWNED, SEGMENTS.table.c.hash.in_(bindparam("hashes", expanding=True))
 )
 
 
@@ -159,6 +159,10 @@ def decisions_of_account(connection: Connection, owner: str, account_id: str) ->
     return fetch(connection, DECISIONS, rows.order_by(_C.at, _C.sequence))
 
 
-def has_segment(connection: Connection, owner: str, segment_hash: str) -> bool:
-    """Whether a segment is stored."""
-    return connection.execute(_SEGMENT, parameters(owner, hash=segment_hash)).first() is not None
+def stored_hashes(connection: Connection, owner: str, hashes: Collection[str]) -> set[str]:
+    """Those of the hashes whose segments are stored."""
+    return {
+        stored
+        for batch in in_batches(hashes)
+        for stored in connection.execute(_HASHES, parameters(owner, hashes=batch)).scalars()
+    }

@@ -15,7 +15,18 @@ from backsight.core.documents.citation import Source
 from backsight.core.documents.document import Document, IndexedChunk, IndexState, Vector, empty_index
 from backsight.core.documents.writing import Writing
 from backsight.store.mapping import Noun, noun
-from backsight.store.reading import BATCH, Columns, fetch, fetch_one, in_batches, known, matching, owned
+from backsight.store.reading import (
+    BATCH,
+    OWNED,
+    Columns,
+    fetch,
+    fetch_one,
+    in_batches,
+    known,
+    matching,
+    owned,
+    parameters,
+)
 from backsight.store.view import View
 
 DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("valid_to", "path")])
@@ -88,9 +99,12 @@ def _starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]
     return and_(column >= prefix, column < prefix + LAST_CHARACTER)
 
 
+_INDEX = select(INDEXES.table).where(INDEXES.table.c.owner_id == OWNED)
+
+
 def index_state(connection: Connection, owner: str) -> IndexState | None:
     """The state of an owner's index; None if nothing was ever indexed."""
-    return fetch_one(connection, INDEXES, owned(INDEXES, owner))
+    return fetch_one(connection, INDEXES, _INDEX, parameters(owner))
 
 
 def index_or_empty(connection: Connection, owner: str, *, now: datetime) -> IndexState:

@@ -3,9 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
@@ -341,39 +355,54 @@ def strategy_record(connection: Connection, owner: str, mode: Mode, strategy: st
 
 
 _H = HABITS.table.c
-_HABITS = (
-    select(HABITS.table)
-    .where(_H.owner_id == OWNED, _H.mode == bindparam("mode"), _H.strategy_name == bindparam("strategy"))
-    .where(_H.symbol == bindparam("symbol"))
-)
 
 
 def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> HabitsRecord | None:
     """The current habits of a strategy in a symbol."""
-    return fetch_one(connection, HABITS, _HABITS, parameters(owner, mode=mode, strategy=strategy, symbol=symbol))
+    rows = habits(connection, owner, mode, strategy_name=strategy, symbol=symbol)
+    return rows[0] if rows else None
 
 
 def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[HabitsRecord]:
-    """The current habits, ordered by strategy and symbol."""
-    c = HABITS.table.c
-    statement = owned(HABITS, owner, c.mode == mode, *matching(HABITS, **equal))
-    return fetch(connection, HABITS, statement.order_by(c.strategy_name, c.symbol))
+    """The current habits, ordered by strategy and symbol; None matches every strategy or symbol."""
+    given = {name: value for name, value in equal.items() if value is not None}
+    return fetch(connection, HABITS, _habits(frozenset(given)), {**parameters(owner, mode=mode), **given})
+
+
+@cache
+def _habits(names: frozenset[str]) -> Select[Any]:
+    equal = (_H[name] == bindparam(name) for name in ("mode", *sorted(names)))
+    return select(HABITS.table).where(_H.owner_id == OWNED, *equal).order_by(_H.strategy_name, _H.symbol)
 
 
 _M = MOODS.table.c
-_MOOD = (
-    select(MOODS.table)
-    .where(_M.owner_id == OWNED, _M.account_id == bindparam("account"), _M.strategy_name == bindparam("strategy"))
-    .where(_M.known_at <= AS_OF)
-    .order_by(_M.known_at.desc(), _M.sequence.desc(), _M.id.desc())
-    .limit(1)
-)
+
+
+def _last_mood(strategy: ColumnElement[str]) -> Select[Any]:
+    return (
+        select(MOODS.table)
+        .where(_M.owner_id == OWNED, _M.account_id == bindparam("account"), _M.strategy_name == strategy)
+        .where(_M.known_at <= AS_OF)
+        .order_by(_M.known_at.desc(), _M.sequence.desc(), _M.id.desc())
+        .limit(1)
+    )
+
+
+_MOOD = _last_mood(bindparam("strategy"))
+_MOOD_PAIR = union_all(*(_last_mood(each).subquery().select() for each in (literal(""), bindparam("strategy"))))
 
 
 def mood_row(view: View, account_id: str, strategy: str) -> MoodRow | None:
     """The last row of a strategy on an account that is known in a view; with an empty strategy, the account's own."""
     values = parameters(view.owner, as_of=view.as_of, account=account_id, strategy=strategy)
     return fetch_one(view.connection, MOODS, _MOOD, values)
+
+
+def mood_pair(view: View, account_id: str, strategy: str) -> tuple[MoodRow | None, MoodRow | None]:
+    """The last row of an account and the last row of a strategy on it that are known in a view."""
+    values = parameters(view.owner, as_of=view.as_of, account=account_id, strategy=strategy)
+    rows = {row.strategy_name: row for row in fetch(view.connection, MOODS, _MOOD_PAIR, values)}
+    return rows.get(""), rows.get(strategy)
 
 
 def mood_rows_between(
@@ -400,18 +429,21 @@ def was_below_drawdown_state(
 
 
 _TEACHING: tuple[Noun[Any], ...] = (EPISODES, STATED, RETIREMENTS)
-_LATER = [
-    select(noun.table.c.known_at).where(noun.table.c.owner_id == OWNED, noun.table.c.known_at > AS_OF).limit(1)
-    for noun in _TEACHING
-]
+_LATER = select(
+    or_(
+        *(
+            exists(select(noun.table.c.known_at).where(noun.table.c.owner_id == OWNED, noun.table.c.known_at > AS_OF))
+            for noun in _TEACHING
+        )
+    )
+)
 
 
 def is_current(view: View) -> bool:
     """Whether the stored rows of beliefs and habits are those of a view: nothing that teaches became known after it."""
     if view.seen_at is not None:
         return False
-    values = parameters(view.owner, as_of=view.as_of)
-    return all(view.connection.execute(statement, values).first() is None for statement in _LATER)
+    return not view.connection.execute(_LATER, parameters(view.owner, as_of=view.as_of)).scalar_one()
 
 
 def modes(connection: Connection, owner: str) -> list[Mode]:

@@ -17,15 +17,20 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Delete,
     Dialect,
     Double,
     ForeignKeyConstraint,
     Index,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     Text,
     TypeDecorator,
+    bindparam,
+    delete,
+    select,
     text,
     type_coerce,
 )
@@ -214,9 +219,23 @@ class Noun(Generic[T]):
         """What names a row among its owner's."""
         return tuple(_instant_text(row[name]) for name in self.key)
 
-    def is_key(self, row: Row) -> Iterable[ColumnElement[bool]]:
-        """The conditions that pick this row, owner first."""
-        return [self.table.c[name] == row[name] for name in (OWNER, *self.key)]
+    def key_values(self, row: Row) -> dict[str, Any]:
+        """The parameter values of `select_by_key` and `delete_by_key` that pick this row."""
+        return {name: row[name] for name in (OWNER, *self.key)}
+
+    @cached_property
+    def select_by_key(self) -> Select[Any]:
+        """The statement that selects one row with its stored text, not decoded."""
+        return select(*self.stored_columns).where(*self._is_key)
+
+    @cached_property
+    def delete_by_key(self) -> Delete:
+        """The statement that deletes one row."""
+        return delete(self.table).where(*self._is_key)
+
+    @property
+    def _is_key(self) -> list[ColumnElement[bool]]:
+        return [self.table.c[name] == bindparam(name) for name in (OWNER, *self.key)]
 
     @cached_property
     def stored_columns(self) -> list[ColumnElement[Any]]:

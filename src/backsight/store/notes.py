@@ -21,6 +21,8 @@ from backsight.core.strategies import Deployment
 from backsight.store.mapping import noun
 from backsight.store.memories import EPISODES
 from backsight.store.reading import (
+    AS_OF,
+    OWNED,
     Columns,
     fetch,
     fetch_one,
@@ -209,12 +211,18 @@ def proposals(
     return sorted(fetch(view.connection, PROPOSALS, statement), key=lambda each: (each.known_at, each.id))
 
 
+_P = PROPOSALS.table.c
+_PLAN_PROPOSALS = (
+    select(PROPOSALS.table)
+    .where(_P.owner_id == OWNED, _P.kind == "plan", _P.status.in_(("proposed", "accepted")), _P.known_at <= AS_OF)
+    .order_by(_P.known_at, _P.id)
+)
+
+
 def plan_proposals(view: View, deployment_id: str | None = None) -> list[Proposal]:
     """The proposals of plans that are not decided yet, or accepted, in the order in which they got their status."""
-    c = PROPOSALS.table.c
-    where = [c.kind == "plan", c.status.in_(("proposed", "accepted")), c.known_at <= view.as_of]
-    statement = owned(PROPOSALS, view.owner, *where, *matching(PROPOSALS, deployment_id=deployment_id))
-    return fetch(view.connection, PROPOSALS, statement.order_by(c.known_at, c.id))
+    proposals = fetch(view.connection, PROPOSALS, _PLAN_PROPOSALS, parameters(view.owner, as_of=view.as_of))
+    return [each for each in proposals if deployment_id in (None, each.deployment_id)]
 
 
 def proposal_arguments(proposal: Proposal) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from backsight.core.documents.document import (
     indexed_words,
 )
 from backsight.core.errors import Conflict
-from backsight.store.database import Database, upsert, upsert_all
+from backsight.store.database import Database, upsert_all
 from backsight.store.documents import CHUNKS, DOCUMENTS, INDEXES, VECTORS, any_vector
 from backsight.store.search.postgres_vectors import build_hnsw_index, write_vectors
 from backsight.store.search.slot import word_index
@@ -54,7 +54,7 @@ def publish(connection: Connection, before: IndexState, publication: Publication
         documents=before.documents + len(publication.added) - len(publication.removed),
         words=before.words + _count_words(chunks) - _count_words(publication.removed_chunks),
     )
-    upsert(connection, INDEXES.table, INDEXES.to_row(index))
+    upsert_all(connection, INDEXES.table, [INDEXES.to_row(index)])
     return index
 
 
@@ -99,7 +99,7 @@ def put_vectors(
         upsert_all(connection, VECTORS.table, [VECTORS.to_row(vector) for vector in vectors])
         write_vectors(connection, owner, model, vectors)
     after = replace(index, embeddings=index.embeddings + 1)
-    upsert(connection, INDEXES.table, INDEXES.to_row(after))
+    upsert_all(connection, INDEXES.table, [INDEXES.to_row(after)])
     return after
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select, union_all
 
 from backsight.core.fills import Fill
 from backsight.core.portfolio import Mode, Position
@@ -278,13 +278,13 @@ _CLOSED = [
     ),
 ]
 """Closed trades of a deployment: those whose entry is known, and those of which only the close is known."""
-_RECENTLY_CLOSED = [statement.limit(bindparam("most")) for statement in _CLOSED]
+_RECENTLY_CLOSED = union_all(*(statement.limit(bindparam("most")).subquery().select() for statement in _CLOSED))
 
 
 def recent_closed(view: View, deployment_id: str, *, most: int) -> list[Trade]:
     """A deployment's closed trades with the latest entries; a trade without an entry counts by its close."""
     values = parameters(view.owner, view.horizon, deployment=deployment_id, most=most)
-    rows = [trade for statement in _RECENTLY_CLOSED for trade in fetch(view.connection, TRADES, statement, values)]
+    rows = fetch(view.connection, TRADES, _RECENTLY_CLOSED, values)
     by_id = sorted(rows, key=lambda trade: trade.id)
     return sorted(by_id, key=lambda trade: trade.opened_at or trade.closed_at or FIRST_INSTANT, reverse=True)[:most]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Table, delete, insert, select
+from sqlalchemy import Connection, Dialect, Table, insert
 
 from backsight.core.audit import AuditBatch, AuditChange, item_hash
 from backsight.core.instants import format_instant
-from backsight.store.database import upsert, upsert_all
+from backsight.store.database import upsert_all
 from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Transaction:
             return False
         if noun.former is not None:
             self._keep(noun, former, known_at=row[KNOWN], recorded_at=row[RECORDED])
-        upsert(self.connection, noun.table, row)
+        upsert_all(self.connection, noun.table, [row])
         self._audit(noun, row, cells, was=item_hash(former_cells))
         return True
 
@@ -69,12 +69,12 @@ class Transaction:
         former = self._stored(noun, row)
         if former is not None:
             self._keep(noun, former, known_at=known_at, recorded_at=recorded_at)
-            self.connection.execute(delete(noun.table).where(*noun.is_key(row)))
+            self.connection.execute(noun.delete_by_key, noun.key_values(row))
             self._audit(noun, row, None, was=item_hash(noun.cells(former)))
 
     def _stored(self, noun: Noun[Any], row: Row) -> Row | None:
         """The stored row with this key, unparsed: the text that the audit chain recorded."""
-        return self.connection.execute(select(*noun.stored_columns).where(*noun.is_key(row))).mappings().first()
+        return self.connection.execute(noun.select_by_key, noun.key_values(row)).mappings().first()
 
     def _keep(self, noun: Noun[Any], former: Row, *, known_at: datetime, recorded_at: datetime) -> None:
         """Copy a replaced version to the table of former versions.

@@ -27,7 +27,8 @@ def flat(text: str) -> str:
     >>> flat("buy\n## Orders\u202e now\u200b!")
     'buy ## Orders now!'
     """
-    return " ".join("".join(map(_visible, text)).split())
+    visible = text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
+    return " ".join(visible.split())
 
 
 def shorten(text: str, *, most: int = MOST_CHARACTERS, tokens: int = MOST_TOKENS) -> str:
