@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from backsight.core.reflection.groups import SizeBands, group_trades, size_bands
 from backsight.core.reflection.patterns import ClosedTrade
 from backsight.testing import T0
@@ -37,6 +39,14 @@ def test_sizes_are_grouped_by_thirds() -> None:
         "medium": (2, 3),
         "large": (4, 5),
     }
+
+
+@pytest.mark.parametrize("small", [1, 3, 5, 6, 7, 9, 11])
+def test_two_sizes_are_two_bands_however_often_each_was_traded(small: int) -> None:
+    shares = [0.01] * small + [0.02] * (12 - small)
+    groups = members(*(a_trade(number, size_share=share) for number, share in enumerate(shares)))
+    sizes = [indexes for (dimension, _), indexes in sorted(groups.items()) if dimension == "size"]
+    assert sorted(sizes) == [tuple(range(small)), tuple(range(small, 12))]
 
 
 def test_equal_sizes_are_all_medium() -> None:

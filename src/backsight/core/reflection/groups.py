@@ -63,14 +63,25 @@ def group_trades(trades: Sequence[ClosedTrade]) -> list[TradeGroup]:
 def size_bands(shares: Sequence[float]) -> SizeBands | None:
     """The bands between the lower and the upper tercile of sizes; None without any size.
 
+    A band never ends between equal sizes: it ends at the change of size that is nearest to the tercile. So two sizes
+    are two bands, small and large.
+
     >>> bands = size_bands([0.01, 0.02, 0.02, 0.03, 0.04, 0.05])
     >>> bands, [bands.band(share) for share in (0.01, 0.02, 0.04, 0.05)]
     (SizeBands(small_below=0.02, large_above=0.03), ['small', 'medium', 'large', 'large'])
+    >>> two = size_bands([0.01, 0.01, 0.01, 0.02, 0.02, 0.02])
+    >>> two.band(0.01), two.band(0.02)
+    ('small', 'large')
     """
     if not shares:
         return None
     ordered = sorted(shares)
-    return SizeBands(small_below=ordered[len(ordered) // 3], large_above=ordered[(2 * len(ordered) - 1) // 3])
+    n = len(ordered)
+    changes = [place for place in range(1, n) if ordered[place - 1] < ordered[place]]
+    if not changes:
+        return SizeBands(small_below=ordered[0], large_above=ordered[0])
+    lower, upper = (min(changes, key=lambda place: abs(3 * place - tercile)) for tercile in (n, 2 * n))
+    return SizeBands(small_below=ordered[lower], large_above=ordered[upper - 1])
 
 
 def _value(trade: ClosedTrade, dimension: Dimension, bands: SizeBands | None) -> str | None:
