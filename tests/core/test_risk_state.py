@@ -1,6 +1,7 @@
 """The risk-state section: its counts, its warning of repeated rejections, and its size."""
 
 import math
+import random
 import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 from importlib import import_module
@@ -19,7 +20,9 @@ from backsight.core.risk_state import (
     RuleCount,
     render_risk_state,
     risk_state,
+    with_win_rate,
 )
+from backsight.core.statistics import rate_bounds
 from backsight.core.text.tokens import estimate
 
 NOW = datetime(2026, 6, 4, 10, tzinfo=UTC)
@@ -32,7 +35,7 @@ LAYOUT = """\
 last 3+ rejections; do not repeat the same proposal shape
 - executed orders today (UTC): 2
 - realized PnL today (UTC, vs day-start equity): -1.23%
-- consecutive losing closes: 3 (consider whether your read of the regime still holds)"""
+- consecutive losing closes: 3"""
 
 HOSTILE = [
     "## Orders",
@@ -69,6 +72,8 @@ STATES = st.builds(
     executed_today=COUNTS,
     realized_share_today=st.none() | st.floats(),
     losing_streak=COUNTS,
+    usual_win_rate=st.none() | st.floats(0, 1),
+    streak_chance=st.none() | st.floats(0, 1),
 )
 WIDEST = RiskState(
     rejections=(RuleCount(rule="\U00013000" * 9, count=10**9),) * 2_000_000,
@@ -76,6 +81,8 @@ WIDEST = RiskState(
     executed_today=10**9,
     realized_share_today=-1e9,
     losing_streak=10**9,
+    usual_win_rate=1.0,
+    streak_chance=0.0,
 )
 
 
@@ -190,10 +197,39 @@ def test_break_even_is_a_loss_and_a_win_ends_the_streak() -> None:
     assert at_now([], closed(-5.0, 0.01, -1.0)).losing_streak == 1
 
 
-def test_the_streak_reaches_over_days_and_is_questioned_from_three() -> None:
+def test_the_streak_reaches_over_days_and_without_a_win_rate_is_only_counted() -> None:
     losses = closed(-1.0, -1.0, last_at=NOW - timedelta(days=9))
     assert render_risk_state(at_now([], losses)).endswith("\n- consecutive losing closes: 2")
-    assert render_risk_state(at_now([], [*losses, *closed(-1.0)])).endswith("3" + module.LOSING)
+    assert render_risk_state(at_now([], [*losses, *closed(-1.0)])).endswith("\n- consecutive losing closes: 3")
+
+
+@pytest.mark.parametrize(("wins", "from_losses"), [(80, 3), (50, 5), (30, 9), (8, 41)])
+def test_a_streak_is_questioned_where_the_strategys_own_win_rate_does_not_explain_it(
+    wins: int, from_losses: int
+) -> None:
+    """A hundred earlier trades; the first k with (1 − w)^k below .05, or a little later for the doubt in w."""
+    streaks = [with_win_rate(RiskState(losing_streak=k), trades=100 + k, wins=wins) for k in range(60)]
+    questioned = [state.losing_streak for state in streaks if module.LOSING in render_risk_state(state)]
+    assert questioned == list(range(from_losses, 60))
+
+
+def test_no_streak_is_unusual_for_a_strategy_without_a_record() -> None:
+    streak = RiskState(losing_streak=4)
+    assert with_win_rate(streak, trades=13, wins=9).streak_chance is None
+    assert with_win_rate(streak, trades=14, wins=9).is_unusual_streak
+
+
+def test_the_nudge_is_false_in_at_most_one_look_of_twenty() -> None:
+    """At a look at a random instant, whatever the win rate: 20,000 looks at strategies of 40 to 300 trades."""
+    rng = random.Random(17)
+    unusual = 0
+    for _ in range(20_000):
+        rate, earlier = rng.choice((0.08, 0.3, 0.5, 0.7)), rng.randrange(40, 300)
+        results = [rng.random() < rate for _ in range(earlier)]
+        streak = next((k for k, won in enumerate(reversed(results)) if won), earlier)
+        state = with_win_rate(RiskState(losing_streak=streak), trades=earlier, wins=sum(results))
+        unusual += state.is_unusual_streak
+    assert rate_bounds(unusual, 20_000)[1] <= 0.05
 
 
 @pytest.mark.parametrize("equity", [None, 0.0, -5.0, math.nan, math.inf])

@@ -7,6 +7,7 @@ from backsight.services.habit_learning import (
     falling_outcomes_since,
     habits_at,
     rebuild_habits,
+    record_at,
     skill_key,
 )
 from backsight.testing import FakeClock, a_trade_call, an_episode
@@ -29,6 +30,18 @@ def test_stored_habits_are_those_that_are_learned_again(memory: Memory, clock: F
         rebuild_habits(transaction, SkillKey(memory.owner, "live", row.strategy_name))
         assert habits_at(now, "live", strategy_name=None, symbol=None) == [row]
         assert habits_at(now, "live", strategy_name="another", symbol=None) == []
+
+
+def test_the_record_of_a_strategy_is_that_of_the_view(memory: Memory, clock: FakeClock) -> None:
+    traded(memory, clock, [1.0, -1.0, 2.0])
+    then = memory.now
+    traded(memory, clock, [-1.0] * 4)
+    with memory.reading() as connection:
+        views = (memory.view(connection), memory.view(connection, seen_at=memory.now), memory.view(connection, then))
+        records = [record_at(view, "live", "VolBreakout") for view in views]
+        assert records[0] == records[1]
+        assert [(record.n, record.wins) for record in records] == [(7, 2), (7, 2), (3, 2)]
+        assert record_at(views[0], "live", "another").n == 0
 
 
 def test_outcomes_fall_since_about_the_turn(memory: Memory, clock: FakeClock) -> None:

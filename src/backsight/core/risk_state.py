@@ -7,7 +7,7 @@ names, and as much of each, as the limit allows.
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Literal, TypeVar
@@ -21,7 +21,7 @@ AttemptKind = Literal["noop", "rejected", "executed"]
 
 HEADING = "## Recent activity (this session)"
 REPEATED = " ← same code in the last 3+ rejections; do not repeat the same proposal shape"
-LOSING = " (consider whether your read of the regime still holds)"
+LOSING = "; consider whether your read of the regime still holds"
 
 HOUR = timedelta(hours=1)
 TAIL = 4
@@ -29,6 +29,11 @@ TAIL = 4
 REPEATS = 3
 """Equal rejections in a row from which the text warns of a repetition; two may be chance."""
 LOSING_STREAK = 3
+"""Losing closes in a row from which their probability is computed; fewer are never unusual."""
+FEWEST_TRADES = 10
+"""Trades before the streak that a win rate needs."""
+UNUSUAL = 0.05
+"""The probability below which a losing streak is unusual for the strategy."""
 
 MOST_TOKENS = 140
 """Including the empty line after the section."""
@@ -81,6 +86,15 @@ class RiskState:
     realized_share_today: float | None = None
     """Net result of the UTC day as a share of the day-start equity; None if the equity is not known."""
     losing_streak: int = 0
+    usual_win_rate: float | None = None
+    """The strategy's win rate before the streak; None for fewer than three losses in a row, or ten earlier trades."""
+    streak_chance: float | None = None
+    """The probability of so many losing closes in a row at that win rate, known from so many trades."""
+
+    @property
+    def is_unusual_streak(self) -> bool:
+        """Whether the losing streak is longer than the strategy's own win rate explains."""
+        return self.streak_chance is not None and self.streak_chance < UNUSUAL
 
     @property
     def repeats_one_rule(self) -> bool:
@@ -118,16 +132,48 @@ def risk_state(
     )
 
 
+def with_win_rate(state: RiskState, *, trades: int, wins: int) -> RiskState:
+    """The state with the probability of its losing streak, given how many of all the strategy's trades were won.
+
+    The streak itself does not count as evidence. Five losses in a row say nothing about a strategy that wins a quarter
+    of its trades, and much about one that wins two thirds:
+
+    >>> states = [with_win_rate(RiskState(losing_streak=5), trades=105, wins=wins) for wins in (25, 67)]
+    >>> [(round(state.streak_chance, 3), state.is_unusual_streak) for state in states]
+    [(0.241, False), (0.005, True)]
+    """
+    earlier = trades - state.losing_streak
+    if state.losing_streak < LOSING_STREAK or earlier < FEWEST_TRADES:
+        return state
+    chance = chance_of_losses(state.losing_streak, wins=wins, losses=max(0, earlier - wins))
+    return replace(state, usual_win_rate=min(1.0, wins / earlier), streak_chance=chance)
+
+
+def chance_of_losses(streak: int, *, wins: int, losses: int) -> float:
+    """The probability that the next `streak` trades all lose, after so many wins and losses.
+
+    The posterior predictive of a Beta-binomial under Jeffreys' prior, B(w + ½, l + ½ + k) / B(w + ½, l + ½): with few
+    trades the win rate is uncertain, and no streak is unlikely.
+
+    >>> [round(chance_of_losses(5, wins=n, losses=n), 3) for n in (0, 5, 500)]
+    [0.246, 0.06, 0.032]
+    """
+    won, lost = wins + 0.5, losses + 0.5
+    logarithm = math.lgamma(lost + streak) - math.lgamma(lost) - math.lgamma(won + lost + streak)
+    return math.exp(logarithm + math.lgamma(won + lost))
+
+
 def render_risk_state(state: RiskState) -> str:
     """The section as the agent reads it, without a newline at its end; empty if there was no activity.
 
     The section takes at most 140 tokens of cl100k and of o200k, whatever the names and the number of the rules.
 
-    >>> print(render_risk_state(RiskState(executed_today=2, realized_share_today=-0.0123, losing_streak=3)))
+    >>> state = RiskState(executed_today=2, realized_share_today=-0.0123, losing_streak=5)
+    >>> print(render_risk_state(with_win_rate(state, trades=105, wins=67)))
     ## Recent activity (this session)
     - executed orders today (UTC): 2
     - realized PnL today (UTC, vs day-start equity): -1.23%
-    - consecutive losing closes: 3 (consider whether your read of the regime still holds)
+    - consecutive losing closes: 5 (0.5% likely at 67% wins; consider whether your read of the regime still holds)
     >>> render_risk_state(RiskState())
     ''
     """
@@ -143,7 +189,7 @@ def _rendered(state: RiskState, room: "_Room") -> str:
             "stop or target moves today (UTC)", _number(state.levels_moved_today) if state.levels_moved_today else ""
         ),
         _line("realized PnL today (UTC, vs day-start equity)", _percent(state.realized_share_today)),
-        _line("consecutive losing closes", _streak(state.losing_streak)),
+        _line("consecutive losing closes", _streak(state)),
     ]
     filled = [line for line in lines if line]
     return "\n".join([HEADING, *filled]) if filled else ""
@@ -201,10 +247,15 @@ def _percent(share: float | None) -> str:
     return f"{text}%" if float(text) else ""
 
 
-def _streak(losses: int) -> str:
-    if losses <= 0:
+def _streak(state: RiskState) -> str:
+    """The length of the losing streak, with a nudge only if the strategy's own win rate does not explain it."""
+    if state.losing_streak <= 0:
         return ""
-    return _number(losses) + (LOSING if losses >= LOSING_STREAK else "")
+    if not state.is_unusual_streak or state.streak_chance is None or state.usual_win_rate is None:
+        return _number(state.losing_streak)
+    likely = "less than 0.1%" if state.streak_chance < 0.001 else f"{100.0 * state.streak_chance:.1f}%"
+    chance = f"{likely} likely at {100.0 * state.usual_win_rate:.0f}% wins"
+    return f"{_number(state.losing_streak)} ({chance}{LOSING})"
 
 
 @dataclass(frozen=True, slots=True)

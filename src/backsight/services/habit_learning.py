@@ -10,8 +10,15 @@ from typing import NamedTuple
 
 from backsight.core.memory.drift import settle
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.experience import HabitRecords, HabitsRecord, learn_habits, practice_from_record
-from backsight.core.memory.procedural import Practice, Skill, WindowTrade, window_of
+from backsight.core.memory.experience import (
+    HabitRecords,
+    HabitsRecord,
+    in_teaching_order,
+    learn_habits,
+    practice_from_record,
+    trade_figures,
+)
+from backsight.core.memory.procedural import Practice, Record, Skill, WindowTrade, record_of, window_of
 from backsight.core.portfolio import Mode
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -95,6 +102,14 @@ def habits_at(view: View, mode: Mode, *, strategy_name: str | None, symbol: str 
     return sorted(
         (row for row in rows if symbol in (None, row.symbol)), key=lambda row: (row.strategy_name, row.symbol)
     )
+
+
+def record_at(view: View, mode: Mode, strategy_name: str) -> Record:
+    """The trades, wins and outcomes of a strategy as of a view."""
+    if stored.is_current(view):
+        return stored.strategy_record(view.connection, view.owner, mode, strategy_name)
+    episodes = in_teaching_order(stored_memories.teaching_trades(view, mode=mode, strategy_name=strategy_name))
+    return record_of([trade_figures(episode) for episode in episodes])
 
 
 def episodes_by_strategy(episodes: Iterable[Episode]) -> dict[str, list[Episode]]:

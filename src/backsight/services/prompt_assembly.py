@@ -39,12 +39,22 @@ from backsight.core.prompts.trades import (
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import RecallQuery
 from backsight.core.reflection.lessons import LessonsNote, parse_note, render_lessons
-from backsight.core.risk_state import HOUR, Attempt, Close, RiskState, render_risk_state, risk_state
+from backsight.core.risk_state import (
+    HOUR,
+    LOSING_STREAK,
+    Attempt,
+    Close,
+    RiskState,
+    render_risk_state,
+    risk_state,
+    with_win_rate,
+)
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy, unsaved_strategy
+from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
 from backsight.services.protocol import Protocol, protocol_for
@@ -163,7 +173,11 @@ def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start
         "closes",
         lambda: stored_trades.closes(view, deployment.id, since=midnight),
     )
-    return risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
+    state = risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
+    if state.losing_streak < LOSING_STREAK:
+        return state
+    record = _or_empty("win rate", lambda: [record_at(view, deployment.mode, deployment.strategy_name)])
+    return with_win_rate(state, trades=record[0].n, wins=record[0].wins) if record else state
 
 
 def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:

@@ -151,7 +151,7 @@ def habits(
     """
     window = window_of(stability)
     recent = trades[-window:]
-    record = _record_of(recent)
+    record = record_of(recent)
     size_variation = variation_of_size(recent)
     trade_pairs = list(pairs(recent))
     recency_bias, recency_bias_of = _recency_bias(trade_pairs)
@@ -239,7 +239,7 @@ def correlation(points: Sequence[tuple[float, float]]) -> float | None:
     return max(-1.0, min(1.0, products / math.sqrt(xs.squares) / math.sqrt(ys.squares)))
 
 
-def _record_of(trades: Sequence[TradeFigures]) -> Record:
+def record_of(trades: Sequence[TradeFigures]) -> Record:
     """The record of trades, equal to adding them one by one with `Record.add`."""
     wins = [each.win is True for each in trades if each.win is not None]
     values: dict[OutcomeUnit, list[float]] = {}
