@@ -137,10 +137,12 @@ def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, s
     episodes = _episodes(view, (*scan.nearest, *scan.warnings, *scan.memories))
     if episodes is None:
         return answer_recall(ctx, _reopened(ctx, session), after=after)
-    retrieved = stored.retrieval_counts(view, episodes)
+    retrieved, situation = stored.retrieval_counts(view, episodes), session.situation
 
     def recalled(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
-        return tuple(_recalled(hit, episodes[hit.id], retrieved[hit.id], now=view.as_of) for hit in hits)
+        return tuple(
+            _recalled(hit, episodes[hit.id], retrieved[hit.id], situation=situation, now=view.as_of) for hit in hits
+        )
 
     return RecallAnswer(
         base_rate=rate if rate.levels[0].n or rate.levels[0].open else None,
@@ -161,12 +163,13 @@ class SimilarEpisodes:
 
 def similar_episodes(ctx: Context, session: RecallSession) -> SimilarEpisodes:
     """Rank the episodes by similarity, and the losses among them."""
-    scan, now = session.scan(), session.view.as_of
+    scan, situation, now = session.scan(), session.situation, session.view.as_of
     episodes = _episodes(session.view, (*scan.nearest, *scan.warnings))
     if episodes is None:
         return similar_episodes(ctx, _reopened(ctx, session))
     nearest, warnings = (
-        tuple(_recalled(hit, episodes[hit.id], 0, now=now) for hit in hits) for hits in (scan.nearest, scan.warnings)
+        tuple(_recalled(hit, episodes[hit.id], 0, situation=situation, now=now) for hit in hits)
+        for hits in (scan.nearest, scan.warnings)
     )
     return SimilarEpisodes(nearest=nearest, warnings=warnings)
 
@@ -184,12 +187,12 @@ def _reopened(ctx: Context, session: RecallSession) -> RecallSession:
     return replace(session, columns=ctx.database.images.at(session.view))
 
 
-def _recalled(hit: "Hit", episode: Episode, times: int, *, now: datetime) -> RecalledMemory:
+def _recalled(hit: "Hit", episode: Episode, times: int, *, situation: Situation, now: datetime) -> RecalledMemory:
     return RecalledMemory(
         id=hit.id,
         score=hit.value,
         factors=hit.factors,
-        sentence=sentence(episode, sim=hit.factors.Sim, now=now),
+        sentence=sentence(episode, situation=situation, sim=hit.factors.Sim, now=now),
         episode=episode,
         strength=retrieval_strength(episode.ended_at, now=now, retrieved=times),
     )

@@ -65,18 +65,29 @@ def rank_plainly(
     ]
     losses = [(f, e) for f, e in scored if e.outcome is not None and e.outcome.value < 0]
     return RankedMemories(
-        memories=_best(scored, lambda f: f.score, now=now, limit=limit),
-        nearest=_best(scored, lambda f: f.nearness, now=now, limit=limit),
-        warnings=_best(losses, lambda f: f.dread, now=now, limit=WARNINGS),
+        memories=_best(scored, lambda f: f.score, situation=situation, now=now, limit=limit),
+        nearest=_best(scored, lambda f: f.nearness, situation=situation, now=now, limit=limit),
+        warnings=_best(losses, lambda f: f.dread, situation=situation, now=now, limit=WARNINGS),
     )
 
 
 def _best(
-    scored: Iterable[tuple[ScoreFactors, Episode]], by: Callable[[ScoreFactors], float], *, now: datetime, limit: int
+    scored: Iterable[tuple[ScoreFactors, Episode]],
+    by: Callable[[ScoreFactors], float],
+    *,
+    situation: Situation,
+    now: datetime,
+    limit: int,
 ) -> tuple[RecalledMemory, ...]:
     best = heapq.nsmallest(limit, scored, key=lambda pair: (-by(pair[0]), pair[1].id))
     return tuple(
-        RecalledMemory(id=e.id, score=by(f), factors=f, sentence=sentence(e, sim=f.Sim, now=now), episode=e)
+        RecalledMemory(
+            id=e.id,
+            score=by(f),
+            factors=f,
+            sentence=sentence(e, situation=situation, sim=f.Sim, now=now),
+            episode=e,
+        )
         for f, e in best
     )
 

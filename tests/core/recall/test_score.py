@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.recall.rank import sentence
 from backsight.core.recall.score import RecallMood, Situation, quality, recency, similarity
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.trades.trade import Outcome
@@ -128,8 +127,3 @@ def test_the_mood_colours_recall() -> None:
     calm = score_factors(loss, Situation(), now=T0, sigma={"R": 1.5}, mood=RecallMood())
     down = score_factors(loss, Situation(), now=T0, sigma={"R": 1.5}, mood=RecallMood(drawdown_state=0.6))
     assert down.score == calm.score * 1.15
-
-
-def test_a_memory_gives_its_reason_in_one_sentence() -> None:
-    text = sentence(an_episode(pnl_r=3.0), sim=0.91, now=T0 + timedelta(days=12))
-    assert text == "+3.0R in a very similar context (Sim .91), 12 days old"

@@ -6,9 +6,23 @@ from datetime import datetime
 from backsight.core.instants import days_between
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import short, signed
-from backsight.core.recall.score import ScoreFactors
+from backsight.core.recall.score import ScoreFactors, Situation, compared_fields
 from backsight.core.trades.trade import Outcome
 
+FEWEST_FIELDS = 3
+"""How many fields must be compared before a context is called very similar."""
+FIELD_WORDS = {
+    "regime": "regime",
+    "volatility_regime": "volatility regime",
+    "session": "session",
+    "atr_d1": "daily ATR",
+    "atr_h1": "hourly ATR",
+    "spread_as_atr_pct": "spread",
+    "price": "price",
+    "drawdown_pct": "drawdown",
+    "direction": "direction",
+    "text": "description",
+}
 WARNINGS = 3
 """How many losses an answer warns of."""
 
@@ -26,10 +40,19 @@ class RecalledMemory:
     """Retrieval strength, from recency and the number of decisions based on the episode; it does not affect ranks."""
 
 
-def sentence(episode: Episode, *, sim: float, now: datetime) -> str:
-    """The outcome, similarity and age of a memory: "+3.0R in a very similar context (Sim .91), 12 days old"."""
-    similar, age = similarity_in_words(sim), age_in_words(episode.ended_at, now=now)
-    return f"{_result_in_words(episode)} in a {similar} context (Sim {short(sim)}), {age} old"
+def sentence(episode: Episode, *, situation: Situation, sim: float, now: datetime) -> str:
+    """The outcome, the similarity with the fields that it rests on, and the age of a memory.
+
+    "+3.0R in a very similar context (Sim .91 by regime, session, daily ATR), 12 days old"
+    """
+    names = compared_fields(situation, symbol=episode.symbol, direction=episode.direction, context=episode.context)
+    if situation.words and episode.market_context:
+        names = (*names, "text")
+    age = age_in_words(episode.ended_at, now=now)
+    if not names:
+        return f"{_result_in_words(episode)}, no context to compare, {age} old"
+    similar, fields = similarity_in_words(sim, compared=len(names)), ", ".join(FIELD_WORDS[name] for name in names)
+    return f"{_result_in_words(episode)} in a {similar} context (Sim {short(sim)} by {fields}), {age} old"
 
 
 def _result_in_words(episode: Episode) -> str:
@@ -53,13 +76,15 @@ def outcome_in_words(outcome: Outcome) -> str:
             return f"{signed(outcome.value * 100, 2)}%"
 
 
-def similarity_in_words(sim: float) -> str:
-    """A word for a similarity.
+def similarity_in_words(sim: float, *, compared: int) -> str:
+    """A word for a similarity in so many fields; fewer than three fields make no context very similar.
 
-    >>> [similarity_in_words(s) for s in (0.91, 0.6, 0.3, 0.1)]
+    >>> [similarity_in_words(s, compared=3) for s in (0.91, 0.6, 0.3, 0.1)]
     ['very similar', 'similar', 'loosely similar', 'different']
+    >>> similarity_in_words(1.0, compared=2)
+    'similar'
     """
-    if sim >= 0.8:
+    if sim >= 0.8 and compared >= FEWEST_FIELDS:
         return "very similar"
     if sim >= 0.5:
         return "similar"

@@ -181,6 +181,21 @@ def compare_fields(
         yield "text", TEXT_WEIGHT, text
 
 
+def compared_fields(
+    situation: Situation, *, symbol: str, direction: Direction | None, context: ContextVector
+) -> tuple[str, ...]:
+    """The fields, text aside, that both the situation and a memory give; a field that the memory lacks is not compared.
+
+    >>> here = Situation(symbol="BTC", direction="long", context=ContextVector(regime="ranging", atr_d1=50.0))
+    >>> compared_fields(here, symbol="BTC", direction="short", context=ContextVector(regime="volatile"))
+    ('regime', 'direction')
+    """
+    given = compare_fields(situation, symbol=symbol, direction=direction, context=context, text=None)
+    return tuple(
+        name for name, _, _ in given if (direction if name == "direction" else getattr(context, name)) is not None
+    )
+
+
 def mean_closeness(fields: Iterable[tuple[str, float, float]]) -> float:
     """The weighted mean closeness of fields, each a (name, weight, closeness); .5 without fields.
 

@@ -306,7 +306,8 @@ def _cause(factor: FactorName, row: int, scorer: PlainScorer) -> tuple[str, str]
             result = "with a risk not known" if outcome is None else f"at {outcome_in_words(outcome)}"
             return f"it ended {result}", "had it ended as well as the best"
         case "Sim":
-            similar = similarity_in_words(scorer.factors(row).Sim)
+            compared = sum(each.held not in (None, ()) for each in _compared_fields(row, scorer))
+            similar = similarity_in_words(scorer.factors(row).Sim, compared=compared)
             return f"its context is {similar}", "had its context been the same"
         case "Rec":
             return f"it is {age_in_words(columns.end_of(row), now=scorer.context.now)} old", "had it ended now"
