@@ -34,6 +34,35 @@ def signed(value: float, digits: int = 1) -> str:
     return text[1:] if float(text) == 0 else text
 
 
+def with_margin(mean: str, half_width: float | None, *, suffix: str = "", digits: int = 2) -> str:
+    """A mean, half the width of its interval and its unit; a margin never reads as zero.
+
+    A margin below the digits shown gets more digits. Without variation the data say nothing about the margin.
+
+    >>> with_margin("+0.21", 0.18, suffix="R"), with_margin("+0.21", 0.0032, suffix="R"), with_margin("-1.23", None)
+    ('+0.21 ± 0.18R', '+0.21 ± 0.003R', '-1.23')
+    >>> with_margin("+1.00", 0.0, suffix="R")
+    '+1.00R (margin unknown)'
+    """
+    if half_width is None:
+        return f"{mean}{suffix}"
+    if not half_width > 0.0:
+        return f"{mean}{suffix} (margin unknown)"
+    text = f"{half_width:.{digits}f}"
+    if float(text) == 0.0:
+        text = f"{half_width:.{-math.floor(math.log10(half_width))}f}"
+    return f"{mean} ± {text}{suffix}"
+
+
+def half_width(interval: tuple[float, float] | None, *, scale: float = 1.0) -> float | None:
+    """Half the width of an interval; None without one.
+
+    >>> half_width((-1.0, 3.0)), half_width((0.25, 0.75), scale=100.0), half_width(None)
+    (2.0, 25.0, None)
+    """
+    return None if interval is None else scale * (interval[1] - interval[0]) / 2.0
+
+
 def short(value: float, digits: int = 2) -> str:
     """A share as text without the leading zero.
 

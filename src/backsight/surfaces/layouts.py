@@ -552,7 +552,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows(
             "size.levels",
             columns(
-                "level: {name} | value | >n | >difference: {difference:+.2f}R | >error: ± {error:.2f} | "
+                "level: {name} | value | >n | >difference: {difference:+.2f}R | >error: ± {error:.2g} | "
                 ">weight: {shrinkage:.0%} | >effect: {effect:+.2f}R"
             ),
         ),

@@ -10,6 +10,7 @@ from typing import Any
 from backsight.core.instants import nearest_minute
 from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not, condition_text
 from backsight.core.memory.prospective import PlanSource
+from backsight.core.numbers import half_width, with_margin
 from backsight.core.trades.trade import Outcome
 
 SHORT_ID = 8
@@ -114,8 +115,7 @@ def with_unit(value: float | None, unit: str | None, interval: tuple[float, floa
     if value is None:
         return ""
     scale, suffix = {"R": (1.0, "R"), "vol": (1.0, " ATR")}.get(unit or "", (100.0, "%"))
-    margin = "" if interval is None else f" ± {scale * (interval[1] - interval[0]) / 2:.2f}"
-    return f"{scale * value:+.2f}{margin}{suffix}"
+    return with_margin(f"{scale * value:+.2f}", half_width(interval, scale=scale), suffix=suffix)
 
 
 def price_digits(price: float) -> int:

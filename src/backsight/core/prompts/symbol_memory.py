@@ -176,7 +176,7 @@ def _mean(mean: LevelOutcome) -> str:
     if mean.interval is None:
         return text
     low, high = (signed(scale * end, 2) for end in mean.interval)
-    return f"{text} (likely {low} to {high}{unit})"
+    return f"{text} (margin unknown)" if low == high else f"{text} (likely {low} to {high}{unit})"
 
 
 def what_usually_happens(memories: Sequence[SymbolMemory]) -> Section:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from backsight.core.context import ContextVector
-from backsight.core.numbers import signed
+from backsight.core.numbers import half_width, signed, with_margin
 from backsight.core.portfolio import Direction
 from backsight.core.trades.trade import Outcome, OutcomeUnit, unit_suffix
 
@@ -135,5 +135,5 @@ def _mean_in_words(mean: LevelOutcome) -> str:
     '-1.23%'
     """
     scale = 100.0 if mean.unit == "pct" else 1.0
-    margin = "" if mean.interval is None else f" ± {scale * (mean.interval[1] - mean.interval[0]) / 2.0:.2f}"
-    return f"{signed(scale * mean.mean, 2)}{margin}{unit_suffix(mean.unit)}"
+    margin = half_width(mean.interval, scale=scale)
+    return with_margin(signed(scale * mean.mean, 2), margin, suffix=unit_suffix(mean.unit))

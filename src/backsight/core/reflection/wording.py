@@ -1,6 +1,6 @@
 """Patterns in words. Lessons, prompts for models and citation checks all use this one spelling of the numbers."""
 
-from backsight.core.numbers import signed
+from backsight.core.numbers import half_width, signed, with_margin
 from backsight.core.reflection.patterns import Pattern
 from backsight.core.trades.trade import OutcomeUnit, unit_suffix
 
@@ -45,11 +45,12 @@ def duration(seconds: float) -> str:
 def _headline(pattern: Pattern) -> str:
     sample = f"over {pattern.n} trades on {pattern.days} days"
     if pattern.unit is None:
-        half = "" if pattern.half_width is None else f" ± {PERCENT * pattern.half_width:.0f}"
-        capture = f"{PERCENT * pattern.mean:.0f}{half} % of the best price kept {sample}"
+        margin = None if pattern.half_width is None else PERCENT * pattern.half_width
+        kept_share = with_margin(f"{PERCENT * pattern.mean:.0f}", margin, suffix=" %", digits=0)
+        capture = f"{kept_share} of the best price kept {sample}"
         return f"{capture}, against {_percent(pattern.rest_mean)} elsewhere"
-    half = "" if pattern.half_width is None else f" ± {_scale(pattern.unit) * pattern.half_width:.2f}"
-    mean = f"{_number(pattern.mean, pattern.unit)}{half}{unit_suffix(pattern.unit)}"
+    margin = None if pattern.half_width is None else _scale(pattern.unit) * pattern.half_width
+    mean = with_margin(_number(pattern.mean, pattern.unit), margin, suffix=unit_suffix(pattern.unit))
     text = f"{mean} {sample}, against {amount(pattern.rest_mean, pattern.unit)} elsewhere"
     if pattern.win_rate is None or pattern.rest_win_rate is None:
         return text
@@ -57,11 +58,11 @@ def _headline(pattern: Pattern) -> str:
 
 
 def _difference(pattern: Pattern) -> str:
-    interval = pattern.difference_interval
     scale = PERCENT if pattern.unit is None else _scale(pattern.unit)
     digits, suffix = (0, " %") if pattern.unit is None else (2, unit_suffix(pattern.unit))
-    half = "" if interval is None else f" ± {scale * (interval[1] - interval[0]) / 2.0:.{digits}f}"
-    return f"difference {signed(scale * pattern.difference, digits)}{half}{suffix}"
+    margin = half_width(pattern.difference_interval, scale=scale)
+    difference = signed(scale * pattern.difference, digits)
+    return f"difference {with_margin(difference, margin, suffix=suffix, digits=digits)}"
 
 
 def _number(value: float, unit: OutcomeUnit) -> str:

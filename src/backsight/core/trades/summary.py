@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import fmean, stdev
+from statistics import fmean
 
-from backsight.core.numbers import signed
+from backsight.core.numbers import half_width, signed, with_margin
+from backsight.core.statistics import moments_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 
@@ -46,12 +47,11 @@ class MeanOutcome:
     n: int
     mean: float
     margin: float | None
-    """Half of its 95 % interval by the normal approximation; None below two outcomes."""
+    """Half of its 95 % interval by Student's t; None below two outcomes."""
 
     def __str__(self) -> str:
         unit = "R" if self.unit == "R" else " ATR" if self.unit == "vol" else ""
-        doubt = "" if self.margin is None else f" ± {self.margin:.2f}"
-        return f"{signed(self.mean, 2)}{doubt}{unit} (n={self.n})"
+        return f"{with_margin(signed(self.mean, 2), self.margin, suffix=unit)} (n={self.n})"
 
 
 def mean_outcomes(outcomes: Iterable[Outcome]) -> list[MeanOutcome]:
@@ -59,7 +59,7 @@ def mean_outcomes(outcomes: Iterable[Outcome]) -> list[MeanOutcome]:
 
     >>> means = mean_outcomes([Outcome(value=2.0, unit="R"), Outcome(value=-1.0, unit="R")])
     >>> print(means[0])
-    +0.50 ± 2.94R (n=2)
+    +0.50 ± 19.06R (n=2)
     """
     by_unit: dict[OutcomeUnit, list[float]] = {}
     for outcome in outcomes:
@@ -68,5 +68,5 @@ def mean_outcomes(outcomes: Iterable[Outcome]) -> list[MeanOutcome]:
 
 
 def _mean(unit: OutcomeUnit, values: list[float]) -> MeanOutcome:
-    margin = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    margin = half_width(moments_of(values).interval(level=0.95))
     return MeanOutcome(unit=unit, n=len(values), mean=fmean(values), margin=margin)
