@@ -21,8 +21,22 @@ def test_an_account_is_opened_once(memory: Memory, clock: FakeClock) -> None:
 
 
 def test_the_account_of_remembered_trades_cannot_be_taken(memory: Memory) -> None:
-    with pytest.raises(Invalid, match="name: 'manual' is reserved"):
-        memory.open_account(venue="binance", name="manual")
+    for name in ("manual", "manual:S", "manual-paper"):
+        with pytest.raises(Invalid, match=f"name: '{name}' is reserved"):
+            memory.open_account(venue="binance", name=name)
+
+
+def test_the_deployments_of_remembered_trades_cannot_be_taken(memory: Memory) -> None:
+    memory.open_account(venue="binance", name="main")
+    memory.save_strategy(name="S")
+    memory.save_strategy(name="manual-sim:S")
+    for name in ("manual:S", "manual:other", "manual-paper:S"):
+        with pytest.raises(Invalid, match=f"name: '{name}' is reserved for trades without a deployment; choose"):
+            memory.deploy(strategy_name="S", account="main", name=name)
+    with pytest.raises(Invalid, match="name: 'manual-sim:S@main' is reserved"):
+        memory.deploy(strategy_name="manual-sim:S", account="main")
+    assert memory.get_my_deployments().deployments == ()
+    assert memory.deploy(strategy_name="S", account="main", name="manually").deployment.name == "manually"
 
 
 def test_saved_changes_are_a_new_version(memory: Memory) -> None:
@@ -56,7 +70,9 @@ def test_the_longest_names_can_be_referred_to(memory: Memory) -> None:
     deployment = memory.deploy(strategy_name=strategy, account=account).deployment
     memory.remember_trade(**a_trade_call(strategy_name=strategy, deployment=deployment.name))
     memory.remember_trade(**a_trade_call(strategy_name=strategy))
-    assert memory.recall_memories(symbol="XAUUSD", deployment=f"manual:{strategy}").candidates == 1
+    memory.remember_trade(**a_trade_call(strategy_name=strategy, mode="paper"))
+    for manual in ("manual", "manual-paper"):
+        assert memory.recall_memories(symbol="XAUUSD", deployment=f"{manual}:{strategy}").candidates == 1
     assert len(memory.list_trades(deployment=deployment.name).trades) == 1
 
 

@@ -61,6 +61,7 @@ EVERY_ARGUMENT: list[Step] = [
             equity=9_000.0,
             reflection="held on",
             position_key="by hand",
+            mode="paper",
         ),
     ),
     (
@@ -82,7 +83,13 @@ EVERY_ARGUMENT: list[Step] = [
     (
         "import_trades",
         "",
-        {"path": str(FOLDER / "lessons.csv"), "strategy_name": "Fade", "deployment": "fade", "timezone": "UTC"},
+        {
+            "path": str(FOLDER / "lessons.csv"),
+            "strategy_name": "Fade",
+            "deployment": "fade",
+            "mode": "live",
+            "timezone": "UTC",
+        },
     ),
     (
         "list_trades",
@@ -164,6 +171,7 @@ EVERY_ARGUMENT: list[Step] = [
     ),
     ("get_agent_state", "", {**DEPLOYED, "max_drawdown": 0.3, **THEN}),
     ("get_behavioral_analysis", "", {"strategy_name": "Reverting", "mode": "live", "seen_at": NOW}),
+    ("get_behavioral_analysis", "", {**DEPLOYED, "symbol": "XAUUSD", "as_of": NOW}),
     (
         "add_belief",
         "",
@@ -283,7 +291,7 @@ EVERY_ARGUMENT: list[Step] = [
     ("list_decisions", "", {**DEPLOYED, "since": BEFORE, "until": NOW, **THEN}),
     ("list_decisions", "", {**DEPLOYED, "limit": 1}),
     ("list_decisions", "cursor=decisions_cursor", {**DEPLOYED, "limit": 1}),
-    ("get_recent_activity", "", {**DEPLOYED, "seen_at": NOW}),
+    ("get_recent_activity", "", {**DEPLOYED, **THEN}),
     (
         "import_bars",
         "",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from backsight.audience import Audience
+from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError, Invalid, NotFound
 from backsight.core.memory.kind import MemoryKind
 from backsight.memory import OPERATIONS, Memory
@@ -303,7 +304,7 @@ def test_a_named_deployment_is_not_found_before_it_was_made(memory: Memory, cloc
 def test_a_deployment_counts_from_its_first_tick_even_if_it_was_made_later(memory: Memory, clock: FakeClock) -> None:
     clock.advance(days=1)
     name, before = deploy(memory), T0 - DAY
-    memory.close_tick(deployment=name, at=before, before=a_snapshot(at=before), verdict={"kind": "noop"})
+    memory.close_tick(deployment=name, at=before, before=a_snapshot(at=before), verdict=Verdict(kind="noop"))
     assert memory.get_agent_state(deployment=name, as_of=T0).equity_seen == 1
     assert memory.list_decisions(as_of=T0).deployment == name
     with pytest.raises(NotFound, match="no deployment"):

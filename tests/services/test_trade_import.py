@@ -310,3 +310,14 @@ def test_recent_trades_in_a_file_propose_plans_and_old_ones_do_not(
     assert learned.proposals
     assert {view.proposal.id for view in memory.list_proposals().proposals} == set(learned.proposals)
     assert memory.list_plans().plans == ()
+
+
+def test_rows_go_to_the_account_of_their_mode(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    clock.advance(days=9)
+    rows = [trade_row(0, T0), trade_row(1, T0 + DAY, mode="sim"), trade_row(2, T0 + 2 * DAY, mode="live")]
+    memory.import_trades(path=a_file(tmp_path, rows), mode="paper")
+    trades = memory.list_trades(mode="all").trades
+    assert [trade.mode for trade in trades] == ["live", "sim", "paper"]
+    assert len({trade.account_id for trade in trades}) == 3
+    with pytest.raises(Invalid, match=r"mode: .* line 1: deployment 'manual:VolBreakout' is live, not paper"):
+        memory.import_trades(path=a_file(tmp_path, [trade_row(3, T0)]), mode="paper", deployment="manual:VolBreakout")

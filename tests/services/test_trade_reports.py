@@ -1,13 +1,38 @@
-"""Reported trades of a deployment that runs by ticks belong to its ledger."""
+"""Reported trades: each mode has its own account; on a deployment that runs by ticks they belong to its ledger."""
 
 from datetime import timedelta
 
 import pytest
 
-from backsight.core.errors import Conflict
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.portfolio import Mode
 from backsight.memory import Memory
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import deployed, ticked
+
+
+def test_trades_of_each_mode_are_remembered_apart(memory: Memory, clock: FakeClock) -> None:
+    names: dict[Mode, str] = {"live": "manual:S", "paper": "manual-paper:S", "sim": "manual-sim:S"}
+    accounts = set()
+    for mode, name in names.items():
+        clock.advance(hours=1)
+        answer = memory.remember_trade(**a_trade_call(strategy_name="S", mode=mode, equity=10_000.0))
+        assert (answer.trade.mode, answer.message) == (mode, f"Remembered. For '{name}' ({mode}).")
+        assert memory.list_trades(mode=mode).trades == (answer.trade,)
+        assert memory.get_agent_state(deployment=name).equity_seen == 1
+        accounts.add(answer.trade.account_id)
+    assert len(accounts) == 3
+    assert memory.remember_trade(**a_trade_call(strategy_name="S", idempotency_key="new")).trade.mode == "live"
+    assert memory.verify_audit().intact
+
+
+def test_a_mode_that_the_deployment_does_not_have_is_refused(memory: Memory) -> None:
+    deployed(memory)
+    rows = memory.verify_audit().rows
+    with pytest.raises(Invalid, match="mode: deployment 'VolBreakout@main' is live, not paper; leave out the mode or"):
+        memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", mode="paper"))
+    assert memory.verify_audit().rows == rows
+    assert memory.remember_trade(**a_trade_call(deployment="VolBreakout@main", mode="live")).trade.mode == "live"
 
 
 def test_on_a_deployment_that_runs_by_ticks_a_remembered_trade_adds_words_to_the_ledgers_trade(

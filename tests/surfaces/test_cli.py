@@ -47,7 +47,7 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
 
 def test_a_person_sees_lines_and_tables(store: str, tmp_path: Path) -> None:
     lines = run("trades", "remember", *as_options(a_trade_call()), url=store).stdout.splitlines()
-    assert lines[0] == "Remembered."
+    assert lines[0] == "Remembered. For 'manual:VolBreakout' (live)."
     assert "+1175.00" in lines[2]
     bars = tmp_path / "bars.csv"
     bars.write_text("time,open,high,low,close\n2026-06-04,1,2,1,2\n2026-06-05,1,2,1,2\n2026-06-08,1,2,1,2\n")

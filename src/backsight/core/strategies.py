@@ -6,9 +6,10 @@ from typing import Literal, get_args
 
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
-from backsight.core.portfolio import Direction, Mode
+from backsight.core.portfolio import MODES, Direction, Mode
 
 MANUAL = "manual"
+"""The venue of the accounts for trades that are reported without a deployment, and the name of the live one."""
 
 Leash = Literal["strict", "balanced", "adaptive"]
 GuidanceMode = Literal["thesis", "rules", "hybrid"]
@@ -160,15 +161,37 @@ class Deployment:
     recorded_at: datetime
 
 
-def manual_name(strategy_name: str) -> str:
+def manual_account_name(mode: Mode) -> str:
+    """The name of the account for trades in a mode that are reported without a deployment.
+
+    >>> manual_account_name("live"), manual_account_name("paper")
+    ('manual', 'manual-paper')
+    """
+    return MANUAL if mode == "live" else f"{MANUAL}-{mode}"
+
+
+def manual_account_id(owner: str, mode: Mode) -> str:
+    """The id of the account for trades in a mode that are reported without a deployment."""
+    return derive_id("account", owner, MANUAL, manual_account_name(mode))
+
+
+def manual_name(strategy_name: str, mode: Mode) -> str:
     """The name of the deployment for trades that are reported without a deployment.
 
-    >>> manual_name("VolBreakout")
-    'manual:VolBreakout'
+    >>> manual_name("VolBreakout", "live"), manual_name("VolBreakout", "sim")
+    ('manual:VolBreakout', 'manual-sim:VolBreakout')
     """
-    return f"{MANUAL}:{strategy_name}"
+    return f"{manual_account_name(mode)}:{strategy_name}"
 
 
-def manual_account_id(owner: str) -> str:
-    """The id of the account for trades that are reported without a deployment."""
-    return derive_id("account", owner, MANUAL, MANUAL)
+def refuse_manual_name(name: str) -> None:
+    """Refuse a name that belongs to the accounts and deployments for trades that are reported without a deployment.
+
+    >>> refuse_manual_name("manually")
+    >>> refuse_manual_name("manual:S")
+    Traceback (most recent call last):
+    ...
+    backsight.core.errors.Invalid: name: 'manual:S' is reserved for trades without a deployment; choose another name
+    """
+    if name.partition(":")[0] in map(manual_account_name, MODES):
+        raise Invalid(f"{name!r} is reserved for trades without a deployment; choose another name", field="name")

@@ -19,6 +19,7 @@ from backsight.core.strategies import (
     MemorySettings,
     Strategy,
     effective_settings,
+    refuse_manual_name,
 )
 from backsight.operation import command
 from backsight.services.context import Context
@@ -154,6 +155,7 @@ def deploy(
             version_text = "" if version is None else f" version {version}"
             raise NotFound(f"no strategy {strategy_name!r}{version_text}; save it first", field="strategy_name")
         full_name = name or deployment_name(strategy_name, chosen.name)
+        refuse_manual_name(full_name)
         default = new_deployment(ctx, full_name, strategy.id, strategy_name, strategy.version, chosen)
         deployment = replace(default, memory=effective_settings(strategy.memory, memory))
         deployed = _add_or_replay(transaction, ctx.owner, deployment)

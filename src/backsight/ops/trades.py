@@ -29,7 +29,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade, retrieval_strength
 from backsight.core.memory.prospective import Plan
-from backsight.core.portfolio import Direction
+from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.record import ModeChoice
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
@@ -195,6 +195,7 @@ def remember_trade(
     stop_price: Annotated[Number | None, "The first stop price."] = None,
     fees: Annotated[NotNegative, "Fees paid; the pnl is already net of them."] = 0.0,
     equity: Annotated[NotNegative | None, "What the account is worth after the close."] = None,
+    mode: Annotated[Mode | None, "Live, paper or simulated; else the mode of the deployment, or live."] = None,
     context: Annotated[ContextArgument | None, "The context at entry."] = None,
     deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
     position_key: Annotated[Key | None, "The broker's id of the position."] = None,
@@ -235,7 +236,7 @@ def remember_trade(
         now=ctx.now,
     )
     with ctx.writing() as transaction:
-        target = reported_deployment(transaction, ctx, deployment, strategy_name)
+        target = reported_deployment(transaction, ctx, deployment, strategy_name, mode=mode)
         if deployment is not None and runs_by_ticks(transaction, ctx, target):
             return _add_to_ledger_trade(transaction, ctx, target, report)
         trade_id, former = earlier_report(transaction, ctx, idempotency_key, closed_at)
@@ -254,8 +255,13 @@ def remember_trade(
         transaction.add(stored.TRADES, trade)
         add_reported_equity(transaction, trade, equity)
         learned = learn_trades(transaction, [episode_of_trade(trade)])[0]
+    where = "" if deployment is not None else f" For {target.name!r} ({target.mode})."
     return RememberedTrade(
-        trade=trade, episode_id=episode_id_of(trade.id), learned=learned, replayed=False, message="Remembered."
+        trade=trade,
+        episode_id=episode_id_of(trade.id),
+        learned=learned,
+        replayed=False,
+        message=f"Remembered.{where}",
     )
 
 
@@ -269,6 +275,7 @@ def import_trades(
     ],
     strategy_name: Annotated[Name | None, "The strategy of rows that name none."] = None,
     deployment: Annotated[Key | None, "The deployment of rows that name none, by name or id."] = None,
+    mode: Annotated[Mode | None, "The mode of rows that name none; else that of the deployment, or live."] = None,
     timezone: Annotated[Name, "The time zone of times without an offset, like 'America/New_York'."] = "UTC",
 ) -> ImportedTrades:
     """Import closed trades from a file, as if each trade had been remembered when it closed.
@@ -277,7 +284,7 @@ def import_trades(
     row that is stored already, by its idempotency_key or its content, changes nothing. A key that belongs to a trade
     with other content is refused.
     """
-    defaults = {"strategy_name": strategy_name, "deployment": deployment}
+    defaults = {"strategy_name": strategy_name, "deployment": deployment, "mode": mode}
     with garbage_collection_paused():
         file = read_trades(path, timezone=timezone)
         rows = checked_rows(

@@ -24,7 +24,9 @@ from backsight.core.strategies import (
     MemorySettings,
     Strategy,
     manual_account_id,
+    manual_account_name,
     manual_name,
+    refuse_manual_name,
 )
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_id
@@ -173,29 +175,31 @@ def deployment_name(strategy_name: str, account_name: str) -> str:
     return f"{strategy_name}@{account_name}"
 
 
-def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str) -> Deployment:
+def manual_deployment(transaction: Transaction, ctx: Context, strategy_name: str, *, mode: Mode = "live") -> Deployment:
     """The deployment of trades that are reported for a strategy without a deployment; made on first use."""
-    existing = stored.deployment(transaction.connection, ctx.owner, manual_name(strategy_name))
+    name = manual_name(strategy_name, mode)
+    existing = stored.deployment(transaction.connection, ctx.owner, name)
     if existing is not None:
         return existing
-    account = _manual_account(transaction, ctx)
+    account = _manual_account(transaction, ctx, mode)
     strategy_id = derive_id("strategy", ctx.owner, strategy_name)
-    deployment = new_deployment(ctx, manual_name(strategy_name), strategy_id, strategy_name, None, account)
+    deployment = new_deployment(ctx, name, strategy_id, strategy_name, None, account)
     transaction.add(stored.DEPLOYMENTS, deployment)
     return deployment
 
 
-def _manual_account(transaction: Transaction, ctx: Context) -> Account:
-    """The account of what is reported without a deployment; made on first use."""
-    account = stored.account(transaction.connection, ctx.owner, manual_account_id(ctx.owner))
+def _manual_account(transaction: Transaction, ctx: Context, mode: Mode) -> Account:
+    """The account of what is reported in a mode without a deployment; made on first use."""
+    account_id = manual_account_id(ctx.owner, mode)
+    account = stored.account(transaction.connection, ctx.owner, account_id)
     if account is None:
         account = Account(
             owner_id=ctx.owner,
-            id=manual_account_id(ctx.owner),
+            id=account_id,
             venue=MANUAL,
-            name=MANUAL,
+            name=manual_account_name(mode),
             currency=CURRENCY_OF_MANUAL,
-            mode="live",
+            mode=mode,
             position_mode="hedging",
             known_at=ctx.now,
             recorded_at=ctx.now,
@@ -209,7 +213,7 @@ def reporting_account(
 ) -> Account:
     """The account that an equity is reported for: the named one, that of the named deployment, or that of all.
 
-    Before the first deployment it is the account of trades that are reported without a deployment.
+    Before the first deployment it is the account of live trades that are reported without a deployment.
     """
     connection = transaction.connection
     if account is not None:
@@ -218,7 +222,7 @@ def reporting_account(
         return account_named(connection, ctx.owner, account)
     deployments = resolve_scope(ctx.view(connection), deployment=deployment).deployments
     if not deployments:
-        return _manual_account(transaction, ctx)
+        return _manual_account(transaction, ctx, "live")
     if len({each.account_id for each in deployments}) > 1:
         message = f"there are deployments on several accounts; name one of {listed_names(deployments)}"
         raise Invalid(message, field="deployment")
@@ -238,8 +242,7 @@ def account_named(connection: Connection, owner: str, key: str) -> Account:
 
 
 def new_account(ctx: Context, venue: str, name: str, currency: str, mode: Mode, position_mode: PositionMode) -> Account:
-    if name.startswith(f"{MANUAL}:") or name == MANUAL:
-        raise Invalid(f"{name!r} is reserved for trades without a deployment; choose another name", field="name")
+    refuse_manual_name(name)
     return Account(
         owner_id=ctx.owner,
         id=derive_id("account", ctx.owner, venue, name),

@@ -54,8 +54,8 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
 
 
 def manual_account_row(view: View) -> MoodRow | None:
-    """The last row of the account for trades that are reported without a deployment, as of a view."""
-    return _account_row(view, manual_account_id(view.owner))
+    """The last row of the account for live trades that are reported without a deployment, as of a view."""
+    return _account_row(view, manual_account_id(view.owner, "live"))
 
 
 def _account_row(view: View, account_id: str) -> MoodRow | None:

@@ -16,6 +16,7 @@ from backsight.core.instants import JUST_BEFORE
 from backsight.core.memory.affective import close_fact, with_agent_state
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, next_strategy_rows
+from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
 from backsight.core.trades.trade import Trade, dollars_for_one
@@ -42,13 +43,14 @@ class ReportRow:
     closed_at: datetime
     strategy_name: str
     deployment: str | None
+    mode: Mode | None
     trade_id: str
     request_digest: str
 
     @property
-    def destination(self) -> tuple[str | None, str]:
-        """The names that choose the deployment of the row: deployment and strategy."""
-        return self.deployment, self.strategy_name
+    def destination(self) -> tuple[str | None, str, Mode | None]:
+        """What chooses the deployment of the row: the names of deployment and strategy, and the mode."""
+        return self.deployment, self.strategy_name, self.mode
 
 
 def checked_rows(
@@ -86,7 +88,7 @@ def unknown_rows(transaction: Transaction, ctx: Context, source: Source, rows: S
 
 def trades_of_rows(transaction: Transaction, ctx: Context, source: Source, rows: Sequence[ReportRow]) -> list[Trade]:
     """The trades of new rows, in the order of the file; the equity in the rows is stored."""
-    deployments: dict[tuple[str | None, str], Deployment] = {}
+    deployments: dict[tuple[str | None, str, Mode | None], Deployment] = {}
     for row in rows:
         if row.destination not in deployments:
             deployments[row.destination] = _deployment_of_row(transaction, ctx, source, row)
@@ -196,7 +198,7 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any]) -> Repo
     closed_at = arguments["closed_at"]
     if closed_at is None:
         raise Invalid("missing; every trade in a file needs the time of its close", field="closed_at")
-    strategy_name, deployment = arguments.pop("strategy_name"), arguments.pop("deployment")
+    strategy_name, deployment, mode = (arguments.pop(name) for name in ("strategy_name", "deployment", "mode"))
     arguments["context"] = arguments["context"] or ContextVector()
     arguments["tags"] = tuple(arguments["tags"])
     return ReportRow(
@@ -205,6 +207,7 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any]) -> Repo
         closed_at=closed_at,
         strategy_name=strategy_name,
         deployment=deployment,
+        mode=mode,
         trade_id=reported_trade_id(ctx.owner, key, request_digest),
         request_digest=request_digest,
     )
@@ -212,7 +215,7 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any]) -> Repo
 
 def _deployment_of_row(transaction: Transaction, ctx: Context, source: Source, row: ReportRow) -> Deployment:
     try:
-        deployment = reported_deployment(transaction, ctx, row.deployment, row.strategy_name)
+        deployment = reported_deployment(transaction, ctx, row.deployment, row.strategy_name, mode=row.mode)
         if row.deployment is not None and runs_by_ticks(transaction, ctx, deployment):
             message = (
                 f"{deployment.name!r} runs by ticks, so its trades come from the broker's fills; "

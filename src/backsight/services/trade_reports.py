@@ -8,6 +8,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE, format_instant
 from backsight.core.memory.affective import EquityPoint, with_agent_state
 from backsight.core.memory.episodic import episode_of_trade
+from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.trades.matching import matching_trade
 from backsight.core.trades.report import TradeReport, reported_trade_id
@@ -30,15 +31,21 @@ RECENT_CLOSES = 50
 
 
 def reported_deployment(
-    transaction: Transaction, ctx: Context, deployment: str | None, strategy_name: str
+    transaction: Transaction, ctx: Context, deployment: str | None, strategy_name: str, *, mode: Mode | None = None
 ) -> Deployment:
-    """The named deployment, if it runs the strategy; without a name, the strategy's deployment for manual reports."""
+    """The named deployment, if it runs the strategy in the mode; else the strategy's one for manual reports.
+
+    Manual reports are live unless a mode is given.
+    """
     if deployment is None:
-        return manual_deployment(transaction, ctx, strategy_name)
+        return manual_deployment(transaction, ctx, strategy_name, mode=mode or "live")
     target = deployment_named(transaction.connection, ctx.owner, deployment)
     if target.strategy_name != strategy_name:
         message = f"deployment {target.name!r} runs {target.strategy_name!r}, not {strategy_name!r}"
         raise Invalid(f"{message}; give the strategy that the deployment runs", field="strategy_name")
+    if mode not in (None, target.mode):
+        message = f"deployment {target.name!r} is {target.mode}, not {mode}"
+        raise Invalid(f"{message}; leave out the mode or the deployment", field="mode")
     return target
 
 
