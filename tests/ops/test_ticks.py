@@ -22,7 +22,7 @@ from backsight.ops.ticks import ClosedTick
 from backsight.store.audit import AUDIT
 from backsight.store.reading import fetch, owned
 from backsight.store.schema import AUDITED
-from backsight.store.trades import TRADES
+from backsight.store.trades import MARKS, TRADES
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 HOUR = timedelta(hours=1)
@@ -383,6 +383,22 @@ def test_a_round_trip_between_ticks_is_a_trade_where_its_fills_are_reported(desk
     closed = desk.tick(1, fills=fills)
     assert [trade.id for trade in closed.opened] == [trade.id for trade in closed.closed] == [desk.trade().id]
     assert (desk.trade().pnl, desk.trade().entry.snapshot_id, desk.trade().memory_arm) == (3.0, None, "off")
+
+
+def test_a_position_closed_twice_in_one_tick_is_two_trades_and_one_mark(desk: Desk) -> None:
+    position = desk.enter()
+    out, back, out_again = (
+        a_report("o", at(1.1), -2.0, 101.0),
+        a_report("i", at(1.2), 2.0, 99.0),
+        a_report("x", at(1.3), -2.0, 102.0),
+    )
+    order, lag = an_order(-2.0), timedelta(minutes=30)
+    desk.tick(1, [position], [], done=[out, back, out_again], order=order, lag=lag)
+    first, second = desk.trades()
+    assert (first.pnl, second.pnl) == (2.0, 6.0)
+    with desk.memory.reading() as connection:
+        marks = fetch(connection, MARKS, owned(MARKS, desk.memory.owner, MARKS.table.c.look == "before"))
+    assert [mark.trade_id for mark in marks] == [first.id]
 
 
 def test_a_manual_addition_and_a_manual_reduction_stay_in_one_trade(desk: Desk) -> None:

@@ -506,17 +506,21 @@ def _write_equity(transaction: Transaction, tick: Tick, change: LedgerChange) ->
 def _write_marks(
     transaction: Transaction, tick: Tick, state: _LedgerState, trades: Iterable[tuple[Trade, TradeProgress]]
 ) -> None:
-    """Write a mark for each position that the tick left open, and for each that it closed."""
+    """Write a mark for each position that the tick left open, and for each that it closed.
+
+    Of several trades that the tick closed in one position, the first is the one in the snapshot before the decision.
+    """
     before, after = tick.positions_before, tick.positions_after
-    marks: list[PositionMark] = []
-    for row, progress in trades:
+    marks: dict[tuple[str, SnapshotSide], PositionMark] = {}
+    for row, progress in sorted(trades, key=lambda pair: pair[0].opened_at or tick.at):
+        key = row.position_key
         if row.status == "open":
-            marks.append(_mark(tick, state, row, progress, after[row.position_key], look="after"))
-        elif row.closed_at is not None and row.closed_at >= tick.at and row.position_key in before:
-            marks.append(_mark(tick, state, row, progress, before[row.position_key], look="before"))
-    for mark in marks:
+            marks[key, "after"] = _mark(tick, state, row, progress, after[key], look="after")
+        elif row.closed_at is not None and row.closed_at >= tick.at and key in before:
+            marks.setdefault((key, "before"), _mark(tick, state, row, progress, before[key], look="before"))
+    for mark in marks.values():
         check_finite(mark, symbol=mark.position.symbol)
-    transaction.add_all(stored.MARKS, marks)
+    transaction.add_all(stored.MARKS, marks.values())
 
 
 def _mark(
