@@ -1,8 +1,8 @@
 """Weighted sums by level: columns give the results of the formulas, in either precision."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backsight.core import serial_correlation
 from backsight.core.context import ContextVector
 from backsight.core.instants import EPOCH, Horizon
 from backsight.core.memory.episodic import Episode
+from backsight.core.quantiles import jeffreys
 from backsight.core.recall.arrays import weighted_sums
 from backsight.core.recall.arrays.base_rate import base_rate
 from backsight.core.recall.arrays.columns import (
@@ -91,12 +93,14 @@ class Plain:
         widened = t_quantile(0.95, freedom=len(self.days) - 1) / 1.6448536269514722
         return min(kish, p * (1 - p) / (self.error * widened) ** 2) if self.error > 1e-10 else kish
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
+    def interval(self, rate: "Plain | None", share: float, swing: float) -> tuple[float, float] | None:
+        """`share` of the trades of the win rate have an outcome in the unit of this mean."""
         if len(self.days) == 1:
             return None
         reach = t_quantile(0.95, freedom=len(self.days) - 1) * self.error
-        return self.mean - reach, self.mean + reach
+        low, high = (0.0, 0.0) if rate is None or not share else jeffreys(rate.mean, share * rate.effective_n)
+        p = 0.0 if rate is None or not share else rate.mean
+        return self.mean - max(reach, swing * (p - low)), self.mean + max(reach, swing * (high - p))
 
 
 @dataclass
@@ -107,6 +111,8 @@ class PlainLevel:
     open_trades: Sequence[OpenTrade]
     query: Situation
     as_of: datetime
+    swings: Mapping[OutcomeUnit, float] = field(default_factory=dict)
+    """The strategy's mean win less its mean loss, by unit."""
 
     def narrowed(self, name: str) -> "PlainLevel":
         def has(trade: Any) -> bool:
@@ -114,7 +120,22 @@ class PlainLevel:
             return bool(getattr(sides[0], name) == getattr(sides[1], name))
 
         trades = [trade for trade in self.trades if has(trade)]
-        return PlainLevel(trades, [trade for trade in self.open_trades if has(trade)], self.query, self.as_of)
+        open_trades = [trade for trade in self.open_trades if has(trade)]
+        return replace(self, trades=trades, open_trades=open_trades)
+
+    def with_swings(self) -> "PlainLevel":
+        return replace(self, swings={unit: self._swing(unit) for unit in UNITS})
+
+    def _swing(self, unit: OutcomeUnit) -> float:
+        in_unit = [(e.outcome.value, e) for e in self.trades if e.outcome and e.outcome.unit == unit]
+        sides: list[float | None] = []
+        for won in (True, False):
+            weighted = [self._weighed(episode, x) for x, episode in in_unit if _won(episode) == won]
+            total = math.fsum(w for w, _, _ in weighted)
+            sides.append(math.fsum(w * x for w, x, _ in weighted) / total if total > 1e-150 else None)
+        if None in sides:
+            return 2 * abs(sides[0] or sides[1] or 0.0)
+        return max(0.0, (sides[0] or 0.0) - (sides[1] or 0.0))
 
     def _weighed(self, trade: Episode, x: float) -> tuple[float, float, int]:
         weight = likeness(self.query, trade.symbol, trade.context) * recency(trade.ended_at, now=self.as_of)
@@ -176,7 +197,9 @@ def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
         same = means[mean.unit]
         off = rel * max(abs(x) for _, x, _ in same.weighted)
         assert mean.mean == pytest.approx(same.mean, rel=rel, abs=off)
-        assert mean.interval == (same.interval and pytest.approx(same.interval, rel=rel, abs=off))
+        swing = plain.swings[mean.unit]
+        interval = same.interval(rate, mean.n / level.n if level.n else 0.0, swing)
+        assert mean.interval == (interval and pytest.approx(interval, rel=rel, abs=off + 20 * rel * swing))
 
 
 def check_all(rate: BaseRate, plain: PlainLevel, *, rel: float) -> None:
@@ -228,6 +251,7 @@ def test_columns_give_the_results_of_the_formulas(
     last = {each.id: each for batch in batches for each in batch}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weighted_sums, "CHUNK_ROWS", 8)
+        patch.setattr(serial_correlation, "DAYS_A_WAVE", 1_000)  # waves have a test of their own
         patch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1 if single else weighted_sums.MAX_DOUBLE_TRADES)
         rate = base_rate(
             columns,
@@ -238,7 +262,7 @@ def test_columns_give_the_results_of_the_formulas(
         )
     trades, left_out = counted(last.values(), trade_filter, as_of=as_of, seen_at=seen_at)
     assert rate.left_out == left_out
-    check_all(rate, PlainLevel(trades, open_trades, query, as_of), rel=3e-5 if single else 1e-9)
+    check_all(rate, PlainLevel(trades, open_trades, query, as_of).with_swings(), rel=3e-5 if single else 1e-9)
 
 
 @pytest.mark.parametrize("in_order", [True, False])

@@ -2,7 +2,8 @@
 
 Memories are selected by their outcome, but the trades of a base rate are not. Every closed trade of a strategy is
 weighted by K · Rec and counted at each level, from broad to narrow, one category at a time. Trades of one UTC day share
-a market, so standard errors are clustered by day.
+a market, and days resemble the days before them, so errors are those by days or by longer waves, whichever is larger
+(`core.serial_correlation`).
 """
 
 import math
@@ -15,9 +16,9 @@ import numpy as np
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Direction
 from backsight.core.quantiles import NORMAL_95, jeffreys, t_95
-from backsight.core.recall.arrays.columns import UNITS, Columns, Floats
+from backsight.core.recall.arrays.columns import UNITS, Booleans, Columns, Floats
 from backsight.core.recall.arrays.selection import TradeFilter
-from backsight.core.recall.arrays.weighted_sums import LevelKey, LevelSums, UnitSums, sum_levels
+from backsight.core.recall.arrays.weighted_sums import NO_WEIGHT, LevelKey, LevelSums, UnitSums, sum_levels
 from backsight.core.recall.base_rate import (
     ENOUGH,
     TOO_LITTLE,
@@ -29,10 +30,9 @@ from backsight.core.recall.base_rate import (
     sentence,
 )
 from backsight.core.recall.score import Situation, number_similarity
+from backsight.core.serial_correlation import wave_variances, widening
 from backsight.core.trades.trade import OutcomeUnit
 
-NO_WEIGHT = 1e-150
-"""Below this total weight a level has no similar trades; the squares of such weights underflow."""
 SAFE_SQUARES = (1e-250, 1e250)
 """Outside of these limits a sum of squares may have lost digits or overflowed."""
 SMALLEST = 1e-300
@@ -64,7 +64,7 @@ def base_rate(
     >>> rate.headline.name
     'regime'
     >>> rate.sentence
-    '39 % of 90 long XAUUSD trades in ranging markets were won (90 %: 31 to 48 %), effective 83; +0.18 ± 0.26R'
+    '39 % of 90 long XAUUSD trades in ranging markets were won (90 %: 31 to 48 %), effective 83; +0.18 ± 0.27R'
     >>> base_rate(columns, here, trade_filter=TradeFilter(strategy_name="another"), horizon=now).sentence
     'too little to say (n=0)'
     """
@@ -154,22 +154,22 @@ def _levels(
     rates, *means = _means([(closed.weight, closed.won), *((sums.weight, sums.product) for sums in units.values())])
     for depth, (name, value) in enumerate(keys):
         rate = rates[depth]
-        effective = 0.0 if rate is None else _effective_n(rate, closed, depth)
+        wins = None if rate is None else _WinRate.of(rate, closed, depth)
         level = BaseRateLevel(
             name=name,
             value=value,
             n=int(closed.n[depth]),
             days=0 if rate is None else rate.days,
-            effective_n=effective,
-            win_rate=None if rate is None else rate.value,
-            win_rate_interval=None if rate is None else jeffreys(rate.value, effective),
+            effective_n=0.0 if wins is None else wins.effective_n,
+            win_rate=None if wins is None else wins.value,
+            win_rate_interval=None if wins is None else wins.interval,
             outcomes=tuple(
                 LevelOutcome(
                     unit=unit,
                     n=int(sums.n[depth]),
                     open=len(_marks(unit, open_trades[depth])),
                     mean=mean.value,
-                    interval=_interval(mean),
+                    interval=_interval(mean, None if wins is None else wins.among(int(sums.n[depth])), sums.swing),
                 )
                 for (unit, sums), by_level in zip(units.items(), means, strict=True)
                 if (mean := by_level[depth]) is not None
@@ -181,59 +181,114 @@ def _levels(
         yield replace(level, sentence=sentence(level, dict(keys[: depth + 1])))
 
 
-class _ClusteredMean(NamedTuple):
-    """A weighted mean and its standard error, clustered by day."""
+class _WinRate(NamedTuple):
+    """A win rate with its 90 % interval."""
 
     value: float
-    error: float | None
+    n: int
+    effective_n: float
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, rate: "_MeanByDay", closed: LevelSums, depth: int) -> "_WinRate":
+        effective_n = _effective_n(rate, closed, depth)
+        return cls(rate.value, int(closed.n[depth]), effective_n, jeffreys(rate.value, effective_n))
+
+    def among(self, n: int) -> "_WinRate | None":
+        """The same rate if only n of the trades were known; None without any."""
+        if n >= self.n or not n:
+            return self if n else None
+        effective_n = self.effective_n * n / self.n
+        return self._replace(n=n, effective_n=effective_n, interval=jeffreys(self.value, effective_n))
+
+
+class _MeanByDay(NamedTuple):
+    """A weighted mean with half the width of its 90 % interval."""
+
+    value: float
+    reach: float | None
     """None if there is only one day."""
     days: int
 
 
-def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_ClusteredMean | None]]:
-    """The mean of each pair of weights and products, by level, with days as clusters; None without weight.
+def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_MeanByDay | None]]:
+    """The mean of each pair of weights and products, by level; None without weight.
 
-    m = Σ w·x / Σ w,   u_g = Σ_{i on g} w_i (x_i − m) / Σ w,   V = G/(G − 1) · Σ_g u_g²,   error = √V
-    (Liang & Zeger 1986)
+    m = Σ w·x / Σ w,   u_g = Σ_{i on g} w_i (x_i − m) / Σ w,   V = G/(G − 1) · Σ_g u_g²   (Liang & Zeger 1986)
+
+    reach² = V · max(t², the widening for serial correlation), with t the 95 % quantile of Student's t at G − 1.
     """
     weight, product = (np.stack(arrays) for arrays in zip(*sums, strict=True))
     with np.errstate(all="ignore"):
         total, days = weight.sum(axis=2), (weight > 0.0).sum(axis=2)
         value = product.sum(axis=2) / total
-        # The residual of each day; weight and product are overwritten.
-        residual = np.subtract(product, np.multiply(value[:, :, None], weight, out=weight), out=product)
+        # The residual of each day, in place of the product.
+        residual = np.subtract(product, value[:, :, None] * weight, out=product)
         largest = np.ones_like(total)
         squares = np.einsum("ijk,ijk->ij", residual, residual)
         if not np.all((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])):
             # Scale by the largest residual, so that no square overflows or underflows.
             largest = np.maximum(np.abs(residual).max(axis=2), SMALLEST)
-            squares = np.square(residual / largest[:, :, None]).sum(axis=2)
+            residual /= largest[:, :, None]
+            squares = np.square(residual).sum(axis=2)
+        waves = wave_variances(residual, weight) / squares[:, :, None]
         error = largest / total * np.sqrt(squares * days / (days - 1))
-    figures = np.stack((total, value, error, days), axis=2).tolist()
+        wider = np.sqrt(widening(waves, days, t_95))
+    _inherit(wider, weight > 0.0)
+    figures = np.stack((total, value, error, wider, days), axis=2).tolist()
     return [
-        [None if w < NO_WEIGHT else _ClusteredMean(m, e if g > 1 else None, int(g)) for w, m, e, g in levels]
+        [None if w < NO_WEIGHT else _MeanByDay(m, _reach(e, x, int(g)), int(g)) for w, m, e, x, g in levels]
         for levels in figures
     ]
 
 
-def _effective_n(rate: _ClusteredMean, closed: LevelSums, depth: int) -> float:
+def _reach(error: float, wider: float, days: int) -> float | None:
+    """Half the width of a 90 % interval; None on one day."""
+    return error * max(wider, t_95(days - 1)) if days > 1 else None
+
+
+def _inherit(wider: Floats, traded: Booleans) -> None:
+    """Widen each level as much as the next broader one, in place, where its days come in long runs.
+
+    A regime that lasts for weeks has few runs among the strategy's days, and its own waves are then too few to show
+    what the days of a run have in common. Labels that come and go as by chance have n·q·(1 − q) runs, with q the share
+    of the n days that have the label (Wald & Wolfowitz 1940); half of that or less is long runs.
+    """
+    for unit, depth in np.argwhere(wider[:, :-1] > 0.0).tolist():
+        broader, narrower = traded[unit, depth], traded[unit, depth + 1]
+        if wider[unit, depth + 1] < wider[unit, depth] and _comes_in_runs(narrower[broader]):
+            wider[unit, depth + 1] = wider[unit, depth]
+
+
+def _comes_in_runs(days: Booleans) -> bool:
+    """Whether the days that are true come in at most half as many runs as by chance.
+
+    >>> _comes_in_runs(np.repeat([True, False] * 3, 10)), _comes_in_runs(np.tile([True, True, False], 20))
+    (True, False)
+    """
+    runs = int(days[0]) + int(np.count_nonzero(days[1:] & ~days[:-1]))
+    share = float(days.mean())
+    return runs <= 0.5 * len(days) * share * (1.0 - share)
+
+
+def _effective_n(rate: _MeanByDay, closed: LevelSums, depth: int) -> float:
     """The effective sample size: how many independent trades of equal weight would give the same precision.
 
-    min((Σw)²/Σw², p(1 − p) / (V · (t/z)²)): Kish 1965, and the day-clustered variance V, widened because it is
-    estimated from few days; t and z are the 95 % quantiles of Student's t at days − 1 and of the normal.
+    min((Σw)²/Σw², p(1 − p) / (reach / z)²): Kish 1965, and the half-width of the mean's interval over the 95 % quantile
+    of the normal. Few days, and days that resemble each other, thus count as fewer trades.
 
     If all trades won, or none, V says nothing about the correlation within days: each day counts as one draw, by Kish
     on the weights of days. One day is one draw.
     """
-    if rate.error is None:
+    if rate.reach is None:
         return 1.0
     by_day = closed.weight[depth]
     spread, total = rate.value * (1.0 - rate.value), float(by_day.sum())
     if spread <= 0.0:
         return total**2 / float((by_day * by_day).sum())
     kish = total**2 / float(closed.squares[depth])
-    clustered = (rate.error * t_95(rate.days - 1) / NORMAL_95) ** 2
-    return min(kish, spread / clustered) if clustered else kish
+    variance = (rate.reach / NORMAL_95) ** 2
+    return min(kish, spread / variance) if variance else kish
 
 
 def _with_open(
@@ -244,11 +299,11 @@ def _with_open(
     sums = closed.by_unit.get(unit)
     if not marks[0]:
         return sums
-    n, weight, product = sums or UnitSums(np.zeros_like(closed.n), *np.zeros((2, *closed.weight.shape)))
-    weight, product = weight.copy(), product.copy()
+    sums = sums or UnitSums(np.zeros_like(closed.n), *np.zeros((2, *closed.weight.shape)))
+    weight, product = sums.weight.copy(), sums.product.copy()
     weight[:, closed.today] += [math.fsum(w for w, _ in level) for level in marks]
     product[:, closed.today] += [math.fsum(w * x for w, x in level) for level in marks]
-    return UnitSums(n, weight, product)
+    return sums._replace(weight=weight, product=product)
 
 
 def _marks(unit: OutcomeUnit, trades: Sequence[_WeightedTrade]) -> list[tuple[float, float]]:
@@ -256,9 +311,16 @@ def _marks(unit: OutcomeUnit, trades: Sequence[_WeightedTrade]) -> list[tuple[fl
     return [(each.weight, x.value) for each in trades if (x := each.trade.outcome) is not None and x.unit == unit]
 
 
-def _interval(mean: _ClusteredMean) -> tuple[float, float] | None:
-    """mean ± t · error, with the 95 % quantile of Student's t at days − 1; None on one day."""
-    if mean.error is None:
+def _interval(mean: _MeanByDay, wins: _WinRate | None, swing: float) -> tuple[float, float] | None:
+    """The 90 % interval of a mean outcome: mean ± reach, or wider where the win rate alone leaves more doubt.
+
+    A few trades without a winner have nearly the same outcome, and no spread to estimate an error from. But their win
+    rate has an interval, and each winner would move the mean by the strategy's `swing` over their number.
+    """
+    if mean.reach is None:
         return None
-    reach = t_95(mean.days - 1) * mean.error
-    return mean.value - reach, mean.value + reach
+    low, high = mean.value - mean.reach, mean.value + mean.reach
+    if wins is None:
+        return low, high
+    fewer, more = wins.value - wins.interval[0], wins.interval[1] - wins.value
+    return min(low, mean.value - swing * fewer), max(high, mean.value + swing * more)

@@ -48,6 +48,8 @@ FAINT_WEIGHT = 1e-4
 """A level with a lower mean weight consists of dissimilar trades, for which single precision is too coarse."""
 MAX_DAY_SPAN = 100_000
 """Days between the first and the last trade up to which every day has a column, with trades or not."""
+NO_WEIGHT = 1e-150
+"""Below this total weight there are no similar trades; the squares of such weights underflow."""
 SETTINGS = len(SETTING_LABELS["regime"])
 
 LevelKey = tuple[LevelName, str | None]
@@ -61,6 +63,8 @@ class UnitSums(NamedTuple):
     n: Integers
     weight: Floats
     product: Floats
+    swing: float = 0.0
+    """How far the strategy's mean win is from its mean loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +251,23 @@ class _Cells:
         """The cell by group, plus `count` for groups of the same symbol: one lookup gives both."""
 
 
+def _swing(weight: Floats, product: Floats) -> float:
+    """The mean win less the mean loss, from sums by result and day; a side without trades mirrors the other.
+
+    >>> _swing(np.array([[3.0, 1.0], [1.0, 0.0]]), np.array([[-3.0, -1.0], [12.0, 0.0]]))
+    13.0
+    >>> _swing(np.array([[0.0], [2.0]]), np.array([[0.0], [3.0]]))
+    3.0
+    """
+    lost, won = (
+        float(total / weight) if weight > NO_WEIGHT else None
+        for weight, total in zip(weight.sum(axis=1), product.sum(axis=1), strict=True)
+    )
+    if won is None or lost is None:
+        return 2.0 * abs(won or lost or 0.0)
+    return max(0.0, won - lost)
+
+
 def _depth(conditions: Iterable[Booleans], count: int) -> Indices:
     """How many of the conditions hold before the first one that does not."""
     depth, holds = np.zeros(count, np.intp), np.ones(count, np.bool_)
@@ -328,7 +349,12 @@ class _CellSums:
             won=weight[:, :, 1].sum(axis=1),
             squares=squares.sum(axis=(1, 2)),
             by_unit={
-                unit: UnitSums(counts[:, number], weights[:, number], products[:, number])
+                unit: UnitSums(
+                    counts[:, number],
+                    weights[:, number],
+                    products[:, number],
+                    _swing(weight[0, number], product[0, number]),
+                )
                 for number, unit in enumerate(self.cells.units)
                 if unit is not None
             },
