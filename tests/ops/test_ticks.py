@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from backsight.core.decision import Segment, Verdict, shown_hash
 from backsight.core.errors import BacksightError, Conflict, Invalid
+from backsight.core.fills import Fill
 from backsight.core.holdout import memory_arm
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
@@ -19,6 +20,7 @@ from backsight.core.portfolio import Position
 from backsight.core.trades.trade import Outcome, Trade
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
+from backsight.store import trades as stored_trades
 from backsight.store.audit import AUDIT
 from backsight.store.reading import fetch, owned
 from backsight.store.schema import AUDITED
@@ -383,6 +385,26 @@ def test_a_round_trip_between_ticks_is_a_trade_where_its_fills_are_reported(desk
     closed = desk.tick(1, fills=fills)
     assert [trade.id for trade in closed.opened] == [trade.id for trade in closed.closed] == [desk.trade().id]
     assert (desk.trade().pnl, desk.trade().entry.snapshot_id, desk.trade().memory_arm) == (3.0, None, "off")
+
+
+def no_fills(*_: object, **__: object) -> list[Fill]:
+    raise AssertionError("the fills of a position are read again")
+
+
+def test_a_tick_reads_the_fills_of_an_open_position_only_in_its_first_ticks(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fills = [a_report(f"i{n}", at(0.5) + timedelta(seconds=n), 1.0, 100.0) for n in range(5)]
+    position = a_position(5.0)
+    desk.tick(1, [position], fills=fills)
+    desk.tick(2, [position])
+    for hours in (3, 4):
+        added = a_report(f"a{hours}", at(hours - 0.5), 1.0, 106.0)
+        position = replace(position, size=position.size + 1.0, average_price=None)
+        with monkeypatch.context() as patch:
+            patch.setattr(stored_trades, "fills_of_position", no_fills)
+            desk.tick(hours, [position], fills=[added])
+    assert (desk.trade().open_size, desk.trade().entry_price) == (7.0, (5 * 100.0 + 2 * 106.0) / 7.0)
 
 
 def test_a_position_closed_twice_in_one_tick_is_two_trades_and_one_mark(desk: Desk) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from backsight.core.regime import REGIMES
 from backsight.core.statistics import rate_bounds
 from backsight.memory import Memory, open_simulation
 from backsight.testing import FakeClock
-from noise import REGIMES, SHAPES, START, NoiseTrade, noise
+from noise import SHAPES, START, NoiseTrade, noise
 
 STRATEGY, DEPLOYMENT = "Any", "Any@main"
 TRADES, LIVES, EACH = 600, 12, 10

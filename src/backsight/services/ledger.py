@@ -18,7 +18,15 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import ObservedPrice
 from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.infer import FillStamp
-from backsight.core.trades.mark import NO_PROGRESS, PositionMark, SnapshotSide, TradeProgress, progress_after
+from backsight.core.trades.mark import (
+    NO_PROGRESS,
+    PositionMark,
+    SnapshotSide,
+    TradeProgress,
+    continued_trip,
+    fold_state,
+    progress_after,
+)
 from backsight.core.trades.materialise import (
     EntryRecord,
     check_finite,
@@ -90,6 +98,9 @@ class _LedgerState:
     """The part of the ledger that a tick may change, as it was before the tick."""
 
     fills: tuple[Fill, ...]
+    """Of the positions whose past may change."""
+    continued: tuple[RoundTrip, ...]
+    """The open round trips of the other positions."""
     trades: Mapping[str, Trade]
     marks: Mapping[str, PositionMark]
     """The marks of the last tick, by position."""
@@ -104,14 +115,22 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     connection = transaction.connection
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     since, now = _phases(connection, tick)
-    state = _ledger_state(connection, tick, (*since.reported, *now.reported))
-    last_seen = {key: mark.position for key, mark in state.marks.items()}
     market = _Market(connection, tick)
+    state = _ledger_state(market, tick, (*since.reported, *now.reported))
+    last_seen = {key: mark.position for key, mark in state.marks.items()}
     bars = _bars_since_last(market, tick, state)
     # Compute: infer the fills that were not reported, and the trades that follow from all fills.
-    change = settle(state.fills, since, now, last_seen=last_seen, bars=bars, same_instant=state.same_instant)
+    change = settle(
+        state.fills,
+        since,
+        now,
+        last_seen=last_seen,
+        bars=bars,
+        continued=state.continued,
+        same_instant=state.same_instant,
+    )
     trades = _trades(market, tick, state, change)
-    rows = [trade for trade, _ in trades]
+    rows = [each.trade for each in trades]
     # Write: facts first, then what is derived from them.
     _write_fills(transaction, tick, change)
     learned = _write_trades(transaction, tick, state, change, rows)
@@ -220,23 +239,33 @@ def _check_same(fill: Fill, known: Fill | None) -> None:
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
 
-def _ledger_state(connection: Connection, tick: Tick, reported: Sequence[Fill]) -> _LedgerState:
+def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _LedgerState:
     """The trades and fills of every position concerned, from the first one that the tick may change."""
-    owner, account = tick.decision.owner_id, tick.decision.account_id
+    connection, owner, account = market.connection, tick.decision.owner_id, tick.decision.account_id
     open_trades = stored.open_trades(connection, owner, account)
     reports: dict[str, list[Fill]] = {}
     for fill in reported:
         if fill.kind != "transfer":
             reports.setdefault(fill.position_key, []).append(fill)
+    stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
+    marks = {mark.position.position_key: mark for mark in stored_marks}
     trades: list[Trade] = []
     fills: list[Fill] = []
-    # A position without new reports changes from its open trade on.
+    # Of a position whose new reports are all of after the last tick, only the new fills are folded.
+    continued: dict[str, RoundTrip] = {}
     for trade in open_trades:
-        if trade.position_key not in reports:
+        key = trade.position_key
+        trip = _continued(market, tick, trade, marks.get(key), reports.get(key, ()))
+        if trip is not None:
+            continued[key] = trip
+            trades.append(trade)
+        elif key not in reports:
             trades.append(trade)
             fills += _fills_from(connection, trade)
-    # A position with new reports changes from the earliest of them, or of the inferred fills that they may explain.
+    # Any other position changes from the earliest of its reports, or of the inferred fills that they may explain.
     for key, new_fills in reports.items():
+        if key in continued:
+            continue
         first = min(fill.at for fill in new_fills)
         inferred = stored.inferred_by(connection, owner, account, key, first)
         start = min([first, *(fill.at for fill in inferred)])
@@ -246,7 +275,6 @@ def _ledger_state(connection: Connection, tick: Tick, reported: Sequence[Fill]) 
             fills += _fills_from(connection, *position_trades)
         elif inferred:
             fills += stored.fills_of_position(connection, owner, account, key, since=None)
-    marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     corrected = {
         key
         for key, new_fills in reports.items()
@@ -255,11 +283,31 @@ def _ledger_state(connection: Connection, tick: Tick, reported: Sequence[Fill]) 
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(
         fills=tuple(fills),
+        continued=tuple(continued.values()),
         same_instant=tuple(_fills_of_this_instant(connection, tick, sorted(closed))),
         trades={trade.id: trade for trade in trades},
-        marks={mark.position.position_key: mark for mark in marks},
+        marks=marks,
         corrected=frozenset(corrected),
     )
+
+
+def _continued(
+    market: _Market, tick: Tick, trade: Trade, mark: PositionMark | None, reported: Sequence[Fill]
+) -> RoundTrip | None:
+    """The round trip of an open trade if this tick cannot change its past; None if its fills must be read.
+
+    The past may change if a report is of the last tick or before, or if bars came that replace excursions from marks.
+    """
+    if tick.last is None or mark is None or mark.trade_id != trade.id or trade.opened_at is None:
+        return None
+    trip = continued_trip(trade, mark)
+    if trip is None or mark.fold.last_fill_at >= tick.at - JUST_BEFORE or tick.last.broker_at >= tick.at:
+        return None
+    if any(fill.at <= max(tick.last.at, tick.last.broker_at) for fill in reported):
+        return None
+    extremes = mark.reach.excursions
+    from_bars = extremes is not None and extremes.source == "bars"
+    return trip if from_bars or not market.since(trade.symbol, trade.opened_at) else None
 
 
 def _fills_of_this_instant(connection: Connection, tick: Tick, keys: Iterable[str]) -> Iterator[Fill]:
@@ -308,17 +356,25 @@ def _write_fills(transaction: Transaction, tick: Tick, change: LedgerChange) -> 
         transaction.add(stored.FILLS, fill)
 
 
-def _trades(
-    market: _Market, tick: Tick, state: _LedgerState, change: LedgerChange
-) -> list[tuple[Trade, TradeProgress]]:
-    """Every trade that is open or that the tick changed, with its progress."""
-    trades: list[tuple[Trade, TradeProgress]] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TradeAfter:
+    """A trade after a tick, with its round trip and its progress."""
+
+    trade: Trade
+    trip: RoundTrip
+    progress: TradeProgress
+
+
+def _trades(market: _Market, tick: Tick, state: _LedgerState, change: LedgerChange) -> list[_TradeAfter]:
+    """Every trade that is open or that the tick changed."""
+    trades: list[_TradeAfter] = []
     for trip in change.trips:
         trade_id = trade_id_of(tick.decision.account_id, trip)
         former = state.trades.get(trade_id)
         if former is not None and _is_unchanged(former, trip):
             if trip.status == "open":
-                trades.append((former, _progress(market, tick, state, trip, trade_id)))
+                progress = _progress(market, tick, state, trip, trade_id)
+                trades.append(_TradeAfter(trade=former, trip=trip, progress=progress))
             continue
         recorded_at = tick.decision.recorded_at
         if former is not None and former.status == "closed" and trip.position_key not in state.corrected:
@@ -329,7 +385,7 @@ def _trades(
         trade = updated_trade(
             row, trip, progress, usd_rate=_rate(tick, former), known_at=tick.at, recorded_at=recorded_at
         )
-        trades.append((trade, progress))
+        trades.append(_TradeAfter(trade=trade, trip=trip, progress=progress))
     return trades
 
 
@@ -503,29 +559,28 @@ def _write_equity(transaction: Transaction, tick: Tick, change: LedgerChange) ->
     learn_equity(transaction, decision.owner_id, decision.account_id, fact, recorded_at=decision.recorded_at)
 
 
-def _write_marks(
-    transaction: Transaction, tick: Tick, state: _LedgerState, trades: Iterable[tuple[Trade, TradeProgress]]
-) -> None:
+def _write_marks(transaction: Transaction, tick: Tick, state: _LedgerState, trades: Iterable[_TradeAfter]) -> None:
     """Write a mark for each position that the tick left open, and for each that it closed.
 
     Of several trades that the tick closed in one position, the first is the one in the snapshot before the decision.
     """
     before, after = tick.positions_before, tick.positions_after
     marks: dict[tuple[str, SnapshotSide], PositionMark] = {}
-    for row, progress in sorted(trades, key=lambda pair: pair[0].opened_at or tick.at):
-        key = row.position_key
-        if row.status == "open":
-            marks[key, "after"] = _mark(tick, state, row, progress, after[key], look="after")
-        elif row.closed_at is not None and row.closed_at >= tick.at and key in before:
-            marks.setdefault((key, "before"), _mark(tick, state, row, progress, before[key], look="before"))
+    for each in sorted(trades, key=lambda each: each.trip.opened_at):
+        key, closed_at = each.trip.position_key, each.trip.closed_at
+        if closed_at is None:
+            marks[key, "after"] = _mark(tick, state, each, after[key], look="after")
+        elif closed_at >= tick.at and key in before:
+            marks.setdefault((key, "before"), _mark(tick, state, each, before[key], look="before"))
     for mark in marks.values():
         check_finite(mark, symbol=mark.position.symbol)
     transaction.add_all(stored.MARKS, marks.values())
 
 
 def _mark(
-    tick: Tick, state: _LedgerState, row: Trade, progress: TradeProgress, position: Position, *, look: SnapshotSide
+    tick: Tick, state: _LedgerState, trade_after: _TradeAfter, position: Position, *, look: SnapshotSide
 ) -> PositionMark:
+    row = trade_after.trade
     former = state.marks.get(row.position_key)
     return PositionMark(
         owner_id=row.owner_id,
@@ -537,7 +592,8 @@ def _mark(
         decision_id=tick.decision.id,
         look=look,
         nth=former.nth + 1 if former is not None and former.trade_id == row.id else 0,
-        reach=progress,
+        reach=trade_after.progress,
+        fold=fold_state(trade_after.trip),
         known_at=tick.decision.known_at,
         recorded_at=tick.decision.recorded_at,
     )

@@ -41,7 +41,7 @@ from backsight.core.risk_state import RiskState, RuleCount, render_risk_state
 from backsight.core.sizing import position_size
 from backsight.core.text.tokens import estimate
 from backsight.core.trades.excursion import Excursions
-from backsight.core.trades.mark import PositionMark, TradeProgress
+from backsight.core.trades.mark import FoldState, PositionMark, TradeProgress
 from backsight.core.trades.trade import Entry, Outcome, Trade
 from backsight.testing import a_position
 
@@ -119,6 +119,7 @@ def an_open_trade(**changes: Any) -> Trade:
 def a_mark(mark: float, *, mfe: float, mae: float) -> PositionMark:
     excursions = Excursions(mfe=mfe, mae=mae, mfe_at=NOW, mae_at=NOW, source="marks", interval_seconds=None)
     return PositionMark(
+        fold=FoldState(entered=1.0, left=0.0, peak_notional=100.0, last_fill_at=NOW),
         owner_id="ana",
         account_id="account",
         position=a_position(symbol="ETH", mark=mark),

@@ -45,6 +45,8 @@ class RoundTrip:
     """Average price of all entries."""
     exit_price: float | None
     """Average price of all exits."""
+    entry_size: float
+    """The size of the first fill."""
     entered: float
     left: float
     realized_pnl: float
@@ -60,6 +62,7 @@ class RoundTrip:
     exit_decision_id: str | None
     group_id: str | None
     steps: tuple[Step, ...]
+    """From its first fill on; of a round trip that is continued, from the last fill before."""
     known_at: datetime
     """When the latest of its fills became known."""
 
@@ -81,14 +84,18 @@ class RoundTrip:
         return self.signed_size * (mark - self.average_cost)
 
 
-def fold(fills: Iterable[Fill], *, lot_step: float | None = None) -> list[RoundTrip]:
+def fold(
+    fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), lot_step: float | None = None
+) -> list[RoundTrip]:
     """The round trips of one account's fills, in the order in which they were opened.
 
     Fills are applied in the order of (time, sequence, id), whatever order they come in. Fees and funding go to the open
-    round trip of their position, else to the last closed one.
+    round trip of their position, else to the last closed one. `continued` are the open round trips that earlier fills
+    led to, at most one for a position.
     """
-    last: dict[str, int] = {}
-    trips: list[RoundTrip] = []
+    trips = list(continued)
+    steps = [list(trip.steps) for trip in trips]
+    last = {trip.position_key: place for place, trip in enumerate(trips)}
     for fill in sorted(fills, key=lambda each: each.order):
         if fill.kind == "transfer":
             continue
@@ -97,14 +104,17 @@ def fold(fills: Iterable[Fill], *, lot_step: float | None = None) -> list[RoundT
         for trip in _after(former, fill, lot_step):
             if former is not None and trip.first_fill_id == former.first_fill_id and place is not None:
                 trips[place] = trip
+                if trip.steps is not former.steps:
+                    steps[place] += trip.steps
             else:
                 last[fill.position_key] = len(trips)
                 trips.append(trip)
-    return trips
+                steps.append(list(trip.steps))
+    return [replace(trip, steps=tuple(own)) for trip, own in zip(trips, steps, strict=True)]
 
 
 def _after(trip: RoundTrip | None, fill: Fill, lot_step: float | None) -> Sequence[RoundTrip]:
-    """The round trip after a fill; two if the fill reversed the position."""
+    """The round trip after a fill; two if the fill reversed the position. Its only step is the last one."""
     if not fill.executed:
         return [] if trip is None else [_charged(trip, fill)]
     price = fill.price
@@ -143,6 +153,7 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
         average_cost=price,
         entry_price=price,
         exit_price=None,
+        entry_size=size,
         entered=size,
         left=0.0,
         realized_pnl=0.0,
@@ -173,7 +184,7 @@ def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
         entered=trip.entered + size,
         fees=trip.fees + fill.fee,
         inferred=trip.inferred or fill.kind == "inferred",
-        steps=(*trip.steps, Step(at=fill.at, size=total, average_cost=cost, realized_pnl=trip.realized_pnl)),
+        steps=(Step(at=fill.at, size=total, average_cost=cost, realized_pnl=trip.realized_pnl),),
         known_at=max(trip.known_at, fill.known_at),
     )
 
@@ -196,10 +207,7 @@ def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float,
         inferred=trip.inferred or fill.kind == "inferred",
         exit_reason=fill.reason if flat else trip.exit_reason,
         exit_decision_id=fill.decision_id if flat else trip.exit_decision_id,
-        steps=(
-            *trip.steps,
-            Step(at=fill.at, size=0.0 if flat else rest, average_cost=trip.average_cost, realized_pnl=realized),
-        ),
+        steps=(Step(at=fill.at, size=0.0 if flat else rest, average_cost=trip.average_cost, realized_pnl=realized),),
         known_at=max(trip.known_at, fill.known_at),
     )
 

@@ -8,8 +8,11 @@ from typing import Literal
 from backsight.core.market import Bar
 from backsight.core.portfolio import Position
 from backsight.core.trades.excursion import Excursions, ObservedPrice, excursions, risk_of
-from backsight.core.trades.fold import RoundTrip
+from backsight.core.trades.fold import RoundTrip, Step
 from backsight.core.trades.trade import Outcome, Trade, outcome_of
+
+STOP_SEEN_BY = 1
+"""A stop counts as the first stop only if the entry's tick or the next one saw it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,19 @@ class TradeProgress:
     first_stop: float | None = None
     initial_risk: float | None = None
     risk: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldState:
+    """What is needed, beside the trade itself, to go on with its round trip without reading its fills."""
+
+    entered: float
+    """How much was bought of a long position, or sold of a short one, so far."""
+    left: float
+    """How much of that was sold, or bought back."""
+    peak_notional: float
+    last_fill_at: datetime
+    """When its size last changed."""
 
 
 SnapshotSide = Literal["before", "after"]
@@ -43,8 +59,61 @@ class PositionMark:
     nth: int
     """The number of earlier ticks that saw the trade."""
     reach: TradeProgress
+    fold: FoldState
     known_at: datetime
     recorded_at: datetime
+
+
+def fold_state(trip: RoundTrip) -> FoldState:
+    """The state of a round trip that its next mark keeps."""
+    return FoldState(
+        entered=trip.entered, left=trip.left, peak_notional=trip.peak_notional, last_fill_at=trip.steps[-1].at
+    )
+
+
+def continued_trip(trade: Trade, mark: PositionMark) -> RoundTrip | None:
+    """The round trip of an open trade as its last mark left it; None if its fills are needed to go on.
+
+    They are needed in the first ticks of a trade: its initial risk is that of the first fill.
+    """
+    fold = mark.fold
+    if mark.nth < STOP_SEEN_BY or trade.opened_at is None or trade.size is None or trade.average_cost is None:
+        return None
+    step = Step(
+        at=fold.last_fill_at,
+        size=trade.open_size,
+        average_cost=trade.average_cost,
+        realized_pnl=trade.realized_pnl or 0.0,
+    )
+    return RoundTrip(
+        position_key=trade.position_key,
+        symbol=trade.symbol,
+        direction=trade.direction,
+        first_fill_id=trade.first_fill_id or "",
+        opened_at=trade.opened_at,
+        closed_at=None,
+        size=trade.open_size,
+        peak_size=trade.size,
+        peak_notional=fold.peak_notional,
+        average_cost=trade.average_cost,
+        entry_price=trade.entry_price,
+        exit_price=trade.exit_price,
+        entry_size=trade.entry.size or 0.0,
+        entered=fold.entered,
+        left=fold.left,
+        realized_pnl=step.realized_pnl,
+        fees=trade.fees,
+        funding=trade.funding,
+        broker_pnl=trade.broker_pnl,
+        inferred=trade.inferred,
+        entry_reason=trade.entry.reason,
+        exit_reason=None,
+        entry_decision_id=trade.entry.snapshot_id,
+        exit_decision_id=None,
+        group_id=trade.group_id,
+        steps=(step,),
+        known_at=trade.known_at,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +164,6 @@ def open_result(trade: Trade, mark: PositionMark | None) -> OpenResult | None:
 
 
 NO_PROGRESS = TradeProgress()
-STOP_SEEN_BY = 1
-"""A stop counts as the first stop only if the entry's tick or the next one saw it."""
 
 
 def progress_after(

@@ -97,7 +97,7 @@ def updated_trade(
         size=trip.peak_size,
         open_size=trip.size,
         average_cost=trip.average_cost,
-        entry=replace(row.entry, size=trip.steps[0].size),
+        entry=replace(row.entry, size=trip.entry_size),
         realized_pnl=trip.realized_pnl,
         fees=trip.fees,
         funding=trip.funding,

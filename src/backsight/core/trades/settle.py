@@ -44,16 +44,19 @@ def settle(
     *,
     last_seen: Mapping[str, Position],
     bars: Mapping[str, Sequence[Bar]],
+    continued: Sequence[RoundTrip] = (),
     same_instant: Iterable[Fill] = (),
 ) -> LedgerChange:
     """The change of the ledger by a tick, from the stored fills of the positions concerned.
+
+    A position whose past cannot change is among `continued` instead, as the round trip that its fills led to.
 
     Phase `since` leads the ledger from the last tick to the broker's snapshot before the decision, phase `now` from
     there to the snapshot after it. `same_instant` are fills of the tick's instant in positions that are closed already:
     inferred fills come after them. `last_seen` and `bars` are the arguments of `infer_fills`.
     """
     stored, same_instant = list(stored), list(same_instant)
-    ledger = fold(stored)
+    ledger = fold(stored, continued=continued)
     openers = frozenset(trip.first_fill_id for trip in ledger)
     # Since the last tick: give reports their reasons, and let them explain fills that were inferred before.
     reported = _flattened(open_trips(ledger), since.reported, since.stamp)
@@ -62,7 +65,7 @@ def settle(
     fills = [*explained.left(stored), *explained.reported]
     # Infer the fills that lead to the snapshot before the decision.
     fills += infer_fills(
-        open_trips(fold(fills)),
+        open_trips(fold(fills, continued=continued)),
         since.snapshot.portfolio,
         stamp=since.stamp,
         last_seen=last_seen,
@@ -70,16 +73,17 @@ def settle(
         marks=since.snapshot.marks,
         known=[*same_instant, *fills],
     )
-    openers |= {trip.first_fill_id for trip in fold(fills)}
+    ledger = fold(fills, continued=continued)
+    openers |= {trip.first_fill_id for trip in ledger}
     # In this tick: reports from before the first snapshot are late, the others are the decision's.
     late = [_not_decided(fill) for fill in now.reported if fill.at < since.snapshot.portfolio.at]
     fresh = [fill for fill in now.reported if fill.at >= since.snapshot.portfolio.at]
     explained = explain_inferred(_inferred(fills), late, openers=openers)
-    reported = [*explained.reported, *_flattened(open_trips(fold(fills)), fresh, now.stamp)]
+    reported = [*explained.reported, *_flattened(open_trips(ledger), fresh, now.stamp)]
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
     fills += infer_fills(
-        open_trips(fold(fills)),
+        open_trips(fold(fills, continued=continued)),
         now.snapshot.portfolio,
         stamp=now.stamp,
         last_seen=since.snapshot.portfolio.by_key(),
@@ -87,20 +91,20 @@ def settle(
         marks=now.snapshot.marks,
         known=[*same_instant, *fills],
     )
-    return _change(stored, fills)
+    return _change(stored, fills, fold(fills, continued=continued))
 
 
 def _inferred(fills: Iterable[Fill]) -> list[Fill]:
     return [fill for fill in fills if fill.kind == "inferred"]
 
 
-def _change(stored: Iterable[Fill], fills: Sequence[Fill]) -> LedgerChange:
+def _change(stored: Iterable[Fill], fills: Sequence[Fill], trips: Iterable[RoundTrip]) -> LedgerChange:
     before, after = {fill.id: fill for fill in stored}, {fill.id: fill for fill in fills}
     return LedgerChange(
         added=tuple(fill for fill in fills if fill.id not in before),
         restated=tuple(after[key] for key in before if key in after and after[key] != before[key]),
         withdrawn=tuple(fill for fill in before.values() if fill.id not in after),
-        trips=tuple(fold(fills)),
+        trips=tuple(trips),
     )
 
 
