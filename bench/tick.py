@@ -2,7 +2,8 @@
 
 A tick is open_tick and close_tick on a SQLite file, with 0, 10,000 and 100,000 closed trades of the deployment stored
 beside it (each with its fills, its former version, its episode and its two decisions). The stores take turns, so that
-the ratio can be compared between machines.
+the ratio can be compared between machines. A tick that changes nothing is also measured with 10, 1,000 and 10,000
+fills in the open position.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from sqlalchemy import insert
 
 from backsight.core.decision import Verdict
 from backsight.core.memory.episodic import episode_of_trade
-from backsight.core.orders import Order
+from backsight.core.orders import Order, ReportedFill
 from backsight.core.simulated_market import simulated_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import record_history, run_backtest
@@ -128,6 +129,28 @@ def growth(ticks: int) -> Iterator[tuple[int, float]]:
         yield count, 1e3 * statistics.median(seconds)
 
 
+def many_fills(ticks: int) -> Iterator[tuple[int, float]]:
+    """Median milliseconds of closing a tick that changes nothing, for each number of fills in the open position."""
+    for count in (10, 1_000, 10_000):
+        clock = SimulatedClock(START)
+        with open_simulation(clock) as memory:
+            memory.open_account(venue="bench", name="bench", mode="sim")
+            memory.save_strategy(name="VolBreakout")
+            memory.deploy(strategy_name="VolBreakout", account="bench")
+            fills = [
+                ReportedFill(id=f"{n}", at=START, sequence=n, kind="trade", symbol="BTC", quantity=1.0, price=100.0)
+                for n in range(count)
+            ]
+            position, verdict, times = a_position(float(count)), Verdict(kind="noop"), []
+            for number in range(2 + ticks):
+                clock.advance(hours=1)
+                before = a_snapshot(position, at=clock.now(), fills=[] if number else fills)
+                started = time.perf_counter()
+                memory.close_tick(deployment=DEPLOYMENT, at=clock.now(), before=before, verdict=verdict)
+                times.append(time.perf_counter() - started)
+        yield count, 1e3 * statistics.median(times[2:])  # the first two ticks of a trade read its fills
+
+
 def speed(days: int) -> Iterator[tuple[str, int, float]]:
     """Name, ticks and seconds of each example's backtest."""
     rng = random.Random(7)
@@ -156,6 +179,11 @@ def main() -> None:
     print("| stored trades | a tick, median | times an empty store |\n|---|---|---|")
     base = 0.0
     for count, milliseconds in growth(options.ticks):
+        base = base or milliseconds
+        print(f"| {count:,} | {milliseconds:.2f} ms | {milliseconds / base:.2f} |")
+    print("\n| fills in the open position | a tick without news, median | times 10 fills |\n|---|---|---|")
+    base = 0.0
+    for count, milliseconds in many_fills(options.ticks):
         base = base or milliseconds
         print(f"| {count:,} | {milliseconds:.2f} ms | {milliseconds / base:.2f} |")
     print(f"\n| example, {options.days} days of 5-minute bars | ticks | seconds | ticks a second |\n|---|---|---|---|")
