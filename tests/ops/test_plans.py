@@ -1,5 +1,6 @@
 """Operations on plans: created, checked, listed as of any instant, cancelled."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -171,3 +172,37 @@ def test_a_check_ignores_later_changes_to_a_plan(planner: Memory, clock: FakeClo
     create_plan(planner, {"regime": "volatile"})
     clock.at = T0 + timedelta(days=1)  # a store that holds the future
     assert applying(planner) == [plan]
+
+
+def test_a_dry_run_reports_what_a_check_reports_and_records_nothing(planner: Memory, clock: FakeClock) -> None:
+    planner.save_strategy(name="Other")
+    planner.deploy(strategy_name="Other", account="main")
+    create_plan(planner)
+    create_plan(planner, expiry_days=1.0)
+    create_plan(planner, {"consecutive_losses": 1}, mode="once")
+    planner.remember_trade(**a_trade_call(pnl=-100.0, pnl_r=-1.0, deployment=DEPLOYMENT))
+    clock.advance(days=2)
+    rows = planner.verify_audit().rows
+    foreseen = planner.check_active_plans(current_context=CONTEXT, dry_run=True)
+    assert planner.verify_audit().rows == rows
+    checked = planner.check_active_plans(current_context=CONTEXT)
+    assert planner.verify_audit().rows > rows
+    assert (len(checked.rising), len(checked.expired), len(checked.applying)) == (2, 1, 2)
+    assert "2 of 3 open plans apply then; a dry run, so nothing was recorded." in foreseen.message
+    assert replace(foreseen, dry_run=False, message=checked.message) == checked
+
+
+def test_a_check_as_of_an_instant_is_a_dry_run_of_then(planner: Memory, clock: FakeClock) -> None:
+    plan = create_plan(planner)
+    clock.advance(days=1)
+    then: dict[str, Any] = {"as_of": clock.now(), "seen_at": clock.now(), "dry_run": True}
+    answer = planner.check_active_plans(current_context=CONTEXT, **then)
+    clock.advance(days=1)
+    planner.check_active_plans(current_context=CONTEXT)
+    planner.cancel_plan(plan_id=plan)
+    create_plan(planner, {"regime": "ranging", "session": "london"})
+    assert planner.check_active_plans(current_context=CONTEXT, **then) == answer
+    assert [each.plan.id for each in answer.applying] == [plan]
+    for field in ("as_of", "seen_at"):
+        with pytest.raises(Invalid, match=f"{field}: only a dry run looks at the past; set dry_run, or leave it out"):
+            planner.check_active_plans(**dict[str, Any]({field: T0}))

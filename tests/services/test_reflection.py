@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from backsight.core.errors import Conflict, NotFound, Unavailable
+from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.reflection.citation_check import ProposedBullet
 from backsight.core.reflection.notes import ReflectionOutcome
 from backsight.core.reflection.reflector_request import ReflectorAnswer, ReflectorRequest, ReflectorUnavailable
@@ -264,6 +264,20 @@ def test_a_dry_run_shows_the_lessons_and_writes_nothing(memory: Memory, clock: F
     assert other.missing is not None
     assert other.missing.startswith("not significant (p = 1, level 0.0065) after correction for 2 comparisons and for")
     assert dry.evidence.next_test_at == 18
+
+
+def test_a_dry_run_of_then_is_not_changed_by_later_trades_and_lessons(memory: Memory, clock: FakeClock) -> None:
+    fading(memory)
+    dry = reflected(memory, clock, dry_run=True)
+    then: dict[str, Any] = {"as_of": clock.now(), "seen_at": clock.now(), "dry_run": True}
+    reflected(memory, clock)
+    worsened(memory, clock)
+    answer = memory.reflect(deployment=dry.deployment, **then)
+    assert (answer.at, answer.note, answer.dry_run) == (then["as_of"], None, True)
+    assert answer == dry
+    for field in ("as_of", "seen_at"):
+        with pytest.raises(Invalid, match=f"{field}: only a dry run looks at the past"):
+            memory.reflect(deployment=dry.deployment, **{field: then[field]})
 
 
 def test_a_dry_run_names_the_missing_evidence(memory: Memory, clock: FakeClock) -> None:

@@ -37,7 +37,7 @@ from backsight.core.text.tokens import estimate
 from backsight.core.trades.trade import Trade
 from backsight.operation import command, query
 from backsight.services.belief_learning import current_beliefs
-from backsight.services.context import Context
+from backsight.services.context import Context, refuse_past
 from backsight.services.deployments import (
     chosen_deployment,
     deployment_at,
@@ -48,7 +48,14 @@ from backsight.services.deployments import (
 )
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
-from backsight.services.reflection import ReflectionResult, WatchList, activate_note, read_watch_list, reflect_now
+from backsight.services.reflection import (
+    ReflectionResult,
+    WatchList,
+    activate_note,
+    read_watch_list,
+    reflect_dry_run,
+    reflect_now,
+)
 from backsight.services.reviews import read_period
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
@@ -197,6 +204,8 @@ def reflect(
     *,
     deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
     dry_run: Annotated[Flag, "Only report what would be written and on what evidence; no model is called."] = False,
+    as_of: Annotated[Instant | None, "For a dry run: what was known at this instant; default now."] = None,
+    seen_at: SeenAt = None,
 ) -> ReflectionResult:
     """Reflect on the strategy's closed trades and write lessons if a pattern is significant.
 
@@ -204,9 +213,13 @@ def reflect(
     reflection is recorded whatever its outcome. The lessons in force stay if the new ones are refused or the language
     model is unavailable.
     """
+    refuse_past(as_of, seen_at, dry_run=dry_run)
     with ctx.reading() as connection:
-        target = the_deployment(ctx.view(connection), deployment)
-    return reflect_now(ctx, target, at=ctx.now, dry_run=dry_run)
+        view = ctx.view(connection, as_of, seen_at)
+        target = the_deployment(view, deployment)
+        if dry_run:
+            return reflect_dry_run(view, target)
+    return reflect_now(ctx, target, at=ctx.now)
 
 
 @query(audience=("trader",))

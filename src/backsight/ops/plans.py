@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 
 from backsight.arguments import (
@@ -22,9 +21,10 @@ from backsight.arguments import (
     Share,
     Symbol,
 )
-from backsight.core.context import PlanContext
+from backsight.core.context import ContextVector, PlanContext
 from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.core.memory.conditions import TriggerType, condition_values
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.conditions import Scalar, TriggerType, condition_values
 from backsight.core.memory.mood_series import mood_from
 from backsight.core.memory.plan_check import Contradiction, join_deployments
 from backsight.core.memory.plan_settlement import Settlement, compute_settlement
@@ -42,15 +42,14 @@ from backsight.core.memory.prospective import (
 )
 from backsight.core.portfolio import Direction
 from backsight.core.scope import AnswerScope
-from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
-from backsight.services.context import Context
+from backsight.services.context import Context, refuse_past
 from backsight.services.deployments import deployment_at, resolve_scope
 from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import manual_account_row, mood_in
-from backsight.services.plan_checks import CheckInputs, RecordedPlanCheck, record_plan_check
+from backsight.services.plan_checks import CheckInputs, PlanCheckResult, check_open_plans
 from backsight.services.plans import CreatedPlan, PlanRequest, count_events, open_plans, store_plan
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
@@ -87,7 +86,10 @@ class CheckedPlans:
     """A comparison with a field whose value is not known does not hold."""
     each: tuple[DeploymentPlans, ...]
     """The deployments whose plans were checked; empty before the first deployment."""
+    dry_run: bool
+    """Whether nothing was recorded."""
     message: str
+    as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,63 +169,109 @@ def create_trading_plan(
 def check_active_plans(
     ctx: Context,
     *,
-    current_context: Annotated[
-        PlanContextArgument | None, "The context now, as far as you know it; it may name the strategy too."
-    ] = None,
-    deployment: Annotated[
-        Key | None, "The deployment whose plans to check, by name or id; if left out, every deployment."
-    ] = None,
+    current_context: Annotated[PlanContextArgument | None, "The context now; it may name the strategy too."] = None,
+    deployment: Annotated[Key | None, "The deployment, by name or id; every one if left out."] = None,
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     former_context: Annotated[PlanContextArgument | None, "The context at the last check, for crossings."] = None,
     event_kind: Annotated[Name | None, "The next market event, like 'FOMC'."] = None,
     hours_to_event: Annotated[NotNegative | None, "How many hours remain until that event."] = None,
+    dry_run: Annotated[Flag, "Record nothing; needed for as_of and seen_at."] = False,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
 ) -> CheckedPlans:
     """Check which plans apply now, and record which of them have just begun to apply and which have expired.
 
     Call it before you decide. The mood and the time of day are read from memory; give the context.
     """
-    with ctx.writing() as transaction:
-        view = ctx.view(transaction.connection)
-        strategy = current_context.strategy if isinstance(current_context, PlanContext) else None
-        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy)
-        if strategy is not None and scope.strategy_name not in (None, strategy):
-            message = f"deployment {deployment!r} runs {scope.strategy_name!r}, not {strategy!r}; leave one of them out"
-            raise Invalid(message, field="current_context.strategy")
-        checked_symbol = symbol or (None if current_context is None else current_context.symbol)
-        checks: list[tuple[Deployment | None, RecordedPlanCheck]] = []
-        for target in scope.deployments or (None,):
-            read_values = partial(
-                condition_values,
-                mood=mood_from(manual_account_row(view), None) if target is None else mood_in(view, target),
-                strategy=strategy if target is None else target.strategy_name,
-                symbol=checked_symbol,
-                direction=direction,
-            )
-            inputs = CheckInputs(
-                values=read_values(
-                    now=ctx.now, context=current_context, event_kind=event_kind, hours_to_event=hours_to_event
-                ),
-                former_values=None if former_context is None else read_values(context=former_context),
-                symbol=checked_symbol,
-                now=ctx.now,
-                recorded_at=ctx.now,
-            )
-            checks.append((target, record_plan_check(transaction, target, open_plans(view, target), inputs)))
-    return _checked_plans(scope, checks)
-
-
-def _checked_plans(scope: AnswerScope, checks: Sequence[tuple[Deployment | None, RecordedPlanCheck]]) -> CheckedPlans:
-    """The answer over all deployments that were checked."""
-    check = join_deployments(recorded.check for _, recorded in checks)
-    count = len({state.plan.id for _, recorded in checks for state in recorded.open.plans})
-    events = {event.id: event for _, recorded in checks for event in recorded.open.events}.values()
-    each = tuple(
-        DeploymentPlans(deployment=target.name, applying=tuple(plan.id for plan in recorded.check.applying))
-        for target, recorded in checks
-        if target is not None
+    refuse_past(as_of, seen_at, dry_run=dry_run)
+    now = PlanMoment(
+        context=current_context,
+        symbol=symbol or (None if current_context is None else current_context.symbol),
+        direction=direction,
+        event_kind=event_kind,
+        hours_to_event=hours_to_event,
     )
-    message = f"{len(check.applying)} of {count_of(count, 'open plan')} apply now."
+    former = None
+    if former_context is not None:
+        former = replace(now, context=former_context, event_kind=None, hours_to_event=None)
+    if dry_run:
+        with ctx.reading() as connection:
+            view = ctx.view(connection, as_of, seen_at)
+            scope, results = _check_deployments(view, deployment, now, former)
+    else:
+        with ctx.writing() as transaction:
+            view = ctx.view(transaction.connection)
+            scope, results = _check_deployments(view, deployment, now, former)
+            for result in results:
+                result.record(transaction)
+    return _checked_plans(scope, results, as_of=view.as_of, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMoment:
+    """What a caller says about the moment at which plans are checked."""
+
+    context: ContextVector | None
+    symbol: str | None
+    direction: Direction | None
+    event_kind: str | None
+    hours_to_event: float | None
+
+    @property
+    def strategy(self) -> str | None:
+        return self.context.strategy if isinstance(self.context, PlanContext) else None
+
+    def values(self, now: datetime | None, mood: Mood, strategy: str | None) -> dict[str, Scalar]:
+        """The values that conditions may compare."""
+        return condition_values(
+            now=now,
+            context=self.context,
+            mood=mood,
+            strategy=strategy,
+            symbol=self.symbol,
+            direction=self.direction,
+            event_kind=self.event_kind,
+            hours_to_event=self.hours_to_event,
+        )
+
+
+def _check_deployments(
+    view: View, deployment: str | None, now: PlanMoment, former: PlanMoment | None
+) -> tuple[AnswerScope, list[PlanCheckResult]]:
+    """Check the plans of the named deployment, or of every one; an event of one check counts in the next."""
+    scope = resolve_scope(view, deployment=deployment, strategy_name=now.strategy)
+    if now.strategy is not None and scope.strategy_name not in (None, now.strategy):
+        runs = f"deployment {deployment!r} runs {scope.strategy_name!r}, not {now.strategy!r}"
+        raise Invalid(f"{runs}; leave one of them out", field="current_context.strategy")
+    results: list[PlanCheckResult] = []
+    for target in scope.deployments or (None,):
+        mood = mood_from(manual_account_row(view), None) if target is None else mood_in(view, target)
+        strategy = now.strategy if target is None else target.strategy_name
+        inputs = CheckInputs(
+            values=now.values(view.as_of, mood, strategy),
+            former_values=None if former is None else former.values(None, mood, strategy),
+            symbol=now.symbol,
+            now=view.as_of,
+            recorded_at=view.as_of,
+        )
+        earlier = [event for result in results for event in result.new_events]
+        results.append(check_open_plans(target, open_plans(view, target).after(earlier), inputs))
+    return scope, results
+
+
+def _checked_plans(
+    scope: AnswerScope, results: Sequence[PlanCheckResult], *, as_of: datetime, dry_run: bool
+) -> CheckedPlans:
+    """The answer over all deployments that were checked."""
+    check = join_deployments(result.check for result in results)
+    count = len({state.plan.id for result in results for state in result.open.plans})
+    events = {event.id: event for result in results for event in result.open.events}.values()
+    each = tuple(
+        DeploymentPlans(deployment=target.name, applying=tuple(plan.id for plan in result.check.applying))
+        for target, result in zip(scope.deployments, results, strict=False)
+    )
+    message = f"{len(check.applying)} of {count_of(count, 'open plan')} apply{_when(dry_run)}."
     if len(each) > 1:
         message += f" By deployment: {', '.join(f'{len(one.applying)} to {one.deployment!r}' for one in each)}."
     if check.contradictions:
@@ -235,8 +283,14 @@ def _checked_plans(scope: AnswerScope, checks: Sequence[tuple[Deployment | None,
         contradictions=check.contradictions,
         missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in check.missing.items()),
         each=each,
+        dry_run=dry_run,
         message=" ".join([*scope.notes, message]),
+        as_of=as_of,
     )
+
+
+def _when(dry_run: bool) -> str:
+    return " then; a dry run, so nothing was recorded" if dry_run else " now"
 
 
 @query(audience=("trader", "coach"))

@@ -116,9 +116,7 @@ def recall_memories(
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "Only memories of this deployment; else the only one."] = None,
-    mode: Annotated[
-        ModeChoice | None, "Whose evidence counts; by default the deployment's mode or the only one with trades."
-    ] = None,
+    mode: Annotated[ModeChoice | None, "By default the deployment's mode or the only one with trades."] = None,
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only memories that ended at or after this instant."] = None,
     until: Annotated[Instant | None, "Only memories that ended before this instant."] = None,
@@ -354,9 +352,7 @@ def position_size(
         Key | None,
         "The deployment whose risk appetite applies, by name or id; by default the strategy's only deployment.",
     ] = None,
-    mode: Annotated[
-        Mode | None, "Whose evidence counts; by default the deployment's mode or the only one with trades."
-    ] = None,
+    mode: Annotated[Mode | None, "By default the deployment's mode or the only one with trades."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> SizeAdvice:

@@ -195,7 +195,7 @@ def remember_trade(
     stop_price: Annotated[Number | None, "The first stop price."] = None,
     fees: Annotated[NotNegative, "Fees paid; the pnl is already net of them."] = 0.0,
     equity: Annotated[NotNegative | None, "What the account is worth after the close."] = None,
-    mode: Annotated[Mode | None, "Live, paper or simulated; else the mode of the deployment, or live."] = None,
+    mode: Annotated[Mode | None, "By default that of the deployment, else live."] = None,
     context: Annotated[ContextArgument | None, "The context at entry."] = None,
     deployment: Annotated[Key | None, "The deployment, by name or id."] = None,
     position_key: Annotated[Key | None, "The broker's id of the position."] = None,
@@ -378,7 +378,7 @@ def list_trades(
     direction: Annotated[Direction | None, "Only trades in this direction."] = None,
     mode: Annotated[
         ModeChoice | None,
-        "Live, paper or simulated trades, or all; by default the deployment's mode or the only one with trades.",
+        "By default the deployment's mode or the only one with trades.",
     ] = None,
     status: Annotated[TradeStatus, "Closed trades, or open trades."] = "closed",
     since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,

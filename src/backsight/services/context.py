@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from backsight.core.errors import Unavailable
+from backsight.core.errors import Invalid, Unavailable
 from backsight.core.ids import digest, plain
 from backsight.core.instants import Horizon
 from backsight.ports import Clock, Reflector
@@ -44,6 +44,13 @@ Progress = Callable[[str, int, int], None]
 
 def no_progress(_part: str, _done: int, _total: int) -> None:
     """The default: progress is not reported."""
+
+
+def refuse_past(as_of: datetime | None, seen_at: datetime | None, *, dry_run: bool) -> None:
+    """Refuse the instants of a read in a call that records something: only a dry run looks at the past."""
+    field = "seen_at" if as_of is None else "as_of"
+    if not dry_run and (as_of is not None or seen_at is not None):
+        raise Invalid("only a dry run looks at the past; set dry_run, or leave it out", field=field)
 
 
 class Context:

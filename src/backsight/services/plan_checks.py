@@ -1,4 +1,4 @@
-"""Check plans at an instant and record which conditions began to hold, ceased to hold, and which plans expired."""
+"""Check plans at an instant: which conditions begin to hold, cease to hold, and which plans expire; and record it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from backsight.core.decision import Decision, LastTick
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.conditions import Scalar, condition_values
 from backsight.core.memory.plan_check import PlanCheck, check_plans, join_checks, plans_holding
-from backsight.core.memory.prospective import MARKET_FIELDS, apply_events, number_event
+from backsight.core.memory.prospective import MARKET_FIELDS, PlanEvent, number_event
 from backsight.core.orders import entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
@@ -36,20 +36,21 @@ class CheckInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedPlanCheck:
-    """The result of a check, and the open plans with the events that the check recorded."""
+class PlanCheckResult:
+    """The result of a check, the events that it makes, and the open plans after these events."""
 
     check: PlanCheck
+    new_events: tuple[PlanEvent, ...]
     open: OpenPlans
 
+    def record(self, transaction: Transaction) -> None:
+        """Store the events; a check that is repeated makes none."""
+        for event in self.new_events:
+            transaction.add(stored.PLAN_EVENTS, event)
 
-def record_plan_check(
-    transaction: Transaction, deployment: Deployment | None, candidates: OpenPlans, inputs: CheckInputs
-) -> RecordedPlanCheck:
-    """Check open plans and record what began, ended and expired; repeating a check records nothing new.
 
-    Before the first deployment, the events belong to none.
-    """
+def check_open_plans(deployment: Deployment | None, candidates: OpenPlans, inputs: CheckInputs) -> PlanCheckResult:
+    """Check open plans: what begins, ends and expires now. Before the first deployment, the events belong to none."""
     events, deployment_id = candidates.events, None if deployment is None else deployment.id
     check = partial(check_plans, now=inputs.now, former_values=inputs.former_values, recorded_at=inputs.recorded_at)
     # A plan that does not depend on the instrument is checked once for all symbols.
@@ -66,14 +67,11 @@ def record_plan_check(
             holding=plans_holding(events, symbol=inputs.symbol, deployment_id=deployment_id),
         ),
     )
-    new_events = [
+    new_events = tuple(
         number_event(event, sequence=count_events(events, event.plan_id), deployment_id=deployment_id)
         for event in (*joined.rising, *joined.falling, *joined.expired)
-    ]
-    for event in new_events:
-        transaction.add(stored.PLAN_EVENTS, event)
-    plans = tuple(apply_events(state, new_events) for state in candidates.plans)
-    return RecordedPlanCheck(check=joined, open=OpenPlans(plans=plans, events=(*events, *new_events)))
+    )
+    return PlanCheckResult(check=joined, new_events=new_events, open=candidates.after(new_events))
 
 
 def check_plans_at_tick(
@@ -103,9 +101,10 @@ def check_plans_at_tick(
             now=decision.at,
             recorded_at=decision.recorded_at,
         )
-        recorded = record_plan_check(transaction, deployment, candidates, inputs)
-        candidates = recorded.open
-        checks.append(recorded.check)
+        result = check_open_plans(deployment, candidates, inputs)
+        result.record(transaction)
+        candidates = result.open
+        checks.append(result.check)
     return checks
 
 

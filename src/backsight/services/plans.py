@@ -1,6 +1,6 @@
 """Plans: creating one, and reading those that are open, with what became of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from backsight.core.memory.prospective import (
     PlanEvent,
     PlanMode,
     PlanState,
+    apply_events,
     is_in_scope,
     make_plan,
     plans_after_events,
@@ -103,6 +104,11 @@ class OpenPlans:
 
     plans: tuple[PlanState, ...]
     events: tuple[PlanEvent, ...]
+
+    def after(self, events: Sequence[PlanEvent]) -> "OpenPlans":
+        """These plans after more events."""
+        plans = tuple(apply_events(state, events) for state in self.plans)
+        return OpenPlans(plans=plans, events=(*self.events, *events))
 
 
 def open_plans(view: View, deployment: Deployment | None, *, strategy_name: str | None = None) -> OpenPlans:

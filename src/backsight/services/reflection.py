@@ -35,7 +35,6 @@ from backsight.services.lessons_draft import ReflectionDraft, ReflectionInputs, 
 from backsight.services.proposals import propose_from_patterns, review_advice
 from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
-from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import EVERYTHING, View
 
@@ -84,17 +83,23 @@ class WatchList:
     message: str
 
 
-def reflect_now(ctx: Context, deployment: Deployment, *, at: datetime, dry_run: bool = False) -> ReflectionResult:
-    """Reflect as of an instant; a dry run records nothing and calls no model."""
+def reflect_dry_run(view: View, deployment: Deployment) -> ReflectionResult:
+    """What a reflection as of a view would write; nothing is recorded and no model is called."""
+    inputs = _read_inputs(view, deployment)
+    if inputs.recorded is not None and view.horizon.holds(inputs.recorded.known_at, inputs.recorded.recorded_at):
+        return _replay(inputs, inputs.recorded)
+    return replace(_result(inputs, draft_dry_run(inputs), inputs.active_note), dry_run=True)
+
+
+def reflect_now(ctx: Context, deployment: Deployment, *, at: datetime) -> ReflectionResult:
+    """Reflect as of an instant, and record the result."""
     with ctx.reading() as connection:
-        inputs = _read_inputs(connection, deployment, at=at)
+        inputs = _read_inputs(ctx.view(connection, at), deployment, in_force=ctx.view(connection, EVERYTHING.as_of))
     if (active := inputs.active_note) is not None and active.known_at > at:
         newer = f"lessons of {format_instant(active.known_at)} are in force"
         raise Conflict(f"{newer}; reflect at a later instant", field="deployment")
     if inputs.recorded is not None:
         return _replay(inputs, inputs.recorded)
-    if dry_run:
-        return replace(_result(inputs, draft_dry_run(inputs), active), dry_run=True)
     return _record(ctx, inputs, draft_lessons(inputs, ctx.reflectors))
 
 
@@ -178,16 +183,17 @@ def _since_reflection(view: View, deployment: Deployment, closed_in_tick: int) -
     )
 
 
-def _read_inputs(connection: Connection, deployment: Deployment, *, at: datetime) -> ReflectionInputs:
-    owner = deployment.owner_id
-    evidence, window = read_evidence(View(connection, owner, Horizon(as_of=at)), deployment)
+def _read_inputs(view: View, deployment: Deployment, *, in_force: View | None = None) -> ReflectionInputs:
+    """What a reflection as of a view starts from; `in_force` is the view of the lessons in force, if it differs."""
+    connection, owner, at = view.connection, view.owner, view.as_of
+    evidence, window = read_evidence(view, deployment)
     return ReflectionInputs(
         deployment=deployment,
         strategy=deployed_strategy(connection, deployment),
         at=at,
         evidence=evidence,
         window=window,
-        active_note=stored.active_note(View(connection, owner, EVERYTHING), deployment.id),
+        active_note=stored.active_note(in_force or view, deployment.id),
         reflection_count=stored.count_reflections(connection, owner, deployment.id),
         recorded=stored.reflection(connection, owner, reflection_id(deployment.id, at)),
     )
