@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from backsight.core import serial_correlation
 from backsight.core.errors import Invalid
 from backsight.core.recall.arrays.columns import Floats, Integers
 from backsight.core.recommended_size import ANY_TRADE, CATEGORIES, Category, PositionSize, SizedTrade, SizingQuery
@@ -20,8 +21,10 @@ from backsight.core.sizing import (
     CategoryColumn,
     TradeColumns,
     position_size,
+    position_sizes,
     trade_columns,
 )
+from noise import SHAPES, NoiseTrade, noise
 
 T0 = date(2026, 1, 1)
 DAY = timedelta(days=1)
@@ -163,7 +166,19 @@ def test_only_which_trades_share_a_day_matters() -> None:
 def test_more_trades_of_the_same_kind_never_lower_the_size_of_an_edge(rows: list[tuple[float, int]]) -> None:
     assume(sum(r for r, _ in rows) > 0)
     twice = [*rows, *((r, day + 50) for r, day in rows)]
-    assert position_size(trades_of(twice)).uncapped >= position_size(trades_of(rows)).uncapped - 1e-12
+    with pytest.MonkeyPatch.context() as patch:
+        # As far as days are independent: twice the same days in the same order are themselves a long wave.
+        patch.setattr(serial_correlation, "DAYS_A_WAVE", 1_000)
+        assert position_size(trades_of(twice)).uncapped >= position_size(trades_of(rows)).uncapped - 1e-12
+
+
+def test_days_that_resemble_the_day_before_are_less_evidence() -> None:
+    """The same wins and losses, evenly mixed and in runs of ten days."""
+    mixed = a_record(120, 80)
+    runs = [replace(trade, outcome_r=-1.0 if n // 10 % 5 < 2 else 1.0) for n, trade in enumerate(mixed)]
+    assert position_size(mixed).mean == pytest.approx(0.2, abs=0.02)
+    assert position_size(runs).effective_n < 0.5 * position_size(mixed).effective_n
+    assert position_size(runs).uncapped == 0.0 < position_size(mixed).uncapped
 
 
 @pytest.mark.parametrize(
@@ -268,10 +283,19 @@ def test_an_unseen_loss_of_one_and_a_half_times_the_worst_is_added() -> None:
     assert position_size(trades).mean_square == pytest.approx((99 + 64 + 144) / 101)
 
 
-def test_ten_wins_in_a_row_are_not_certainty() -> None:
-    size = position_size(a_record(10, 0))
-    assert (size.win_rate, size.mean_loss, size.kelly) == (1.0, None, None)
-    assert 0.0 < size.recommended < 0.03
+def test_wins_in_a_row_are_not_certainty() -> None:
+    """Without a loss so far, one of 6R is counted: ten wins get nothing, twenty a little, fifty the cap."""
+    ten, twenty, thirty, fifty = (position_size(a_record(wins, 0)) for wins in (10, 20, 30, 50))
+    assert (ten.win_rate, ten.mean_loss, ten.kelly, ten.recommended) == (1.0, None, None, 0.0)
+    assert 0.0 < twenty.recommended < 0.02 < thirty.recommended < fifty.recommended == 0.05
+    assert twenty.mean_square == pytest.approx((20 + 36) / 21)
+    assert twenty.mean == pytest.approx((twenty.effective_n - 6) / (twenty.effective_n + 11))
+    assert "no loss yet" in twenty.reason
+
+
+def test_the_first_loss_says_how_large_losses_are() -> None:
+    scratched, lost = (position_size([*a_record(20, 0), a_trade(20, r=r)]) for r in (-0.1, -1.0))
+    assert scratched.recommended < 0.02 < lost.recommended
 
 
 def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
@@ -282,6 +306,9 @@ def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
     assert position_size(a_record(450, 50), cap=0.02).recommended == 0.02
 
 
+NO_LOSS = "There was no loss yet: one of 6R is counted."
+
+
 @pytest.mark.parametrize(
     ("trades", "options", "reason"),
     [
@@ -290,7 +317,7 @@ def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
         (a_record(7, 0), {}, "Only 7 trades with a result in R; 10 are needed."),
         (a_record(60, 40), {"risk_appetite": 0.0}, "Risk appetite is 0: nothing is to be risked."),
         (a_record(10, 20), {}, "-0.25R a trade expected from 30 trades: no edge to bet on."),
-        (scaled(a_record(10, 10), 0.0), {}, "0.00R a trade expected from 20 trades: no edge to bet on."),
+        (scaled(a_record(10, 10), 0.0), {}, f"-0.20R a trade expected from 20 trades: no edge to bet on. {NO_LOSS}"),
         (a_record(17, 13), {}, "+0.10R a trade expected from 30 trades, give or take 0.18R: too unsure to bet on."),
     ],
     ids=["none", "one", "seven", "no appetite", "losing", "all at 0R", "unsure"],
@@ -471,3 +498,39 @@ def test_a_few_runs_of_the_table() -> None:
 def test_the_mean_recommendation_is_within_the_table(row: Row) -> None:
     mean = mean_size(row, seeds=1000)
     assert row.least <= mean <= row.most, f"{mean:.3%}"
+
+
+# Noise of all shapes
+
+
+def noise_sizes(shape: str, *, trades: int, runs: int) -> tuple[float, float]:
+    """The mean recommendation before the cap, asked with nothing and with all categories of the last trade."""
+    sizes: list[list[float]] = []
+    for seed in range(runs):
+        market = [trade for trade in noise(shape, seed, trades) if trade.in_r]
+        columns = trade_columns(sized_trade(trade) for trade in market)
+        last = sized_trade(market[-1])
+        everything = SizingQuery(**{name: getattr(last, name) for name in CATEGORIES})
+        sizes.append([size.uncapped for size in position_sizes(columns, [ANY_TRADE, everything])])
+    nothing, everything_given = zip(*sizes, strict=True)
+    return sum(nothing) / runs, sum(everything_given) / runs
+
+
+def sized_trade(trade: NoiseTrade) -> SizedTrade:
+    categories = {name: getattr(trade, name) for name in CATEGORIES}
+    return SizedTrade(outcome_r=trade.outcome, day=trade.closed_at.date(), **categories)
+
+
+@pytest.mark.parametrize("shape", ["autocorrelated days", "regimes in spells"])
+def test_noise_with_a_memory_gets_next_to_nothing(shape: str) -> None:
+    assert max(noise_sizes(shape, trades=300, runs=20)) <= 0.008
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trades", [60, 150, 300, 1000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_noise_of_every_shape_gets_at_most_half_a_percent(shape: str, trades: int) -> None:
+    sizes = noise_sizes(shape, trades=trades, runs=200)
+    print(f"{shape}, {trades} trades: nothing {sizes[0]:.3%}, all {sizes[1]:.3%}")  # noqa: T201
+    # Sixty trades are thirty days, or three spells of the shape in which regimes last for ten days.
+    assert max(sizes) <= (0.01 if (shape, trades) == ("regimes in spells", 60) else 0.005)

@@ -51,14 +51,15 @@ class SizeLevel:
     difference: float
     """The mean outcome in R: of the strategy, or of the value less the strategy's; 0 without trades."""
     error: float | None
-    """The standard error of the difference, clustered by day; None without trades."""
+    """The standard error of the difference, by days or longer waves; None without trades."""
     spread: float
     """The standard deviation of the prior: for the strategy that of the mean of ten trades, for a category that between
     its values, without their errors."""
     shrinkage: float
     """The share of the difference that enters the effect: from 0, if the values do not differ, to 1."""
     effect: float
-    """The effect on the expected outcome in R; less if another category of the query has the same information."""
+    """The effect on the expected outcome in R; less if another category of the query has the same information, or if
+    the strategy has not lost yet: one loss is then counted that has not happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +72,15 @@ class PositionSize:
     reason: str
     n: int
     effective_n: float
-    """The number of independent trades with the same precision as the strategy's, clustered by day."""
+    """The number of independent trades with the same precision as the strategy's, by days or longer waves."""
     win_rate: float | None
     """p: the share of trades above 0R; None without trades."""
     mean_win: float | None
     """In R; None without wins."""
     mean_loss: float | None
     """The mean of the trades at or below 0R, in R and without the sign; None without losses."""
+    no_loss_yet: bool
+    """Whether all losses together are below 1R: one larger loss is then counted in the mean that has not happened."""
     kelly: float | None
     """Plain Kelly, p / mean loss − (1 − p) / mean win, for comparison; None without wins or losses."""
     levels: tuple[SizeLevel, ...]

@@ -2,12 +2,12 @@
 
 The expected outcome is the strategy's mean, shrunk by ten sceptical trades at 0R, plus one effect for each category of
 the query. The effects are estimated together on all trades of the strategy, so that two categories with the same
-information are not counted twice. Standard errors are clustered by day. An effect is shrunk by how much the values of
-its category differ at all (crossed random effects: Henderson 1975; their variance by moments: Searle, Casella &
-McCulloch 1992).
+information are not counted twice. Standard errors are those by days or by longer waves, whichever is larger
+(`core.serial_correlation`). An effect is shrunk by how much the values of its category differ at all (crossed random
+effects: Henderson 1975; their variance by moments: Searle, Casella & McCulloch 1992).
 
 The variance of a trade is E[R²] about 0R, which includes one loss that has not happened yet. The same E[R²] is the
-denominator of the Kelly fraction.
+denominator of the Kelly fraction. Where no trade has lost yet, that loss is larger, and the mean includes it, too.
 """
 
 import math
@@ -33,6 +33,7 @@ from backsight.core.recommended_size import (
     SizeLevel,
     SizingQuery,
 )
+from backsight.core.serial_correlation import wave_variances, widening
 from backsight.core.statistics import t_quantile
 
 FEWEST_TRADES = 10
@@ -44,6 +45,10 @@ CAP = 0.05
 LEAST_UNSEEN_LOSS_R = 3.0
 UNSEEN_LOSS = 1.5
 """The loss that has not happened yet, as a multiple of the worst loss so far."""
+NO_LOSS_YET_R = 6.0
+"""The loss that has not happened yet where no loss has shown how far losses go."""
+LEAST_LOST_R = 1.0
+"""All losses together, from which on they show how far losses go."""
 LARGEST_R = 1e100
 ROUNDING = 1e-12
 """A variance that is a smaller share of E[R²] counts as 0."""
@@ -152,13 +157,14 @@ def position_size(
 ) -> PositionSize:
     """The fraction of equity to risk on a trade: ¼ · μ / E[R²] · risk appetite, from 0 to the cap.
 
-    150 trades, one a day, of which three in five won; all but ten of the longs won:
+    150 trades, one a day, long and short in turn, of which three in five won; all but ten of the longs won:
 
     >>> from datetime import date, timedelta
     >>> days = [date(2026, 1, 1) + timedelta(days=number) for number in range(150)]
-    >>> longs = [SizedTrade(outcome_r=-1.0 if n % 8 == 0 else 1.0, day=days[n], direction="long") for n in range(75)]
-    >>> shorts = [SizedTrade(outcome_r=1.0 if n % 3 == 0 else -1.0, day=days[n], direction="short")
-    ...           for n in range(75, 150)]
+    >>> longs = [SizedTrade(outcome_r=-1.0 if n % 8 == 0 else 1.0, day=days[2 * n], direction="long")
+    ...          for n in range(75)]
+    >>> shorts = [SizedTrade(outcome_r=1.0 if n % 3 == 0 else -1.0, day=days[2 * n + 1], direction="short")
+    ...           for n in range(75)]
     >>> size = position_size(longs + shorts)
     >>> round(size.mean, 3), round(size.deviation, 3), round(size.cautious_mean, 3), round(size.mean_square, 3)
     (0.187, 0.081, 0.103, 1.053)
@@ -213,6 +219,7 @@ def _position_size(
         win_rate=win_rate,
         mean_win=mean_win,
         mean_loss=mean_loss,
+        no_loss_yet=_no_loss_yet(strategy.outcome_r),
         kelly=_kelly(win_rate, mean_win, mean_loss),
         levels=levels,
         mean=mean,
@@ -235,18 +242,25 @@ class _StrategyEvidence:
     squares: float
     """The sum of the squared deviations."""
     day: Integers
-    """Days are numbered from 0."""
+    """Days are numbered from 0, in order."""
+    counts: Floats
+    """The number of trades by day."""
     days: int
     mean: float
     mean_square: float
     """E[R²], including one loss that has not happened yet."""
     few_days: float
     """The factor by which variances from so few days are inflated."""
-    effective_n: float
+    inflation: float
+    """How many times larger the variance of the mean is than for independent trades, `few_days` included."""
 
     @property
     def n(self) -> int:
         return len(self.outcome_r)
+
+    @property
+    def effective_n(self) -> float:
+        return self.n / max(1.0, self.inflation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -264,7 +278,7 @@ class _CategoryEvidence:
     difference: Floats
     """The mean outcome less the strategy's."""
     variance: Floats
-    """The variance of the difference, clustered by day."""
+    """The variance of the difference, by days or waves."""
     inflation: Floats
     """How many times larger the variance is than that of independent trades."""
     spread: float
@@ -314,32 +328,54 @@ def _strategy_evidence(columns: TradeColumns) -> _StrategyEvidence:
     deviations = outcome_r - mean
     day, days = _numbered_days(columns.day)
     few_days = _few_days(days) if days > 1 else float(n)
-    # Inflation: the variance of the mean by days over the variance of independent trades.
-    by_day = _sum_of_squares(np.asarray(np.bincount(day, weights=deviations), dtype=np.float64)) * _bessel(days)
+    # Inflation: the variance of the mean by days, or by waves, over the variance of independent trades.
+    counts, sums = (
+        np.bincount(day, weights=each, minlength=days).astype(np.float64) for each in (np.ones(n), deviations)
+    )
     squares, mean_square = _sum_of_squares(deviations), _mean_square(outcome_r)
-    has_spread = squares > ROUNDING * n * mean_square
-    inflation = max(1.0, by_day / (squares * _bessel(n))) if has_spread else 1.0
+    inflation = few_days
+    if squares > ROUNDING * n * mean_square:
+        by_day = _sum_of_squares(sums)
+        wider = float(_wider(wave_variances(sums, counts) / by_day, days)) if by_day > 0.0 else 0.0
+        by_day *= _bessel(days) / (squares * _bessel(n))
+        inflation = max(max(1.0, by_day) * few_days, by_day * wider)
     return _StrategyEvidence(
         outcome_r=outcome_r,
         deviations=deviations,
         squares=squares,
         day=day,
+        counts=counts,
         days=days,
         mean=mean,
         mean_square=mean_square,
         few_days=few_days,
-        effective_n=n / max(1.0, inflation * few_days),
+        inflation=inflation,
     )
 
 
+def _unseen_loss(outcome_r: Floats) -> float:
+    """The loss that has not happened yet: 3R or 1.5 times the worst loss, whichever is more; 6R without any loss.
+
+    >>> _unseen_loss(np.array([1.0, 1.0, -1.0])), _unseen_loss(np.array([1.0, -4.0])), _unseen_loss(np.array([1.0]))
+    (3.0, 6.0, 6.0)
+    """
+    return (
+        NO_LOSS_YET_R if _no_loss_yet(outcome_r) else max(LEAST_UNSEEN_LOSS_R, UNSEEN_LOSS * -float(np.min(outcome_r)))
+    )
+
+
+def _no_loss_yet(outcome_r: Floats) -> bool:
+    """Whether all losses together are below 1R."""
+    return -float(np.sum(np.minimum(outcome_r, 0.0))) < LEAST_LOST_R
+
+
 def _mean_square(outcome_r: Floats) -> float:
-    """E[R²] over the trades and one loss that has not happened yet: 3R, or 1.5 times the worst loss if that is more.
+    """E[R²] over the trades and one loss that has not happened yet.
 
     >>> _mean_square(np.array([1.0, 1.0, -4.0])), _mean_square(np.array([]))
-    (13.5, 9.0)
+    (13.5, 36.0)
     """
-    worst = -float(np.min(outcome_r, initial=0.0))
-    unseen = max(LEAST_UNSEEN_LOSS_R, UNSEEN_LOSS * worst)
+    unseen = _unseen_loss(outcome_r)
     return (_sum_of_squares(outcome_r) + unseen * unseen) / (len(outcome_r) + 1)
 
 
@@ -366,6 +402,11 @@ def _few_days(days: int) -> float:
     (3.59, 1.04)
     """
     return (t_quantile(DOUBT, freedom=days - 1) / NORMAL_QUANTILE) ** 2
+
+
+def _wider(ratios: Floats, days: int) -> Floats:
+    """The factor by which variances by days are inflated because days resemble each other; 0 if they do not."""
+    return widening(ratios, days, lambda waves: math.sqrt(_few_days(waves + 1)))
 
 
 def _bessel(count: int) -> float:
@@ -410,27 +451,32 @@ def _without_gaps(column: CategoryColumn) -> tuple[Integers, list[str | None]]:
 
 
 def _inflation(strategy: _StrategyEvidence, n: Floats, difference: Floats, residuals: Floats) -> Floats:
-    """How many times larger the variances of differences are by days than for independent trades; at least 1.
+    """How many times larger the variances of differences are by days or waves than for independent trades; at least 1.
 
     `residuals` has, for each day and value, the sum of outcomes less the value's mean. A value has its own inflation if
-    that is larger than the inflation of all values together, which is less noisy.
+    that is larger than the inflation of all values together, which is less noisy. It is never below the strategy's:
+    values that last, such as a regime's, share what the days have in common.
     """
     squares = strategy.squares - float(np.sum(n * difference * difference))
     if len(n) < 2 or squares <= ROUNDING * strategy.n * strategy.mean_square:
-        return np.full(len(n), strategy.few_days)
+        return np.full(len(n), strategy.inflation)
     independent = squares / (strategy.n - 1) * (1.0 / n - 1.0 / strategy.n)
-    by_day = _variances_by_day(strategy, n, residuals)
-    together = max(1.0, float(np.sum(n * by_day) / np.sum(n * independent)))
-    return np.maximum(together, by_day / independent) * strategy.few_days
+    by_day, by_waves = _variances(strategy, n, residuals)
+    together = float(np.sum(n * by_day) / np.sum(n * independent))
+    with np.errstate(all="ignore"):
+        wider = _wider(by_waves / by_day[:, None], strategy.days)
+        wider_together = float(_wider(n @ by_waves / np.sum(n * by_day), strategy.days))
+    of_all = max(strategy.inflation, max(1.0, together) * strategy.few_days, together * wider_together)
+    return np.maximum(of_all, by_day / independent * np.maximum(strategy.few_days, wider))
 
 
-def _variances_by_day(strategy: _StrategyEvidence, n: Floats, residuals: Floats) -> Floats:
-    """The variance of each value's mean less the mean of all, clustered by day (Liang & Zeger 1986)."""
-    # The sum over days of (own − whole)², expanded: a day's part in the value's mean, and in the mean of all.
-    whole = residuals.sum(axis=1) / strategy.n
-    own = np.einsum("dv,dv->v", residuals, residuals) / (n * n)
-    shared = np.einsum("d,dv->v", whole, residuals) / n
-    return np.asarray((own - 2.0 * shared + _sum_of_squares(whole)) * _bessel(strategy.days), dtype=np.float64)
+def _variances(strategy: _StrategyEvidence, n: Floats, residuals: Floats) -> tuple[Floats, Floats]:
+    """The variance of each value's mean less the mean of all: clustered by day (Liang & Zeger 1986), and by waves."""
+    # A day's part in the value's mean, less its part in the mean of all.
+    parts = np.ascontiguousarray((residuals / n - residuals.sum(axis=1, keepdims=True) / strategy.n).T)
+    by_waves = wave_variances(parts, np.broadcast_to(strategy.counts, parts.shape))
+    by_day = np.einsum("vd,vd->v", parts, parts)
+    return by_day * _bessel(strategy.days), by_waves * _bessel(strategy.days)
 
 
 def _spread(n: Floats, difference: Floats, variance: Floats) -> float:
@@ -525,6 +571,9 @@ def _shared_trades(first: _CategoryEvidence, second: _CategoryEvidence) -> Float
 def _strategy_level(strategy: _StrategyEvidence) -> SizeLevel:
     effective_n = strategy.effective_n
     shrinkage = effective_n / (effective_n + SCEPTICAL_TRADES)
+    effect = strategy.mean * shrinkage
+    if _no_loss_yet(strategy.outcome_r):
+        effect = (effective_n * strategy.mean - NO_LOSS_YET_R) / (effective_n + SCEPTICAL_TRADES + 1.0)
     return SizeLevel(
         name="strategy",
         value=None,
@@ -533,7 +582,7 @@ def _strategy_level(strategy: _StrategyEvidence) -> SizeLevel:
         error=math.sqrt(strategy.mean_square / effective_n) if strategy.n else None,
         spread=math.sqrt(strategy.mean_square / SCEPTICAL_TRADES),
         shrinkage=shrinkage,
-        effect=strategy.mean * shrinkage,
+        effect=effect,
     )
 
 
@@ -581,7 +630,10 @@ def _reason(size: PositionSize) -> str:
     if size.risk_appetite == 0.0:
         return "Risk appetite is 0: nothing is to be risked."
     untraded = [level for level in size.levels if level.n == 0]
-    return _edge(size) + "".join(f" {level.value} was never traded before: more doubt." for level in untraded)
+    lossless = f" There was no loss yet: one of {NO_LOSS_YET_R:g}R is counted." if size.no_loss_yet else ""
+    return (
+        _edge(size) + lossless + "".join(f" {level.value} was never traded before: more doubt." for level in untraded)
+    )
 
 
 def _edge(size: PositionSize) -> str:
