@@ -10,6 +10,7 @@ import pytest
 
 from backsight.core.errors import NotFound
 from backsight.core.memory.drift_report import Drift
+from backsight.core.memory.estimates import Estimate
 from backsight.core.memory.procedural import Figure, Habits
 from backsight.memory import Memory, open_memory
 from backsight.ops.state import BehavioralAnalysis
@@ -22,6 +23,7 @@ from support import deployed
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 DEPLOYMENT = "VolBreakout@main"
 UNKNOWN = Figure(value=None, n=0)
+NOT_ESTIMATED = Estimate(value=None, n=0)
 IN_TURN = (1.0, -1.0) * 6
 
 
@@ -68,7 +70,7 @@ def approximately(value: float, n: int) -> tuple[Any, int]:
     return pytest.approx(value), n
 
 
-def value_and_n(figure: Figure) -> tuple[float | None, int]:
+def value_and_n(figure: Figure | Estimate) -> tuple[float | None, int]:
     return figure.value, figure.n
 
 
@@ -88,8 +90,8 @@ def test_fewer_than_ten_trades_give_no_figures(memory: Memory, clock: FakeClock)
     few = the_only(memory).habits
     assert [each.habits for each in learned] == list(range(1, 10))
     assert few.win_rate == few.outcomes["R"] == few.hold_seconds == few.size_variation == Figure(value=None, n=9)
-    assert few.disposition_effect == Figure(value=None, n=9)
-    assert few.loss_aversion == few.recency_bias == Figure(value=None, n=8)
+    assert few.disposition_effect == Estimate(value=None, n=9)
+    assert few.loss_aversion == few.recency_bias == Estimate(value=None, n=8)
     traded(memory, clock, [1.0], deployment=DEPLOYMENT, size=1.0)
     assert the_only(memory).habits.win_rate == Figure(value=0.6, n=10)
 
@@ -124,7 +126,7 @@ def test_recency_bias_is_measured_by_confidence_where_sizes_are_unknown(memory: 
     deployed(memory)
     habits = sized(memory, clock, after_win=0.9, after_loss=0.3, by="confidence")
     assert (value_and_n(habits.recency_bias), habits.recency_bias_of) == (approximately(1.0, 20), "confidence")
-    assert habits.loss_aversion == habits.size_variation == UNKNOWN
+    assert (habits.loss_aversion, habits.size_variation) == (NOT_ESTIMATED, UNKNOWN)
 
 
 def test_a_size_is_a_share_of_the_equity_at_its_entry(memory: Memory, clock: FakeClock) -> None:
@@ -137,13 +139,14 @@ def test_a_size_is_a_share_of_the_equity_at_its_entry(memory: Memory, clock: Fak
     assert value_and_n(the_only(memory).habits.size_variation) == approximately(0.0, 10)
 
 
-def test_a_remembered_trade_has_no_best_price_to_time_its_exit_by(memory: Memory, clock: FakeClock) -> None:
+def test_without_excursions_and_bars_no_timing_is_known(memory: Memory, clock: FakeClock) -> None:
     traded(memory, clock, IN_TURN, max_adverse_excursion=50.0)
-    habits = the_only(memory).habits
-    assert habits.exit_timing == habits.entry_timing == UNKNOWN
+    behavior = the_only(memory)
+    assert (behavior.habits.captured_share, behavior.habits.entry_timing) == (UNKNOWN, NOT_ESTIMATED)
+    assert behavior.exit_timing == NOT_ESTIMATED
 
 
-def test_exit_timing_is_the_share_of_the_best_price_that_ticks_kept(quick: Memory, clock: FakeClock) -> None:
+def test_the_captured_share_is_that_of_the_best_price_that_ticks_kept(quick: Memory, clock: FakeClock) -> None:
     desk = Desk(quick, clock)
     for n in range(10):
         desk.tick(4 * n, [], [a_position(2.0)], order=an_order(2.0))
@@ -152,8 +155,8 @@ def test_exit_timing_is_the_share_of_the_best_price_that_ticks_kept(quick: Memor
         sold = a_report(f"out {n}", at(4 * n + 3), -2.0, 115.0, fee=4.0)
         desk.tick(4 * n + 3, fills=[sold], mark=115.0)
     habits = the_only(quick).habits
-    assert value_and_n(habits.exit_timing) == approximately(1 - 2 * 15 / 20, 10)
-    assert habits.entry_timing == Figure(value=1.0, n=10)
+    assert value_and_n(habits.captured_share) == approximately(15 / 20, 10)
+    assert value_and_n(habits.entry_timing) == (1.0, 10)
 
 
 def test_win_rate_and_mean_outcome_are_those_of_the_window(quick: Memory, clock: FakeClock) -> None:
@@ -296,3 +299,62 @@ def test_later_trades_change_no_earlier_answer(memory: Memory, clock: FakeClock)
     for when, answer in answers.items():
         assert memory.get_behavioral_analysis(as_of=when) == answer
     assert memory.get_behavioral_analysis(as_of=T0).behaviors == ()
+
+
+def rising_bars(memory: Memory, since: datetime, hours: int) -> None:
+    """Bars of five minutes in which the price only rises from 100."""
+    prices = [100.0 + 0.1 * n for n in range(12 * hours)]
+    memory.record_bars(
+        bars=[
+            {
+                "symbol": "XAUUSD",
+                "interval_seconds": 300,
+                "opened_at": since + n * timedelta(minutes=5),
+                "open": price,
+                "high": price + 0.1,
+                "low": price,
+                "close": price + 0.1,
+            }
+            for n, price in enumerate(prices)
+        ]
+    )
+
+
+def test_exit_timing_looks_at_the_bars_after_the_exit_for_as_long_as_the_trade_was_open(
+    quick: Memory, clock: FakeClock
+) -> None:
+    for _ in range(10):
+        one_traded(quick, clock, 1.0, hours=2, direction="long", entry_price=98.0, exit_price=100.0)
+        closed = clock.now()
+        clock.advance(hours=4)
+        rising_bars(quick, closed, hours=4)
+    assert value_and_n(the_only(quick).exit_timing or NOT_ESTIMATED) == (-1.0, 10)
+    assert "exits are early" not in " ".join(the_only(quick).sentences)  # equal timings do not tell the margin
+    before_the_end = the_only(quick, as_of=closed + timedelta(hours=1.9)).exit_timing
+    assert before_the_end == Estimate(value=None, n=9)
+
+
+def test_habits_that_chance_makes_are_not_said(quick: Memory, clock: FakeClock) -> None:
+    rng = random.Random(8)
+    for _ in range(30):
+        one_traded(quick, clock, rng.choice((1.0, -1.0)), hours=rng.uniform(1, 9))
+    analysis = quick.get_behavioral_analysis()
+    assert analysis.behaviors[0].sentences == ()
+    assert "No habit is larger than chance makes it." in analysis.message
+
+
+def test_revenge_across_symbols_is_found_and_said(quick: Memory, clock: FakeClock) -> None:
+    """Twice the size after a loss in whatever symbol; each symbol alone follows nothing."""
+    deployed(quick)
+    quick.record_equity(account="main", equity=10_000.0)
+    rng, lost = random.Random(2), False
+    for n in range(120):
+        size = rng.uniform(0.8, 1.2) * (2.0 if lost else 1.0)
+        lost = rng.random() < 0.5
+        symbol = ("XAUUSD", "BTC")[n % 2]
+        r = -1.0 if lost else 1.0
+        one_traded(quick, clock, r, deployment=DEPLOYMENT, symbol=symbol, entry_price=100.0, size=size)
+    for behavior in quick.get_behavioral_analysis().behaviors:
+        assert behavior.habits.loss_aversion.value == pytest.approx(1.0, abs=0.15)
+        assert any(text.startswith("After a loss, in whatever symbol") for text in behavior.sentences)
+    assert quick.doctor().healthy

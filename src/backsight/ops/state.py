@@ -136,14 +136,15 @@ def get_behavioral_analysis(
 ) -> BehavioralAnalysis:
     """Get the agent's habits: holding times, timing, sizes after wins and losses, and whether results drift.
 
-    Versions of a strategy are pooled; live, paper and simulated trades are not. A disposition effect above 0 means that
-    losers are held longer than winners.
+    Versions of a strategy are pooled; live, paper and simulated trades are not. Each habit has its 90 % interval, and
+    is put into a sentence only where chance seldom makes so much. A disposition effect above 0 means that losers are
+    held longer than winners.
     """
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         strategy = strategy_name or (None if deployment is None else scope.strategy_name)
-        behaviors = behaviors_at(view, scope.mode, strategy_name=strategy, symbol=symbol)
+        behaviors = behaviors_at(view, scope.mode, strategy_name=strategy, symbol=symbol, with_bars=True)
         hint = ""
         if not behaviors:
             hint = hint_where_trades_are(view, mode=scope.mode, strategy_name=strategy, symbol=symbol)
@@ -201,4 +202,6 @@ def _message(behaviors: tuple[Behavior, ...], mode: Mode, hint: str) -> str:
     falling = [f"{each.strategy_name} in {each.symbol}" for each in behaviors if any(d.degrading for d in each.drift)]
     total = "1 trade" if trades == 1 else f"The last {trades:,} trades"
     message = f"{total}, by strategy and symbol; figures that rest on fewer than ten are left out."
+    if not any(each.sentences for each in behaviors):
+        message = f"{message} No habit is larger than chance makes it."
     return f"{message} Degrading: {', '.join(falling)}." if falling else message

@@ -1,14 +1,21 @@
 """Behavior: how one strategy is traded in one symbol, as answers show it."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from backsight.core.memory.drift_report import Drift, drift_report
+from backsight.core.memory.estimates import Estimate, mean_estimate
+from backsight.core.memory.exit_timing import exit_timing as exit_timing_of
+from backsight.core.memory.exit_timing import intervals_for, stretch_after
 from backsight.core.memory.experience import HabitsRecord
+from backsight.core.memory.habit_sentences import HABITS, habit_sentences
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Mode
+from backsight.core.trades.trade import Trade
 from backsight.services.habit_learning import habits_at
+from backsight.store import bars as stored_bars
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
 
@@ -29,30 +36,101 @@ class Behavior:
     symbol: str
     habits: Habits
     drift: tuple[Drift, ...]
+    exit_timing: Estimate | None
+    """From −1 (after the exit the price only went on in the trade's favour: left early) to +1 (it only turned), over
+    as long again as each trade was open; without a value if fewer than ten trades have bars after their exit. Null in
+    a recall, which reads no bars."""
+    sentences: tuple[str, ...]
+    """What may be said about the habits: those that chance seldom makes."""
     versions: tuple[VersionShare, ...]
     """The closed trades of the strategy in the symbol by version; the habits pool all versions."""
     known_at: datetime
     """When the last trade became known."""
 
 
-def behaviors_at(view: View, mode: Mode, *, strategy_name: str | None, symbol: str | None) -> tuple[Behavior, ...]:
-    """The behavior by strategy and symbol as of a view; None matches every strategy or symbol."""
-    rows = habits_at(view, mode, strategy_name=strategy_name, symbol=symbol)
+def behaviors_at(
+    view: View, mode: Mode, *, strategy_name: str | None, symbol: str | None, with_bars: bool = False
+) -> tuple[Behavior, ...]:
+    """The behavior by strategy and symbol as of a view; None matches every strategy or symbol.
+
+    `with_bars` reads the bars after each exit too. What may be said of one symbol depends on the number of symbols in
+    which a habit was estimated, so the habits of all symbols are read.
+    """
+    every = habits_at(view, mode, strategy_name=strategy_name, symbol=None)
+    rows = [row for row in every if symbol in (None, row.symbol)]
     if not rows:
         return ()
     versions = stored_trades.version_counts(view, mode, strategy_name=strategy_name, symbol=symbol)
-    return tuple(_behavior(row, versions, now=view.as_of) for row in rows)
+    timings = {(row.strategy_name, row.symbol): _exit_timing(view, row) for row in every} if with_bars else {}
+    symbols = _symbols_by_habit(every, timings)
+    return tuple(
+        _behavior(
+            row,
+            versions.get((row.strategy_name, row.symbol), {}),
+            exit_timing=timings.get((row.strategy_name, row.symbol)),
+            symbols=symbols[row.strategy_name],
+            now=view.as_of,
+        )
+        for row in rows
+    )
+
+
+def _symbols_by_habit(
+    rows: Iterable[HabitsRecord], timings: Mapping[tuple[str, str], Estimate]
+) -> dict[str, Counter[str]]:
+    """In how many symbols each habit was estimated, by strategy."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        estimates = {name: getattr(row.habits, name) for name in HABITS}
+        if (row.strategy_name, row.symbol) in timings:
+            estimates["exit_timing"] = timings[row.strategy_name, row.symbol]
+        counts.setdefault(row.strategy_name, Counter()).update(
+            name for name, estimate in estimates.items() if estimate.p_value is not None
+        )
+    return counts
+
+
+def _exit_timing(view: View, row: HabitsRecord) -> Estimate:
+    """What the price did after the exits of the trades that the habits rest on, as far as bars known by now tell."""
+    intervals = stored_bars.intervals(view.connection, view.owner, row.symbol)
+    if not intervals:
+        return Estimate(value=None, n=0)
+    trades = stored_trades.trades(
+        view, limit=row.habits.n, mode=row.mode, strategy_name=row.strategy_name, symbol=row.symbol
+    )
+    timings = (_timing_of(view, trade, intervals) for trade in reversed(trades))
+    return mean_estimate([timing for timing in timings if timing is not None], neutral=0.0)
+
+
+def _timing_of(view: View, trade: Trade, intervals: Sequence[int]) -> float | None:
+    stretch = stretch_after(trade.opened_at, trade.closed_at, now=view.as_of)
+    if stretch is None or trade.exit_price is None:
+        return None
+    for interval in intervals_for(stretch, intervals):
+        prices = stored_bars.range_between(
+            view, symbol=trade.symbol, interval_seconds=interval, since=stretch.since, until=stretch.until
+        )
+        timing = exit_timing_of(trade.direction, trade.exit_price, prices, stretch=stretch, interval=interval)
+        if timing is not None:
+            return timing
+    return None
 
 
 def _behavior(
-    row: HabitsRecord, versions: Mapping[tuple[str, str], dict[int | None, int]], *, now: datetime
+    row: HabitsRecord,
+    pooled: Mapping[int | None, int],
+    *,
+    exit_timing: Estimate | None,
+    symbols: Mapping[str, int],
+    now: datetime,
 ) -> Behavior:
-    pooled = versions.get((row.strategy_name, row.symbol), {})
     return Behavior(
         strategy_name=row.strategy_name,
         symbol=row.symbol,
         habits=row.habits,
         drift=tuple(drift_report(series, detector, now=now) for series, detector in sorted(row.drift.items())),
+        exit_timing=exit_timing,
+        sentences=habit_sentences(row.habits, exit_timing, symbols=symbols),
         versions=tuple(
             VersionShare(version=version, trades=trades)
             for version, trades in sorted(pooled.items(), key=lambda each: each[0] or 0)

@@ -18,7 +18,7 @@ from backsight.core.memory.experience import (
     practice_from_record,
     trade_figures,
 )
-from backsight.core.memory.procedural import Practice, Record, Skill, WindowTrade, record_of, window_of
+from backsight.core.memory.procedural import PastClose, Practice, Record, Skill, WindowTrade, record_of, window_of
 from backsight.core.portfolio import Mode
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
@@ -49,11 +49,28 @@ def update_habits(transaction: Transaction, key: SkillKey, episodes: Sequence[Ep
         strategy_name=key.strategy_name,
         record=stored.strategy_record(connection, *key),
         symbols={symbol: practice for symbol, practice in symbols.items() if practice is not None},
+        closes=_load_closes(connection, key, episodes),
     )
     records = learn_habits(episodes, **key._asdict(), skill=skill)
     transaction.derive_new(stored.PRACTISED, records.trades)
     transaction.derive(stored.HABITS, records.habits)
     return records
+
+
+def _load_closes(
+    connection: Connection, key: SkillKey, episodes: Sequence[Episode]
+) -> dict[str, tuple[PastClose, ...]]:
+    """Read the closes that some episodes may follow, by deployment: from the last one before the first entry on."""
+    entries: dict[str, datetime] = {}
+    for episode in episodes:
+        entry, deployment = episode.opened_at or episode.first_known_at, episode.deployment_id
+        entries[deployment] = min(entry, entries.get(deployment, entry))
+    return {
+        deployment: stored.closes_from(
+            connection, *key, deployment_id=deployment, at=entry, with_later=len(episodes) > 1
+        )
+        for deployment, entry in entries.items()
+    }
 
 
 def _load_window(connection: Connection, key: SkillKey, symbol: str) -> Practice | None:

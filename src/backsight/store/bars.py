@@ -10,6 +10,7 @@ from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, sele
 
 from backsight.core.instants import Horizon
 from backsight.core.market import Bar
+from backsight.core.memory.exit_timing import PriceRange
 from backsight.store.mapping import noun
 from backsight.store.reading import (
     OWNED,
@@ -59,6 +60,10 @@ _PRICES = select(_C.opened_at, _C.open, _C.high, _C.low, _C.close, _C.volume)
 _FINEST = select(func.min(_C.interval_seconds)).where(*_SYMBOL)
 _CLOSED = _PRICES.where(*_SERIES, _C.opened_at > bindparam("after"), _C.opened_at <= bindparam("until")).order_by(
     _C.opened_at
+)
+
+_RANGE = select(func.max(_C.high), func.min(_C.low), func.count()).where(
+    *_SERIES, _C.opened_at >= bindparam("since"), _C.opened_at <= bindparam("last"), *prepared_within(BARS)
 )
 
 
@@ -187,6 +192,14 @@ def _bars(rows: Iterable[Any], symbol: str, interval_seconds: int) -> list[Bar]:
         )
         for opened_at, opened, high, low, close, volume in rows
     ]
+
+
+def range_between(view: View, *, symbol: str, interval_seconds: int, since: datetime, until: datetime) -> PriceRange:
+    """The highest and lowest price over the bars that opened from `since` on and closed by `until`."""
+    last = until - timedelta(seconds=interval_seconds)
+    values = parameters(view.owner, view.horizon, symbol=symbol, seconds=interval_seconds, since=since, last=last)
+    high, low, bars = view.connection.execute(_RANGE, values).one()
+    return PriceRange(high=high or 0.0, low=low or 0.0, bars=bars)
 
 
 def bars_between(

@@ -26,6 +26,7 @@ from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, StrategyMood
 from backsight.core.memory.cells import DayCount
 from backsight.core.memory.episodic import Episode
+from backsight.core.memory.estimates import Estimate
 from backsight.core.memory.experience import (
     BeliefRecord,
     CellDayRecord,
@@ -37,7 +38,7 @@ from backsight.core.memory.experience import (
     StatedBelief,
 )
 from backsight.core.memory.mood_series import MoodRow
-from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, Record, TradeFigures
+from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, PastClose, Record, TradeFigures
 from backsight.core.memory.semantic import (
     DIMENSIONS,
     Belief,
@@ -75,9 +76,12 @@ def _field_columns(path: str, of: type[Any], prefix: str = "") -> dict[str, str]
 
 
 def _figure_columns(path: str, of: type[Any]) -> dict[str, str]:
-    """Column names for figures: `name` holds the value and `name_n` the sample size."""
+    """Column names for figures: `name` holds the value, `name_n` the sample size, `name_low` the end of an interval."""
     return {f"{path}.{field.name}.value": field.name for field in fields(of)} | {
-        f"{path}.{field.name}.n": f"{field.name}_n" for field in fields(of)
+        f"{path}.{field.name}.{part.name}": f"{field.name}_{part.name}"
+        for field in fields(of)
+        for part in fields(Estimate)
+        if part.name != "value"
     }
 
 
@@ -128,6 +132,7 @@ PRACTISED = noun(
     names={
         **_field_columns("trade", TradeFigures),
         **_field_columns("trade.outcome", Outcome, "outcome_"),
+        **_field_columns("trade.previous_outcome", Outcome, "previous_outcome_"),
         **_field_columns("earlier", Record, "earlier_"),
     },
     indexes=[("mode", "strategy_name", "known_at", "sequence")],
@@ -307,8 +312,11 @@ _WHOLE = (
     .order_by(*_NEWEST)
     .limit(bindparam("most"))
 )
-_FIGURES = [field.name for field in fields(TradeFigures) if field.name != "outcome"]
-_RECENT = _WHOLE.with_only_columns(*(_P[name] for name in _FIGURES), _P.outcome_value, _P.outcome_unit)
+_FIGURES = [field.name for field in fields(TradeFigures) if field.name not in ("outcome", "previous_outcome")]
+_RECENT = _WHOLE.with_only_columns(
+    *(_P[name] for name in _FIGURES),
+    *(_P.outcome_value, _P.outcome_unit, _P.previous_outcome_value, _P.previous_outcome_unit),
+)
 _EARLIER = (
     select(PRACTISED.table)
     .where(*_OF_STRATEGY, _P.symbol == bindparam("symbol"))
@@ -325,10 +333,41 @@ def recent_trades(
     """The last trades of a strategy in a symbol, at most `most` of them, oldest first."""
     values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, most=most)
     newest_first = []
-    for *figures, value, unit in connection.execute(_RECENT, values):
+    for *figures, value, unit, previous_value, previous_unit in connection.execute(_RECENT, values):
         outcome = None if value is None else Outcome(value=value, unit=unit)
-        newest_first.append(TradeFigures(**dict(zip(_FIGURES, figures, strict=True)), outcome=outcome))
+        previous = None if previous_value is None else Outcome(value=previous_value, unit=previous_unit)
+        known = dict(zip(_FIGURES, figures, strict=True))
+        newest_first.append(TradeFigures(**known, outcome=outcome, previous_outcome=previous))
     return newest_first[::-1]
+
+
+_CLOSES = (
+    select(_P.known_at, _P.win, _P.outcome_value, _P.outcome_unit)
+    .where(*_OF_STRATEGY, _P.deployment_id == bindparam("deployment"))
+    .order_by(*_NEWEST)
+)
+_LAST_CLOSE = _CLOSES.where(_P.known_at <= bindparam("at")).limit(1)
+_LATER_CLOSES = _CLOSES.where(_P.known_at > bindparam("at"))
+
+
+def closes_from(
+    connection: Connection,
+    owner: str,
+    mode: Mode,
+    strategy: str,
+    *,
+    deployment_id: str,
+    at: datetime,
+    with_later: bool,
+) -> tuple[PastClose, ...]:
+    """The last close of a deployment that was known at an instant, and later ones if asked for, oldest first."""
+    values = parameters(owner, mode=mode, strategy=strategy, deployment=deployment_id, at=at)
+    statements = (_LATER_CLOSES, _LAST_CLOSE) if with_later else (_LAST_CLOSE,)
+    rows = [row for statement in statements for row in connection.execute(statement, values)]
+    return tuple(
+        PastClose(known_at=known_at, win=win, outcome=None if value is None else Outcome(value=value, unit=unit))
+        for known_at, win, value, unit in reversed(rows)
+    )
 
 
 def recent_trades_with_records(

@@ -89,12 +89,16 @@ def _mean(value: str, interval: str = "") -> Template:
 
 
 def _figure(name: str, spec: str = "+.2f", scale: float = 1.0) -> Template:
-    """A habit with its sample size; a dash if the sample is too small."""
+    """A habit with its interval and its sample size; a dash if the sample is too small."""
 
     def cell(behavior: Any) -> str:
-        figure = getattr(behavior.habits, name)
+        figure = behavior.exit_timing if name == "exit_timing" else getattr(behavior.habits, name)
+        if figure is None:
+            return ""
         value = "–" if figure.value is None else format(figure.value * scale, spec)
-        return f"{value} (n={figure.n})"
+        low, high = getattr(figure, "low", None), getattr(figure, "high", None)
+        interval = "" if low is None or high is None else f"90 %: {low:{spec}} to {high:{spec}}, "
+        return f"{value} ({interval}n={figure.n})"
 
     return cell
 
@@ -581,7 +585,9 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "win rate": _figure("win_rate", ".0%"),
                 "win rate before": _figure("expected_win_rate", ".0%"),
                 "hours held": _figure("hold_seconds", ".2f", 1 / 3600),
-                "exit timing (−1 early, +1 late)": _figure("exit_timing"),
+                "says": lambda behavior: " ".join(behavior.sentences),
+                "best result kept": _figure("captured_share", ".0%"),
+                "after the exit (−1 went on, +1 turned)": _figure("exit_timing"),
                 "entry timing (share gone against first)": _figure("entry_timing"),
                 "variation of size": _figure("size_variation"),
                 "size against recommended": _figure("size_against_recommended"),

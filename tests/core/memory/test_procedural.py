@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
+from backsight.core.memory.estimates import Estimate
 from backsight.core.memory.procedural import (
     Figure,
     Habits,
@@ -20,7 +21,6 @@ from backsight.core.memory.procedural import (
     habits,
     learn,
     learn_all,
-    pairs,
     window_of,
 )
 from backsight.core.trades.trade import Outcome, OutcomeUnit
@@ -28,6 +28,8 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 EIGHT_HOURS, ONE_HOUR = 8 * 3600.0, 3600.0
+LOST = [bool(n * n % 7 % 2) for n in range(60)]
+"""Losses without a simple rhythm."""
 
 
 def figures(number: int = 0, *, r: float | None = 1.0, unit: OutcomeUnit = "R", **changes: Any) -> TradeFigures:
@@ -51,23 +53,32 @@ def about(value: float, *, n: int) -> Any:
     return Figure(value=cast("Any", pytest.approx(value)), n=n)
 
 
+def value_and_n(figure: Figure | Estimate) -> tuple[Any, int]:
+    return figure.value, figure.n
+
+
+def in_sequence(trades: Iterable[TradeFigures]) -> list[TradeFigures]:
+    """The trades, each with the result of the agent's last trade before it."""
+    return list(learn_all(trades, skill=Skill(strategy_name="IM")).trades)
+
+
 def habits_of(trades: Iterable[TradeFigures]) -> Habits:
     return learn_all(trades, skill=Skill(strategy_name="IM")).skill.symbols["BTC"].habits
 
 
 def test_letting_winners_run_is_no_disposition_effect() -> None:
     effect = habits(alternating(hold_seconds=(EIGHT_HOURS, ONE_HOUR))).disposition_effect
-    assert effect == about(-0.875, n=20)
+    assert value_and_n(effect) == (pytest.approx(-0.875), 20)
 
 
 def test_holding_losers_is_a_disposition_effect() -> None:
     effect = habits(alternating(hold_seconds=(ONE_HOUR, EIGHT_HOURS))).disposition_effect
-    assert effect == about(7.0, n=20)
+    assert value_and_n(effect) == (pytest.approx(7.0), 20)
 
 
 def test_without_winners_or_losers_there_is_no_disposition_to_see() -> None:
     wins = [figures(n, hold_seconds=ONE_HOUR) for n in range(20)]
-    assert habits(wins).disposition_effect == Figure(value=None, n=20)
+    assert habits(wins).disposition_effect == Estimate(value=None, n=20)
 
 
 def test_what_rests_on_fewer_than_ten_trades_is_not_told() -> None:
@@ -86,7 +97,7 @@ def test_each_figure_counts_only_the_trades_that_have_it() -> None:
     trades = [figures(n, hold_seconds=100.0 if n < 12 else None) for n in range(20)]
     result = habits(trades)
     assert (result.win_rate, result.hold_seconds) == (Figure(value=1.0, n=20), Figure(value=100.0, n=12))
-    assert (result.exit_timing, result.entry_timing) == (Figure(value=None, n=0), Figure(value=None, n=0))
+    assert (result.captured_share, result.entry_timing) == (Figure(value=None, n=0), Estimate(value=None, n=0))
 
 
 def test_units_are_never_mixed() -> None:
@@ -94,21 +105,20 @@ def test_units_are_never_mixed() -> None:
     assert habits(trades).outcomes == {"R": Figure(value=2.0, n=10), "pct": about(0.01, n=12)}
 
 
-def test_leaving_at_the_best_price_is_early_and_giving_it_back_is_late() -> None:
-    assert habits([figures(n, gain=100.0, mfe=100.0) for n in range(10)]).exit_timing.value == -1.0
-    assert habits([figures(n, gain=-30.0, mfe=100.0) for n in range(10)]).exit_timing.value == 1.0
-    assert habits([figures(n, gain=75.0, mfe=100.0) for n in range(10)]).exit_timing.value == -0.5
+def test_the_share_of_the_best_result_that_was_kept() -> None:
+    for gain, kept_share in ((100.0, 1.0), (-30.0, 0.0), (75.0, 0.75)):
+        assert habits([figures(n, gain=gain, mfe=100.0) for n in range(10)]).captured_share.value == kept_share
 
 
-def test_a_trade_never_in_favour_says_nothing_about_its_exit() -> None:
-    assert habits([figures(n, gain=-30.0, mfe=0.0) for n in range(10)]).exit_timing == Figure(value=None, n=0)
+def test_a_trade_never_in_favour_kept_nothing_that_could_be_measured() -> None:
+    assert habits([figures(n, gain=-30.0, mfe=0.0) for n in range(10)]).captured_share == Figure(value=None, n=0)
 
 
 def test_entries_are_judged_by_what_came_first() -> None:
     early: dict[str, Any] = {"mae": -5.0, "mfe": 9.0, "mae_at": T0, "mfe_at": T0 + HOUR}
     late = early | {"mae_at": T0 + 2 * HOUR}
     trades = [figures(n, **early) for n in range(9)] + [figures(9 + n, **late) for n in range(3)]
-    assert habits(trades).entry_timing == Figure(value=0.75, n=12)
+    assert value_and_n(habits(trades).entry_timing) == (0.75, 12)
     without: list[dict[str, Any]] = [{"mae": 0.0}, {"mfe": 0.0}, {"mae_at": None}, {"mae_at": T0 + HOUR}]
     for unknown in without:
         assert entry_timing(figures(**(early | unknown))) is None
@@ -117,7 +127,7 @@ def test_entries_are_judged_by_what_came_first() -> None:
 def test_size_is_seen_against_what_was_recommended() -> None:
     trades = [figures(n, size_share=0.3, risk_share=0.03, recommended_share=0.02) for n in range(10)]
     result = habits([*trades, figures(10, size_share=0.3, risk_share=0.03, recommended_share=0.0)])
-    assert result.size_against_recommended == about(1.5, n=10)
+    assert value_and_n(result.size_against_recommended) == (pytest.approx(1.5), 10)
     assert result.size_variation == about(0.0, n=11)
     assert result.stability == pytest.approx(1.0)
 
@@ -129,28 +139,45 @@ def test_stability_falls_with_the_variation_of_size() -> None:
 
 
 def test_larger_after_a_loss_is_seen() -> None:
-    trades = alternating(21, size_share=(0.02, 0.01))
-    assert habits(trades).loss_aversion == about(1.0, n=20)
-    assert habits(trades).recency_bias == about(-1.0, n=20)
-    assert habits(trades).recency_bias_of == "size"
+    result = habits(in_sequence(alternating(21, size_share=(0.02, 0.01))))
+    assert value_and_n(result.loss_aversion) == (pytest.approx(1.0), 20)
+    assert value_and_n(result.recency_bias) == (pytest.approx(-1.0), 20)
+    assert result.recency_bias_of == "size"
 
 
 def test_where_size_never_varies_confidence_tells() -> None:
-    result = habits(alternating(21, size_share=(0.01, 0.01), confidence=(0.4, 0.8)))
-    assert result.loss_aversion.value == pytest.approx(0.0)
-    assert result.recency_bias == about(1.0, n=20)
+    result = habits(in_sequence(alternating(21, size_share=(0.01, 0.01), confidence=(0.4, 0.8))))
+    assert result.loss_aversion == Estimate(value=cast("Any", pytest.approx(0.0)), n=20)
+    assert value_and_n(result.recency_bias) == (pytest.approx(1.0), 20)
     assert result.recency_bias_of == "confidence"
+
+
+def test_a_trade_follows_the_last_trade_of_its_agent_whatever_the_symbol() -> None:
+    """Losses in one symbol, wins in the other, and twice the size after a loss."""
+    trades = [
+        figures(n, r=-1.0 if lost else 1.0, symbol="ETH" if n % 2 else "BTC", size_share=0.02 if after else 0.01)
+        for n, (lost, after) in enumerate(zip(LOST, [False, *LOST], strict=False))
+    ]
+    skill = learn_all(trades, skill=Skill(strategy_name="IM")).skill
+    for practice in skill.symbols.values():
+        assert practice.habits.loss_aversion.value == pytest.approx(1.0)
+        assert (practice.habits.loss_aversion.low or 0.0) > 0.2
+
+
+def test_another_deployment_is_another_agent() -> None:
+    first = figures(1, r=-1.0, deployment_id="a")
+    mine, other = in_sequence([first, figures(2, deployment_id="a"), figures(3, deployment_id="b")])[1:]
+    assert (mine.previous_win, other.previous_win) == (False, None)
 
 
 def test_a_result_not_known_at_the_entry_moves_no_size() -> None:
     """The third trade was opened before the second was closed, so it followed the first."""
-    first, second = figures(1), figures(2, r=-1.0)
+    first, second = figures(1), figures(2, r=-1.0, opened_at=T0 + 1.5 * DAY)
     third = figures(3, opened_at=second.known_at - HOUR)
-    assert [(before.episode_id, after.episode_id) for before, after in pairs([first, second, third])] == [
-        ("e0001", "e0002"),
-        ("e0001", "e0003"),
-    ]
-    assert list(pairs([replace(first, opened_at=first.known_at)])) == []
+    assert [each.previous_win for each in in_sequence([first, second, third])] == [None, True, True]
+    at_the_close = figures(3, opened_at=second.known_at)
+    assert in_sequence([first, second, at_the_close])[2].previous_win is False
+    assert in_sequence([replace(first, opened_at=first.known_at)])[0].previous_win is None
 
 
 def test_the_window_grows_with_stability() -> None:
@@ -205,16 +232,24 @@ ROWS = st.lists(
         st.sampled_from(("R", "pct")),
         st.none() | st.floats(0.001, 0.1),
         st.sampled_from(("BTC", "ETH")),
+        st.none() | st.integers(0, 40),
     ),
     max_size=130,
 )
 
 
+def opened(day: int, days_held: int | None) -> dict[str, Any]:
+    """When a trade was opened, of which agent: those with an unknown opening are another agent's."""
+    if days_held is None:
+        return {"deployment_id": "other"}
+    return {"deployment_id": "own", "opened_at": T0 + (day - days_held) * DAY}
+
+
 def trades_of(rows: list[Any]) -> list[TradeFigures]:
     rows = sorted(rows, key=lambda row: row[0])
     return [
-        figures(n, r=r, unit=unit, size_share=size, symbol=symbol, known_at=T0 + day * DAY)
-        for n, (day, r, unit, size, symbol) in enumerate(rows)
+        figures(n, r=r, unit=unit, size_share=size, symbol=symbol, known_at=T0 + day * DAY, **opened(day, held))
+        for n, (day, r, unit, size, symbol, held) in enumerate(rows)
     ]
 
 
@@ -231,7 +266,7 @@ def test_learned_in_parts_is_learned_at_once(rows: list[Any], cut: int) -> None:
 @given(ROWS)
 def test_the_kept_row_is_the_row_read_from_all_trades(rows: list[Any]) -> None:
     """A plain reading: stability carried from row to row over the whole history."""
-    trades = trades_of(rows)
+    trades = in_sequence(trades_of(rows))
     mine = [each for each in trades if each.symbol == "BTC"]
     stability, row = 0.5, habits([])
     for n in range(1, len(mine) + 1):

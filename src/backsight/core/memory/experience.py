@@ -233,6 +233,7 @@ def trade_figures(episode: Episode) -> TradeFigures:
         strategy_name=episode.strategy_name,
         symbol=episode.symbol,
         known_at=episode.first_known_at,
+        deployment_id=episode.deployment_id,
         opened_at=episode.opened_at,
         win=won(episode),
         outcome=episode.outcome,
@@ -323,7 +324,7 @@ def learn_habits(
     return HabitRecords(
         trades=tuple(
             PractisedTrade(owner_id=owner_id, mode=mode, sequence=episode.sequence, trade=trade, earlier=earlier)
-            for episode, trade, earlier in zip(trades, figures, update.earlier, strict=True)
+            for episode, trade, earlier in zip(trades, update.trades, update.earlier, strict=True)
         ),
         habits=tuple(
             habits_record(update.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)

@@ -8,17 +8,16 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, get_args
 
 from backsight.core.errors import Invalid
 from backsight.core.memory.drift import Alarm, Detector, watch
+from backsight.core.memory.estimates import FEWEST, Estimate, correlation_estimate, mean_estimate, ratio_estimate
 from backsight.core.statistics import Moments, moments_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
-FEWEST = 10
-"""How many trades a figure needs."""
 SHORTEST_WINDOW, LONGEST_WINDOW = 20, 100
 NEUTRAL_STABILITY = 0.5
 UNITS: tuple[OutcomeUnit, ...] = get_args(OutcomeUnit)
@@ -34,6 +33,8 @@ class TradeFigures:
     strategy_name: str
     symbol: str
     known_at: datetime
+    deployment_id: str = ""
+    """The agent that made the trade."""
     opened_at: datetime | None = None
     win: bool | None = None
     outcome: Outcome | None = None
@@ -51,6 +52,19 @@ class TradeFigures:
     mae: float | None = None
     mfe_at: datetime | None = None
     mae_at: datetime | None = None
+    previous_win: bool | None = None
+    """Whether the agent's last trade that was closed before this entry was won, whatever its symbol."""
+    previous_outcome: Outcome | None = None
+    """The outcome of that trade."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastClose:
+    """A closed trade as the next trade of its agent sees it."""
+
+    known_at: datetime
+    win: bool | None
+    outcome: Outcome | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +99,6 @@ class Record:
 
 
 NOTHING = Record()
-_Pairs = Sequence[tuple[TradeFigures, TradeFigures]]
-"""Pairs of a previous trade and a trade, as `pairs` yields them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,20 +116,21 @@ class Habits:
     expected_outcomes: Mapping[OutcomeUnit, Figure]
     """Mean outcome of the same trades, by unit."""
     hold_seconds: Figure
-    exit_timing: Figure
-    """From −1 (left at the best price) to +1 (the whole gain was given back)."""
-    entry_timing: Figure
+    captured_share: Figure
+    """Realised result as a share of the best one, of trades that were in profit at any time."""
+    entry_timing: Estimate
     """Share of trades whose worst price came before their best price."""
-    size_against_recommended: Figure
+    size_against_recommended: Estimate
     """Share of equity risked over the share that was recommended, where one was: above 1 is more than recommended."""
     size_variation: Figure
     """Coefficient of variation of size as a share of equity."""
-    disposition_effect: Figure
+    disposition_effect: Estimate
     """Above 0: losers are held longer than winners."""
-    loss_aversion: Figure
-    """Below 0: sizes are smaller after a loss than after a win; above 0: larger."""
-    recency_bias: Figure
-    """Correlation of the last outcome with the next size, or with the next confidence."""
+    loss_aversion: Estimate
+    """Below 0: sizes are smaller after a loss than after a win; above 0: larger. The agent's last trade counts,
+    whatever its symbol."""
+    recency_bias: Estimate
+    """Correlation of the agent's last outcome with its next size, or with its next confidence."""
     recency_bias_of: Reaction | None
     stability: float
     """1 / (1 + variation of size); it sets the next window."""
@@ -153,8 +166,7 @@ def habits(
     recent = trades[-window:]
     record = record_of(recent)
     size_variation = variation_of_size(recent)
-    trade_pairs = list(pairs(recent))
-    recency_bias, recency_bias_of = _recency_bias(trade_pairs)
+    recency_bias, recency_bias_of = _recency_bias(recent)
     return Habits(
         window=window,
         n=len(recent),
@@ -163,35 +175,33 @@ def habits(
         expected_win_rate=earlier.win_rate(),
         expected_outcomes=earlier.means(),
         hold_seconds=_mean([each.hold_seconds for each in recent]),
-        exit_timing=_mean([exit_timing(each) for each in recent]),
-        entry_timing=_mean([entry_timing(each) for each in recent]),
-        size_against_recommended=_mean([_against_recommended(each) for each in recent]),
+        captured_share=_mean([captured_share(each) for each in recent]),
+        entry_timing=mean_estimate(_known(map(entry_timing, recent)), neutral=0.5),
+        size_against_recommended=mean_estimate(_known(map(_against_recommended, recent)), neutral=1.0),
         size_variation=size_variation,
         disposition_effect=_disposition_effect(recent),
-        loss_aversion=_loss_aversion(trade_pairs),
+        loss_aversion=_loss_aversion(recent),
         recency_bias=recency_bias,
         recency_bias_of=recency_bias_of,
         stability=stability_of(size_variation.value),
     )
 
 
-def exit_timing(trade: TradeFigures) -> float | None:
-    """1 − 2c, where c = realised / MFE, clipped to 0 … 1; None for a trade that was never in profit.
-
-    −1: the trade was left at its best price. 0: half of the best gain was given back. +1: all of it was given back.
+def captured_share(trade: TradeFigures) -> float | None:
+    """Realised / MFE, clipped to 0 … 1; None for a trade that was never in profit.
 
     >>> from datetime import UTC
     >>> known_at = datetime(2026, 6, 4, tzinfo=UTC)
     >>> trade = {"episode_id": "e", "strategy_name": "IM", "symbol": "BTC", "known_at": known_at}
-    >>> [exit_timing(TradeFigures(gain=gain, mfe=100.0, **trade)) for gain in (100.0, 50.0, -20.0)]
-    [-1.0, 0.0, 1.0]
-    >>> exit_timing(TradeFigures(gain=-20.0, mfe=0.0, **trade)) is None
+    >>> [captured_share(TradeFigures(gain=gain, mfe=100.0, **trade)) for gain in (100.0, 50.0, -20.0)]
+    [1.0, 0.5, 0.0]
+    >>> captured_share(TradeFigures(gain=-20.0, mfe=0.0, **trade)) is None
     True
     """
     gain, mfe = trade.gain, trade.mfe
     if gain is None or mfe is None or mfe <= 0:
         return None
-    return 1.0 - 2.0 * max(0.0, min(1.0, gain / mfe))
+    return max(0.0, min(1.0, gain / mfe))
 
 
 def entry_timing(trade: TradeFigures) -> float | None:
@@ -212,33 +222,6 @@ def _variation(values: Sequence[float]) -> Figure:
     return Figure(value=(sizes.deviation or 0.0) / sizes.mean if known else None, n=sizes.n)
 
 
-def pairs(trades: Sequence[TradeFigures]) -> Iterator[tuple[TradeFigures, TradeFigures]]:
-    """Pairs of a previous trade and a trade.
-
-    The previous trade is the trade whose result was the last known when the trade was opened. If the opening time is
-    not known, it is the trade before. A trade opened before any result was known is in no pair.
-    """
-    known = [each.known_at for each in trades]
-    for position, trade in enumerate(trades):
-        before = position if trade.opened_at is None else min(position, bisect_right(known, trade.opened_at))
-        if before:
-            yield trades[before - 1], trade
-
-
-def correlation(points: Sequence[tuple[float, float]]) -> float | None:
-    """Pearson's r; None where either variable is constant.
-
-    >>> correlation([(0.0, 2.0), (2.0, 4.0), (0.0, 2.0), (2.0, 4.0)]), correlation([(1.0, 2.0), (2.0, 2.0)])
-    (1.0, None)
-    """
-    xs, ys = moments_of([x for x, _ in points]), moments_of([y for _, y in points])
-    if not (xs.squares > 0 and ys.squares > 0):
-        return None
-    mean_x, mean_y = xs.mean, ys.mean
-    products = math.fsum([(x - mean_x) * (y - mean_y) for x, y in points])
-    return max(-1.0, min(1.0, products / math.sqrt(xs.squares) / math.sqrt(ys.squares)))
-
-
 def record_of(trades: Sequence[TradeFigures]) -> Record:
     """The record of trades, equal to adding them one by one with `Record.add`."""
     wins = [each.win is True for each in trades if each.win is not None]
@@ -250,8 +233,12 @@ def record_of(trades: Sequence[TradeFigures]) -> Record:
     return Record(n=len(wins), wins=sum(wins), outcomes=outcomes)
 
 
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
 def _mean(values: Iterable[float | None]) -> Figure:
-    known = [value for value in values if value is not None]
+    known = _known(values)
     return Figure(value=math.fsum(known) / len(known) if len(known) >= FEWEST else None, n=len(known))
 
 
@@ -263,43 +250,37 @@ def _against_recommended(trade: TradeFigures) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
-def _excess(numerators: Sequence[float], denominators: Sequence[float]) -> Figure:
-    """mean(numerators) / mean(denominators) − 1; None if either is empty or the divisor is not above zero."""
-    n = len(numerators) + len(denominators)
-    if n < FEWEST or not numerators or not math.fsum(denominators) > 0:
-        return Figure(value=None, n=n)
-    mean, divisor = math.fsum(numerators) / len(numerators), math.fsum(denominators) / len(denominators)
-    return Figure(value=mean / divisor - 1.0, n=n)
-
-
-def _disposition_effect(trades: Iterable[TradeFigures]) -> Figure:
+def _disposition_effect(trades: Iterable[TradeFigures]) -> Estimate:
     """Mean hold of losers / mean hold of winners − 1 (Shefrin & Statman 1985)."""
-    holds = [(each.win, each.hold_seconds) for each in trades if each.hold_seconds is not None]
-    return _excess([hold for win, hold in holds if win is False], [hold for win, hold in holds if win])
+    return _excess((each.hold_seconds, each.win) for each in trades)
 
 
-def _loss_aversion(trade_pairs: _Pairs) -> Figure:
+def _loss_aversion(trades: Iterable[TradeFigures]) -> Estimate:
     """Mean size after a loss / mean size after a win − 1."""
-    sizes = [(before.win, after.size_share) for before, after in trade_pairs if after.size_share is not None]
-    return _excess([size for win, size in sizes if win is False], [size for win, size in sizes if win])
+    return _excess((each.size_share, each.previous_win) for each in trades)
 
 
-def _recency_bias(trade_pairs: _Pairs) -> tuple[Figure, Reaction | None]:
+def _excess(values: Iterable[tuple[float | None, bool | None]]) -> Estimate:
+    """Mean of the values that go with a loss / mean of those that go with a win − 1."""
+    known = [(value, won) for value, won in values if value is not None and won is not None]
+    return ratio_estimate([value for value, _ in known], [not won for _, won in known])
+
+
+def _recency_bias(trades: Sequence[TradeFigures]) -> tuple[Estimate, Reaction | None]:
     """Correlation of the last outcome with the next size; with the next confidence if sizes are few or constant."""
-    by_size = _reaction([(before.outcome, after.size_share) for before, after in trade_pairs])
+    by_size = _reaction((each.previous_outcome, each.size_share) for each in trades)
     if by_size.value is not None:
         return by_size, "size"
-    by_confidence = _reaction([(before.outcome, after.confidence) for before, after in trade_pairs])
+    by_confidence = _reaction((each.previous_outcome, each.confidence) for each in trades)
     return (by_confidence, "confidence") if by_confidence.value is not None else (by_size, None)
 
 
-def _reaction(answers: Iterable[tuple[Outcome | None, float | None]]) -> Figure:
+def _reaction(answers: Iterable[tuple[Outcome | None, float | None]]) -> Estimate:
     """The correlation of the last outcome, in its most frequent unit, with the next size or confidence."""
     reactions = [(outcome, value) for outcome, value in answers if outcome is not None and value is not None]
     units = Counter([outcome.unit for outcome, _ in reactions])
     usual = max(UNITS, key=lambda unit: units[unit])
-    points = [(outcome.value, value) for outcome, value in reactions if outcome.unit == usual]
-    return Figure(value=correlation(points) if len(points) >= FEWEST else None, n=len(points))
+    return correlation_estimate([(outcome.value, value) for outcome, value in reactions if outcome.unit == usual])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,6 +321,8 @@ class Skill:
     strategy_name: str
     record: Record = NOTHING
     symbols: Mapping[str, Practice] = field(default_factory=dict)
+    closes: Mapping[str, tuple[PastClose, ...]] = field(default_factory=dict)
+    """The closed trades that a later trade may follow, by deployment, in the order in which they became known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +341,8 @@ class HabitUpdate:
 
     skill: Skill
     alarms: tuple[DriftAlarm, ...] = ()
+    trades: tuple[TradeFigures, ...] = ()
+    """The trades, each with the result of the agent's last trade before it."""
     earlier: tuple[Record, ...] = ()
     """The record of the strategy before each of the trades."""
 
@@ -371,7 +356,11 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
     """The habits after more trades, given in the order in which they became known."""
     record, alarms, earlier = skill.record, list[DriftAlarm](), list[Record]()
     opened: dict[str, _OpenPractice] = {}
-    for trade in trades:
+    closes = {deployment: list(past) for deployment, past in skill.closes.items()}
+    learned = list[TradeFigures]()
+    for each in trades:
+        own = closes.setdefault(each.deployment_id, [])
+        trade = after_last_close(each, own)
         if trade.strategy_name != skill.strategy_name:
             message = (
                 f"episode {trade.episode_id!r} is of strategy {trade.strategy_name!r}, not {skill.strategy_name!r}"
@@ -382,10 +371,31 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
             practice = opened[trade.symbol] = _OpenPractice(skill.symbols.get(trade.symbol) or _NO_PRACTICE)
         alarms += practice.add(trade, earlier=record)
         earlier.append(record)
+        learned.append(trade)
+        own.append(PastClose(known_at=trade.known_at, win=trade.win, outcome=trade.outcome))
         record = record.add(trade)
     symbols = {**skill.symbols, **{symbol: practice.practice() for symbol, practice in opened.items()}}
-    learned = Skill(strategy_name=skill.strategy_name, record=record, symbols=symbols)
-    return HabitUpdate(skill=learned, alarms=tuple(alarms), earlier=tuple(earlier))
+    past_closes = {deployment: tuple(past) for deployment, past in closes.items()}
+    return HabitUpdate(
+        skill=Skill(strategy_name=skill.strategy_name, record=record, symbols=symbols, closes=past_closes),
+        alarms=tuple(alarms),
+        trades=tuple(learned),
+        earlier=tuple(earlier),
+    )
+
+
+def after_last_close(trade: TradeFigures, closes: Sequence[PastClose]) -> TradeFigures:
+    """The trade with the result of the last of its agent's closes that was known when the trade was opened.
+
+    If the opening time is not known, that is the last close. A trade that was opened before any close follows none.
+    """
+    before = len(closes)
+    if trade.opened_at is not None:
+        before = bisect_right(closes, trade.opened_at, key=lambda close: close.known_at)
+    if not before:
+        return trade
+    last = closes[before - 1]
+    return replace(trade, previous_win=last.win, previous_outcome=last.outcome)
 
 
 class _OpenPractice:

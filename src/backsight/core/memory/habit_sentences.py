@@ -1,0 +1,86 @@
+"""Habits in words: a sentence only where chance seldom makes a habit look so large.
+
+A sentence needs a p-value below .10, divided by the number of symbols in which the same habit of the strategy was
+estimated: an agent without habits that trades three symbols is told of one in no more than a tenth of the cases.
+"""
+
+from collections.abc import Callable, Mapping
+
+from backsight.core.memory.estimates import Estimate
+from backsight.core.memory.procedural import Habits
+from backsight.core.numbers import signed
+
+LEVEL = 0.10
+PERCENT = 100.0
+HABITS: tuple[str, ...] = ("disposition_effect", "loss_aversion", "recency_bias", "size_against_recommended")
+
+
+def habit_sentences(
+    habits: Habits, exit_timing: Estimate | None = None, *, symbols: Mapping[str, int] | None = None
+) -> tuple[str, ...]:
+    """What may be said about the habits; `symbols` has the number of symbols that each habit was estimated in."""
+    estimates: dict[str, Estimate | None] = {name: getattr(habits, name) for name in HABITS}
+    estimates["exit_timing"] = exit_timing
+    compared = symbols or {}
+    words: dict[str, Callable[[Estimate], str]] = {
+        **WORDS,
+        "recency_bias": lambda estimate: _recency(estimate, habits.recency_bias_of or "size"),
+    }
+    return tuple(
+        words[name](estimate)
+        for name, estimate in estimates.items()
+        if estimate is not None and is_established(estimate, symbols=compared.get(name, 1))
+    )
+
+
+def is_established(estimate: Estimate, *, symbols: int = 1) -> bool:
+    """Whether chance makes such a habit in fewer than a tenth of the cases, over all symbols together.
+
+    >>> estimate = Estimate(value=0.4, n=75, low=0.1, high=0.8, p_value=0.04)
+    >>> is_established(estimate), is_established(estimate, symbols=3)
+    (True, False)
+    """
+    return estimate.p_value is not None and estimate.p_value < LEVEL / max(1, symbols)
+
+
+def _change(estimate: Estimate, rising: str, falling: str) -> str:
+    """A relative change with its interval: "40 % longer (90 %: 10 to 80 % longer; 75 trades)"."""
+    value, low, high = (PERCENT * (end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
+    word = rising if value > 0 else falling
+    ends = (low, high) if value > 0 else (-high, -low)
+    return f"{abs(value):.0f} % {word} (90 %: {ends[0]:.0f} to {ends[1]:.0f} % {word}; {estimate.n} trades)"
+
+
+def _disposition(estimate: Estimate) -> str:
+    return f"Losers are held {_change(estimate, 'longer than winners', 'shorter than winners')}."
+
+
+def _after_a_loss(estimate: Estimate) -> str:
+    return f"After a loss, in whatever symbol, sizes are {_change(estimate, 'larger than after a win', 'smaller')}."
+
+
+def _recency(estimate: Estimate, reaction: str) -> str:
+    value, low, high = (signed(end or 0.0, 2) for end in (estimate.value, estimate.low, estimate.high))
+    move = "rises" if (estimate.value or 0.0) > 0 else "falls"
+    sample = f"correlation {value}, 90 %: {low} to {high}; {estimate.n} trades"
+    return f"{reaction.capitalize()} {move} with the last outcome ({sample})."
+
+
+def _recommended(estimate: Estimate) -> str:
+    value, low, high = (f"{end or 0.0:.2f}" for end in (estimate.value, estimate.low, estimate.high))
+    return f"The risk taken is {value} times the recommended one (90 %: {low} to {high}; {estimate.n} trades)."
+
+
+def _exit(estimate: Estimate) -> str:
+    value, low, high = (signed(end or 0.0, 2) for end in (estimate.value, estimate.low, estimate.high))
+    early = (estimate.value or 0.0) < 0
+    then = "went on in its favour: exits are early" if early else "turned against it: exits are in time"
+    return f"After a trade was left, the price mostly {then} ({value}, 90 %: {low} to {high}; {estimate.n} trades)."
+
+
+WORDS: Mapping[str, Callable[[Estimate], str]] = {
+    "disposition_effect": _disposition,
+    "loss_aversion": _after_a_loss,
+    "size_against_recommended": _recommended,
+    "exit_timing": _exit,
+}
