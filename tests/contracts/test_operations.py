@@ -73,7 +73,6 @@ def test_every_read_takes_both_instants(operation: Operation) -> None:
         instants: dict[str, set[str]] = {
             "open_tick": {"at", "seen_at"},
             "explain_recall": {"recall"},  # which holds those of the recall
-            "index_health": set(),  # which is of the index, and not of what it holds
         }
         assert instants.get(operation.name, {"as_of", "seen_at"}) <= set(operation.arguments.model_fields)
 

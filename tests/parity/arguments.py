@@ -321,6 +321,7 @@ EVERY_ARGUMENT: list[Step] = [
         {"query": "risk", "agent": "btc 5m", "since": "2026-01-01T00:00:00Z", "until": NOW, **THEN},
     ),
     ("read_memory", "", {"path": "TRADING_MANUAL.md", **THEN}),
+    ("index_health", "", THEN),
     (
         "append_note",
         "",

@@ -103,7 +103,7 @@ class IndexHealth:
 
     slot: Slot
     last_sync: datetime | None
-    """When the index was last brought up to date; None if nothing was ever indexed."""
+    """When the index was last brought up to date or, as of an instant, last changed; None if nothing was indexed."""
     generation: int
     documents: int
     chunks: int
@@ -111,15 +111,16 @@ class IndexHealth:
     embedded: int
     """Chunks with a vector of this model."""
     embedding: bool
-    """Whether this process is embedding in the background."""
+    """Whether this process is embedding in the background; false as of an instant."""
     compared_in: Literal["database", "memory"] | None
-    """Where vectors are compared: by the database's extension, or in this process."""
+    """Where vectors are compared now: by the database's extension, or in this process; None as of an instant."""
     skipped: tuple[SkippedFile, ...]
     warnings: tuple[str, ...]
     """Rules of SOUL and manual that agents do not always see, because the files are too long."""
     healthy: bool
     message: str
     """The problem and its remedy; empty if the index is healthy."""
+    as_of: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,13 +213,13 @@ def search_memory(
 ) -> SearchAnswer:
     """Search the indexed documents, with citations to the line."""
     parsed = read_query(query)
-    at = _past_instant(ctx, as_of, seen_at)
+    at = _indexed_at(as_of, seen_at)
     now = at or ctx.now
     scope = Scope(at=at, agent=agent, sources=tuple(source or ()), path_prefix=path_prefix, since=since, until=until)
     library = library_of(ctx)
     vector, limitation = _query_vector(library, query)
     with ctx.reading() as connection:
-        index = stored.index_state(connection, ctx.owner)
+        index = stored.index_state(connection, ctx.owner, at)
         if index is None or not parsed.text.strip():
             return _answer(parsed, (), _why_nothing(parsed, index), now)
         matches = hybrid_search(connection, index, parsed, scope, vector)
@@ -239,7 +240,7 @@ def read_memory(
     seen_at: SeenAt = None,
 ) -> Passage:
     """Read lines of a document as it is indexed, or was indexed at an earlier instant."""
-    at = _past_instant(ctx, as_of, seen_at)
+    at = _indexed_at(as_of, seen_at)
     with ctx.reading() as connection:
         document = stored.document(connection, ctx.owner, path, at)
         if document is None:
@@ -262,30 +263,36 @@ def read_memory(
 
 
 @query(audience=("trader",))
-def index_health(ctx: Context) -> IndexHealth:
-    """Show the state of the index: the last sync, its size, its embeddings, and the files that were skipped."""
-    library = library_of(ctx)
+def index_health(ctx: Context, *, as_of: AsOf = None, seen_at: SeenAt = None) -> IndexHealth:
+    """Show the state of the index: the last sync, its size, its embeddings, and the files that were skipped.
+
+    As of an earlier instant, texts count as embedded if they have a vector by now: embedding only takes time.
+    """
+    library, at = library_of(ctx), _indexed_at(as_of, seen_at)
+    is_now = at is None
     model = None if library.embedder is None else library.embedder.model
     with ctx.reading() as connection:
-        index = stored.index_state(connection, ctx.owner)
-        embedded = 0 if model is None else stored.count_embedded(connection, ctx.owner, model)
-        compared_in = None if model is None else vectors_compared_in(connection, ctx.owner, model)
-        warnings = [] if index is None else protocol_warnings(ctx.view(connection))
-    problem = _problem(library, index, embedded)
+        view = ctx.view(connection, as_of, seen_at)
+        index = stored.index_state(connection, ctx.owner, at)
+        embedded = None if model is None else stored.count_embedded(connection, ctx.owner, model, at)
+        compared_in = vectors_compared_in(connection, ctx.owner, model) if is_now and model is not None else None
+        warnings = [] if index is None else protocol_warnings(view, at)
+    problem = _problem(index, embedded, library.background.last_error if is_now else None)
     return IndexHealth(
         slot=library.slot,
-        last_sync=None if index is None else index.synced_at,
+        last_sync=None if index is None else index.synced_at if is_now else index.changed_at,
         generation=0 if index is None else index.generation,
         documents=0 if index is None else index.documents,
         chunks=0 if index is None else index.chunks,
         embedding_model=model,
-        embedded=embedded,
-        embedding=model is not None and library.background.is_running,
+        embedded=embedded or 0,
+        embedding=is_now and model is not None and library.background.is_running,
         compared_in=compared_in,
         skipped=() if index is None else _skipped_files(index),
         warnings=tuple(warnings),
         healthy=not problem,
         message=problem,
+        as_of=view.as_of,
     )
 
 
@@ -420,10 +427,9 @@ def _index_written_files(ctx: Context) -> None:
     start_embedding(ctx)
 
 
-def _past_instant(ctx: Context, as_of: datetime | None, seen_at: datetime | None) -> datetime | None:
+def _indexed_at(as_of: datetime | None, seen_at: datetime | None) -> datetime | None:
     """The instant to read the index as of; None for now. A document is known from when it was indexed."""
-    instants = [at for at in (as_of, seen_at) if at is not None]
-    return min(instants) if instants and min(instants) < ctx.now else None
+    return min((at for at in (as_of, seen_at) if at is not None), default=None)
 
 
 def _skipped_files(index: IndexState) -> tuple[SkippedFile, ...]:
@@ -455,15 +461,15 @@ def _why_nothing(parsed: DocumentQuery, index: IndexState | None) -> str:
     return f"none of {index.documents} documents matches: {words}; try other words or remove filters"
 
 
-def _problem(library: Library, index: IndexState | None, embedded: int) -> str:
+def _problem(index: IndexState | None, embedded: int | None, error: str | None) -> str:
+    """What is wrong with the index and what to do; `embedded` is None without an embedder."""
     if index is None:
         return NOT_INDEXED
     if index.skipped:
         return f"{len(index.skipped)} files are not in the index; `skipped` gives the reason for each"
-    if library.embedder is not None and embedded < index.chunks:
+    if embedded is not None and embedded < index.chunks:
         problem = (
             f"{index.chunks - embedded} of {index.chunks} chunks have no vector yet; only keyword search finds them"
         )
-        error = library.background.last_error
         return f"{problem}; embedding stopped: {error}" if error else problem
     return ""

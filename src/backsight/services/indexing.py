@@ -89,8 +89,7 @@ def _plan(connection: Connection, ctx: Context, workspace: Workspace, *, files_o
 
 def _publish(connection: Connection, index: IndexState, planned: PlannedSync, *, now: datetime) -> SyncResult:
     changes = planned.changes
-    before = replace(index, synced_at=now, skipped=changes.skipped)
-    after = publish(connection, before, planned.publication, before)
+    after = publish(connection, index, planned.publication, replace(index, synced_at=now, skipped=changes.skipped))
     return SyncResult(index=after, read=changes.read, changed=len(changes.changed), removed=len(changes.removed))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from backsight.core.context import ContextVector
 from backsight.core.documents.citation import Citation
@@ -41,11 +42,12 @@ def protocol_for(
     Without incidents only the text for the system prompt is read.
     """
     connection, owner = view.connection, view.owner
-    index = stored.index_state(connection, owner)
+    until = view.as_of if view.seen_at is None else min(view.as_of, view.seen_at)
+    index, at = stored.index_state(connection, owner), None
+    if index is not None and index.changed_at > until:
+        index, at = stored.index_state(connection, owner, until), until
     if index is None:
         return None
-    until = view.as_of if view.seen_at is None else min(view.as_of, view.seen_at)
-    at = None if index.synced_at <= until else until
     agents = (deployment.name, deployment.strategy_name)
     text = _protocol_text(stored.document_texts(connection, owner, list(_paths(agents)), at), agents)
     if not with_incidents:
@@ -61,12 +63,15 @@ def protocol_for(
     return Protocol(text=text, section=rules_and_incidents(relevant, incidents), places=places)
 
 
-def protocol_warnings(view: View) -> list[str]:
-    """For the owner: which rules do not fit into the protocol that the agent of each deployment always sees."""
+def protocol_warnings(view: View, at: datetime | None) -> list[str]:
+    """For the owner: which rules do not fit into the protocol that the agent of each deployment always sees.
+
+    `at` is the instant at which the documents were indexed; None for now.
+    """
     deployments = stored_strategies.deployments(view)
     agents = dict.fromkeys([(), *((each.name, each.strategy_name) for each in deployments)])
     paths = {path for names in agents for path in _paths(names)}
-    texts = stored.document_texts(view.connection, view.owner, paths)
+    texts = stored.document_texts(view.connection, view.owner, paths, at)
     protocols = (_protocol_text(texts, names) for names in agents)
     return list(dict.fromkeys(protocol.warning for protocol in protocols if protocol.warning))
 

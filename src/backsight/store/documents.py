@@ -16,6 +16,7 @@ from backsight.core.documents.document import Document, IndexedChunk, IndexState
 from backsight.core.documents.writing import Writing
 from backsight.store.mapping import Noun, noun
 from backsight.store.reading import (
+    AS_OF,
     BATCH,
     OWNED,
     Columns,
@@ -34,7 +35,7 @@ CHUNKS = noun(
     IndexedChunk, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")]
 )
 VECTORS = noun(Vector, "document_vectors", key=("model", "text_hash"))
-INDEXES = noun(IndexState, "document_indexes", key=())
+INDEXES = noun(IndexState, "document_indexes", key=("generation",))
 WRITINGS = noun(Writing, "document_writings", indexes=[("made_at", "id"), ("run_id",)], revised=True)
 
 INDEX_TABLES: tuple[Noun[Document] | Noun[IndexedChunk] | Noun[Vector] | Noun[IndexState], ...] = (
@@ -99,12 +100,16 @@ def _starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]
     return and_(column >= prefix, column < prefix + LAST_CHARACTER)
 
 
-_INDEX = select(INDEXES.table).where(INDEXES.table.c.owner_id == OWNED)
+_I = INDEXES.table.c
+_INDEX = select(INDEXES.table).where(_I.owner_id == OWNED).order_by(_I.generation.desc()).limit(1)
+_INDEX_AT = _INDEX.where(_I.changed_at <= AS_OF)
 
 
-def index_state(connection: Connection, owner: str) -> IndexState | None:
-    """The state of an owner's index; None if nothing was ever indexed."""
-    return fetch_one(connection, INDEXES, _INDEX, parameters(owner))
+def index_state(connection: Connection, owner: str, at: datetime | None = None) -> IndexState | None:
+    """The state of an owner's index, now or at an instant; None if nothing was indexed by then."""
+    if at is None:
+        return fetch_one(connection, INDEXES, _INDEX, parameters(owner))
+    return fetch_one(connection, INDEXES, _INDEX_AT, parameters(owner, as_of=at))
 
 
 def index_or_empty(connection: Connection, owner: str, *, now: datetime) -> IndexState:
@@ -188,12 +193,12 @@ def _without_vector(owner: str, model: str) -> tuple[ColumnElement[bool], ...]:
     return c.valid_to.is_(None), c.text_hash.not_in(embedded)
 
 
-def count_embedded(connection: Connection, owner: str, model: str) -> int:
-    """How many current chunks have a vector of a model."""
+def count_embedded(connection: Connection, owner: str, model: str, at: datetime | None = None) -> int:
+    """How many of the chunks that are current, or were at an instant, have a vector of a model."""
     c, v = CHUNKS.table.c, VECTORS.table.c
     same_text = (v.owner_id == c.owner_id) & (v.text_hash == c.text_hash) & (v.model == model)
     joined = select(func.count()).select_from(CHUNKS.table.join(VECTORS.table, same_text))
-    return int(connection.execute(joined.where(c.owner_id == owner, c.valid_to.is_(None))).scalar_one())
+    return int(connection.execute(joined.where(c.owner_id == owner, valid_at(c, at))).scalar_one())
 
 
 def numbers_in(connection: Connection, owner: str, scope: Scope) -> list[int]:

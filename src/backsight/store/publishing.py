@@ -46,9 +46,11 @@ def publish(connection: Connection, before: IndexState, publication: Publication
     words.retire(connection, owner, publication.removed_chunks)
     chunks = _add(connection, publication, last_number=before.last_number)
     words.add(connection, owner, chunks)
+    is_new = not publication.is_empty or after.skipped != before.skipped
     index = replace(
         after,
-        generation=before.generation + (not publication.is_empty),
+        generation=before.generation + is_new,
+        changed_at=after.synced_at if is_new else before.changed_at,
         last_number=before.last_number + len(chunks),
         chunks=before.chunks + len(chunks) - len(publication.removed_chunks),
         documents=before.documents + len(publication.added) - len(publication.removed),

@@ -90,8 +90,9 @@ def written(
 def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = "ana") -> dict[str, float]:
     """The BM25 score of each path that is found, best first."""
     with database.reading() as connection:
-        index = stored.index_state(connection, owner)
-        assert index is not None
+        index = stored.index_state(connection, owner, scope.at)
+        if index is None:
+            return {}
         matches = keyword_search(connection, index, read_query(text), scope)
         chunks = stored.numbered_chunks(connection, owner, matches.numbers)
     order = sorted(matches.numbers, key=lambda number: -matches.keyword[number])
@@ -114,6 +115,21 @@ def test_a_rule_is_found_by_its_name_whole_and_in_part(database: Database) -> No
     assert list(searched(database, "#406")) == ["stop.md"]
     written(database, {"price.md": "Sold 406 at 406, then 406."}, at=T0 + timedelta(days=1))
     assert list(searched(database, "what is #406")) == ["stop.md", "price.md"]
+
+
+def test_a_search_as_of_an_instant_weighs_words_as_they_were_then(database: Database) -> None:
+    written(database, RULES)
+    then = Scope(at=T0)
+    queries = ("cap", "R3_POSITION_CAP", "stop trade", "ceil*", '"two percent"', "the cap is 2 %", "xylophone")
+    answers = [searched(database, query, then) for query in queries]
+    for query, answer in zip(queries, answers, strict=True):
+        now = searched(database, query)
+        assert list(answer) == list(now)
+        assert answer == pytest.approx(now, rel=1e-9)
+    more = {f"more{number}.md": f"The cap, the cap: stop {'and go ' * number}" for number in range(30)}
+    written(database, {**more, "cap.md": "No cap any more.", "risk.md": None}, at=T0 + timedelta(days=1))
+    assert [searched(database, query, then) for query in queries] == answers
+    assert searched(database, "cap") != answers[0]
 
 
 def test_one_unknown_word_does_not_hide_the_rest(database: Database) -> None:

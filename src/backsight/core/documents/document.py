@@ -141,7 +141,10 @@ def assign_numbers(chunks: Iterable[IndexedChunk], last_number: int) -> list[Ind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexState:
-    """The state of an owner's index; each publication that changes the index is a new generation."""
+    """One generation of an owner's index; each publication that changes the index is a new generation.
+
+    Former generations are kept: a search as of an earlier instant weighs words by the documents of then.
+    """
 
     owner_id: str
     generation: int
@@ -153,7 +156,10 @@ class IndexState:
     """Words in all current chunks; divided by the number of chunks, the mean chunk length of BM25."""
     embeddings: int
     """How often vectors were added; vectors are added between generations."""
+    changed_at: datetime
+    """When the generation was published."""
     synced_at: datetime
+    """When the index was last found to be up to date."""
     skipped: Mapping[str, str]
     """Files that are not indexed, with the reason."""
 
@@ -183,6 +189,7 @@ def empty_index(owner: str, *, now: datetime) -> IndexState:
         documents=0,
         words=0,
         embeddings=0,
+        changed_at=now,
         synced_at=now,
         skipped={},
     )

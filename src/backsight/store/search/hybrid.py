@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING, Literal
 
@@ -47,10 +48,13 @@ def best(scores: Mapping[int, float]) -> list[int]:
 
 
 def keyword_search(connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope) -> SearchMatches:
-    """All chunks of a scope that contain any term; common terms find chunks only if no other term does."""
+    """All chunks of a scope that contain any term; common terms find chunks only if no other term does.
+
+    `index` is the state of the index at the instant of the scope, so that nothing indexed later changes a score.
+    """
     words = word_index(connection)
     common_above = max(NEVER_COMMON, int(COMMON_SHARE * index.chunks))
-    counted = [_counted_term(words, connection, index, term) for term in query.terms]
+    counted = [_counted_term(words, connection, index, term, scope.at) for term in query.terms]
     scores: defaultdict[int, float] = defaultdict(float)
 
     def add(term: Term, count: int, only: list[int] | None = None) -> None:
@@ -58,9 +62,9 @@ def keyword_search(connection: Connection, index: IndexState, query: DocumentQue
         for number, saturation in words.matches(connection, index, term, scope, document_frequency=count, only=only):
             scores[number] += weight * saturation
 
-    # First the rare terms. As of an earlier instant, a term may be only in superseded chunks, which are not counted.
+    # First the rare terms.
     for term, count in counted:
-        if 0 < count <= common_above or (count == 0 and scope.at is not None):
+        if 0 < count <= common_above:
             add(term, count)
     with_rare_term = frozenset(scores)
     # Then the common terms, in the best chunks only if a lookup in all chunks would be slow.
@@ -70,13 +74,15 @@ def keyword_search(connection: Connection, index: IndexState, query: DocumentQue
     return SearchMatches(numbers=with_rare_term or frozenset(scores), keyword=dict(scores))
 
 
-def _counted_term(words: WordIndex, connection: Connection, index: IndexState, term: Term) -> tuple[Term, int]:
+def _counted_term(
+    words: WordIndex, connection: Connection, index: IndexState, term: Term, at: datetime | None
+) -> tuple[Term, int]:
     """The term and its document frequency; a word that no chunk has becomes a prefix."""
-    count = words.count(connection, index, term)
+    count = words.count(connection, index, term, at)
     if count or term.prefix or len(term.words) > 1 or len(term.words[0]) < SHORTEST_BEGINNING:
         return term, count
     prefix = Term(words=term.words, prefix=True)
-    return prefix, words.count(connection, index, prefix)
+    return prefix, words.count(connection, index, prefix, at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ computed from n. A phrase or a prefix counts as one occurrence.
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, column, func, literal_column, select, table, text
+from sqlalchemy import Connection, Join, Select, and_, column, func, literal_column, select, table, text
 
 from backsight.core.documents.document import IndexedChunk, IndexState, indexed_words
 from backsight.core.documents.merge import saturation
@@ -59,11 +60,15 @@ class PostgresWords:
         if chunks:
             connection.execute(_RETIRE, [{"owner": owner, "number": chunk.number} for chunk in chunks])
 
-    def count(self, connection: Connection, index: IndexState, term: Term) -> int:
+    def count(self, connection: Connection, index: IndexState, term: Term, at: datetime | None = None) -> int:
         w = _words.c
         contains = w.words.op("@@")(func.to_tsquery("simple", _tsquery(term)))
-        current = (w.owner_id == index.owner_id, w.former.is_(False), contains)
-        return int(connection.execute(select(func.count()).select_from(_words).where(*current)).scalar_one())
+        counted = select(func.count()).where(w.owner_id == index.owner_id, contains)
+        if at is None:
+            counted = counted.select_from(_words).where(w.former.is_(False))
+        else:
+            counted = counted.select_from(_in_scope(Scope(at=at)))
+        return int(connection.execute(counted).scalar_one())
 
     def matches(
         self,
@@ -99,18 +104,23 @@ def term_frequency(rank: float) -> int:
 
 
 def _statement(index: IndexState, term: Term, scope: Scope, only: Collection[int] | None) -> Select[Any]:
-    w, c = _words.c, CHUNKS.table.c
+    w = _words.c
     query = func.to_tsquery("simple", _tsquery(term))
     rank = func.ts_rank(literal_column("'{1,1,1,1}'::float4[]"), w.words, query)
     statement = select(w.number, rank, w.length).where(w.owner_id == index.owner_id, w.words.op("@@")(query))
     if scope.at is None:
         statement = statement.where(w.former.is_(False))
     if not scope.is_all:
-        in_scope = and_(c.owner_id == w.owner_id, c.number == w.number, *scope.conditions(c))
-        statement = statement.select_from(_words.join(CHUNKS.table, in_scope))
+        statement = statement.select_from(_in_scope(scope))
     if only is not None:
         statement = statement.where(w.number.in_(only))
     return statement
+
+
+def _in_scope(scope: Scope) -> Join:
+    """The words of the chunks of a scope."""
+    w, c = _words.c, CHUNKS.table.c
+    return _words.join(CHUNKS.table, and_(c.owner_id == w.owner_id, c.number == w.number, *scope.conditions(c)))
 
 
 def _tsquery(term: Term) -> str:

@@ -1,6 +1,7 @@
 """The search slots of the settings, and the contract that the keyword index of each database fulfils."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from sqlalchemy import Connection
@@ -34,8 +35,8 @@ class WordIndex(Protocol):
         """Mark chunks as superseded: only queries as of an earlier instant find them."""
         ...
 
-    def count(self, connection: Connection, index: IndexState, term: Term) -> int:
-        """Document frequency: how many current chunks contain a term."""
+    def count(self, connection: Connection, index: IndexState, term: Term, at: datetime | None = None) -> int:
+        """Document frequency: how many of the chunks that are current, or were at an instant, contain a term."""
         ...
 
     def matches(
@@ -48,7 +49,10 @@ class WordIndex(Protocol):
         document_frequency: int,
         only: Collection[int] | None = None,
     ) -> list[TermMatch]:
-        """The chunks of a scope that contain a term, unordered; with `only`, among the chunks with these numbers."""
+        """The chunks of a scope that contain a term, unordered; with `only`, among the chunks with these numbers.
+
+        `index` and `document_frequency` are those of the instant of the scope.
+        """
         ...
 
 

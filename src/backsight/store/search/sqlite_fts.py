@@ -8,11 +8,25 @@ score, which leaves the term saturation, and the caller applies an inverse docum
 import json
 import math
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Result, and_, column, func, literal_column, select, table, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Result,
+    Select,
+    and_,
+    column,
+    func,
+    literal_column,
+    select,
+    table,
+    text,
+)
 
 from backsight.core.documents.document import IndexedChunk, IndexState, indexed_words
+from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
 from backsight.core.ids import digest
 from backsight.store.documents import CHUNKS, Scope
@@ -26,7 +40,7 @@ class SqliteWords:
     """The keyword index in the FTS5 tables of one file."""
 
     def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        for name in (_current_table(owner), _superseded_table(owner)):
+        for name in _tables(owner):
             create = f"CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5(words, tokenize = 'porter unicode61')"
             connection.execute(text(create))
         _insert(connection, _current_table(owner), chunks)
@@ -38,8 +52,11 @@ class SqliteWords:
             connection.execute(delete, numbers)
             _insert(connection, _superseded_table(owner), chunks)
 
-    def count(self, connection: Connection, index: IndexState, term: Term) -> int:
-        return _count(connection, _current_table(index.owner_id), term)
+    def count(self, connection: Connection, index: IndexState, term: Term, at: datetime | None = None) -> int:
+        owner = index.owner_id
+        if at is None:
+            return _count(connection, _current_table(owner), term)
+        return sum(len(connection.execute(_in_scope(owner, name, term, Scope(at=at))).all()) for name in _tables(owner))
 
     def matches(
         self,
@@ -52,13 +69,15 @@ class SqliteWords:
         only: Collection[int] | None = None,
     ) -> list[TermMatch]:
         owner = index.owner_id
-        weight = _fts5_weight(document_frequency, index.chunks)
-        matches = _matches(connection, owner, _current_table(owner), weight, term, scope, only)
-        if scope.at is not None:
-            superseded = _superseded_table(owner)
-            weight = _fts5_weight(_count(connection, superseded, term), index.last_number - index.chunks)
-            matches += _matches(connection, owner, superseded, weight, term, scope, only)
-        return matches
+        if scope.at is None:
+            weight = _fts5_weight(document_frequency, index.chunks)
+            return _current_matches(connection, owner, weight, term, scope, only)
+        mean_length = index.words / index.chunks if index.chunks else 0.0
+        return [
+            TermMatch(number, saturation(frequency, length, mean_length))
+            for name in _tables(owner)
+            for number, frequency, length in _occurrences(connection, owner, name, term, scope, only)
+        ]
 
 
 def _count(connection: Connection, name: str, term: Term) -> int:
@@ -66,21 +85,45 @@ def _count(connection: Connection, name: str, term: Term) -> int:
     return int(connection.execute(counted, {"query": _fts5_query(term)}).scalar_one())
 
 
-def _matches(
-    connection: Connection,
-    owner: str,
-    name: str,
-    weight: float,
-    term: Term,
-    scope: Scope,
-    only: Collection[int] | None,
+def _current_matches(
+    connection: Connection, owner: str, weight: float, term: Term, scope: Scope, only: Collection[int] | None
 ) -> list[TermMatch]:
+    """The current chunks of a scope that contain a term, weighed by FTS5, which is fast."""
+    name = _current_table(owner)
     if scope.is_all and only is None:
         everywhere = text(f"SELECT rowid, bm25({name}) / :weight FROM {name} WHERE {name} MATCH :query")  # noqa: S608
         return _as_matches(connection.execute(everywhere, {"query": _fts5_query(term), "weight": -weight}))
-    words = table(name, column("rowid"))
     score = literal_column(f"bm25({name})") / -weight
-    statement = select(words.c.rowid, score).where(literal_column(name).match(_fts5_query(term)))
+    return _as_matches(connection.execute(_in_scope(owner, name, term, scope, score, only=only)))
+
+
+def _occurrences(
+    connection: Connection, owner: str, name: str, term: Term, scope: Scope, only: Collection[int] | None
+) -> list[tuple[int, int, int]]:
+    """The chunks of a scope that contain a term: number, how often each contains it, and its length in words.
+
+    FTS5 weighs a chunk by the mean length of all chunks that its table has now. As of an earlier instant, BM25 is
+    therefore computed from the occurrences, which `highlight` marks.
+    """
+    marked: ColumnElement[str] = literal_column(f"highlight({name}, 0, char(1), '')")
+    indexed: ColumnElement[str] = literal_column(f"{name}.words")
+    occurrences = func.length(marked) - func.length(indexed)
+    length = func.length(indexed) - func.length(func.replace(indexed, " ", "")) + 1
+    rows = connection.execute(_in_scope(owner, name, term, scope, occurrences, length, only=only))
+    return cast(list[tuple[int, int, int]], rows.all())
+
+
+def _in_scope(
+    owner: str,
+    name: str,
+    term: Term,
+    scope: Scope,
+    *columns: ColumnElement[Any],
+    only: Collection[int] | None = None,
+) -> Select[Any]:
+    """A statement that selects the chunks of a scope that contain a term: number and further columns."""
+    words = table(name, column("rowid"))
+    statement = select(words.c.rowid, *columns).where(literal_column(name).match(_fts5_query(term)))
     if not scope.is_all:
         c = CHUNKS.table.c
         # The unary plus makes SQLite run the MATCH once and look up the chunks, and not MATCH for every chunk.
@@ -90,7 +133,7 @@ def _matches(
     if only is not None:
         numbers = func.json_each(json.dumps(list(only))).table_valued("value")
         statement = statement.where(words.c.rowid.in_(select(numbers.c.value)))
-    return _as_matches(connection.execute(statement))
+    return statement
 
 
 def _as_matches(rows: Result[Any]) -> list[TermMatch]:
@@ -114,6 +157,11 @@ def _fts5_query(term: Term) -> str:
 
 def _current_table(owner: str) -> str:
     return f"document_words_{digest(owner)[:16]}"
+
+
+def _tables(owner: str) -> tuple[str, str]:
+    """The tables of the current and of the superseded chunks."""
+    return _current_table(owner), _superseded_table(owner)
 
 
 def _superseded_table(owner: str) -> str:

@@ -66,17 +66,21 @@ class VectorCache:
         owner = index.owner_id
         if (in_database := vector_table(connection, owner, model)) is not None:
             return nearest(connection, in_database, owner, vector, scope, limit=limit, also=also)
-        matrix = self._current_matrix(connection, index, model)
-        if scope.at is not None:
-            matrix = _read_matrix(connection, index, model, scope, matrix)
-        elif not scope.is_all:
-            matrix = matrix.only(stored.numbers_in(connection, owner, scope))
+        if scope.at is not None:  # `index` is of then, and the cache is for the current one
+            matrix = _read_matrix(connection, index, model, scope, self._cached(owner, model))
+        else:
+            matrix = self._current_matrix(connection, index, model)
+            if not scope.is_all:
+                matrix = matrix.only(stored.numbers_in(connection, owner, scope))
         return _cosines(matrix, vector, limit, also)
+
+    def _cached(self, owner: str, model: str) -> VectorMatrix | None:
+        with self._lock:
+            return self._matrices.get((owner, model))
 
     def _current_matrix(self, connection: Connection, index: IndexState, model: str) -> VectorMatrix:
         key = (index.owner_id, model)
-        with self._lock:
-            matrix = self._matrices.get(key)
+        matrix = self._cached(*key)
         if matrix is None or (matrix.generation, matrix.embeddings) != (index.generation, index.embeddings):
             matrix = _read_matrix(connection, index, model, Scope(), matrix)
         with self._lock:
