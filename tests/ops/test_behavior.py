@@ -241,13 +241,17 @@ def test_a_lasting_fall_in_outcomes_is_drift_since_about_when_it_began(quick: Me
     assert not any(learned.drifted for learned in traded(quick, clock, results[:200]))
     before = quick.get_behavioral_analysis()
     alarms = [each for learned in traded(quick, clock, results[200:]) for each in learned.drifted]
-    assert [(each.series, each.unit, each.alarm.turn) for each in alarms] == [("outcome", "R", "down")]
+    assert [(each.symbol, each.series, each.unit, each.alarm.turn) for each in alarms] == [
+        ("XAUUSD", "outcome", "R", "down"),
+        (None, "outcome", "R", "down"),
+    ]
     analysis = quick.get_behavioral_analysis()
     drift = drift_of(analysis.behaviors[0], "R")
     assert (drift.turn, drift.degrading, drift.at) == ("down", True, alarms[0].alarm.at)
     assert abs((drift.since or T0) - (T0 + 201 * DAY)) <= 10 * DAY
     assert (drift.magnitude or 0.0) < -0.5
-    assert analysis.message.endswith("Degrading: VolBreakout in XAUUSD.")
+    assert analysis.strategies[0].drift == (drift,)
+    assert analysis.message.endswith("Degrading: VolBreakout in all symbols, VolBreakout in XAUUSD.")
     assert quick.get_behavioral_analysis(as_of=T0 + 200 * DAY) == before
     assert not drift_of(before.behaviors[0], "R").degrading
 

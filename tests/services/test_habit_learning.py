@@ -9,6 +9,7 @@ from backsight.services.habit_learning import (
     rebuild_habits,
     record_at,
     skill_key,
+    strategy_drift_at,
 )
 from backsight.testing import FakeClock, a_trade_call, an_episode
 
@@ -49,15 +50,34 @@ def test_outcomes_fall_since_about_the_turn(memory: Memory, clock: FakeClock) ->
     with memory.reading() as connection:
         view = memory.view(connection)
         (row,) = habits_at(view, "live", strategy_name=None, symbol=None)
-        assert falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol) is None
+        assert falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol) == {}
     turn = memory.now
     traded(memory, clock, [-0.9, -1.1] * 10)
     with memory.reading() as connection:
         view, again = memory.view(connection), memory.view(connection, seen_at=memory.now)
-        since = falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol)
-        assert since is not None
-        assert abs((since - turn).days) <= 3
-        assert since == falling_outcomes_since(again, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+        declines = falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+        assert set(declines) == {(row.strategy_name, row.symbol), (row.strategy_name, None)}
+        assert all(abs((since - turn).days) <= 3 for since in declines.values())
+        assert declines == falling_outcomes_since(again, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+
+
+def test_a_fall_of_the_whole_strategy_excludes_earlier_trades_in_every_symbol(memory: Memory, clock: FakeClock) -> None:
+    """Twenty symbols, each with too few days for a detector of its own."""
+    symbols = [f"S{number}" for number in range(20)]
+    for day, r in enumerate([0.9, 1.1] * 40 + [-0.9, -1.1] * 10):
+        clock.advance(days=1)
+        memory.remember_trade(**a_trade_call(pnl=100 * r, pnl_r=r, symbol=symbols[day % 20]))
+    name = str(a_trade_call()["strategy_name"])
+    with memory.reading() as connection:
+        view, again = memory.view(connection), memory.view(connection, seen_at=memory.now)
+        declines = falling_outcomes_since(view, "live", strategy_name=name, symbol="S3")
+        assert set(declines) == {(name, None)}
+        assert declines == falling_outcomes_since(again, "live", strategy_name=name, symbol="S3")
+        assert strategy_drift_at(view, "live", name) == strategy_drift_at(again, "live", name)
+    advice = memory.position_size(symbol="S3", direction="long", strategy_name=name)
+    assert (advice.since, advice.left_out) == (declines[name, None], 80)
+    assert advice.size.recommended == 0.0
+    assert memory.verify_audit().findings == ()
 
 
 def test_episodes_are_grouped_by_strategy_in_alphabetical_order() -> None:

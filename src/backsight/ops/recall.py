@@ -45,7 +45,7 @@ from backsight.services.behavior import Behavior, behaviors_at
 from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
 from backsight.services.context import Context
 from backsight.services.deployments import hint_where_trades_are, resolve_scope
-from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.habit_learning import evidence_filter
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.outlook import sizing_query
@@ -329,7 +329,8 @@ class SizeAdvice:
     deployment: str | None
     """The deployment whose risk appetite scales the size; None if it is unknown, and the appetite counts as 1."""
     since: datetime | None
-    """The start of a decline of the results in this symbol; its earlier trades are left out. None without a decline."""
+    """The start of a decline of the results, in this symbol or of the whole strategy; earlier trades are left out. None
+    without a decline."""
     left_out: int
     """The number of trades left out because of a decline."""
     message: str
@@ -361,7 +362,6 @@ def position_size(
     The evidence is all closed trades of the strategy with a result in R. The share is multiplied by the risk appetite.
     Risk is the loss at the stop: divide it by the distance to the stop to get the size.
     """
-    from backsight.core.recall.arrays.selection import TradeFilter
     from backsight.core.sizing import closed_trades
     from backsight.core.sizing import position_size as sized
 
@@ -371,10 +371,8 @@ def position_size(
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         target, evidence_mode = scope.deployment, scope.mode
         columns = ctx.database.images.at(view)
-        since = falling_outcomes_since(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
-        declines = {} if since is None else {(strategy_name, symbol): since}
-        trade_filter = TradeFilter(strategy_name=strategy_name, mode=evidence_mode, falling_since=declines)
+        trade_filter = evidence_filter(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
         closed = closed_trades(columns, trade_filter, view.horizon)
         sentences = [*scope.notes, scope.neutral_because]
         if not closed.n:
@@ -389,7 +387,7 @@ def position_size(
     return SizeAdvice(
         size=sized(closed.in_r, profile, risk_appetite=appetite),
         deployment=None if target is None else target.name,
-        since=since,
+        since=max(trade_filter.falling_since.values(), default=None),
         left_out=closed.left_out,
         message=" ".join(filter(None, sentences)),
         mode=evidence_mode,

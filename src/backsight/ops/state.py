@@ -15,7 +15,7 @@ from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.operation import command, query
-from backsight.services.behavior import Behavior, behaviors_at
+from backsight.services.behavior import Behavior, StrategyDrift, behaviors_at, strategy_drifts_at
 from backsight.services.context import Context
 from backsight.services.deployments import hint_where_trades_are, reporting_account, resolve_scope
 from backsight.services.learning import learn_equity
@@ -59,9 +59,10 @@ class RecordedEquity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BehavioralAnalysis:
-    """Habits by strategy and symbol."""
+    """Habits by strategy and symbol, and the drift of each strategy as a whole."""
 
     behaviors: tuple[Behavior, ...]
+    strategies: tuple[StrategyDrift, ...]
     mode: Mode
     message: str
     as_of: datetime
@@ -145,11 +146,14 @@ def get_behavioral_analysis(
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         strategy = strategy_name or (None if deployment is None else scope.strategy_name)
         behaviors = behaviors_at(view, scope.mode, strategy_name=strategy, symbol=symbol, with_bars=True)
+        strategies = strategy_drifts_at(view, scope.mode, (each.strategy_name for each in behaviors))
         hint = ""
         if not behaviors:
             hint = hint_where_trades_are(view, mode=scope.mode, strategy_name=strategy, symbol=symbol)
-    message = " ".join([*scope.notes, _message(behaviors, scope.mode, hint)])
-    return BehavioralAnalysis(behaviors=behaviors, mode=scope.mode, message=message, as_of=view.as_of)
+    message = " ".join([*scope.notes, _message(behaviors, strategies, scope.mode, hint)])
+    return BehavioralAnalysis(
+        behaviors=behaviors, strategies=strategies, mode=scope.mode, message=message, as_of=view.as_of
+    )
 
 
 @command(audience=("trader",))
@@ -195,11 +199,12 @@ def record_equity(
     return RecordedEquity(point=former, replayed=True, message=message)
 
 
-def _message(behaviors: tuple[Behavior, ...], mode: Mode, hint: str) -> str:
+def _message(behaviors: tuple[Behavior, ...], strategies: tuple[StrategyDrift, ...], mode: Mode, hint: str) -> str:
     if not behaviors:
         return f"No closed {mode} trades match. {hint}"
     trades = sum(each.habits.n for each in behaviors)
-    falling = [f"{each.strategy_name} in {each.symbol}" for each in behaviors if any(d.degrading for d in each.drift)]
+    falling = [f"{each.strategy_name} in all symbols" for each in strategies if any(d.degrading for d in each.drift)]
+    falling += [f"{each.strategy_name} in {each.symbol}" for each in behaviors if any(d.degrading for d in each.drift)]
     total = "1 trade" if trades == 1 else f"The last {trades:,} trades"
     message = f"{total}, by strategy and symbol; figures that rest on fewer than ten are left out."
     if not any(each.sentences for each in behaviors):

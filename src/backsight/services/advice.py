@@ -1,7 +1,8 @@
 """The evidence for advice: what trades earned where a plan would apply, and the sizes that are recommended there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection
 from backsight.core.memory.cells import day_of
@@ -86,19 +87,25 @@ def _recommended_sizes(
     """The range of the sizes in the contexts in which the trades inside a domain were made.
 
     Each context is asked about with all its categories, and without volatility and session, which many callers leave
-    out. In a symbol whose results decline, only trades since then count, as in `position_size`.
+    out. Where the results of a symbol or of the strategy decline, only trades since then count, as in `position_size`.
     """
     from backsight.core.sizing import position_sizes, trade_columns
 
     queries = {query for trade in inside for query in _queries(trade)}
     sizes: list[float] = []
     for symbol in sorted({query.symbol or "" for query in queries}):
-        since = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbol=symbol)
-        counted = [trade for trade in trades if since is None or trade.symbol != symbol or trade.ended_at >= since]
+        declines = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbol=symbol)
+        counted = [trade for trade in trades if _is_after(trade, declines)]
         columns = trade_columns(_sized_trade(trade) for trade in counted if _is_in_r(trade))
         of_symbol = sorted((query for query in queries if (query.symbol or "") == symbol), key=repr)
         sizes += (size.recommended for size in position_sizes(columns, of_symbol))
     return SizeRange(smallest=min(sizes, default=0.0), largest=max(sizes, default=0.0))
+
+
+def _is_after(trade: Episode, declines: Mapping[tuple[str, str | None], datetime]) -> bool:
+    """Whether a trade ended after the declines that concern it."""
+    concerned = ((trade.strategy_name, trade.symbol), (trade.strategy_name, None))
+    return all(each not in declines or trade.ended_at >= declines[each] for each in concerned)
 
 
 def _queries(trade: Episode) -> tuple[SizingQuery, SizingQuery]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from backsight.core.memory.drift import Detector
 from backsight.core.memory.drift_report import Drift, drift_report
 from backsight.core.memory.estimates import Estimate, mean_estimate
 from backsight.core.memory.exit_timing import exit_timing as exit_timing_of
@@ -14,7 +15,7 @@ from backsight.core.memory.habit_sentences import HABITS, habit_sentences
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Trade
-from backsight.services.habit_learning import habits_at
+from backsight.services.habit_learning import habits_at, strategy_drift_at
 from backsight.store import bars as stored_bars
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
@@ -46,6 +47,30 @@ class Behavior:
     """The closed trades of the strategy in the symbol by version; the habits pool all versions."""
     known_at: datetime
     """When the last trade became known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyDrift:
+    """Whether the outcomes of a strategy as a whole, over all symbols, have changed."""
+
+    strategy_name: str
+    drift: tuple[Drift, ...]
+    known_at: datetime
+    """When the last trade became known."""
+
+
+def strategy_drifts_at(view: View, mode: Mode, strategy_names: Iterable[str]) -> tuple[StrategyDrift, ...]:
+    """The drift of these strategies as a whole, as of a view, by name."""
+    rows = (strategy_drift_at(view, mode, name) for name in sorted(set(strategy_names)))
+    return tuple(
+        StrategyDrift(strategy_name=row.strategy_name, drift=_reports(row.drift, now=view.as_of), known_at=row.known_at)
+        for row in rows
+        if row is not None
+    )
+
+
+def _reports(drift: Mapping[str, Detector], *, now: datetime) -> tuple[Drift, ...]:
+    return tuple(drift_report(series, detector, now=now) for series, detector in sorted(drift.items()))
 
 
 def behaviors_at(
@@ -128,7 +153,7 @@ def _behavior(
         strategy_name=row.strategy_name,
         symbol=row.symbol,
         habits=row.habits,
-        drift=tuple(drift_report(series, detector, now=now) for series, detector in sorted(row.drift.items())),
+        drift=_reports(row.drift, now=now),
         exit_timing=exit_timing,
         sentences=habit_sentences(row.habits, exit_timing, symbols=symbols),
         versions=tuple(

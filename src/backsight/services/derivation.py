@@ -49,6 +49,7 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
             habits = learn_habits(own, owner_id=owner, mode=mode, strategy_name=strategy_name)
             rows[stored.PRACTISED] += habits.trades
             rows[stored.HABITS] += habits.habits
+            rows[stored.STRATEGY_DRIFT] += habits.strategies
     deployments = stored_strategies.deployments(view)
     for account_id in sorted(account.id for account in stored_strategies.accounts(connection, owner)):
         facts = stored_state.equity_facts(view, account_id)

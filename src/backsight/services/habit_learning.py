@@ -4,17 +4,19 @@
 again. Both ways end in equal rows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from backsight.core.memory.drift import settle
+from backsight.core.memory.drift import Detector, settle
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
     HabitRecords,
     HabitsRecord,
+    StrategyDriftRecord,
     in_teaching_order,
     learn_habits,
+    outcome_detectors,
     practice_from_record,
     trade_figures,
 )
@@ -25,6 +27,9 @@ from backsight.store import memories as stored_memories
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
+
+if TYPE_CHECKING:
+    from backsight.core.recall.arrays.selection import TradeFilter
 
 
 class SkillKey(NamedTuple):
@@ -45,15 +50,18 @@ def update_habits(transaction: Transaction, key: SkillKey, episodes: Sequence[Ep
     connection = transaction.connection
     load = _load_window if len(episodes) == 1 else _load_practice
     symbols = {symbol: load(connection, key, symbol) for symbol in sorted({episode.symbol for episode in episodes})}
+    whole = stored.strategy_drift(connection, *key)
     skill = Skill(
         strategy_name=key.strategy_name,
         record=stored.strategy_record(connection, *key),
+        outcome_drift={} if whole is None else outcome_detectors(whole.drift),
         symbols={symbol: practice for symbol, practice in symbols.items() if practice is not None},
         closes=_load_closes(connection, key, episodes),
     )
     records = learn_habits(episodes, **key._asdict(), skill=skill)
     transaction.derive_new(stored.PRACTISED, records.trades)
     transaction.derive(stored.HABITS, records.habits)
+    transaction.derive(stored.STRATEGY_DRIFT, records.strategies)
     return records
 
 
@@ -97,10 +105,11 @@ def rebuild_habits(transaction: Transaction, key: SkillKey) -> HabitRecords:
     connection, (owner, mode, strategy_name) = transaction.connection, key
     episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode, strategy_name=strategy_name)
     records = learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy_name)
-    for noun in (stored.PRACTISED, stored.HABITS):
+    for noun in (stored.PRACTISED, stored.HABITS, stored.STRATEGY_DRIFT):
         stored.clear(connection, noun, owner, mode=mode, strategy_name=strategy_name)
     transaction.derive_new(stored.PRACTISED, records.trades)
     transaction.derive_new(stored.HABITS, records.habits)
+    transaction.derive_new(stored.STRATEGY_DRIFT, records.strategies)
     return records
 
 
@@ -137,13 +146,45 @@ def episodes_by_strategy(episodes: Iterable[Episode]) -> dict[str, list[Episode]
     return dict(sorted(groups.items()))
 
 
-def falling_outcomes_since(view: View, mode: Mode, *, strategy_name: str, symbol: str) -> datetime | None:
-    """Since when the outcomes in R of a strategy in a symbol have been falling; None where they are not."""
+def strategy_drift_at(view: View, mode: Mode, strategy_name: str) -> StrategyDriftRecord | None:
+    """The drift tests of a strategy as a whole as of a view; None without trades."""
     if stored.is_current(view):
-        rows = stored.habits(view.connection, view.owner, mode, strategy_name=strategy_name, symbol=symbol)
+        return stored.strategy_drift(view.connection, view.owner, mode, strategy_name)
+    return next(iter(_learned_at(view, mode, strategy_name).strategies), None)
+
+
+def evidence_filter(view: View, mode: Mode, *, strategy_name: str, symbol: str) -> "TradeFilter":
+    """The trades of a strategy that base rates and sizes in a symbol rest on: those since results declined."""
+    from backsight.core.recall.arrays.selection import TradeFilter
+
+    declines = falling_outcomes_since(view, mode, strategy_name=strategy_name, symbol=symbol)
+    return TradeFilter(strategy_name=strategy_name, mode=mode, falling_since=declines)
+
+
+def falling_outcomes_since(
+    view: View, mode: Mode, *, strategy_name: str, symbol: str
+) -> dict[tuple[str, str | None], datetime]:
+    """Since when the outcomes in R of a strategy have been falling: in a symbol, and, without a symbol, as a whole.
+
+    Empty where they are not. A decline lasts until the trades after it speak for themselves.
+    """
+    if stored.is_current(view):
+        habits = stored.habits_of(view.connection, view.owner, mode, strategy_name, symbol)
+        whole = stored.strategy_drift(view.connection, view.owner, mode, strategy_name)
     else:
-        episodes = stored_memories.teaching_trades(view, mode=mode, strategy_name=strategy_name, symbol=symbol)
-        rows = list(learn_habits(episodes, owner_id=view.owner, mode=mode, strategy_name=strategy_name).habits)
-    detectors = [settle(row.drift["R"], now=view.as_of).detector for row in rows if "R" in row.drift]
-    falls = [each.latest.since for each in detectors if each.degrading and each.latest is not None]
-    return max(falls, default=None)
+        learned = _learned_at(view, mode, strategy_name)
+        habits = next((row for row in learned.habits if row.symbol == symbol), None)
+        whole = next(iter(learned.strategies), None)
+    series: dict[str | None, HabitsRecord | StrategyDriftRecord | None] = {symbol: habits, None: whole}
+    declines: dict[tuple[str, str | None], datetime] = {}
+    for name, row in series.items():
+        drift: Mapping[str, Detector] = {} if row is None else row.drift
+        detector = settle(drift["R"], now=view.as_of).detector if "R" in drift else None
+        if detector is not None and detector.degrading and detector.latest is not None:
+            declines[strategy_name, name] = detector.latest.since
+    return declines
+
+
+def _learned_at(view: View, mode: Mode, strategy_name: str) -> HabitRecords:
+    episodes = stored_memories.teaching_trades(view, mode=mode, strategy_name=strategy_name)
+    return learn_habits(episodes, owner_id=view.owner, mode=mode, strategy_name=strategy_name)

@@ -242,9 +242,10 @@ def _learn_again(transaction: Transaction, changes: Sequence[_EpisodeChange]) ->
 
 
 def _alarms_at(episode: Episode, changes: _MemoryChanges) -> tuple[DriftAlarm, ...]:
-    """The alarms in an episode's symbol that were raised when the episode became known."""
+    """The alarms in an episode's symbol and strategy that were raised when the episode became known."""
     alarms = changes.habits[skill_key(episode)].alarms
-    return tuple(each for each in alarms if each.symbol == episode.symbol and each.alarm.at == episode.first_known_at)
+    concerned = (None, episode.symbol)
+    return tuple(each for each in alarms if each.symbol in concerned and each.alarm.at == episode.first_known_at)
 
 
 def _update_memories(transaction: Transaction, episodes: Sequence[Episode]) -> _MemoryChanges:

@@ -19,7 +19,7 @@ from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recommended_size import PositionSize, SizingQuery
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
-from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.habit_learning import evidence_filter
 from backsight.services.mood import mood_in
 from backsight.services.recall import RecallSession, similar_episodes
 from backsight.store.view import View
@@ -52,14 +52,11 @@ def symbol_outlook(
 ) -> SymbolOutlook:
     """The outlook for the symbol of a recall, which must name a strategy and a mode."""
     from backsight.core.recall.arrays.base_rate import base_rates
-    from backsight.core.recall.arrays.selection import TradeFilter
 
     query, view, mode = session.query, session.view, session.query.mode_filter
     if query.strategy_name is None or mode is None:
         raise AssertionError("an outlook is of one strategy in one mode")
-    since = falling_outcomes_since(view, mode, strategy_name=query.strategy_name, symbol=query.symbol)
-    declines = {} if since is None else {(query.strategy_name, query.symbol): since}
-    trade_filter = TradeFilter(strategy_name=query.strategy_name, mode=mode, falling_since=declines)
+    trade_filter = evidence_filter(view, mode, strategy_name=query.strategy_name, symbol=query.symbol)
     rates = base_rates(
         session.columns,
         session.situation,
@@ -104,13 +101,10 @@ def recommended_share(
     ctx: Context, view: View, deployment: Deployment, direction: Direction, context: ContextVector
 ) -> float | None:
     """The share of equity that `position_size` recommends to risk on an entry; None before there are results in R."""
-    from backsight.core.recall.arrays.selection import TradeFilter
     from backsight.core.sizing import position_size
 
-    strategy, mode, symbol = deployment.strategy_name, deployment.mode, context.symbol or ""
-    since = falling_outcomes_since(view, mode, strategy_name=strategy, symbol=symbol)
-    declines = {} if since is None else {(strategy, symbol): since}
-    trade_filter = TradeFilter(strategy_name=strategy, mode=mode, falling_since=declines)
+    strategy, symbol = deployment.strategy_name, context.symbol or ""
+    trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbol=symbol)
     evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon)
     if not len(evidence.in_r.day):
         return None

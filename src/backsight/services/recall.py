@@ -25,7 +25,7 @@ from backsight.core.text.stems import stems
 from backsight.core.trades.mark import PositionMark, open_result
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
-from backsight.services.habit_learning import falling_outcomes_since
+from backsight.services.habit_learning import evidence_filter
 from backsight.services.mood import mood_in
 from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
@@ -203,14 +203,13 @@ def _base_rate(session: RecallSession) -> BaseRate:
     from backsight.core.recall.arrays.selection import TradeFilter
 
     query, view, strategy, mode = session.query, session.view, session.strategy_name, session.query.mode_filter
-    declines = {}
+    trade_filter = TradeFilter(strategy_name=strategy, mode=mode)
     if strategy is not None and mode is not None:
-        since = falling_outcomes_since(view, mode, strategy_name=strategy, symbol=query.symbol)
-        declines = {} if since is None else {(strategy, query.symbol): since}
+        trade_filter = evidence_filter(view, mode, strategy_name=strategy, symbol=query.symbol)
     return base_rate(
         session.columns,
         session.situation,
-        trade_filter=TradeFilter(strategy_name=strategy, mode=mode, falling_since=declines),
+        trade_filter=trade_filter,
         horizon=view.horizon,
         open_trades=[
             as_open_trade(trade, mark) for trade, mark in marked_trades(view, strategy_name=strategy, mode=mode)

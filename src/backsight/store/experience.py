@@ -36,6 +36,7 @@ from backsight.core.memory.experience import (
     PractisedTrade,
     Retirement,
     StatedBelief,
+    StrategyDriftRecord,
 )
 from backsight.core.memory.mood_series import MoodRow
 from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, PastClose, Record, TradeFigures
@@ -144,6 +145,7 @@ HABITS = noun(
     key=("mode", "strategy_name", "symbol"),
     names={**_field_columns("habits", Habits), **_figure_columns("habits", Habits), "habits.window": "window_size"},
 )
+STRATEGY_DRIFT = noun(StrategyDriftRecord, "strategy_drift", key=("mode", "strategy_name"))
 MOODS = noun(
     MoodRow,
     "affective_state",
@@ -151,7 +153,7 @@ MOODS = noun(
     names={**_field_columns("account", AccountMood), **_field_columns("strategy", StrategyMood)},
     clustered=True,
 )
-DERIVED: tuple[Noun[Any], ...] = (BELIEFS, EVIDENCE, CELLS, DAYS, PRACTISED, HABITS, MOODS)
+DERIVED: tuple[Noun[Any], ...] = (BELIEFS, EVIDENCE, CELLS, DAYS, PRACTISED, HABITS, STRATEGY_DRIFT, MOODS)
 """The tables that are derived from facts, and therefore not in the audit chain."""
 
 
@@ -412,6 +414,17 @@ def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) 
 def _habits(names: frozenset[str]) -> Select[Any]:
     equal = (_H[name] == bindparam(name) for name in ("mode", *sorted(names)))
     return select(HABITS.table).where(_H.owner_id == OWNED, *equal).order_by(_H.strategy_name, _H.symbol)
+
+
+_S = STRATEGY_DRIFT.table.c
+_STRATEGY_DRIFT = select(STRATEGY_DRIFT.table).where(
+    _S.owner_id == OWNED, _S.mode == bindparam("mode"), _S.strategy_name == bindparam("strategy")
+)
+
+
+def strategy_drift(connection: Connection, owner: str, mode: Mode, strategy: str) -> StrategyDriftRecord | None:
+    """The current drift tests of a strategy as a whole."""
+    return fetch_one(connection, STRATEGY_DRIFT, _STRATEGY_DRIFT, parameters(owner, mode=mode, strategy=strategy))
 
 
 _M = MOODS.table.c

@@ -234,7 +234,12 @@ LEARNED: tuple[Block, ...] = (
     ),
     Each(
         "learned.drifted",
-        "drift: {series} of {symbol} turned {alarm.turn}, {alarm.magnitude:+.1f} deviations since {alarm.since}",
+        lambda drifted: fill(
+            "drift: {series} of "
+            + (drifted.symbol or "the strategy")
+            + " turned {alarm.turn}, {alarm.magnitude:+.1f} deviations since {alarm.since}",
+            drifted,
+        ),
     ),
     Each("learned.induced", "new belief: {proposition}"),
     Each("learned.retired", "retired belief: {proposition}"),
@@ -550,7 +555,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("{message}"),
         Line("Risk {size.recommended:.2%} of equity. {size.reason}"),
         Line(
-            "Results in this symbol have been falling since {since:%Y-%m-%d}: {left_out} earlier trades do not count.",
+            "Results have been falling since {since:%Y-%m-%d}: {left_out} earlier trades do not count.",
             "red",
         ),
         Rows(
@@ -577,6 +582,14 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "BehavioralAnalysis": (
         Line(lambda answer: answer.message or f"Habits from {answer.mode} trades."),
+        Values(
+            "strategies",
+            {
+                "strategy": "{strategy_name}",
+                "drift in all symbols together": _drift,
+                "drift that would be found": _detectable,
+            },
+        ),
         Values(
             "behaviors",
             {

@@ -23,7 +23,7 @@ def test_a_fall_is_reported_with_its_means_its_beginning_and_its_detector() -> N
     assert (drift.turn, drift.detector, drift.degrading) == ("down", "fast", True)
     assert drift.message.startswith("The mean outcome fell from +0.0")
     assert "standard deviations of a day) on about 2026-04-" in drift.message
-    assert "; fast detector. What could be found is reported from 60 days on; there are " in drift.message
+    assert "; fast detector. What could be found is reported from 150 days on; there are " in drift.message
 
 
 def test_sizes_are_never_degrading() -> None:
@@ -32,7 +32,7 @@ def test_sizes_are_never_degrading() -> None:
     assert drift.message.startswith("Size fell from 2 % of equity to 1 % of equity")
 
 
-@pytest.mark.parametrize(("series", "size"), [("R", "0.70R"), ("vol", "0.70 daily ATR"), ("pct", "69.")])
+@pytest.mark.parametrize(("series", "size"), [("R", "1.08R"), ("vol", "1.08 daily ATR"), ("pct", "108.")])
 def test_without_a_change_the_detectable_change_is_named(series: str, size: str) -> None:
     drift = drift_report(series, watched(*STEADY * 2), now=T0 + timedelta(days=300))
     assert drift.detectable is not None
@@ -41,6 +41,6 @@ def test_without_a_change_the_detectable_change_is_named(series: str, size: str)
 
 
 def test_values_that_do_not_vary_say_that_nothing_could_be_found() -> None:
-    drift = drift_report("R", watched(*[1.0] * 100), now=T0 + timedelta(days=300))
+    drift = drift_report("R", watched(*[1.0] * 200), now=T0 + timedelta(days=300))
     assert drift.detectable is None
     assert "No change could have been found since" in drift.message

@@ -205,8 +205,8 @@ def test_what_lies_in_the_window_is_not_expected() -> None:
 
 
 def test_falling_outcomes_and_growing_sizes_drift_apart() -> None:
-    before = [figures(n, r=(-1.0) ** n, size_share=0.01 + 0.001 * (n % 2)) for n in range(60)]
-    after = [figures(60 + n, r=-3.0, size_share=0.02) for n in range(8)]
+    before = [figures(n, r=(-1.0) ** n, size_share=0.01 + 0.001 * (n % 2)) for n in range(100)]
+    after = [figures(100 + n, r=-3.0, size_share=0.02) for n in range(12)]
     learned = learn_all([*before, *after], skill=Skill(strategy_name="IM"))
     assert {(each.series, each.unit, each.alarm.turn) for each in learned.alarms} == {
         ("outcome", "R", "down"),

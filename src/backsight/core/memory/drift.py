@@ -4,7 +4,11 @@ Two detectors watch each series, both two-sided cumulative sums (CUSUM) of Page 
 the mean and deviation of the values before them. The fast detector finds a change of one standard deviation within
 weeks; the slow detector finds half a standard deviation within 200 values. A day in UTC counts as one value: the mean
 of its values, once the day is over. Where days follow each other in level, steps are smaller, so that a good week is no
-change. `docs/decisions/0026-watch-list-and-slow-drift.md` has the measured rates.
+change.
+
+A sum above its threshold is an alarm only if the mean after the change differs from the mean before it by more than the
+long-run variance of the days allows: where levels last for weeks, a few bad weeks are no change either.
+`docs/decisions/0028-beliefs-and-drift.md` has the reasons, `docs/truth.md` the measured rates.
 """
 
 import math
@@ -16,7 +20,7 @@ from typing import Literal, NamedTuple
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import format_instant
-from backsight.core.statistics import Moments
+from backsight.core.statistics import Moments, t_cdf
 
 Turn = Literal["up", "down"]
 Speed = Literal["fast", "slow"]
@@ -30,8 +34,27 @@ LEAST_DEVIATION = 0.01
 """Smallest standard deviation, as a share of the mean."""
 MOST_PERSISTENCE = 0.9
 """Largest autocorrelation of daily values that is allowed for."""
+MEMORY = 0.8
+"""Weight of the autocovariance of days that are one day farther apart."""
+EXTRAPOLATION = 6.0
+"""From the weighted sum of autocovariances to their whole sum: exact where days resemble each other for about four
+weeks, autocorrelations falling by 4 % a day, and more than enough where they do so for a shorter time."""
+CONFIRMED = 0.001
+"""An alarm needs a difference of the means before and after with a one-sided p-value below this."""
+DAYS_A_DEGREE = 28.0
+"""Days before the change that count as one degree of freedom of the long-run variance; days after it count half."""
+RECOVERED = 0.05 / 6
+"""One-sided level at which a look at the values since a fall finds them above 0."""
+FIRST_LOOK = 20
+"""After how many daily values since a fall a recovery is first looked for; then at every doubling."""
+TYPICAL_EXCESS = 3.0 * EXTRAPOLATION / math.sqrt(2.0 * math.pi * (1.0 - MEMORY * MEMORY))
+"""√n times half as much again as the mean by which the estimated long-run variance of n independent days exceeds 1."""
 DETECTABLE_DAYS = 200
 """The longest recent period for which a detectable change is reported."""
+FIRST_DETECTABLE = 150
+"""Days before which no detectable change is reported: until then only collapses would be found."""
+LARGEST_CHANGE = 10.0
+"""The largest detectable change that is reported, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +65,11 @@ class Chart:
     """k: half of the change to detect, taken from every step."""
     threshold: float
     """h: a sum above it raises an alarm."""
-    freezes_inflation: bool
-    """Whether a sum uses the inflation of when it left zero, so that a sudden jump is not taken for persistence."""
 
 
 CHARTS: Mapping[Speed, Chart] = {
-    "fast": Chart(allowance=0.5, threshold=10.0, freezes_inflation=True),
-    "slow": Chart(allowance=0.15, threshold=28.0, freezes_inflation=False),
+    "fast": Chart(allowance=0.5, threshold=10.0),
+    "slow": Chart(allowance=0.15, threshold=28.0),
 }
 """Together at most 5 % of 1,000 stationary values raise any alarm."""
 
@@ -72,15 +93,151 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Persistence:
+    """How much the level of a day carries over to later days, from the z of all days so far."""
+
+    n: int = 0
+    last: float = 0.0
+    products: float = 0.0
+    """Σ z_t · z_{t−1}."""
+    squares: float = 0.0
+    """Σ z_t²."""
+    echo: float = 0.0
+    """Σ_k .8^(k−1) · z_{t+1−k}, the weighted days before the next one."""
+    echoes: float = 0.0
+    """Σ_t z_t · (the echo before t): autocovariances weighted by .8^(lag − 1), about a mean of 0."""
+
+    def add(self, z: float) -> "Persistence":
+        """The persistence with one more z."""
+        return Persistence(
+            n=self.n + 1,
+            last=z,
+            products=self.products + z * self.last,
+            squares=self.squares + z * z,
+            echo=MEMORY * self.echo + z,
+            echoes=self.echoes + z * self.echo,
+        )
+
+    @property
+    def weight(self) -> float:
+        """The divisor of autocovariances: Σ z², and at least n, so that the first jump in a constant series is no
+        persistence."""
+        return max(self.squares, float(self.n))
+
+    @property
+    def autocorrelation(self) -> float:
+        """r of one day with the next, from 0 to .9; a negative autocorrelation counts as 0."""
+        return max(0.0, min(MOST_PERSISTENCE, self.products / self.weight)) if self.n else 0.0
+
+    @property
+    def inflation(self) -> float:
+        """By how much a sum of such values varies more than one of independent values: √((1 + r) / (1 − r)).
+
+        >>> Persistence(n=10, products=6.0, squares=10.0).inflation
+        2.0
+        """
+        r = self.autocorrelation
+        return math.sqrt((1.0 + r) / (1.0 - r))
+
+    @property
+    def long_run_variance(self) -> float:
+        """n times the variance of the mean of n such values, over the variance of one value.
+
+        >>> Persistence(n=10, echoes=5.0, squares=10.0).long_run_variance
+        7.0
+        """
+        return long_run_variance(self.echoes, self.weight)
+
+
+def long_run_variance(echoes: float, weight: float) -> float:
+    """1 + 2 · Σ autocorrelations, extrapolated from their weighted sum; at least 1.
+
+    >>> long_run_variance(5.0, 10.0), long_run_variance(-5.0, 10.0)
+    (7.0, 1.0)
+    """
+    return 1.0 + 2.0 * EXTRAPOLATION * max(0.0, echoes / weight) if weight else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedDays:
+    """The z of the days since a sum left zero, and their weighted autocovariances about their own mean."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    echo: float = 0.0
+    echo_of_ones: float = 0.0
+    """The echo if every z were 1."""
+    products: float = 0.0
+    """Σ z · echo."""
+    cross_products: float = 0.0
+    """Σ z · echo of ones + Σ echo."""
+    counts: float = 0.0
+    """Σ echo of ones."""
+
+    def add(self, z: float) -> "ChangedDays":
+        """The days with one more z."""
+        return ChangedDays(
+            n=self.n + 1,
+            total=self.total + z,
+            squares=self.squares + z * z,
+            echo=MEMORY * self.echo + z,
+            echo_of_ones=MEMORY * self.echo_of_ones + 1.0,
+            products=self.products + z * self.echo,
+            cross_products=self.cross_products + z * self.echo_of_ones + self.echo,
+            counts=self.counts + self.echo_of_ones,
+        )
+
+    def echoes(self) -> tuple[float, float]:
+        """The weighted sum of autocovariances about the mean of these days, and its divisor Σ (z − mean)².
+
+        >>> days = ChangedDays().add(2.0).add(2.0).add(5.0).add(5.0)
+        >>> [round(part, 6) for part in days.echoes()]
+        [-2.79, 9.0]
+        """
+        mean = self.total / self.n
+        echoes = self.products - mean * self.cross_products + mean * mean * self.counts
+        return echoes, max(0.0, self.squares - mean * self.total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CumulativeSum:
     """The CUSUM in one direction, and the values before and after the instant at which it last left zero."""
 
     total: float = 0.0
     since: datetime | None = None
-    inflation: float = 1.0
-    """Of the values before."""
+    persistence: Persistence = field(default_factory=Persistence)
+    """Of the values before, so that the change itself is not taken for persistence."""
     before: Moments = field(default_factory=Moments)
     after: Moments = field(default_factory=Moments)
+    changed: ChangedDays = field(default_factory=ChangedDays)
+
+    def is_confirmed(self, turn: Turn) -> bool:
+        """Whether the means before and after differ in this direction by more than chance makes of persistent days.
+
+        t = (after − before) / (deviation · √(L · (1/n + 1/m))), L the long-run variance of the n days before and the m
+        days after, each about their own mean; Student's t with (n + m/2) / 28 degrees of freedom, since L is known from
+        few independent stretches of days.
+        """
+        n, m = self.before.n, self.after.n
+        change = (self.after.mean - self.before.mean) * (1.0 if turn == "up" else -1.0)
+        deviation = least_deviation(self.before)
+        if deviation == 0.0:
+            return change > 0.0
+        echoes, spread = self.changed.echoes()
+        variance = long_run_variance(self.persistence.echoes + echoes, self.persistence.weight + spread)
+        return is_confirmed(change / deviation, variance=variance, before=n, after=m)
+
+
+def is_confirmed(change: float, *, variance: float, before: int, after: int) -> bool:
+    """Whether a rise, in standard deviations, is more than the long-run variance allows.
+
+    >>> [is_confirmed(1.0, variance=1.0, before=200, after=days) for days in (20, 30)]
+    [False, True]
+    """
+    t = change / math.sqrt(variance * (1.0 / before + 1.0 / after))
+    freedom = max(1.0, (before + after / 2.0) / DAYS_A_DEGREE)
+    return t > 0.0 and t_cdf(-t, freedom=freedom) < CONFIRMED
 
 
 _AT_ZERO = CumulativeSum()
@@ -95,40 +252,6 @@ class TwoSidedSum:
 
 
 _NEW_SUMS = TwoSidedSum()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Persistence:
-    """How much the level of a day carries over to the next: the lag-1 autocorrelation of z."""
-
-    n: int = 0
-    last: float = 0.0
-    products: float = 0.0
-    """Σ z_t · z_{t−1}."""
-    squares: float = 0.0
-    """Σ z_t²."""
-
-    def add(self, z: float) -> "Persistence":
-        """The autocorrelation with one more z."""
-        return Persistence(n=self.n + 1, last=z, products=self.products + z * self.last, squares=self.squares + z * z)
-
-    @property
-    def autocorrelation(self) -> float:
-        """r, from 0 to .9; a negative autocorrelation counts as 0.
-
-        z² is 1 in the mean. The divisor is at least n, so that the first jump in a constant series is no persistence.
-        """
-        return max(0.0, min(MOST_PERSISTENCE, self.products / max(self.squares, self.n))) if self.n else 0.0
-
-    @property
-    def inflation(self) -> float:
-        """By how much a sum of such values varies more than one of independent values: √((1 + r) / (1 − r)).
-
-        >>> Persistence(n=10, products=6.0, squares=10.0).inflation
-        2.0
-        """
-        r = self.autocorrelation
-        return math.sqrt((1.0 + r) / (1.0 - r))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,16 +276,13 @@ class Detector:
     slow: TwoSidedSum = _NEW_SUMS
     today: OpenDay | None = None
     latest: Alarm | None = None
+    recovered: bool = False
+    """Whether the values since the latest alarm were above 0 by themselves at one of their looks."""
 
     @property
     def degrading(self) -> bool:
-        """Whether the latest alarm is a fall, and the values since then are not clearly above 0 by themselves."""
-        if self.latest is None or self.latest.turn == "up":
-            return False
-        interval = self.past.interval()
-        if interval is None or self.past.mean <= 0.0:
-            return True
-        return (self.past.mean - interval[0]) * self.persistence.inflation >= self.past.mean
+        """Whether the latest alarm is a fall, and the values since then have not been above 0 by themselves."""
+        return self.latest is not None and self.latest.turn == "down" and not self.recovered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +317,7 @@ def watch(detector: Detector, value: float, *, at: datetime) -> DriftUpdate:
     ...     update = watch(detector, value, at=t0 + timedelta(days=n))
     ...     detector, alarms = update.detector, [*alarms, *update.alarms]
     >>> [(alarm.turn, (alarm.since - t0).days, (alarm.at - t0).days) for alarm in alarms]
-    [('down', 99, 104)]
+    [('down', 99, 107)]
     """
     if not math.isfinite(value):
         raise Invalid(f"{value} cannot be watched; give a finite number", field="value")
@@ -231,39 +351,44 @@ def standardised(value: float, past: Moments) -> float:
     >>> [standardised(value, moments_of([1.0, 2.0, 3.0])) for value in (2.5, 9.0)]
     [0.5, 2.5]
     """
-    deviation = max(past.deviation or 0.0, LEAST_DEVIATION * abs(past.mean))
+    deviation = least_deviation(past)
     difference = value - past.mean
     if deviation == 0.0:
         return math.copysign(CLIP, difference) if difference else 0.0
     return max(-CLIP, min(CLIP, difference / deviation))
 
 
+def least_deviation(past: Moments) -> float:
+    """The standard deviation of values, at least 1 % of their mean."""
+    return max(past.deviation or 0.0, LEAST_DEVIATION * abs(past.mean))
+
+
 def detectable_change(detector: Detector) -> DetectableChange | None:
     """The smallest change that would have been found by now, had it lasted for half of the days, at most 200.
 
-    None with fewer than 60 days, and where no change would have been found. It follows from the mean path of both
+    None with fewer than 150 days, and where no change would have been found. It follows from the mean path of both
     sums.
 
     >>> steady = Detector(past=Moments(n=400, mean=0.2, squares=4.0 * 399))
     >>> change = detectable_change(steady)
     >>> change.days, round(change.deviations, 2), round(change.size, 2)
-    (200, 0.44, 0.88)
+    (200, 0.51, 1.03)
     """
     days = min(DETECTABLE_DAYS, detector.past.n // 2)
     deviation = detector.past.deviation
-    if days < WARM_UP or not deviation:
+    if detector.past.n < FIRST_DETECTABLE or not deviation:
         return None
     deviations = _smallest_found(detector.past.n - days, days)
     if deviations is None:
         return None
-    deviations *= detector.persistence.inflation
+    deviations *= math.sqrt(detector.persistence.long_run_variance)
     return DetectableChange(days=days, deviations=deviations, size=deviations * deviation)
 
 
 @lru_cache(maxsize=1024)
 def _smallest_found(before: int, days: int) -> float | None:
-    """The smallest change, in standard deviations, whose mean path crosses a threshold; None above the clipped z."""
-    low, high = 0.0, CLIP
+    """The smallest change, in standard deviations, whose mean path crosses a threshold; None above ten."""
+    low, high = 0.0, LARGEST_CHANGE
     if not _is_found(high, before, days):
         return None
     while high - low > 1e-3:
@@ -275,20 +400,20 @@ def _smallest_found(before: int, days: int) -> float | None:
 def _is_found(change: float, before: int, days: int) -> bool:
     """Whether the mean path of either sum crosses its threshold when the level changes after `before` values.
 
-    The change itself moves the baseline: its mean, its deviation and its autocorrelation.
+    The change itself moves the baseline: its mean and its deviation.
     """
-    totals, products = dict.fromkeys(CHARTS, 0.0), 0.0
+    totals = dict.fromkeys(CHARTS, 0.0)
     for day in range(days):
         n = before + day
         share = day / n
         z = min(CLIP, change * (1.0 - share) / math.sqrt(1.0 + change * change * share * (1.0 - share)))
-        inflation = Persistence(n=n, products=products, squares=n + products).inflation
         for speed, chart in CHARTS.items():
-            step = z if chart.freezes_inflation else z / inflation
-            totals[speed] = max(0.0, totals[speed] + step - chart.allowance)
-            if totals[speed] > chart.threshold:
+            totals[speed] = max(0.0, totals[speed] + z - chart.allowance)
+        if any(totals[speed] > chart.threshold for speed, chart in CHARTS.items()):
+            # Even of independent days the estimate of the long-run variance is above 1, and it varies.
+            variance = 1.0 + TYPICAL_EXCESS / math.sqrt(n + 1)
+            if is_confirmed(change, variance=variance, before=before, after=day + 1):
                 return True
-        products += z * z
     return False
 
 
@@ -300,6 +425,7 @@ def _with_today(detector: Detector, today: OpenDay) -> Detector:
         slow=detector.slow,
         today=today,
         latest=detector.latest,
+        recovered=detector.recovered,
     )
 
 
@@ -321,20 +447,30 @@ def _judge(detector: Detector, day: OpenDay) -> Detector:
     z = standardised(day.mean, past) if past.n > 1 else 0.0
     fast, slow = detector.fast, detector.slow
     if past.n >= WARM_UP:
-        step = _Step(z=z, inflation=persistence.inflation, day=day, past=past)
+        step = _Step(z=z, persistence=persistence, day=day, past=past)
         fast, slow = _both_sides(fast, step, CHARTS["fast"]), _both_sides(slow, step, CHARTS["slow"])
         if (alarm := _alarm(fast, slow, day)) is not None:
             return Detector(past=alarm.after, persistence=persistence.add(z), latest=alarm)
+    past, persistence = past.add(day.mean), persistence.add(z)
+    recovered = detector.recovered or (detector.degrading and _is_above_zero(past, persistence))
     return Detector(
-        past=past.add(day.mean), persistence=persistence.add(z), fast=fast, slow=slow, latest=detector.latest
+        past=past, persistence=persistence, fast=fast, slow=slow, latest=detector.latest, recovered=recovered
     )
+
+
+def _is_above_zero(past: Moments, persistence: Persistence) -> bool:
+    """Whether the values since a fall are above 0 by themselves, at one of their looks: 20, 40, 80 … days."""
+    if past.n < FIRST_LOOK or past.n % FIRST_LOOK or (past.n // FIRST_LOOK).bit_count() > 1 or past.mean <= 0.0:
+        return False
+    error = (past.deviation or 0.0) * math.sqrt(persistence.long_run_variance / past.n)
+    return error == 0.0 or t_cdf(-past.mean / error, freedom=past.n - 1) < RECOVERED
 
 
 class _Step(NamedTuple):
     """A day as the sums take it."""
 
     z: float
-    inflation: float
+    persistence: Persistence
     day: OpenDay
     past: Moments
 
@@ -346,32 +482,33 @@ def _both_sides(sums: TwoSidedSum, step: _Step, chart: Chart) -> TwoSidedSum:
 def _add(side: CumulativeSum, z: float, step: _Step, chart: Chart) -> CumulativeSum:
     """S ← max(0, S + z / inflation − k)."""
     is_new = side.total == 0.0
-    inflation = step.inflation if is_new or not chart.freezes_inflation else side.inflation
-    total = max(0.0, side.total + z / inflation - chart.allowance)
+    persistence = step.persistence if is_new else side.persistence
+    total = max(0.0, side.total + z / persistence.inflation - chart.allowance)
     if total == 0.0:
         return _AT_ZERO
     return CumulativeSum(
         total=total,
         since=step.day.first_at if is_new else side.since,
-        inflation=inflation,
+        persistence=persistence,
         before=step.past if is_new else side.before,
         after=side.after.add(step.day.mean),
+        changed=side.changed.add(step.z),
     )
 
 
 def _alarm(fast: TwoSidedSum, slow: TwoSidedSum, day: OpenDay) -> Alarm | None:
-    """The alarm of the sum that exceeds its threshold by most; None if none exceeds its own."""
+    """The alarm of the sum that exceeds its threshold by most and is confirmed; None if there is none."""
     sums: list[tuple[Speed, Turn, CumulativeSum]] = [
         ("fast", "up", fast.up),
         ("fast", "down", fast.down),
         ("slow", "up", slow.up),
         ("slow", "down", slow.down),
     ]
-    speed, turn, side = max(sums, key=lambda each: each[2].total / CHARTS[each[0]].threshold)
-    if side.total <= CHARTS[speed].threshold:
+    alarms = [each for each in sums if each[2].total > CHARTS[each[0]].threshold and each[2].is_confirmed(each[1])]
+    if not alarms:
         return None
-    change = side.after.mean - side.before.mean
-    deviation = max(side.before.deviation or 0.0, LEAST_DEVIATION * abs(side.before.mean))
+    speed, turn, side = max(alarms, key=lambda each: each[2].total / CHARTS[each[0]].threshold)
+    change, deviation = side.after.mean - side.before.mean, least_deviation(side.before)
     return Alarm(
         turn=turn,
         detector=speed,

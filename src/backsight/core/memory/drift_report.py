@@ -3,15 +3,21 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.memory.drift import WARM_UP, DetectableChange, Detector, Speed, Turn, detectable_change, settle
+from backsight.core.memory.drift import (
+    FIRST_DETECTABLE,
+    DetectableChange,
+    Detector,
+    Speed,
+    Turn,
+    detectable_change,
+    settle,
+)
 from backsight.core.numbers import signed
 from backsight.core.trades.trade import unit_suffix
 
 SIZE = "size"
 """The name of the series of sizes; a series of outcomes has the name of its unit."""
 PERCENT = 100.0
-FIRST_REPORT = 2 * WARM_UP
-"""Days before which no detectable change is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +39,7 @@ class Drift:
     magnitude: float | None
     """By how many standard deviations the mean moved."""
     detectable: DetectableChange | None
-    """The smallest change that would have been found by now in at least half of the cases; None before 60 days."""
+    """The smallest change that would have been found by now in at least half of the cases; None before 150 days."""
     message: str
 
 
@@ -67,9 +73,9 @@ def _change_sentence(series: str, detector: Detector) -> str:
 
 def _detectable_sentence(series: str, detector: Detector, detectable: DetectableChange | None) -> str:
     if detectable is None:
-        if detector.past.n >= FIRST_REPORT:
+        if detector.past.n >= FIRST_DETECTABLE:
             return "No change could have been found since: the values do not vary, or follow each other too closely."
-        return f"What could be found is reported from {FIRST_REPORT} days on; there are {detector.past.n}."
+        return f"What could be found is reported from {FIRST_DETECTABLE} days on; there are {detector.past.n}."
     size = amount_of(series, detectable.size).lstrip("+")
     change = f"{size} ({detectable.deviations:.2f} standard deviations)"
     return f"A change of {change} over the last {detectable.days} days would be found in at least half of the cases."

@@ -120,6 +120,19 @@ class HabitsRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyDriftRecord:
+    """The row of the drift tests of one strategy as a whole, over its outcomes in all symbols."""
+
+    owner_id: str
+    mode: Mode
+    strategy_name: str
+    known_at: datetime
+    """When the last trade became known."""
+    drift: Mapping[str, Detector]
+    """By unit of the outcomes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefRecords:
     """All rows of beliefs of one owner and mode."""
 
@@ -145,6 +158,8 @@ class HabitRecords:
 
     trades: tuple[PractisedTrade, ...]
     habits: tuple[HabitsRecord, ...]
+    strategies: tuple[StrategyDriftRecord, ...]
+    """The row of the strategy as a whole; none without trades."""
     alarms: tuple[DriftAlarm, ...]
 
 
@@ -268,16 +283,18 @@ def habits_record(practice: Practice, trade: TradeFigures, *, owner_id: str, mod
 
 def practice_from_record(row: HabitsRecord, recent: Iterable[WindowTrade]) -> Practice:
     """The practice of a row, with its last trades; only the record before the next window must be right."""
-    outcome_drift: dict[OutcomeUnit, Detector] = {
-        unit: row.drift[unit] for unit in procedural.UNITS if unit in row.drift
-    }
     return Practice(
         recent=tuple(recent),
         stability=row.habits.stability,
         previous_stability=row.previous_stability,
-        outcome_drift=outcome_drift,
+        outcome_drift=outcome_detectors(row.drift),
         size_drift=row.drift[SIZE],
     )
+
+
+def outcome_detectors(drift: Mapping[str, Detector]) -> dict[OutcomeUnit, Detector]:
+    """The detectors of outcomes among those of a row, by unit."""
+    return {unit: drift[unit] for unit in procedural.UNITS if unit in drift}
 
 
 def learn_beliefs(
@@ -329,6 +346,16 @@ def learn_habits(
         habits=tuple(
             habits_record(update.skill.symbols[symbol], trade, owner_id=owner_id, mode=mode)
             for symbol, trade in last.items()
+        ),
+        strategies=tuple(
+            StrategyDriftRecord(
+                owner_id=owner_id,
+                mode=mode,
+                strategy_name=strategy_name,
+                known_at=trade.known_at,
+                drift=dict(update.skill.outcome_drift.items()),
+            )
+            for trade in figures[-1:]
         ),
         alarms=update.alarms,
     )

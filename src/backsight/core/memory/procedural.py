@@ -320,6 +320,8 @@ class Skill:
 
     strategy_name: str
     record: Record = NOTHING
+    outcome_drift: Mapping[OutcomeUnit, Detector] = field(default_factory=dict)
+    """The drift detectors of the strategy as a whole, over the outcomes in all symbols."""
     symbols: Mapping[str, Practice] = field(default_factory=dict)
     closes: Mapping[str, tuple[PastClose, ...]] = field(default_factory=dict)
     """The closed trades that a later trade may follow, by deployment, in the order in which they became known."""
@@ -329,7 +331,8 @@ class Skill:
 class DriftAlarm:
     """An alarm, and the series that raised it."""
 
-    symbol: str
+    symbol: str | None
+    """None for the strategy as a whole."""
     series: Literal["outcome", "size"]
     unit: OutcomeUnit | None
     alarm: Alarm
@@ -355,6 +358,7 @@ def learn(skill: Skill, trade: TradeFigures) -> HabitUpdate:
 def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
     """The habits after more trades, given in the order in which they became known."""
     record, alarms, earlier = skill.record, list[DriftAlarm](), list[Record]()
+    outcome_drift = dict(skill.outcome_drift)
     opened: dict[str, _OpenPractice] = {}
     closes = {deployment: list(past) for deployment, past in skill.closes.items()}
     learned = list[TradeFigures]()
@@ -370,6 +374,7 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
         if practice is None:
             practice = opened[trade.symbol] = _OpenPractice(skill.symbols.get(trade.symbol) or _NO_PRACTICE)
         alarms += practice.add(trade, earlier=record)
+        alarms += _watch_outcome(outcome_drift, trade, symbol=None)
         earlier.append(record)
         learned.append(trade)
         own.append(PastClose(known_at=trade.known_at, win=trade.win, outcome=trade.outcome))
@@ -377,7 +382,13 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
     symbols = {**skill.symbols, **{symbol: practice.practice() for symbol, practice in opened.items()}}
     past_closes = {deployment: tuple(past) for deployment, past in closes.items()}
     return HabitUpdate(
-        skill=Skill(strategy_name=skill.strategy_name, record=record, symbols=symbols, closes=past_closes),
+        skill=Skill(
+            strategy_name=skill.strategy_name,
+            record=record,
+            outcome_drift=outcome_drift,
+            symbols=symbols,
+            closes=past_closes,
+        ),
         alarms=tuple(alarms),
         trades=tuple(learned),
         earlier=tuple(earlier),
@@ -418,7 +429,7 @@ class _OpenPractice:
         window = self.sizes[-window_of(self.stability) :]
         self.previous_stability = self.stability
         self.stability = stability_of(_variation([size for size in window if size is not None]).value)
-        return [*self._watch_outcome(trade), *self._watch_size(trade)]
+        return [*_watch_outcome(self.outcome_drift, trade, symbol=trade.symbol), *self._watch_size(trade)]
 
     def practice(self) -> Practice:
         return Practice(
@@ -429,18 +440,21 @@ class _OpenPractice:
             size_drift=self.size_drift,
         )
 
-    def _watch_outcome(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
-        """Pass the outcome of a trade to the detector of its unit."""
-        outcome = trade.outcome
-        if outcome is not None:
-            update = watch(self.outcome_drift.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
-            self.outcome_drift[outcome.unit] = update.detector
-            for alarm in update.alarms:
-                yield DriftAlarm(symbol=trade.symbol, series="outcome", unit=outcome.unit, alarm=alarm)
-
     def _watch_size(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
         if trade.size_share is not None:
             update = watch(self.size_drift, trade.size_share, at=trade.known_at)
             self.size_drift = update.detector
             for alarm in update.alarms:
                 yield DriftAlarm(symbol=trade.symbol, series="size", unit=None, alarm=alarm)
+
+
+def _watch_outcome(
+    detectors: dict[OutcomeUnit, Detector], trade: TradeFigures, *, symbol: str | None
+) -> Iterator[DriftAlarm]:
+    """Pass the outcome of a trade to the detector of its unit."""
+    outcome = trade.outcome
+    if outcome is not None:
+        update = watch(detectors.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
+        detectors[outcome.unit] = update.detector
+        for alarm in update.alarms:
+            yield DriftAlarm(symbol=symbol, series="outcome", unit=outcome.unit, alarm=alarm)

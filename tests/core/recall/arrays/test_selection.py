@@ -1,5 +1,7 @@
 """The trades that count in a base rate: strategy, mode, instant, corrections and archived trades."""
 
+from datetime import datetime
+
 import pytest
 
 from backsight.core.instants import Horizon
@@ -71,9 +73,15 @@ def test_trades_from_before_results_began_to_fall_are_left_out_and_counted() -> 
         *(a_trade(10 + n, days_ago=n, symbol="BTC") for n in range(10)),
         *(a_trade(20 + n, days_ago=n, strategy_name="another") for n in range(10)),
     ]
-    since = {("VolBreakout", "XAUUSD"): NOON - 4 * DAY, ("VolBreakout", "never traded"): NOON}
+    since: dict[tuple[str, str | None], datetime] = {
+        ("VolBreakout", "XAUUSD"): NOON - 4 * DAY,
+        ("VolBreakout", "never traded"): NOON,
+    }
     mine = base_rate_of(trades, EVERYTHING, trade_filter=TradeFilter(strategy_name="VolBreakout", falling_since=since))
     assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (15, 5, 5)
     everybody = base_rate_of(trades, trade_filter=TradeFilter(falling_since=since))
     assert (everybody.levels[0].n, everybody.left_out) == (25, 5)
     assert base_rate_of(trades, trade_filter=TradeFilter(strategy_name="another", falling_since=since)).left_out == 0
+    whole = since | {("VolBreakout", None): NOON - 7 * DAY}
+    mine = base_rate_of(trades, EVERYTHING, trade_filter=TradeFilter(strategy_name="VolBreakout", falling_since=whole))
+    assert (mine.levels[0].n, mine.levels[2].n, mine.left_out) == (13, 5, 7)

@@ -145,8 +145,9 @@ class TradeFilter:
 
     strategy_name: str | None = None
     mode: Mode | None = None
-    falling_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
-    """Since when the results of a (strategy, symbol) have been falling: its trades that ended before are left out."""
+    falling_since: Mapping[tuple[str, str | None], datetime] = field(default_factory=dict)
+    """Since when the results of a (strategy, symbol) have been falling, or, without a symbol, of a strategy as a whole:
+    its trades that ended before are left out."""
 
 
 def select_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon) -> tuple[Selection, int]:
@@ -158,6 +159,7 @@ def select_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon)
         return every, 0
     ended_from = np.full(len(table), LONG_AGO)
     for (strategy_name, symbol), at in trade_filter.falling_since.items():
-        ended_from[table.trades_with(strategy_name=strategy_name, symbol=symbol)] = micros(at)
+        declined = table.trades_with(strategy_name=strategy_name, symbol=symbol)
+        ended_from[declined] = np.maximum(ended_from[declined], micros(at))
     recent = select_rows(columns, table, RowCondition(groups=groups, horizon=horizon, ended_from=ended_from))
     return recent, every.count - recent.count
