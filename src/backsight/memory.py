@@ -23,6 +23,7 @@ from backsight.ops import (
     decisions,
     documents,
     events,
+    instruments,
     legacy,
     lessons,
     performance,
@@ -77,6 +78,8 @@ def checked(cls: C) -> C:
 class Memory(Context):
     """The open memory of one owner. Each operation is a method that takes its arguments by name."""
 
+    save_instrument = instruments.save_instrument
+    list_instruments = instruments.list_instruments
     open_account = strategies.open_account
     save_strategy = strategies.save_strategy
     deploy = strategies.deploy

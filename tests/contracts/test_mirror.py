@@ -55,6 +55,7 @@ ELSEWHERE = {
     "store/decisions.py": ("ops/test_ticks.py", QUERIES),
     "store/documents.py": ("store/search/test_hybrid.py", QUERIES),
     "store/experience.py": ("services/test_derivation.py", QUERIES),
+    "store/instruments.py": ("ops/test_instruments.py", QUERIES),
     "store/memories.py": ("ops/test_recall.py", QUERIES),
     "store/notes.py": ("services/test_reflection.py", QUERIES),
     "store/plans.py": ("services/test_plans.py", QUERIES),

@@ -19,7 +19,21 @@ SECTION = {"name": "market_data", "text": "## Market\nquiet"}
 Step = tuple[str, str, dict[str, Any]]
 
 EVERY_ARGUMENT: list[Step] = [
-    ("open_account", "", {"venue": "kraken", "name": "hedged", "position_mode": "hedging"}),
+    ("open_account", "", {"venue": "kraken", "name": "hedged", "position_mode": "hedging", "dust": 1.0}),
+    (
+        "save_instrument",
+        "",
+        {
+            "symbol": "ES",
+            "multiplier": 50.0,
+            "lot_step": 1.0,
+            "tick_size": 0.25,
+            "currency": "USD",
+            "underlying": "SPX",
+            "kind": "future",
+        },
+    ),
+    ("list_instruments", "", {"underlying": "SPX", **THEN}),
     (
         "save_strategy",
         "",

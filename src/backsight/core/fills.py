@@ -25,11 +25,17 @@ class Fill:
     position_key: str
     symbol: str
     quantity: float
-    """Bought is positive, sold negative, in base units; 0 if nothing was executed."""
+    """Bought is positive, sold negative, in base units, after a fee in the base asset; 0 if nothing was executed."""
     price: float | None
     price_source: PriceSource
+    point_value: float = 1.0
+    """Money, in the account's currency, that one unit of size earns for one point of price."""
     fee: float
-    """Fee paid; negative for a rebate."""
+    """Fee paid, in the account's currency; negative for a rebate. 0 if the rate of its currency is not known."""
+    fee_currency: str | None = None
+    """Given if the broker took the fee in another currency than the account's."""
+    fee_amount: float | None = None
+    """The fee in that currency."""
     amount: float
     """Funding received or a transfer in; negative for paid and out. 0 for executions."""
     realized_pnl: float | None
@@ -38,6 +44,8 @@ class Fill:
     """`stop_loss`, `liquidated`, `external_flatten` or the agent's reason; None if none is known."""
     decision_id: str | None
     """The decision that the fill belongs to."""
+    order_id: str | None = None
+    """The broker's id of the order that was executed."""
     group_id: str | None
     """Shared by the legs of one idea."""
     earliest_at: datetime | None
@@ -58,12 +66,18 @@ class Fill:
     def content(self) -> tuple[object, ...]:
         """The fields that the broker reports; they never change."""
         key = self.kind, self.at, self.position_key, self.symbol
-        return *key, self.quantity, self.price, self.fee, self.amount, self.realized_pnl
+        fee = self.fee, self.fee_currency, self.fee_amount
+        return *key, self.quantity, self.price, *fee, self.amount, self.realized_pnl
 
     @property
     def name(self) -> str:
         """The fill id from which the id of the trade that it opens is derived."""
         return self.replaces or self.id
+
+    @property
+    def fee_is_missing(self) -> bool:
+        """Whether a fee was taken whose worth in the account's currency is not known."""
+        return bool(self.fee_amount) and self.fee == 0
 
     @property
     def executed(self) -> bool:

@@ -9,7 +9,8 @@ from typing import Literal
 from backsight.core.errors import Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import to_utc
-from backsight.core.portfolio import Direction, Portfolio
+from backsight.core.instruments import is_base_asset
+from backsight.core.portfolio import Account, Direction, Portfolio
 
 ReportedKind = Literal["trade", "funding", "fee", "transfer"]
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
@@ -76,6 +77,12 @@ class ReportedFill:
     price: float | None = None
     fee: float = 0.0
     """Fee paid; negative for a rebate."""
+    fee_currency: str | None = None
+    """The currency of the fee; that of the account if left out. A fee in the base asset comes off the position."""
+    rate: float | None = None
+    """Units of the account's currency for one unit of the instrument's; 1 if left out."""
+    order_id: str | None = None
+    """The broker's id of the order that was executed."""
     amount: float = 0.0
     """Funding received or a transfer in; negative for paid and out. 0 for executions."""
     realized_pnl: float | None = None
@@ -163,43 +170,52 @@ def check_order(order: Order) -> None:
 
 def as_fill(
     reported: ReportedFill,
+    account: Account,
     *,
-    owner_id: str,
-    account_id: str,
     decision_id: str | None,
     known_at: datetime,
     recorded_at: datetime,
     reason: str | None = None,
+    multiplier: float = 1.0,
 ) -> Fill:
     """The ledger's fill of a broker's report; refuses numbers that are not finite and times without a zone.
 
-    `reason` is the agent's, for fills of its order; a reason that the broker gives takes precedence.
+    `reason` is the agent's, for fills of its order; a reason that the broker gives takes precedence. `multiplier` is
+    that of the instrument.
 
-    >>> from datetime import UTC
-    >>> now = datetime(2026, 6, 4, 10, tzinfo=UTC)
-    >>> report = ReportedFill(id="7", at=now, sequence=0, kind="trade", symbol="BTC", quantity=2.0, price=100.0)
-    >>> fill = as_fill(report, owner_id="ana", account_id="a", decision_id=None, known_at=now, recorded_at=now)
+    >>> from backsight.testing import T0, an_account
+    >>> report = ReportedFill(id="7", at=T0, sequence=0, kind="trade", symbol="BTC", quantity=2.0, price=100.0)
+    >>> fill = as_fill(report, an_account(), decision_id=None, known_at=T0, recorded_at=T0)
     >>> fill.quantity, fill.price, fill.price_source
     (2.0, 100.0, 'reported')
+    >>> in_coin = replace(report, fee=0.002, fee_currency="BTC")
+    >>> fill = as_fill(in_coin, an_account(), decision_id=None, known_at=T0, recorded_at=T0)
+    >>> fill.quantity, fill.fee, fill.fee_amount
+    (1.998, 0.2, 0.002)
     """
     _check_reported(reported)
+    fee = _fee(reported, account.currency)
     return Fill(
-        owner_id=owner_id,
-        account_id=account_id,
+        owner_id=account.owner_id,
+        account_id=account.id,
         id=reported.id,
         kind=reported.kind,
         at=to_utc(reported.at, field="at"),
         sequence=reported.sequence,
         position_key=reported.position_key or reported.symbol,
         symbol=reported.symbol,
-        quantity=reported.quantity,
+        quantity=reported.quantity - fee.base_units,
         price=reported.price,
         price_source="reported",
-        fee=reported.fee,
+        point_value=multiplier * (reported.rate or 1.0),
+        fee=fee.money,
+        fee_currency=fee.currency,
+        fee_amount=None if fee.currency is None else reported.fee,
         amount=reported.amount,
         realized_pnl=reported.realized_pnl,
         reason=reported.reason or reason,
         decision_id=decision_id,
+        order_id=reported.order_id,
         group_id=None,
         earliest_at=None,
         latest_at=None,
@@ -209,12 +225,38 @@ def as_fill(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fee:
+    """A fee in the account's currency, and what it takes off the position."""
+
+    money: float
+    base_units: float = 0.0
+    currency: str | None = None
+    """Given if it is not the account's."""
+
+
+def _fee(reported: ReportedFill, currency: str) -> _Fee:
+    """The fee of a report; 0 in money if it is in a third currency, of which no rate is known."""
+    other = reported.fee_currency
+    if not reported.fee or other is None or other.upper() == currency.upper():
+        return _Fee(money=reported.fee)
+    if not is_base_asset(other, reported.symbol) or reported.price is None:
+        return _Fee(money=0.0, currency=other)
+    if abs(reported.fee) >= abs(reported.quantity):
+        message = f"a fee of {reported.fee} {other} is more than the execution of {reported.quantity}"
+        raise Invalid(f"{message}; give the fee in the currency that you name", field="fee")
+    money = reported.fee * reported.price * (reported.rate or 1.0)
+    return _Fee(money=money, base_units=reported.fee, currency=other)
+
+
 def _check_reported(reported: ReportedFill) -> None:
-    for name in ("quantity", "price", "fee", "amount", "realized_pnl"):
+    for name in ("quantity", "price", "fee", "amount", "realized_pnl", "rate"):
         _check_finite(getattr(reported, name), field=name)
     if reported.kind == "trade" and (reported.price is None or reported.quantity == 0):
         message = f"{reported.quantity} at {reported.price} is not an execution; give a quantity and a price"
         raise Invalid(f"{message}, or report another kind", field="quantity")
+    if reported.rate is not None and reported.rate <= 0:
+        raise Invalid(f"{reported.rate} is not a rate; give what one unit is worth, above 0", field="rate")
 
 
 def _check_finite(value: float | None, *, field: str) -> None:

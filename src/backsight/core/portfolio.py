@@ -22,6 +22,8 @@ class Account:
     mode: Mode
     position_mode: PositionMode
     """`hedging` accounts may hold several positions in one symbol."""
+    dust: float | None = None
+    """A position worth no more than this is none: what lot steps and fees in coin leave behind."""
     known_at: datetime
     recorded_at: datetime
 

@@ -11,6 +11,7 @@ NOUNS = {
     "recall": "Recall the memories that matter for a decision.",
     "documents": "Search documents; add notes, propose edits, approve them.",
     "strategies": "Save strategies, open accounts, deploy a strategy on an account.",
+    "instruments": "Save what one unit of a symbol is worth, and in which steps it trades.",
     "performance": "See the performance of deployments.",
     "events": "Import and record market bars.",
     "positions": "Import position logs of other agents.",

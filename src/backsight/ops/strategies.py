@@ -6,7 +6,18 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from backsight.arguments import Key, MemoryArgument, MemoryOverridesArgument, Name, Prose, Rule, Rules, Share, Whole
+from backsight.arguments import (
+    Key,
+    MemoryArgument,
+    MemoryOverridesArgument,
+    Name,
+    NotNegative,
+    Prose,
+    Rule,
+    Rules,
+    Share,
+    Whole,
+)
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Direction, Mode, PositionMode
@@ -68,10 +79,14 @@ def open_account(
         Mode, "Real money, a paper account, or a simulation; memories of different modes never mix."
     ] = "live",
     position_mode: Annotated[PositionMode, "'hedging' if one symbol may have several positions at once."] = "netting",
+    dust: Annotated[
+        NotNegative | None, "What is worth no more than this is no position: the rests that spot trades leave."
+    ] = None,
 ) -> OpenedAccount:
     """Open an account: where positions are held, in which currency, and whether the money is real."""
+    account = replace(new_account(ctx, venue, name, currency, mode, position_mode), dust=dust)
     with ctx.writing() as transaction:
-        return add_account(transaction, new_account(ctx, venue, name, currency, mode, position_mode))
+        return add_account(transaction, account)
 
 
 @command()

@@ -389,7 +389,7 @@ def close_tick(
                 bars=closed_bars,
                 recalls=[result.asked for result in repeated_recalls],
             )
-            return _replayed(ctx, connection, last, repeated)
+            return _replayed(ctx, connection, account, last, repeated)
         _check_newer(before, last)
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
@@ -412,7 +412,7 @@ def close_tick(
         plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
         contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
         reflection=reflection,
-        notes=_notes(posted.closed_without_mark),
+        notes=_notes(posted.incomplete, account),
         replayed=False,
     )
 
@@ -596,7 +596,9 @@ class RepeatedTick:
     recalls: Sequence[RecallQuery]
 
 
-def _replayed(ctx: Context, connection: Connection, last: LastTick, repeated: RepeatedTick) -> ClosedTick:
+def _replayed(
+    ctx: Context, connection: Connection, account: Account, last: LastTick, repeated: RepeatedTick
+) -> ClosedTick:
     """The answer for a tick that was closed before with the same facts; any other tick is a `Conflict`."""
     former = stored.decision(connection, ctx.owner, repeated.decision.id)
     if former is None:
@@ -617,17 +619,20 @@ def _replayed(ctx: Context, connection: Connection, last: LastTick, repeated: Re
         plans=(),
         contradictions=(),
         reflection=None,
-        notes=_notes(stored_trades.closed_without_mark(at_tick, former.account_id)),
+        notes=_notes(stored_trades.incomplete_fills(at_tick, former.account_id), account),
         replayed=True,
     )
 
 
-def _notes(closed_without_mark: Iterable[Fill]) -> tuple[str, ...]:
-    """A sentence for each position that was closed at a price that the broker did not give."""
+def _notes(incomplete: Iterable[Fill], account: Account) -> tuple[str, ...]:
+    """A sentence for each position that was closed without a price of the broker, and for each fee of unknown worth."""
     return tuple(
-        f"{fill.symbol}: the position is gone and has no mark; it is closed at {fill.price:.10g}, the last price known."
-        " Report its fill to correct the price."
-        for fill in closed_without_mark
+        f"{fill.symbol}: the fee of {fill.fee_amount:.10g} {fill.fee_currency} is not counted, because its worth in"
+        f" {account.currency} is not known."
+        if fill.fee_is_missing
+        else f"{fill.symbol}: the position is gone and has no mark; it is closed at {fill.price:.10g}, the last price"
+        " known. Report its fill to correct the price."
+        for fill in incomplete
     )
 
 

@@ -9,6 +9,7 @@ from backsight.core.decision import Decision, LastTick
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.instruments import SymbolRules, symbol_rules
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
@@ -43,6 +44,7 @@ from backsight.services.market import context_at, recent_bars, regime_at
 from backsight.services.mood import mood_at
 from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
+from backsight.store import instruments as stored_instruments
 from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored
@@ -89,8 +91,8 @@ class PostedTick:
     opened: tuple[Trade, ...]
     closed: tuple[Trade, ...]
     learned: tuple[LearningReport, ...]
-    closed_without_mark: tuple[Fill, ...]
-    """The inferred exits from symbols of which the broker gives no price any more."""
+    incomplete: tuple[Fill, ...]
+    """The new fills of which a price or a fee in money is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,8 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     """Bring the ledger to the broker's state, and return the trades that were opened and closed."""
     connection = transaction.connection
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
-    since, now = _phases(connection, tick)
+    rules = _rules(connection, tick)
+    since, now = _phases(connection, tick, rules)
     market = _Market(connection, tick)
     state = _ledger_state(market, tick, (*since.reported, *now.reported))
     last_seen = {key: mark.position for key, mark in state.marks.items()}
@@ -128,6 +131,7 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
         bars=bars,
         continued=state.continued,
         same_instant=state.same_instant,
+        rules=rules,
     )
     trades = _trades(market, tick, state, change)
     rows = [each.trade for each in trades]
@@ -164,7 +168,15 @@ class _Market:
         )
 
 
-def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
+def _rules(connection: Connection, tick: Tick) -> SymbolRules:
+    """What is known of the symbols of a tick."""
+    snapshots = tick.decision.before, tick.decision.last_snapshot
+    symbols = {symbol for each in snapshots for symbol in (*each.marks, *(fill.symbol for fill in each.fills))}
+    instruments = stored_instruments.instruments_of(connection, tick.decision.owner_id, sorted(symbols))
+    return symbol_rules(instruments, dust=tick.account.dust)
+
+
+def _phases(connection: Connection, tick: Tick, rules: SymbolRules) -> tuple[Phase, Phase]:
     """The two phases of a tick: from the last tick to `before`, and from `before` to `after`."""
     decision = tick.decision
     since = FillStamp(
@@ -186,8 +198,8 @@ def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
         proposal=decision.executed,
     )
     before, after = decision.before, decision.last_snapshot
-    first = _reported(tick, before.fills, known={})
-    second = _reported(tick, after.fills, known=first, decided=True)
+    first = _reported(tick, before.fills, rules, known={})
+    second = _reported(tick, after.fills, rules, known=first, decided=True)
     stored_fills = stored.fills_by_id(connection, decision.owner_id, decision.account_id, [*first, *second])
     return (
         Phase(stamp=since, snapshot=before, reported=_new(first, stored_fills)),
@@ -196,7 +208,7 @@ def _phases(connection: Connection, tick: Tick) -> tuple[Phase, Phase]:
 
 
 def _reported(
-    tick: Tick, fills: Iterable[ReportedFill], *, known: Mapping[str, Fill], decided: bool = False
+    tick: Tick, fills: Iterable[ReportedFill], rules: SymbolRules, *, known: Mapping[str, Fill], decided: bool = False
 ) -> dict[str, Fill]:
     """The reported fills of a snapshot by id; an id that occurs twice must have the same content.
 
@@ -211,8 +223,8 @@ def _reported(
         )
         fill = as_fill(
             reported,
-            owner_id=tick.decision.owner_id,
-            account_id=tick.decision.account_id,
+            tick.account,
+            multiplier=rules.point_value(reported.symbol),
             decision_id=tick.decision.id if proposed or (decided and tick.decision.flatten) else None,
             known_at=tick.at,
             recorded_at=tick.decision.recorded_at,
@@ -395,7 +407,7 @@ def _is_unchanged(former: Trade, trip: RoundTrip) -> bool:
         (former.status, former.opened_at, former.closed_at) == (trip.status, trip.opened_at, trip.closed_at)
         and (former.realized_pnl, former.fees, former.funding) == (trip.realized_pnl, trip.fees, trip.funding)
         and (former.exit_reason, former.exit_snapshot_id) == (exit_reason_of(trip), trip.exit_decision_id)
-        and (former.open_size, former.average_cost) == (trip.size, trip.average_cost)
+        and (former.open_size, former.average_cost, former.rest) == (trip.size, trip.average_cost, trip.rest)
         and (former.entry_price, former.exit_price) == (trip.entry_price, trip.exit_price)
         and (former.broker_pnl, former.inferred) == (trip.broker_pnl, trip.inferred)
     )
@@ -481,7 +493,7 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
     first = trip.steps[0]
     entry = Entry(
         size=first.size,
-        size_usd=in_dollars(abs(first.size * first.average_cost), tick.usd_rate),
+        size_usd=in_dollars(abs(first.size * first.average_cost) * trip.point_value, tick.usd_rate),
         leverage=None if position is None else position.leverage,
         reason=trip.entry_reason,
         snapshot_id=None if decision is None else decision.id,
@@ -614,5 +626,5 @@ def _posted(
         opened=opened,
         closed=closed,
         learned=learned,
-        closed_without_mark=tuple(fill for fill in change.added if fill.price_source == "last_known"),
+        incomplete=tuple(fill for fill in change.added if fill.price_source == "last_known" or fill.fee_is_missing),
     )

@@ -12,6 +12,7 @@ from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.documents import INDEX_TABLES, WRITINGS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
+from backsight.store.instruments import INSTRUMENTS
 from backsight.store.mapping import METADATA, Noun
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
 from backsight.store.notes import NOTES, PROPOSALS, REFLECTIONS
@@ -25,6 +26,7 @@ REVISION = "0001_0.1.0.dev7"
 
 CURRENT: tuple[Noun[Any], ...] = (
     ACCOUNTS,
+    INSTRUMENTS,
     STRATEGIES,
     DEPLOYMENTS,
     DECISIONS,

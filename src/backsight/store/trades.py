@@ -353,10 +353,11 @@ def inferred_by(connection: Connection, owner: str, account_id: str, position_ke
     return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
 
 
-def closed_without_mark(view: View, account_id: str) -> list[Fill]:
-    """The exits inferred at the view's instant for which the broker gave no price."""
+def incomplete_fills(view: View, account_id: str) -> list[Fill]:
+    """The fills that became known at the view's instant and of which a price or a fee in money is not known."""
     c = FILLS.table.c
-    at_instant = c.account_id == account_id, c.known_at == view.as_of, c.price_source == "last_known"
+    incomplete = or_(c.price_source == "last_known", and_(c.fee_amount.is_not(None), c.fee == 0.0))
+    at_instant = c.account_id == account_id, c.known_at == view.as_of, incomplete
     return fetch(view.connection, FILLS, owned(FILLS, view.owner, *at_instant).order_by(c.position_key))
 
 

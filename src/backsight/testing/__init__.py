@@ -14,7 +14,7 @@ from backsight.core.context import ContextVector
 from backsight.core.fills import Fill
 from backsight.core.memory.episodic import Episode
 from backsight.core.orders import BrokerSnapshot, ReportedFill
-from backsight.core.portfolio import Portfolio, Position
+from backsight.core.portfolio import Account, Portfolio, Position
 from backsight.core.trades.trade import Outcome
 from backsight.memory import open_memory
 from backsight.runtime.clock import SimulatedClock as FakeClock
@@ -80,6 +80,22 @@ def a_fill(number: int = 0, *, quantity: float = 1.0, price: float | None = 100.
         "recorded_at": at,
     }
     return Fill(**(values | changes))
+
+
+def an_account(**changes: Any) -> Account:
+    """A live account in dollars."""
+    values: dict[str, Any] = {
+        "owner_id": "ana",
+        "id": "account",
+        "venue": "binance",
+        "name": "main",
+        "currency": "USD",
+        "mode": "live",
+        "position_mode": "netting",
+        "known_at": T0,
+        "recorded_at": T0,
+    }
+    return Account(**(values | changes))
 
 
 def a_position(size: float = 1.0, **changes: Any) -> Position:

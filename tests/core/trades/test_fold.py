@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.fills import Fill
+from backsight.core.instruments import Flatness
 from backsight.core.trades.fold import RoundTrip, fold, open_trips
 from backsight.testing import T0, a_fill
 
@@ -100,10 +101,13 @@ def test_dust_is_flat() -> None:
     assert (trip.status, trip.size) == ("closed", 0.0)
 
 
+STEP = Flatness(lot_steps={"BTC": 0.01})
+
+
 def test_less_than_a_lot_is_flat_and_a_lot_is_not() -> None:
     fills = [a_fill(0, quantity=1.0, price=100.0), a_fill(1, quantity=-0.995, price=100.0)]
-    assert fold(fills, lot_step=0.01)[0].status == "closed"
-    assert fold([fills[0], a_fill(1, quantity=-0.99, price=100.0)], lot_step=0.01)[0].status == "open"
+    assert fold(fills, flatness=STEP)[0].status == "closed"
+    assert fold([fills[0], a_fill(1, quantity=-0.99, price=100.0)], flatness=STEP)[0].status == "open"
 
 
 def test_reasons_are_those_of_the_first_and_the_last_fill() -> None:

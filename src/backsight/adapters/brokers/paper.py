@@ -19,6 +19,7 @@ from itertools import groupby
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant, to_utc
+from backsight.core.instruments import FLAT_SHARE
 from backsight.core.market import EPOCH, Bar, check_bars
 from backsight.core.numbers import positive_zero
 from backsight.core.orders import (
@@ -33,7 +34,6 @@ from backsight.core.orders import (
     check_order,
 )
 from backsight.core.portfolio import Portfolio, Position, PositionMode
-from backsight.core.trades.fold import FLAT_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,9 +175,10 @@ def episode_of_trade(trade: Trade) -> Episode:
 def size_share(trade: Trade) -> float | None:
     """The largest size at the entry price as a share of the equity at entry; None where a part is not known."""
     equity = trade.entry.equity
-    if not equity or equity < 0 or trade.size is None or trade.entry_price is None:
+    notional = trade.notional(trade.size)
+    if not equity or equity < 0 or notional is None:
         return None
-    share = abs(trade.size * trade.entry_price) / equity
+    share = notional / equity
     return share if math.isfinite(share) else None
 
 

@@ -75,9 +75,10 @@ def _size_share(trade: Trade) -> float | None:
     trade went.
     """
     equity, size = trade.entry.equity, trade.size if trade.entry.size is None else trade.entry.size
-    if not equity or equity < 0.0 or size is None:
+    notional = trade.notional(size)
+    if not equity or equity < 0.0 or notional is None:
         return None
-    share = abs(size * trade.entry_price) / equity
+    share = notional / equity
     return share if math.isfinite(share) else None
 
 

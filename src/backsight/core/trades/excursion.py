@@ -88,7 +88,7 @@ def _in_force(steps: Sequence[Step], start: datetime, end: datetime) -> list[Ste
 
 def _value(trip: RoundTrip, step: Step, price: float) -> float:
     way = 1.0 if trip.direction == "long" else -1.0
-    return step.realized_pnl + way * step.size * (price - step.average_cost)
+    return step.realized_pnl + way * step.size * (price - step.average_cost) * trip.point_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,5 +121,6 @@ def _risk_at(trip: RoundTrip, stops: Sequence[ObservedPrice], at: datetime) -> f
 def _risk_of_step(trip: RoundTrip, step: Step, stop: float | None) -> float | None:
     if stop is None:
         return None
-    risk = risk_to_stop(trip.direction, entry_price=step.average_cost, stop_price=stop, size=step.size)
+    size = step.size * trip.point_value
+    risk = risk_to_stop(trip.direction, entry_price=step.average_cost, stop_price=stop, size=size)
     return risk or None  # an empty position has no risk

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.fills import Fill
+from backsight.core.instruments import EXACT, FLAT_SHARE, Flatness
 from backsight.core.portfolio import Direction
 from backsight.core.trades.trade import TradeStatus
-
-FLAT_SHARE = 1e-9
-"""A position below this share of its peak size counts as flat, if no lot step is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +36,10 @@ class RoundTrip:
     closed_at: datetime | None
     size: float
     """The open size; 0 once closed."""
+    rest: float = 0.0
+    """The size that was left at the close, too small to count as a position."""
+    point_value: float = 1.0
+    """Money that one unit of size earns for one point of price, at the last fill."""
     peak_size: float
     peak_notional: float
     average_cost: float
@@ -81,17 +83,15 @@ class RoundTrip:
 
     def unrealized(self, mark: float) -> float:
         """The PnL that closing at the mark would realise."""
-        return self.signed_size * (mark - self.average_cost)
+        return self.point_value * self.signed_size * (mark - self.average_cost)
 
 
-def fold(
-    fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), lot_step: float | None = None
-) -> list[RoundTrip]:
+def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness: Flatness = EXACT) -> list[RoundTrip]:
     """The round trips of one account's fills, in the order in which they were opened.
 
     Fills are applied in the order of (time, sequence, id), whatever order they come in. Fees and funding go to the open
     round trip of their position, else to the last closed one. `continued` are the open round trips that earlier fills
-    led to, at most one for a position.
+    led to, at most one for a position. What is left below `flatness` closes the round trip, as its `rest`.
     """
     trips = list(continued)
     steps = [list(trip.steps) for trip in trips]
@@ -101,7 +101,7 @@ def fold(
             continue
         place = last.get(fill.position_key)
         former = None if place is None else trips[place]
-        for trip in _after(former, fill, lot_step):
+        for trip in _after(former, fill, flatness):
             if former is not None and trip.first_fill_id == former.first_fill_id and place is not None:
                 trips[place] = trip
                 if trip.steps is not former.steps:
@@ -113,7 +113,7 @@ def fold(
     return [replace(trip, steps=tuple(own)) for trip, own in zip(trips, steps, strict=True)]
 
 
-def _after(trip: RoundTrip | None, fill: Fill, lot_step: float | None) -> Sequence[RoundTrip]:
+def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
     """The round trip after a fill; two if the fill reversed the position. Its only step is the last one."""
     if not fill.executed:
         return [] if trip is None else [_charged(trip, fill)]
@@ -126,16 +126,13 @@ def _after(trip: RoundTrip | None, fill: Fill, lot_step: float | None) -> Sequen
         return [_added(trip, fill, abs(fill.quantity), price)]
     size = abs(fill.quantity)
     beyond = size - trip.size
-    if beyond <= _flat_below(max(trip.peak_size, size), lot_step):
-        return [_reduced(trip, fill, min(size, trip.size), price, fill.fee, lot_step)]
+    flat = flatness.below(fill.symbol, peak=max(trip.peak_size, size), point_price=price * fill.point_value)
+    if beyond <= flat:
+        return [_reduced(trip, fill, min(size, trip.size), price, fill.fee, flat)]
     opening_fee = fill.fee * (beyond / size)
-    closed = _reduced(trip, fill, trip.size, price, fill.fee - opening_fee, lot_step)
+    closed = _reduced(trip, fill, trip.size, price, fill.fee - opening_fee, flat)
     quantity = beyond if fill.quantity > 0 else -beyond
     return [closed, _opened(fill, quantity, price, opening_fee)]
-
-
-def _flat_below(peak: float, lot_step: float | None) -> float:
-    return lot_step * (1 - FLAT_SHARE) if lot_step else FLAT_SHARE * peak
 
 
 def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
@@ -148,8 +145,9 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
         opened_at=fill.at,
         closed_at=None,
         size=size,
+        point_value=fill.point_value,
         peak_size=size,
-        peak_notional=size * abs(price),
+        peak_notional=size * abs(price) * fill.point_value,
         average_cost=price,
         entry_price=price,
         exit_price=None,
@@ -177,8 +175,9 @@ def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
     return replace(
         trip,
         size=total,
+        point_value=fill.point_value,
         peak_size=max(trip.peak_size, total),
-        peak_notional=max(trip.peak_notional, total * abs(cost)),
+        peak_notional=max(trip.peak_notional, total * abs(cost) * fill.point_value),
         average_cost=cost,
         entry_price=(trip.entry_price * trip.entered + price * size) / (trip.entered + size),
         entered=trip.entered + size,
@@ -189,15 +188,17 @@ def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
     )
 
 
-def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float, lot_step: float | None) -> RoundTrip:
+def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float, flat_below: float) -> RoundTrip:
     way = 1.0 if trip.direction == "long" else -1.0
-    realized = trip.realized_pnl + way * (price - trip.average_cost) * size
+    realized = trip.realized_pnl + way * (price - trip.average_cost) * size * fill.point_value
     rest = trip.size - size
-    flat = rest <= _flat_below(trip.peak_size, lot_step)
+    flat = rest <= flat_below
     left = trip.left + size
     return replace(
         trip,
         size=0.0 if flat else rest,
+        rest=rest if flat and rest > FLAT_SHARE * trip.peak_size else 0.0,
+        point_value=fill.point_value,
         closed_at=fill.at if flat else None,
         exit_price=((trip.exit_price or 0.0) * trip.left + price * size) / left,
         left=left,

@@ -9,10 +9,11 @@ from typing import Literal
 from backsight.core.fills import Fill, PriceSource
 from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
+from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
 from backsight.core.market import Bar
 from backsight.core.orders import Order
 from backsight.core.portfolio import Portfolio, Position
-from backsight.core.trades.fold import FLAT_SHARE, RoundTrip
+from backsight.core.trades.fold import RoundTrip
 
 SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share count as equal."""
@@ -64,19 +65,19 @@ def infer_fills(
     bars: Mapping[str, Sequence[Bar]],
     marks: Mapping[str, float],
     known: Iterable[Fill] = (),
-    lot_step: float | None = None,
+    rules: SymbolRules = PLAIN,
 ) -> list[Fill]:
     """The fills that lead from the ledger's open positions to the broker's.
 
     `last_seen` has the stops and targets that were in force, `bars` the bars since then by symbol. An entry is at the
     broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. The exit of
     a symbol that has no mark any more, because it was delisted, is at the last price known. `known` are the fills of
-    the ledger: an inferred fill comes after those of its instant.
+    the ledger: an inferred fill comes after those of its instant. What is below the flatness of `rules` is no position.
     """
     positions = {
         key: position
         for key, position in portfolio.by_key().items()
-        if key in ledger or not _is_dust(position, portfolio)
+        if key in ledger or not _is_dust(position, portfolio, rules)
     }
     by_key: dict[str, list[Fill]] = {}
     for fill in known:
@@ -91,8 +92,10 @@ def infer_fills(
             touch = first_touch(trip, last_seen.get(key), series)
             last_price = _last_price(before, last_seen.get(key), series, at=stamp.at, otherwise=trip.average_cost)
             closing = _Closing(trip=trip, touch=touch, mark=marks.get(trip.symbol), last_price=last_price)
-        for leg in _legs(closing, position, lot_step=lot_step):
+        for leg in _legs(closing, position, rules):
             fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
+            point_value = trip.point_value if trip is not None else rules.point_value(leg.symbol)
+            fill = replace(fill, point_value=point_value)
             before = [*before, fill]
             inferred.append(fill)
     return inferred
@@ -147,7 +150,7 @@ class _Closing:
     """The last price known of its symbol."""
 
 
-def _legs(closing: _Closing | None, position: Position | None, *, lot_step: float | None) -> list[_Leg]:
+def _legs(closing: _Closing | None, position: Position | None, rules: SymbolRules) -> list[_Leg]:
     if closing is None:
         return _opening(position)
     trip, touch = closing.trip, closing.touch
@@ -156,10 +159,11 @@ def _legs(closing: _Closing | None, position: Position | None, *, lot_step: floa
     have, want = trip.signed_size, position.signed_size
     if trip.symbol != position.symbol:
         return [_close(closing), *_opening(position)]
-    if have * want < 0 or not continued(trip, position):
+    same = _same_size_within(trip, position, rules)
+    if have * want < 0 or not continued(trip, position, same_within=same, touched=touch is not None):
         return [_close(replace(closing, mark=position.mark)), *_opening(position)]
     change = want - have
-    if abs(change) <= _tolerance(trip, position, lot_step):
+    if abs(change) <= same:
         return []
     leg = _Leg(step="add", symbol=trip.symbol, quantity=change, price=position.mark, source="mark")
     if abs(want) < abs(have):
@@ -170,21 +174,20 @@ def _legs(closing: _Closing | None, position: Position | None, *, lot_step: floa
     return [replace(leg, price=_price_of_addition(trip, position, position.average_price), source="average")]
 
 
-def continued(trip: RoundTrip, position: Position) -> bool:
+def continued(trip: RoundTrip, position: Position, *, same_within: float = 0.0, touched: bool = False) -> bool:
     """Whether a position of the same side can be the one in the ledger.
 
-    If not, the ledger's position was closed and another one entered. That is so if no addition at a price above zero
-    explains the broker's average price, or if the size did not grow and yet the average price changed. A changed
-    average does not count if every fill was reported: a broker may round it, or compute it first in, first out.
+    If not, the ledger's position was closed and another one entered. That is so if the size grew and no addition at a
+    price above zero explains the broker's average price. A changed average alone proves nothing: a broker may round
+    it, compute it first in, first out, or divide it by a split. It counts only if fills are missing and bars `touched`
+    a level at which the position was closed.
     """
     average = position.average_price
     if average is None or math.isclose(average, trip.average_cost, rel_tol=SAME_PRICE, abs_tol=1e-12):
         return True
-    if not trip.inferred:
-        return position.size <= trip.size or _price_of_addition(trip, position, average) > 0
-    if position.size <= trip.size * (1 + FLAT_SHARE):
-        return False
-    return average <= 0 or _price_of_addition(trip, position, average) > 0
+    if position.size <= trip.size + same_within:
+        return not (trip.inferred and touched)
+    return (trip.inferred and average <= 0) or _price_of_addition(trip, position, average) > 0
 
 
 def _close(closing: _Closing) -> _Leg:
@@ -230,14 +233,18 @@ def _price_of_addition(trip: RoundTrip, position: Position, average: float) -> f
     return (average * position.size - trip.average_cost * trip.size) / (position.size - trip.size)
 
 
-def _is_dust(position: Position, portfolio: Portfolio) -> bool:
-    """Whether a position that is not in the ledger is a rounding remnant: less than a billionth of the equity."""
-    price = max(abs(position.mark), abs(position.average_price or 0.0))
-    return position.size * price <= FLAT_SHARE * max(0.0, portfolio.equity)
+def _is_dust(position: Position, portfolio: Portfolio, rules: SymbolRules) -> bool:
+    """Whether a position that is not in the ledger is a rest: below a lot step, dust or a billionth of the equity."""
+    price = max(abs(position.mark), abs(position.average_price or 0.0)) * rules.point_value(position.symbol)
+    if position.size * price <= FLAT_SHARE * max(0.0, portfolio.equity):
+        return True
+    return position.size <= rules.flatness.below(position.symbol, peak=position.size, point_price=price)
 
 
-def _tolerance(trip: RoundTrip, position: Position, lot_step: float | None) -> float:
-    return lot_step / 2 if lot_step else FLAT_SHARE * max(trip.peak_size, position.size)
+def _same_size_within(trip: RoundTrip, position: Position, rules: SymbolRules) -> float:
+    """By how much the sizes of ledger and broker may differ without a fill between them."""
+    peak, price = max(trip.peak_size, position.size), position.mark * trip.point_value
+    return rules.flatness.below(trip.symbol, peak=peak, point_price=price)
 
 
 def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen_at: datetime) -> Fill:

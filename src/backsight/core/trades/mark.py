@@ -93,6 +93,7 @@ def continued_trip(trade: Trade, mark: PositionMark) -> RoundTrip | None:
         opened_at=trade.opened_at,
         closed_at=None,
         size=trade.open_size,
+        point_value=trade.point_value,
         peak_size=trade.size,
         peak_notional=fold.peak_notional,
         average_cost=trade.average_cost,
@@ -142,7 +143,7 @@ def open_result(trade: Trade, mark: PositionMark | None) -> OpenResult | None:
     if trade.status != "open" or mark is None or trade.average_cost is None:
         return None
     position, extremes, atr = mark.position, mark.reach.excursions, trade.context.atr_d1
-    unrealized = (position.mark - trade.average_cost) * position.signed_size
+    unrealized = (position.mark - trade.average_cost) * position.signed_size * trade.point_value
     pnl = unrealized + (trade.realized_pnl or 0.0) + trade.funding - trade.fees
     risk = mark.reach.risk or trade.entry.configured_risk
     return OpenResult(
@@ -153,7 +154,7 @@ def open_result(trade: Trade, mark: PositionMark | None) -> OpenResult | None:
         outcome=outcome_of(
             pnl,
             risk=risk,
-            notional=None if trade.size is None else trade.size * trade.entry_price,
+            notional=trade.notional(trade.size),
             atr_share=abs(atr / trade.entry_price) if atr and trade.entry_price else None,
         ),
         risk=risk,

@@ -96,6 +96,8 @@ def updated_trade(
         exit_price=trip.exit_price,
         size=trip.peak_size,
         open_size=trip.size,
+        rest=trip.rest,
+        point_value=trip.point_value,
         average_cost=trip.average_cost,
         entry=replace(row.entry, size=trip.entry_size),
         realized_pnl=trip.realized_pnl,

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from backsight.core.fills import Fill
+from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
-from backsight.core.trades.fold import FLAT_SHARE, RoundTrip, fold, open_trips
+from backsight.core.trades.fold import RoundTrip, fold, open_trips
 from backsight.core.trades.infer import FillStamp, Touch, first_touch, infer_fills
 
 AT_LEVEL = 0.001
@@ -46,6 +47,7 @@ def settle(
     bars: Mapping[str, Sequence[Bar]],
     continued: Sequence[RoundTrip] = (),
     same_instant: Iterable[Fill] = (),
+    rules: SymbolRules = PLAIN,
 ) -> LedgerChange:
     """The change of the ledger by a tick, from the stored fills of the positions concerned.
 
@@ -56,7 +58,7 @@ def settle(
     inferred fills come after them. `last_seen` and `bars` are the arguments of `infer_fills`.
     """
     stored, same_instant = list(stored), list(same_instant)
-    ledger = fold(stored, continued=continued)
+    ledger = fold(stored, continued=continued, flatness=rules.flatness)
     openers = frozenset(trip.first_fill_id for trip in ledger)
     # Since the last tick: give reports their reasons, and let them explain fills that were inferred before.
     reported = _flattened(open_trips(ledger), since.reported, since.stamp)
@@ -65,15 +67,16 @@ def settle(
     fills = [*explained.left(stored), *explained.reported]
     # Infer the fills that lead to the snapshot before the decision.
     fills += infer_fills(
-        open_trips(fold(fills, continued=continued)),
+        open_trips(fold(fills, continued=continued, flatness=rules.flatness)),
         since.snapshot.portfolio,
         stamp=since.stamp,
         last_seen=last_seen,
         bars=bars,
         marks=since.snapshot.marks,
         known=[*same_instant, *fills],
+        rules=rules,
     )
-    ledger = fold(fills, continued=continued)
+    ledger = fold(fills, continued=continued, flatness=rules.flatness)
     openers |= {trip.first_fill_id for trip in ledger}
     # In this tick: reports from before the first snapshot are late, the others are the decision's.
     late = [_not_decided(fill) for fill in now.reported if fill.at < since.snapshot.portfolio.at]
@@ -83,15 +86,16 @@ def settle(
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
     fills += infer_fills(
-        open_trips(fold(fills, continued=continued)),
+        open_trips(fold(fills, continued=continued, flatness=rules.flatness)),
         now.snapshot.portfolio,
         stamp=now.stamp,
         last_seen=since.snapshot.portfolio.by_key(),
         bars={},
         marks=now.snapshot.marks,
         known=[*same_instant, *fills],
+        rules=rules,
     )
-    return _change(stored, fills, fold(fills, continued=continued))
+    return _change(stored, fills, fold(fills, continued=continued, flatness=rules.flatness))
 
 
 def _inferred(fills: Iterable[Fill]) -> list[Fill]:

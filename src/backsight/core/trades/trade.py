@@ -137,6 +137,10 @@ class Trade:
     size: float | None
     """The largest size over time."""
     open_size: float = 0.0
+    rest: float = 0.0
+    """What was left at the close, too small to count as a position."""
+    point_value: float = 1.0
+    """Money that one unit of size earns for one point of price."""
     average_cost: float | None = None
     """Average cost of the open size; of a closed trade, before the exit."""
     stop_price: float | None
@@ -195,6 +199,10 @@ class Trade:
     """When the first version was recorded."""
     known_at: datetime
     recorded_at: datetime
+
+    def notional(self, size: float | None, price: float | None = None) -> float | None:
+        """What a size of this trade is worth at a price, by default at the average of its entries."""
+        return None if size is None else abs(size * (self.entry_price if price is None else price)) * self.point_value
 
     @property
     def won(self) -> bool:

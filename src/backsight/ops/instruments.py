@@ -1,0 +1,86 @@
+"""Instruments: what one unit of a symbol is worth, and in which steps it trades."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated
+
+from backsight.arguments import AsOf, Name, Positive, SeenAt, Symbol
+from backsight.core.instruments import Instrument, InstrumentKind
+from backsight.core.text.counts import count_of
+from backsight.operation import command, query
+from backsight.services.context import Context
+from backsight.store import instruments as stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedInstrument:
+    """The instrument, and whether it was saved with the same content before."""
+
+    instrument: Instrument
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstrumentList:
+    """The instruments that were saved."""
+
+    instruments: tuple[Instrument, ...]
+    message: str
+    as_of: datetime
+
+
+@command()
+def save_instrument(
+    ctx: Context,
+    *,
+    symbol: Annotated[Symbol, "The symbol, as the broker names it."],
+    multiplier: Annotated[
+        Positive, "Money that one unit of size earns for one point of price: 50 for ES, 100 for an option on a stock."
+    ] = 1.0,
+    lot_step: Annotated[Positive | None, "The smallest step of the size; less than one step is no position."] = None,
+    tick_size: Annotated[Positive | None, "The smallest step of the price."] = None,
+    currency: Annotated[Name | None, "The currency of its prices, if it is not that of the account."] = None,
+    underlying: Annotated[Name | None, "What several symbols have in common, like 'BTC'."] = None,
+    kind: Annotated[InstrumentKind | None, "What is traded."] = None,
+) -> SavedInstrument:
+    """Save what is known of a symbol, so that positions, money and risk in it are right from the next tick on."""
+    instrument = Instrument(
+        owner_id=ctx.owner,
+        symbol=symbol,
+        kind=kind,
+        multiplier=multiplier,
+        lot_step=lot_step,
+        tick_size=tick_size,
+        currency=currency,
+        underlying=underlying,
+        known_at=ctx.now,
+        recorded_at=ctx.now,
+    )
+    with ctx.writing() as transaction:
+        former = stored.instruments_of(transaction.connection, ctx.owner, [symbol])
+        if former and _same(former[0], instrument):
+            return SavedInstrument(instrument=former[0], replayed=True)
+        transaction.revise(stored.INSTRUMENTS, instrument)
+    return SavedInstrument(instrument=instrument, replayed=False)
+
+
+def _same(former: Instrument, instrument: Instrument) -> bool:
+    return replace(former, known_at=instrument.known_at, recorded_at=instrument.recorded_at) == instrument
+
+
+@query()
+def list_instruments(
+    ctx: Context,
+    *,
+    underlying: Annotated[Name | None, "Only instruments on this underlying."] = None,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> InstrumentList:
+    """List the instruments that were saved: multiplier, lot step, currency and underlying of each."""
+    with ctx.reading() as connection:
+        view = ctx.view(connection, as_of, seen_at)
+        instruments = tuple(stored.instruments(view, underlying=underlying))
+    message = f"{count_of(len(instruments), 'instrument')}."
+    if not instruments:
+        message = "None is saved; a symbol without an instrument has the multiplier 1 and the account's currency."
+    return InstrumentList(instruments=instruments, message=message, as_of=view.as_of)

@@ -1,0 +1,128 @@
+"""Positions, money and risk on markets where one unit is not one unit of money: spot, futures, other currencies."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from backsight.core.errors import Invalid
+from backsight.memory import Memory
+from backsight.testing import FakeClock, a_position
+from ops.test_ticks import Desk, a_report, an_order, at
+
+
+def test_an_instrument_is_saved_once_and_its_history_is_kept(memory: Memory, clock: FakeClock) -> None:
+    first = memory.save_instrument(symbol="ES", multiplier=50.0, kind="future", currency="USD", tick_size=0.25)
+    assert not first.replayed
+    assert memory.save_instrument(symbol="ES", multiplier=50.0, kind="future", currency="USD", tick_size=0.25).replayed
+    then = clock.now()
+    clock.advance(hours=1)
+    memory.save_instrument(symbol="ES", multiplier=5.0, underlying="SPX")
+    assert [each.multiplier for each in memory.list_instruments().instruments] == [5.0]
+    assert [each.multiplier for each in memory.list_instruments(as_of=then).instruments] == [50.0]
+    assert memory.list_instruments(underlying="NDX").message.startswith("None is saved")
+
+
+def test_a_multiplier_counts_in_result_risk_excursions_and_notional(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="BTC", multiplier=50.0)
+    position = a_position(2.0, stop_price=98.0)
+    bought = a_report("i", at(0.5), 2.0, 100.0)
+    desk.tick(1, [position], fills=[bought], mark=100.0)
+    desk.tick(2, [replace(position, mark=99.0)], mark=99.0)
+    so_far = memory.get_trade(trade_id=desk.trade().id).so_far
+    assert so_far is not None
+    assert (so_far.unrealized_pnl, so_far.risk) == (-100.0, 200.0)
+    desk.tick(3, [], fills=[a_report("o", at(2.5), -2.0, 101.0)], mark=101.0)
+    trade = desk.trade()
+    assert (trade.pnl, trade.risk, trade.mae, trade.point_value) == (100.0, 200.0, -100.0, 50.0)
+    assert trade.outcome is not None
+    assert (trade.outcome.value, trade.entry.size_usd) == (0.5, 10_000.0)
+
+
+def test_an_inferred_entry_has_the_multiplier_too(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    memory.save_instrument(symbol="BTC", multiplier=10.0)
+    desk.enter(size=1.0)
+    desk.tick(1, [a_position(1.0)], [], mark=103.0, order=an_order(-1.0))
+    assert desk.trade().pnl == 30.0
+
+
+def test_a_rate_converts_money_into_the_accounts_currency(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    desk.tick(
+        1, [a_position(1_000.0, average_price=150.0)], fills=[a_report("i", at(0.5), 1_000.0, 150.0, rate=0.0067)]
+    )
+    desk.tick(2, [], fills=[a_report("o", at(1.5), -1_000.0, 151.0, rate=0.0066)])
+    assert desk.trade().pnl == pytest.approx(1_000.0 * 0.0066)
+
+
+def round_trips(desk: Desk, times: int, *, sold: float, left: float) -> None:
+    """Buy 1.0 with a fee of .001 in coin and sell what lot steps allow; the broker keeps the rest."""
+    held = 0.0
+    for number in range(times):
+        hours = 2 * number
+        bought = a_report(f"i{number}", at(hours + 0.5), 1.0, 100.0, fee=0.001, fee_currency="BTC")
+        held += 0.999
+        desk.tick(hours + 1, [a_position(held)], fills=[bought])
+        out = a_report(f"o{number}", at(hours + 1.5), -sold, 110.0)
+        held -= sold
+        desk.tick(hours + 2, [a_position(held, mark=110.0)], fills=[out], mark=110.0)
+    assert held == pytest.approx(times * left)
+
+
+def test_spot_round_trips_close_although_a_lot_step_leaves_a_rest(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    memory.save_instrument(symbol="BTC", lot_step=0.1, kind="spot")
+    round_trips(desk, 5, sold=0.99, left=0.009)
+    trades = desk.trades()
+    assert [trade.status for trade in trades] == ["closed"] * 5
+    assert [trade.pnl for trade in trades] == pytest.approx([9.9 - 0.1] * 5)
+    assert [trade.rest for trade in trades] == pytest.approx([0.009] * 5)
+    assert not any(trade.inferred for trade in trades)
+
+
+def test_spot_round_trips_close_where_the_account_names_its_dust(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, dust=5.0)
+    round_trips(desk, 3, sold=0.99, left=0.009)
+    assert [trade.status for trade in desk.trades()] == ["closed"] * 3
+
+
+def test_without_a_lot_step_or_dust_a_rest_stays_open(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    round_trips(desk, 1, sold=0.99, left=0.009)
+    assert desk.trade().status == "open"
+
+
+def test_a_fee_in_coin_comes_off_the_position_and_counts_in_money(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    bought = a_report("i", at(0.5), 1.0, 100.0, fee=0.01, fee_currency="BTC")
+    desk.tick(1, [a_position(0.99)], fills=[bought])
+    assert (desk.trade().open_size, desk.trade().fees, desk.trade().inferred) == (0.99, 1.0, False)
+    desk.tick(2, [], fills=[a_report("o", at(1.5), -0.99, 110.0)])
+    assert desk.trade().pnl == pytest.approx(0.99 * 10.0 - 1.0)
+
+
+def test_a_fee_in_a_third_currency_is_named_and_not_counted_as_money(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    bought = a_report("i", at(0.5), 1.0, 100.0, fee=0.01, fee_currency="BNB")
+    closed = desk.tick(1, [a_position(1.0)], fills=[bought])
+    assert desk.trade().fees == 0.0
+    assert closed.notes == ("BTC: the fee of 0.01 BNB is not counted, because its worth in EUR is not known.",)
+
+
+def test_a_fee_in_coin_larger_than_the_execution_is_refused(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    with pytest.raises(Invalid, match="more than the execution"):
+        desk.tick(1, [], fills=[a_report("i", at(0.5), 1.0, 100.0, fee=1.5, fee_currency="BTC")])
+    assert desk.trades() == []
+
+
+def test_an_average_price_alone_proves_no_round_trip(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    position = desk.enter(size=3.0)
+    # A broker that counts first in, first out tells another average after a sale; one fill is never reported.
+    desk.tick(1, [replace(position, size=2.0, average_price=104.0, mark=110.0)], mark=110.0)
+    desk.tick(2, [replace(position, size=2.0, average_price=105.0, mark=110.0)], mark=110.0, lag=timedelta(0))
+    (trade,) = desk.trades()
+    assert (trade.status, trade.open_size, trade.realized_pnl) == ("open", 2.0, 10.0)
