@@ -79,15 +79,16 @@ def _load_knowledge(connection: Connection, owner: str, mode: Mode, episodes: Se
     cells = stored.cells(connection, owner, mode, list(met))
     dates = sorted({day_of(episode).isoformat() for episode in episodes})
     days = stored.days(connection, owner, mode, list(cells), between=(dates[0], dates[-1]))
-    # A cell that comes to a test is compared with its strategy's other trades, over all days of both.
+    # A cell that comes to a test is compared with its strategy's other trades, by runs of days of its labels.
     tested = [
         text
         for text, (domain, more) in met.items()
         if domain.width and reaches_look(cells[text].tally.n if text in cells else 0, more=more)
     ]
     if tested:
-        strategies = {Domain(strategy=met[text][0].strategy).text() for text in tested}
-        days |= stored.days(connection, owner, mode, [text for text in (*strategies, *tested) if text in cells])
+        others = {Domain(strategy=met[text][0].strategy).text() for text in tested}
+        others |= {wider.text() for text in tested for wider in met[text][0].wider}
+        days |= stored.days(connection, owner, mode, [text for text in sorted({*others, *tested}) if text in cells])
     beliefs = _load_beliefs(connection, owner, mode, episodes)
     return Knowledge(
         owner_id=owner,

@@ -40,6 +40,8 @@ from core.memory.test_semantic import (
     standing_of,
     three_of_ten,
 )
+from noise import SHAPES
+from noise import noise as noise_trades
 
 UP = Domain(strategy="IM", regime="trending_up")
 
@@ -79,6 +81,24 @@ def edge(rng: random.Random, *, inside: float = 0.75, outside: float = 0.45) -> 
         context = replace(episode.context, regime="trending_up" if number in chosen else rng.choice(REGIMES[1:]))
         episodes[number] = replace(episode, pnl=r, outcome=Outcome(value=r, unit="R"), context=context)
     return episodes
+
+
+def market(shape: str, rng: random.Random, trades: int = 1000) -> list[Episode]:
+    """The trades of a market without an edge, in one of the shapes of noise."""
+    return [
+        an_episode(
+            number,
+            at=trade.closed_at,
+            r=trade.outcome,
+            outcome=Outcome(value=trade.outcome, unit="R" if trade.in_r else "pct"),
+            regime=trade.regime,
+            volatility_regime=trade.volatility_regime,
+            session=trade.session,
+            symbol=trade.symbol,
+            direction=trade.direction,
+        )
+        for number, trade in enumerate(noise_trades(shape, rng.randrange(1 << 30), trades))
+    ]
 
 
 def induces(episodes: Sequence[Episode]) -> bool:
@@ -290,6 +310,20 @@ def test_a_few_runs_of_noise_induce_nothing() -> None:
 
 def test_an_edge_is_found_in_most_of_a_few_runs() -> None:
     assert hits(finds_the_edge, edge, 3) >= 2
+
+
+def test_a_few_markets_whose_regimes_last_induce_nothing() -> None:
+    assert hits(induces, lambda rng: market("regimes in spells", rng), 4) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_market_without_an_edge_induces_anything_in_at_most_one_run_of_twenty(shape: str) -> None:
+    runs = 300
+    count = hits(induces, lambda rng: market(shape, rng), runs)
+    low, high = rate_bounds(count, runs, confidence=0.975)
+    print(f"| {shape} | {runs} | {count / runs:.1%} ({low:.1%} to {high:.1%}) |")  # noqa: T201
+    assert rate_bounds(count, runs)[1] <= 0.05, f"{count} of {runs}"
 
 
 @pytest.mark.slow

@@ -1,10 +1,18 @@
 """Cells: the domains that an episode lies in, and the test of a cell against other trades."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from backsight.core.memory.cells import Cell, DayCount, cells_at, difference, level_of_look
+from backsight.core.memory.cells import (
+    Cell,
+    DayCount,
+    cells_at,
+    difference,
+    difference_by_runs,
+    level_of_look,
+)
 from backsight.core.memory.semantic import (
     EvidenceTally,
     place_of,
@@ -60,6 +68,52 @@ def test_a_look_on_fewer_than_eight_days_is_skipped() -> None:
     assert difference(a_cell([(5, 5)] * 7), a_cell([(5, 5)] * 7 + [(5, 0)] * 20)) is None
     assert difference(a_cell([(5, 5)] * 20), a_cell([(5, 5)] * 20 + [(5, 0)] * 7)) is None
     assert difference(a_cell([(5, 5)] * 20), a_cell([(5, 5)] * 20)) is None
+
+
+def spread(days: Sequence[tuple[int, int]], every: int) -> Cell:
+    """A cell with the given days, and as many days between two of its runs of `every` days."""
+    whole = a_cell(days)
+    dates = {(T0 + (n + n // every * every) * DAY).date(): count for n, count in enumerate(whole.days.values())}
+    return replace(whole, days=dates)
+
+
+def both(first: Cell, second: Cell) -> Cell:
+    """The cell of all trades of two cells on different days."""
+    days = [(each.n, each.wins) for each in (*first.days.values(), *second.days.values())]
+    return replace(a_cell(days), days={**first.days, **second.days})
+
+
+def shifted(cell: Cell, by: int) -> Cell:
+    return replace(cell, days={day + by * DAY: count for day, count in cell.days.items()})
+
+
+def test_days_of_one_run_of_a_label_count_as_one() -> None:
+    """Ten runs of five days each that end alike are ten draws, not fifty days."""
+    cell = spread([(1, 1)] * 25 + [(1, 0)] * 25, every=5)
+    others = shifted(spread([(1, 0), (1, 1)] * 25, every=5), 5)
+    strategy = both(cell, others)
+    by_day = difference(cell, strategy)
+    assert by_day is not None
+    by_run = difference_by_runs(by_day, cell, strategy, (cell,))
+    assert by_run is not None
+    assert (by_day.days, by_run.days) == (50, 10)
+    assert by_run.error > 1.5 * by_day.error
+
+
+def test_fewer_than_eight_runs_of_a_label_induce_nothing() -> None:
+    cell = spread([(1, 1)] * 35, every=5)
+    strategy = both(cell, shifted(spread([(1, 0), (1, 0), (1, 1), (1, 0), (1, 0)] * 7, every=5), 5))
+    test = difference(cell, strategy)
+    assert test is not None
+    assert test.p < 1e-6
+    assert difference_by_runs(test, cell, strategy, (cell,)) is None
+
+
+def test_a_day_with_trades_inside_and_outside_is_a_run_of_its_own() -> None:
+    cell, strategy = a_cell([(1, 1), (1, 0), (1, 1)] * 10), a_cell([(2, 1), (2, 1), (2, 1)] * 10)
+    test = difference(cell, strategy)
+    assert test is not None
+    assert difference_by_runs(test, cell, strategy, (cell,)) == test
 
 
 def test_a_strategy_that_always_wins_differs_nowhere() -> None:

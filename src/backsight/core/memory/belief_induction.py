@@ -19,7 +19,17 @@ from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.memory.advice import outcome_text
-from backsight.core.memory.cells import Cell, DayCount, Difference, cells_at, day_of, difference, level_of_look
+from backsight.core.memory.cells import (
+    NO_TRADES,
+    Cell,
+    DayCount,
+    Difference,
+    cells_at,
+    day_of,
+    difference,
+    difference_by_runs,
+    level_of_look,
+)
 from backsight.core.memory.conditions import Condition, condition_text
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
@@ -49,8 +59,9 @@ class Knowledge:
     """What one owner's trades of one mode have taught so far: the state that `learn` continues.
 
     To learn some episodes, a part of the state is enough: the cells that `cells_met` names, with the days of the
-    episodes; all days of these cells, and of their strategies, where a look comes (`reaches_look`); the number of cells
-    by width; and the standings of the beliefs that the episodes concern.
+    episodes; where a look comes (`reaches_look`), all days of these cells, of the cells that name one of their
+    dimensions, and of their strategies; the number of cells by width; and the standings of the beliefs that the
+    episodes concern.
     """
 
     owner_id: str
@@ -143,9 +154,6 @@ def _evidence(belief: Belief, episode: Episode, *, win: bool, founding: bool, we
     )
 
 
-_NO_TRADES = DayCount()
-
-
 class _CellBuilder:
     """A `Cell` to which episodes are added in place.
 
@@ -164,7 +172,7 @@ class _CellBuilder:
         self.tally.add(episode, day=day_text, win=win, weight=weight)
         if day != self.day:
             self._write_day()
-            count = self.days.get(day, _NO_TRADES)
+            count = self.days.get(day, NO_TRADES)
             self.day, self.day_n, self.day_wins = day, count.n, count.wins
         self.day_n += 1
         self.day_wins += win
@@ -177,7 +185,7 @@ class _CellBuilder:
     def _write_day(self) -> None:
         if self.day is None:
             return
-        former, n, wins = self.days.get(self.day, _NO_TRADES), self.day_n, self.day_wins
+        former, n, wins = self.days.get(self.day, NO_TRADES), self.day_n, self.day_wins
         n_squared, n_by_wins, wins_squared = self.squares
         self.squares = (
             n_squared + n * n - former.n * former.n,
@@ -318,8 +326,13 @@ class _BeliefLearner:
         if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
             return  # a cell with one dimension less has the same trades
         whole = strategy.build()
+        level = level_of_look(cell.tally.n, cells=self._cells_by_width[domain.width])
         test = difference(cell, whole)
-        if test is None or test.p >= level_of_look(cell.tally.n, cells=self._cells_by_width[domain.width]):
+        if test is None or test.p >= level:
+            return  # without visiting all days of the strategy
+        labels = (cell, *(self._cells[wider].build() for wider in domain.wider))
+        test = difference_by_runs(test, cell, whole, labels)
+        if test is None or test.p >= level:
             return
         belief = _induce(self._start, domain, cell, test, earns=_earnings(cell, whole), at=at)
         if any(self._prevents(other, belief, at=at) for other in self._beliefs_on(domain)):

@@ -7,7 +7,7 @@ that names no dimension counts all trades of the strategy.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date
 from functools import lru_cache
 from itertools import combinations
@@ -37,6 +37,9 @@ class DayCount:
 
     n: int = 0
     wins: int = 0
+
+
+NO_TRADES = DayCount()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,7 @@ class Difference:
     error: float
     """The standard error of `rate` − `elsewhere`."""
     days: int
+    """How many days, or runs of days, the error is estimated from."""
     p: float
     """The two-sided p-value."""
     least: float
@@ -136,6 +140,57 @@ def difference(cell: Cell, strategy: Cell) -> Difference | None:
     error = math.sqrt(max(clustered, binomial))
     p = t_two_sided((rate - elsewhere) / error, freedom=days - 1) if error else 1.0
     return Difference(rate=rate, elsewhere=elsewhere, error=error, days=days, p=p, least=1.0 / (m + 2))
+
+
+def difference_by_runs(test: Difference, cell: Cell, strategy: Cell, labels: Iterable[Cell]) -> Difference | None:
+    """The difference with errors by runs of days, where these are larger; None where a label has fewer than eight runs.
+
+    A market stays in a regime for days, and the level of its trades stays with it. Consecutive days on which all trades
+    of the strategy have a label, or none has it, are one run; a day with both is a run of its own, since it compares
+    the two. Runs take the place of days in V, for each of the `labels`: the cell itself and, for a cell of two
+    dimensions, the two cells that name one of them. All cells must have all their days.
+    """
+    n, m = cell.tally.n, strategy.tally.n - cell.tally.n
+    days = sorted(strategy.days)
+    inside = [cell.days.get(day, NO_TRADES) for day in days]
+    outside = [
+        DayCount(n=whole.n - own.n, wins=whole.wins - own.wins) for whole, own in _paired(strategy, days, inside)
+    ]
+    residuals = [
+        (own.wins - test.rate * own.n) / n - (others.wins - test.elsewhere * others.n) / m
+        for own, others in zip(inside, outside, strict=True)
+    ]
+    variance, fewest = test.error * test.error, test.days
+    for label in labels:
+        run_of_day = _runs(label, strategy, days)
+        with_trades = {run for run, own in zip(run_of_day, inside, strict=True) if own.n}
+        with_others = {run for run, others in zip(run_of_day, outside, strict=True) if others.n}
+        runs = min(len(with_trades), len(with_others))
+        if runs < FEWEST_DAYS:
+            return None
+        sums = [0.0] * (run_of_day[-1] + 1)
+        for run, residual in zip(run_of_day, residuals, strict=True):
+            sums[run] += residual
+        variance = max(variance, math.fsum(each * each for each in sums) * runs / (runs - 1))
+        fewest = min(fewest, runs)
+    error = math.sqrt(variance)
+    p = t_two_sided((test.rate - test.elsewhere) / error, freedom=fewest - 1) if error else 1.0
+    return replace(test, error=error, days=fewest, p=p)
+
+
+def _paired(strategy: Cell, days: Iterable[date], inside: Iterable[DayCount]) -> Iterable[tuple[DayCount, DayCount]]:
+    return zip((strategy.days[day] for day in days), inside, strict=True)
+
+
+def _runs(label: Cell, strategy: Cell, days: Iterable[date]) -> list[int]:
+    """The number of the run that each day belongs to."""
+    runs, former = list[int](), 0
+    for day in days:
+        n, whole = label.days.get(day, NO_TRADES).n, strategy.days[day].n
+        side = 1 if n == whole else -1 if n == 0 else 0
+        runs.append(runs[-1] + (side != former or side == 0) if runs else 0)
+        former = side
+    return runs
 
 
 def _days_of_others(cell: Cell, strategy: Cell) -> int:
