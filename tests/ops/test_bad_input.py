@@ -55,7 +55,6 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"size": -1.0}, "size: -1.0 is out of range; give a value above 0"),
     ({"size": 0.0}, "size: 0.0 is out of range; give a value above 0"),
     ({"risk": 0}, "risk: 0 is out of range; give a value above 0"),
-    ({"fees": -1.0}, "fees: -1.0 is out of range; give 0 or more"),
     ({"pnl": -1175.0}, "pnl_r: 3.0 and pnl -1175.0 have different signs; both are net"),
     ({"pnl": 0.0}, "pnl_r: 3.0 and pnl 0.0 have different signs"),
     ({"risk": 100.0}, "pnl_r: 3.0 is not pnl / risk = 11.75; give either pnl_r or risk"),

@@ -118,6 +118,58 @@ def test_a_fee_in_coin_larger_than_the_execution_is_refused(memory: Memory, cloc
     assert desk.trades() == []
 
 
+# The broker's word against the ledger's.
+
+
+def remarks_of(memory: Memory) -> list[str]:
+    """What the doctor remarks about the ledger."""
+    return [remark for remark in memory.doctor().remarks if "SQLite" not in remark]
+
+
+def test_a_result_that_the_broker_contradicts_is_said_aloud_and_teaches_nothing(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Desk(memory, clock)
+    desk.tick(1, [a_position(1.0)], fills=[a_report("i", at(0.5), 1.0, 100.0)])
+    closed = desk.tick(2, [], fills=[a_report("o", at(1.5), -1.0, 101.0, realized_pnl=50.0)], equity=10_050.0)
+    trade = desk.trade()
+    assert (trade.realized_pnl, trade.broker_pnl, trade.contradiction) == (1.0, 50.0, 49.0)
+    result, equity = closed.notes
+    assert result.startswith("BTC: the broker realised 50 EUR, the ledger 1; nothing is learned from this trade.")
+    assert equity.startswith("Equity changed by +49 EUR beyond what fills and marks explain")
+    assert closed.learned == ()
+    assert memory.get_trade(trade_id=trade.id).episode is None
+    about_trade, about_equity = remarks_of(memory)
+    assert about_trade.startswith("BTC: the broker's result differs from the ledger's in 1 trade,")
+    assert "at 1 tick, last at" in about_equity
+    again = desk.tick(2, [], fills=[a_report("o", at(1.5), -1.0, 101.0, realized_pnl=50.0)], equity=10_050.0)
+    assert (again.replayed, again.notes) == (True, closed.notes)
+
+
+def test_a_multiplier_ends_the_contradiction(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    memory.save_instrument(symbol="BTC", multiplier=50.0)
+    desk.tick(1, [a_position(1.0)], fills=[a_report("i", at(0.5), 1.0, 100.0)])
+    closed = desk.tick(2, [], fills=[a_report("o", at(1.5), -1.0, 101.0, realized_pnl=50.0)], equity=10_050.0)
+    assert (closed.notes, len(closed.learned), remarks_of(memory)) == ((), 1, [])
+
+
+def test_a_transfer_that_is_reported_is_no_contradiction(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    position = a_position(1.0)
+    desk.tick(1, [position], fills=[a_report("i", at(0.5), 1.0, 100.0)])
+    paid_in = a_report("t", at(1.5), 0.0, None, kind="transfer", symbol="", amount=500.0)
+    assert desk.tick(2, [position], fills=[paid_in], equity=10_500.0).notes == ()
+    (note,) = desk.tick(3, [position], equity=11_000.0).notes
+    assert note.startswith("Equity changed by +500 EUR")
+
+
+def test_no_claim_about_equity_is_made_where_fills_are_inferred(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    position = desk.enter(size=1.0)
+    assert desk.tick(1, [position], [], mark=120.0, order=an_order(-1.0), equity=20_000.0).notes == ()
+
+
 def test_an_average_price_alone_proves_no_round_trip(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     position = desk.enter(size=3.0)

@@ -15,6 +15,11 @@ SEED_CALL = a_trade_call(reflection="Entered late, still paid.", max_adverse_exc
 """Exactly the arguments that outcome-weighted memory was first described with, no more and no fewer."""
 
 
+def test_a_rebate_is_a_negative_fee(memory: Memory) -> None:
+    trade = memory.remember_trade(**a_trade_call(pnl=10.0, fees=-0.5)).trade
+    assert (trade.fees, trade.realized_pnl, trade.pnl) == (-0.5, 9.5, 10.0)
+
+
 def test_a_call_with_exactly_the_seeds_arguments_works(memory: Memory) -> None:
     trade = memory.remember_trade(**SEED_CALL).trade
     assert (trade.pnl, trade.outcome and trade.outcome.value, trade.outcome and trade.outcome.unit) == (

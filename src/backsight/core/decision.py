@@ -218,6 +218,9 @@ class Decision:
     """Ids of the trades that were opened since the last tick or in this one."""
     closed: tuple[str, ...]
     """Ids of the trades that were closed since the last tick or in this one."""
+    equity_gap: float | None = None
+    """By how much equity changed since the last tick beyond what fills, marks and transfers explain; None unless the
+    difference is large, or if fills are missing."""
     request_digest: str
     """Digest of the row of a log that the tick was imported from; empty for a tick that a caller closed."""
     known_at: datetime
@@ -246,6 +249,7 @@ class LastTick:
     reason: str | None
     verdict: Verdict
     broker_at: datetime
+    equity: float
     day_start_equity: float
 
     @property

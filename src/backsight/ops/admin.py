@@ -1,17 +1,22 @@
 """Operations on the audit chain: verify it, export it, and repair rows that are derived from others."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from backsight.arguments import Flag, Key, Whole
 from backsight.core.audit import AuditRow, Finding, parse_head
+from backsight.core.instants import format_instant
+from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.derivation import find_differences, rebuild_rows
 from backsight.store import audit as stored
 from backsight.store.database import Connection
+from backsight.store.decisions import unexplained_equity
 from backsight.store.experience import DERIVED, count
+from backsight.store.trades import contradicted_trades
 from backsight.store.verify import verify
 
 
@@ -28,7 +33,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """Whether every derived row follows from the episodes, every difference, and known database problems."""
+    """Whether every derived row follows from the episodes, every difference, and what else an owner should know."""
 
     healthy: bool
     """Before any repair."""
@@ -37,6 +42,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     repaired: bool
     remarks: tuple[str, ...]
+    """Known problems of the database, and where brokers contradict the ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +109,24 @@ def _diagnosis(ctx: Context, connection: Connection, column_findings: list[Findi
         rows={noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED},
         findings=tuple(findings),
         repaired=False,
-        remarks=tuple(ctx.database.remarks),
+        remarks=(*ctx.database.remarks, *contradictions(connection, ctx.owner)),
     )
+
+
+def contradictions(connection: Connection, owner: str) -> Iterator[str]:
+    """Sentences about trades whose results brokers contradict, and about changes of equity that nothing explains."""
+    symbols = Counter(trade.symbol for trade in contradicted_trades(connection, owner))
+    for symbol, trades in sorted(symbols.items()):
+        yield (
+            f"{symbol}: the broker's result differs from the ledger's in {count_of(trades, 'trade')}, from which"
+            " nothing is learned; a multiplier may be missing (save_instrument)."
+        )
+    gaps = unexplained_equity(connection, owner)
+    if gaps:
+        yield (
+            f"Equity changed beyond what fills and marks explain at {count_of(len(gaps), 'tick')}, last at"
+            f" {format_instant(gaps[-1])}: check multipliers, fees and transfers."
+        )
 
 
 @query()

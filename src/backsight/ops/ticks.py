@@ -412,7 +412,7 @@ def close_tick(
         plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
         contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
         reflection=reflection,
-        notes=_notes(posted.incomplete, account),
+        notes=_notes(posted.incomplete, posted.closed, posted.decision, account),
         replayed=False,
     )
 
@@ -619,21 +619,44 @@ def _replayed(
         plans=(),
         contradictions=(),
         reflection=None,
-        notes=_notes(stored_trades.incomplete_fills(at_tick, former.account_id), account),
+        notes=_notes(
+            stored_trades.incomplete_fills(at_tick, former.account_id),
+            [trade for trade_id in former.closed if (trade := trades[trade_id]) is not None],
+            former,
+            account,
+        ),
         replayed=True,
     )
 
 
-def _notes(incomplete: Iterable[Fill], account: Account) -> tuple[str, ...]:
-    """A sentence for each position that was closed without a price of the broker, and for each fee of unknown worth."""
-    return tuple(
-        f"{fill.symbol}: the fee of {fill.fee_amount:.10g} {fill.fee_currency} is not counted, because its worth in"
-        f" {account.currency} is not known."
-        if fill.fee_is_missing
-        else f"{fill.symbol}: the position is gone and has no mark; it is closed at {fill.price:.10g}, the last price"
-        " known. Report its fill to correct the price."
-        for fill in incomplete
+def _notes(
+    incomplete: Iterable[Fill], closed: Iterable[Trade], decision: Decision, account: Account
+) -> tuple[str, ...]:
+    """What was assumed in the ledger, and where the broker contradicts it, in sentences."""
+    return (
+        *(_incomplete_note(fill, account) for fill in incomplete),
+        *(_contradiction_note(trade, account) for trade in closed if trade.contradiction is not None),
+        *(() if decision.equity_gap is None else (_gap_note(decision.equity_gap, account),)),
     )
+
+
+def _incomplete_note(fill: Fill, account: Account) -> str:
+    if fill.fee_is_missing:
+        fee = f"{fill.fee_amount:.10g} {fill.fee_currency}"
+        return f"{fill.symbol}: the fee of {fee} is not counted, because its worth in {account.currency} is not known."
+    gone = "the position is gone and has no mark; it is closed at"
+    return f"{fill.symbol}: {gone} {fill.price:.10g}, the last price known. Report its fill to correct the price."
+
+
+def _contradiction_note(trade: Trade, account: Account) -> str:
+    results = f"the broker realised {trade.broker_pnl:.10g} {account.currency}, the ledger {trade.realized_pnl:.10g}"
+    remedy = "If one unit is not one unit of money, save_instrument with its multiplier"
+    return f"{trade.symbol}: {results}; nothing is learned from this trade. {remedy}."
+
+
+def _gap_note(gap: float, account: Account) -> str:
+    change = f"Equity changed by {gap:+.10g} {account.currency} beyond what fills and marks explain"
+    return f"{change}: check multipliers (save_instrument), fees, and transfers that were not reported."
 
 
 def _different_evidence(at_tick: View, repeated: RepeatedTick) -> Iterator[str]:

@@ -16,6 +16,7 @@ from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_tr
 from backsight.core.orders import ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
+from backsight.core.trades.equity_check import TradeWorth, equity_gap
 from backsight.core.trades.excursion import ObservedPrice
 from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.infer import FillStamp
@@ -78,6 +79,11 @@ class Tick:
         return (self.decision.after or self.decision.before).portfolio.by_key()
 
     @property
+    def equity_change(self) -> float | None:
+        """By how much equity changed since the account's last tick; None at its first."""
+        return None if self.last is None else self.decision.equity - self.last.equity
+
+    @property
     def usd_rate(self) -> float | None:
         """Dollars for one unit of the account's currency; None if that is not known."""
         return dollars_for_one(self.account.currency, self.decision.usd_rate)
@@ -112,6 +118,15 @@ class _LedgerState:
     """Positions with a newly reported execution from before the last tick: their past changes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TradeAfter:
+    """A trade after a tick, with its round trip and its progress."""
+
+    trade: Trade
+    trip: RoundTrip
+    progress: TradeProgress
+
+
 def post(transaction: Transaction, tick: Tick) -> PostedTick:
     """Bring the ledger to the broker's state, and return the trades that were opened and closed."""
     connection = transaction.connection
@@ -140,7 +155,22 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     learned = _write_trades(transaction, tick, state, change, rows)
     _write_marks(transaction, tick, state, trades)
     _write_equity(transaction, tick, change)
-    return _posted(tick, state, change, rows, learned)
+    gap = equity_gap(tick.equity_change, change, [_worth(tick, state, each) for each in trades])
+    return _posted(replace(tick, decision=replace(tick.decision, equity_gap=gap)), state, change, rows, learned)
+
+
+def _worth(tick: Tick, state: _LedgerState, each: _TradeAfter) -> TradeWorth:
+    """What a trade added to equity before the tick, and after it."""
+    former, trip = state.trades.get(each.trade.id), each.trip
+    mark, position = state.marks.get(trip.position_key), tick.positions_after.get(trip.position_key)
+    before = 0.0
+    if former is not None:
+        before = (former.realized_pnl or 0.0) + former.funding - former.fees
+        if former.status == "open" and former.average_cost is not None and mark is not None:
+            before += (mark.position.mark - former.average_cost) * mark.position.signed_size * former.point_value
+    after = trip.net + (trip.unrealized(position.mark) if trip.status == "open" and position is not None else 0.0)
+    fees = trip.fees - (0.0 if former is None else former.fees)
+    return TradeWorth(before=before, after=after, notional=trip.peak_notional, fees=abs(fees))
 
 
 class _Market:
@@ -368,15 +398,6 @@ def _write_fills(transaction: Transaction, tick: Tick, change: LedgerChange) -> 
         transaction.add(stored.FILLS, fill)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TradeAfter:
-    """A trade after a tick, with its round trip and its progress."""
-
-    trade: Trade
-    trip: RoundTrip
-    progress: TradeProgress
-
-
 def _trades(market: _Market, tick: Tick, state: _LedgerState, change: LedgerChange) -> list[_TradeAfter]:
     """Every trade that is open or that the tick changed."""
     trades: list[_TradeAfter] = []
@@ -542,14 +563,15 @@ def _write_trades(
     """Write the trades, and let the memories learn from those that were closed.
 
     Closed trades are written before open ones, because a position has at most one open trade. Trades that no longer
-    follow from the fills are withdrawn, with their episodes.
+    follow from the fills are withdrawn, with their episodes. A trade whose result the broker contradicts teaches
+    nothing.
     """
     withdrawn: list[Episode] = []
     current = {trade_id_of(tick.decision.account_id, trip) for trip in change.trips}
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
     for former in state.trades.values():
-        reopened = any(row.id == former.id and row.status == "open" for row in rows)
-        if former.status == "closed" and (former.id not in current or reopened):
+        silenced = any(row.id == former.id and not _teaches(row) for row in rows)
+        if former.status == "closed" and (former.id not in current or silenced):
             episode = stored_memories.current_episode(transaction.connection, former.owner_id, episode_id_of(former.id))
             if episode is not None:
                 transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
@@ -559,8 +581,13 @@ def _write_trades(
     changed = [row for row in rows if state.trades.get(row.id) is not row]
     for row in sorted(changed, key=lambda each: (each.status, each.opened_at or each.known_at, each.id)):
         transaction.revise(stored.TRADES, row)
-    closed = [episode_of_trade(row) for row in changed if row.status == "closed"]
+    closed = [episode_of_trade(row) for row in changed if _teaches(row)]
     return learn_trades(transaction, closed, withdrawn=withdrawn)
+
+
+def _teaches(trade: Trade) -> bool:
+    """Whether memory learns from a trade: it is closed, and the broker does not contradict its result."""
+    return trade.status == "closed" and trade.contradiction is None
 
 
 def _write_equity(transaction: Transaction, tick: Tick, change: LedgerChange) -> None:

@@ -153,6 +153,12 @@ def segments(connection: Connection, owner: str, hashes: Collection[str]) -> dic
     return by_hash
 
 
+def unexplained_equity(connection: Connection, owner: str) -> list[datetime]:
+    """The instants of the ticks at which equity changed beyond what the ledger explains, oldest first."""
+    statement = select(_C.at).where(_C.owner_id == owner, _C.equity_gap.is_not(None)).order_by(_C.at)
+    return list(connection.execute(statement).scalars())
+
+
 def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:
     """Every decision of an account, oldest first."""
     rows = owned(DECISIONS, owner, _C.account_id == account_id)

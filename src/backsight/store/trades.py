@@ -361,6 +361,13 @@ def incomplete_fills(view: View, account_id: str) -> list[Fill]:
     return fetch(view.connection, FILLS, owned(FILLS, view.owner, *at_instant).order_by(c.position_key))
 
 
+def contradicted_trades(connection: Connection, owner: str) -> list[Trade]:
+    """The closed trades whose results the broker contradicts."""
+    c = TRADES.table.c
+    reported = owned(TRADES, owner, c.status == "closed", c.broker_pnl.is_not(None), c.broker_pnl != c.realized_pnl)
+    return [trade for trade in fetch(connection, TRADES, reported) if trade.contradiction is not None]
+
+
 def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:
     """The given fills by id, for those that are stored."""
     fill_ids = list(ids)

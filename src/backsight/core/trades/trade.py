@@ -10,6 +10,8 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Preset, RegimeTag
 
 USD = "USD"
+EXPLAINED_SHARE = 0.005
+"""A difference between broker and ledger below this share of the notional, and the fees, is none."""
 TradeStatus = Literal["open", "closed"]
 OutcomeUnit = Literal["R", "vol", "pct"]
 ExcursionSource = Literal["bars", "marks"]
@@ -199,6 +201,18 @@ class Trade:
     """When the first version was recorded."""
     known_at: datetime
     recorded_at: datetime
+
+    @property
+    def contradiction(self) -> float | None:
+        """By how much the broker's realised result exceeds ours; None unless fees and rounding cannot explain it.
+
+        A missing multiplier shows itself here, a split, or an inverse contract.
+        """
+        if self.broker_pnl is None or self.realized_pnl is None:
+            return None
+        gap = self.broker_pnl - self.realized_pnl
+        explained = EXPLAINED_SHARE * (self.notional(self.size) or 0.0) + abs(self.fees)
+        return gap if abs(gap) > explained else None
 
     def notional(self, size: float | None, price: float | None = None) -> float | None:
         """What a size of this trade is worth at a price, by default at the average of its entries."""
