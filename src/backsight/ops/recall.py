@@ -351,7 +351,7 @@ def position_size(
     context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[
         Key | None,
-        "The deployment whose risk appetite applies, by name or id; by default the strategy's only deployment.",
+        "The deployment whose risk appetite applies; by default the strategy's only one.",
     ] = None,
     mode: Annotated[Mode | None, "By default the deployment's mode or the only one with trades."] = None,
     as_of: AsOf = None,

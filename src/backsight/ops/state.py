@@ -137,9 +137,8 @@ def get_behavioral_analysis(
 ) -> BehavioralAnalysis:
     """Get the agent's habits: holding times, timing, sizes after wins and losses, and whether results drift.
 
-    Versions of a strategy are pooled; live, paper and simulated trades are not. Each habit has its 90 % interval, and
-    is put into a sentence only where chance seldom makes so much. A disposition effect above 0 means that losers are
-    held longer than winners.
+    Versions of a strategy are pooled; modes are not. Each habit has its 90 % interval, and a sentence only where chance
+    seldom makes so much. A disposition effect above 0 means that losers are held longer than winners.
     """
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)

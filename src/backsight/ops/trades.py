@@ -193,7 +193,7 @@ def remember_trade(
     size: Annotated[Positive | None, "Largest size of the position, in base units."] = None,
     risk: Annotated[Positive | None, "The loss at the stop, in the account's currency."] = None,
     stop_price: Annotated[Number | None, "The first stop price."] = None,
-    fees: Annotated[Number, "Fees paid, negative for a rebate; the pnl is already net of them."] = 0.0,
+    fees: Annotated[Number, "Fees paid, negative for a rebate; the pnl is net of them."] = 0.0,
     equity: Annotated[NotNegative | None, "What the account is worth after the close."] = None,
     mode: Annotated[Mode | None, "By default that of the deployment, else live."] = None,
     context: Annotated[ContextArgument | None, "The context at entry."] = None,
