@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from backsight.core.errors import Invalid
+from backsight.core.portfolio import Position
 from backsight.memory import Memory
 from backsight.testing import FakeClock, a_position
 from ops.test_ticks import Desk, a_report, an_order, at
@@ -178,3 +180,87 @@ def test_an_average_price_alone_proves_no_round_trip(memory: Memory, clock: Fake
     desk.tick(2, [replace(position, size=2.0, average_price=105.0, mark=110.0)], mark=110.0, lag=timedelta(0))
     (trade,) = desk.trades()
     assert (trade.status, trade.open_size, trade.realized_pnl) == ("open", 2.0, 10.0)
+
+
+# Corporate actions and moves of assets.
+
+
+def held_stock(desk: Desk, **details: Any) -> Position:
+    """Ten shares bought at 100, reported."""
+    position = a_position(10.0, stop_price=90.0, **details)
+    desk.tick(1, [position], fills=[a_report("i", at(0.5), 10.0, 100.0)])
+    desk.tick(2, [position])
+    return position
+
+
+@pytest.mark.parametrize("reported", ["in time", "late", "never"])
+def test_a_split_realises_nothing_whether_it_is_reported_or_not(
+    memory: Memory, clock: FakeClock, reported: str
+) -> None:
+    desk = Desk(memory, clock)
+    held_stock(desk)
+    split = a_report("s", at(2.5), 0.0, None, kind="split", ratio=10.0)
+    after = a_position(100.0, average_price=10.0, mark=10.1, stop_price=9.0)
+    desk.tick(3, [after], fills=[split] if reported == "in time" else [], mark=10.1)
+    desk.tick(4, [after], fills=[split] if reported == "late" else [], mark=10.1)
+    trade = desk.trade()
+    assert (trade.open_size, trade.average_cost, trade.realized_pnl) == (100.0, 10.0, 0.0)
+    desk.tick(5, [], fills=[a_report("o", at(4.5), -100.0, 11.0)], mark=11.0)
+    trade = desk.trade()
+    assert (trade.status, trade.pnl, trade.exit_price, trade.inferred) == ("closed", 100.0, 11.0, False)
+
+
+def test_a_reverse_split_and_three_for_two_are_splits_too(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    held_stock(desk)
+    desk.tick(3, [a_position(15.0, average_price=66.6667, mark=67.0)], mark=67.0)
+    desk.tick(4, [a_position(5.0, average_price=200.0, mark=201.0)], mark=201.0)
+    assert (desk.trade().open_size, desk.trade().realized_pnl) == (pytest.approx(5.0), 0.0)
+
+
+def test_a_withdrawal_of_coins_realises_nothing(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    position = held_stock(desk)
+    gone = a_report("w", at(2.5), -4.0, None, kind="asset_transfer")
+    desk.tick(3, [replace(position, size=6.0, mark=150.0)], fills=[gone], mark=150.0)
+    assert (desk.trade().open_size, desk.trade().realized_pnl) == (6.0, 0.0)
+    desk.tick(4, [], fills=[a_report("o", at(3.5), -6.0, 150.0)], mark=150.0)
+    assert desk.trade().pnl == 300.0
+
+
+def test_a_withdrawal_that_is_reported_late_takes_back_the_sale_that_was_inferred(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Desk(memory, clock)
+    position = held_stock(desk)
+    less = replace(position, size=6.0, mark=150.0)
+    desk.tick(3, [less], mark=150.0)
+    assert desk.trade().realized_pnl == 200.0
+    desk.tick(4, [less], fills=[a_report("w", at(2.5), -4.0, None, kind="asset_transfer")], mark=150.0)
+    assert (desk.trade().open_size, desk.trade().realized_pnl, desk.trade().inferred) == (6.0, 0.0, False)
+
+
+def test_a_dividend_counts_and_an_expiry_closes_at_its_price(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    position = held_stock(desk)
+    desk.tick(3, [position], fills=[a_report("d", at(2.5), 0.0, None, kind="dividend", amount=7.0)])
+    desk.tick(4, [], fills=[a_report("x", at(3.5), -10.0, 99.0, kind="expiry")], mark=99.0)
+    assert (desk.trade().funding, desk.trade().pnl, desk.trade().status) == (7.0, -3.0, "closed")
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ({"kind": "split"}, "ratio: None splits nothing"),
+        ({"kind": "split", "ratio": -2.0}, "ratio: -2.0 splits nothing"),
+        ({"kind": "asset_transfer"}, "quantity: 0 units are moved"),
+        ({"kind": "expiry", "quantity": -1.0}, "is not an execution"),
+    ],
+)
+def test_a_corporate_action_without_its_numbers_is_refused(
+    memory: Memory, clock: FakeClock, report: dict[str, Any], message: str
+) -> None:
+    desk = Desk(memory, clock)
+    held_stock(desk)
+    with pytest.raises(Invalid, match=message):
+        desk.tick(3, [], fills=[a_report("s", at(2.5), **({"quantity": 0.0, "price": None} | report))])

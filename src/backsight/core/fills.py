@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-FillKind = Literal["trade", "funding", "fee", "transfer", "inferred"]
+FillKind = Literal[
+    "trade", "funding", "fee", "transfer", "inferred", "split", "dividend", "expiry", "assignment", "asset_transfer"
+]
 PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known"]
 """Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average
 price, the mark, or, if the broker no longer gives a mark, the last price that was known."""
@@ -44,6 +46,8 @@ class Fill:
     """`stop_loss`, `liquidated`, `external_flatten` or the agent's reason; None if none is known."""
     decision_id: str | None
     """The decision that the fill belongs to."""
+    ratio: float | None = None
+    """Of a split: how many units one became."""
     order_id: str | None = None
     """The broker's id of the order that was executed."""
     group_id: str | None
@@ -67,7 +71,7 @@ class Fill:
         """The fields that the broker reports; they never change."""
         key = self.kind, self.at, self.position_key, self.symbol
         fee = self.fee, self.fee_currency, self.fee_amount
-        return *key, self.quantity, self.price, *fee, self.amount, self.realized_pnl
+        return *key, self.quantity, self.price, self.ratio, *fee, self.amount, self.realized_pnl
 
     @property
     def name(self) -> str:
@@ -81,4 +85,9 @@ class Fill:
 
     @property
     def executed(self) -> bool:
-        return self.kind in ("trade", "inferred")
+        """Whether something was bought or sold at a price."""
+        return self.kind in ("trade", "inferred", "expiry", "assignment")
+
+    @property
+    def changes_size(self) -> bool:
+        return self.executed or self.kind in ("split", "asset_transfer")

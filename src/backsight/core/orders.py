@@ -12,7 +12,12 @@ from backsight.core.instants import to_utc
 from backsight.core.instruments import is_base_asset
 from backsight.core.portfolio import Account, Direction, Portfolio
 
-ReportedKind = Literal["trade", "funding", "fee", "transfer"]
+ReportedKind = Literal[
+    "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer"
+]
+"""`split` changes size and average price and realises nothing. `dividend` is money for a position. `expiry` and
+`assignment` close it at a price. `asset_transfer` moves units in or out at their cost and realises nothing; `transfer`
+moves money of the account."""
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
 
 
@@ -62,7 +67,7 @@ def entry_direction(order: Order, before: "BrokerSnapshot") -> Direction | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedFill:
-    """An execution, a funding payment, a fee or a transfer, as a broker reports it."""
+    """An execution, a payment, a fee, a transfer or a corporate action, as a broker reports it."""
 
     id: str
     at: datetime
@@ -73,8 +78,11 @@ class ReportedFill:
     """Empty for a transfer, which belongs to no position."""
     symbol: str = ""
     quantity: float = 0.0
-    """Bought is positive, sold negative, in base units; 0 if nothing was executed."""
+    """Bought or moved in is positive, sold or moved out negative, in base units; else 0."""
     price: float | None = None
+    """Of units that are moved in, their cost."""
+    ratio: float | None = None
+    """Of a split, how many units one became: 10 for 10:1."""
     fee: float = 0.0
     """Fee paid; negative for a rebate."""
     fee_currency: str | None = None
@@ -84,7 +92,7 @@ class ReportedFill:
     order_id: str | None = None
     """The broker's id of the order that was executed."""
     amount: float = 0.0
-    """Funding received or a transfer in; negative for paid and out. 0 for executions."""
+    """Funding or a dividend received, or a transfer in; negative for paid and out. 0 for executions."""
     realized_pnl: float | None = None
     """Realised PnL before fees, as the broker reports it."""
     reason: BrokerReason | None = None
@@ -215,6 +223,7 @@ def as_fill(
         realized_pnl=reported.realized_pnl,
         reason=reported.reason or reason,
         decision_id=decision_id,
+        ratio=reported.ratio,
         order_id=reported.order_id,
         group_id=None,
         earliest_at=None,
@@ -250,9 +259,14 @@ def _fee(reported: ReportedFill, currency: str) -> _Fee:
 
 
 def _check_reported(reported: ReportedFill) -> None:
-    for name in ("quantity", "price", "fee", "amount", "realized_pnl", "rate"):
+    for name in ("quantity", "price", "fee", "amount", "realized_pnl", "rate", "ratio"):
         _check_finite(getattr(reported, name), field=name)
-    if reported.kind == "trade" and (reported.price is None or reported.quantity == 0):
+    if reported.kind == "split" and not (reported.ratio and reported.ratio > 0):
+        raise Invalid(f"{reported.ratio} splits nothing; give how many units one became, above 0", field="ratio")
+    if reported.kind == "asset_transfer" and reported.quantity == 0:
+        raise Invalid("0 units are moved; give units, positive for in and negative for out", field="quantity")
+    executed = reported.kind in ("trade", "expiry", "assignment")
+    if executed and (reported.price is None or reported.quantity == 0):
         message = f"{reported.quantity} at {reported.price} is not an execution; give a quantity and a price"
         raise Invalid(f"{message}, or report another kind", field="quantity")
     if reported.rate is not None and reported.rate <= 0:

@@ -320,7 +320,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
     corrected = {
         key
         for key, new_fills in reports.items()
-        if tick.last is not None and any(fill.executed and fill.at <= tick.last.broker_at for fill in new_fills)
+        if tick.last is not None and any(fill.changes_size and fill.at <= tick.last.broker_at for fill in new_fills)
     }
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(

@@ -115,6 +115,11 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
 
 def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
     """The round trip after a fill; two if the fill reversed the position. Its only step is the last one."""
+    is_open = trip is not None and trip.status == "open"
+    if fill.kind == "split":
+        return [_split(trip, fill.ratio or 1.0, fill)] if trip is not None and is_open else []
+    if fill.kind == "asset_transfer":
+        return _moved(trip if is_open else None, fill, flatness)
     if not fill.executed:
         return [] if trip is None else [_charged(trip, fill)]
     price = fill.price
@@ -213,6 +218,44 @@ def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float,
     )
 
 
+def _split(trip: RoundTrip, ratio: float, fill: Fill) -> RoundTrip:
+    """The round trip after a split: more units at a lower price, worth the same."""
+    step = Step(
+        at=fill.at,
+        size=trip.size * ratio,
+        average_cost=trip.average_cost / ratio,
+        realized_pnl=trip.realized_pnl,
+    )
+    return replace(
+        trip,
+        size=step.size,
+        peak_size=trip.peak_size * ratio,
+        average_cost=step.average_cost,
+        entry_price=trip.entry_price / ratio,
+        exit_price=None if trip.exit_price is None else trip.exit_price / ratio,
+        entry_size=trip.entry_size * ratio,
+        entered=trip.entered * ratio,
+        left=trip.left * ratio,
+        fees=trip.fees + fill.fee,
+        steps=(step,),
+        known_at=max(trip.known_at, fill.known_at),
+    )
+
+
+def _moved(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
+    """The round trip after units were moved in or out: out at their cost, so that nothing is realised.
+
+    Units that are moved in without a cost count at the average of the position; without a position they are no trade.
+    """
+    if trip is None:
+        return [] if fill.price is None else [_opened(fill, fill.quantity, fill.price, fill.fee)]
+    if fill.quantity * trip.signed_size > 0:
+        return [_added(trip, fill, abs(fill.quantity), trip.average_cost if fill.price is None else fill.price)]
+    cost = trip.average_cost
+    flat = flatness.below(fill.symbol, peak=trip.peak_size, point_price=cost * trip.point_value)
+    return [_reduced(trip, fill, min(abs(fill.quantity), trip.size), cost, fill.fee, flat)]
+
+
 def _broker_pnl(trip: RoundTrip, fill: Fill) -> float | None:
     """The sum of the broker's realised PnL over all exits; None if one exit has none."""
     if fill.realized_pnl is None or (trip.left > 0 and trip.broker_pnl is None):
@@ -225,7 +268,7 @@ def _charged(trip: RoundTrip, fill: Fill) -> RoundTrip:
     return replace(
         trip,
         fees=trip.fees + fill.fee,
-        funding=trip.funding + (fill.amount if fill.kind == "funding" else 0.0),
+        funding=trip.funding + (fill.amount if fill.kind in ("funding", "dividend") else 0.0),
         known_at=max(trip.known_at, fill.known_at),
     )
 

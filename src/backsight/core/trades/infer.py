@@ -18,6 +18,11 @@ from backsight.core.trades.fold import RoundTrip
 SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share count as equal."""
 
+SMALLEST_SPLIT = 3
+"""In halves: one unit became at least one and a half, or the other way round."""
+SPLIT_ROUNDING = 1e-4
+"""Brokers round the average price after a split."""
+
 PhaseName = Literal["since", "now"]
 """`since`: between the last tick and the snapshot before the decision; `now`: from there to the snapshot after it."""
 
@@ -130,12 +135,14 @@ def _gapped(opened: float, level: float, way: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leg:
-    step: Literal["close", "open", "reduce", "add"]
+    step: Literal["close", "open", "reduce", "add", "split"]
     symbol: str
     quantity: float
     price: float
     source: PriceSource
     touch: Touch | None = None
+    ratio: float | None = None
+    """Of a split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +166,9 @@ def _legs(closing: _Closing | None, position: Position | None, rules: SymbolRule
     have, want = trip.signed_size, position.signed_size
     if trip.symbol != position.symbol:
         return [_close(closing), *_opening(position)]
+    if (ratio := split_ratio(trip, position)) is not None:
+        split = _Leg(step="split", symbol=trip.symbol, quantity=0.0, price=position.mark, source="average", ratio=ratio)
+        return [split]
     same = _same_size_within(trip, position, rules)
     if have * want < 0 or not continued(trip, position, same_within=same, touched=touch is not None):
         return [_close(replace(closing, mark=position.mark)), *_opening(position)]
@@ -188,6 +198,21 @@ def continued(trip: RoundTrip, position: Position, *, same_within: float = 0.0, 
     if position.size <= trip.size + same_within:
         return not (trip.inferred and touched)
     return (trip.inferred and average <= 0) or _price_of_addition(trip, position, average) > 0
+
+
+def split_ratio(trip: RoundTrip, position: Position) -> float | None:
+    """How many units one became, if the broker's size and average price can only come from a split; else None.
+
+    Their product is unchanged, and the larger size is a whole multiple of the smaller one, or half of one: 3:2 exists.
+    """
+    average = position.average_price
+    if average is None or average * trip.average_cost <= 0 or position.direction != trip.direction or not position.size:
+        return None
+    ratio = position.size / trip.size
+    half_units = 2.0 * max(ratio, 1.0 / ratio)
+    is_split = half_units >= SMALLEST_SPLIT and math.isclose(half_units, round(half_units), rel_tol=SAME_PRICE)
+    worth, cost = average * position.size, trip.average_cost * trip.size
+    return ratio if is_split and math.isclose(worth, cost, rel_tol=SPLIT_ROUNDING) else None
 
 
 def _close(closing: _Closing) -> _Leg:
@@ -254,7 +279,8 @@ def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen
         owner_id=stamp.owner_id,
         account_id=stamp.account_id,
         id=derive_id("fill", *id_parts),
-        kind="inferred",
+        kind="split" if leg.step == "split" else "inferred",
+        ratio=leg.ratio,
         at=at,
         sequence=sequence,
         position_key=key,
@@ -316,6 +342,6 @@ def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
     order = _proposed(leg, stamp, key)
     if order is not None:
         return order.reason
-    if leg.step in ("open", "add"):
+    if leg.step in ("open", "add", "split"):
         return None
     return "external_flatten" if stamp.flattened else "unexplained"

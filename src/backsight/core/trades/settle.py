@@ -99,7 +99,8 @@ def settle(
 
 
 def _inferred(fills: Iterable[Fill]) -> list[Fill]:
-    return [fill for fill in fills if fill.kind == "inferred"]
+    """The fills that no broker reported."""
+    return [fill for fill in fills if fill.latest_at is not None]
 
 
 def _change(stored: Iterable[Fill], fills: Sequence[Fill], trips: Iterable[RoundTrip]) -> LedgerChange:
@@ -183,7 +184,8 @@ def explain_inferred(
     the trade keeps its id (`openers` are the fills that opened a trade). The rest of a fill that is explained in part
     gets the price that leaves its whole cost unchanged.
     """
-    left = {fill.id: fill for fill in sorted(inferred, key=lambda each: each.order)}
+    splits = {guess.id for guess in inferred for report in reported if _explains_split(report, guess)}
+    left = {fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind != "split"}
     used_names: set[str] = set()
     reports: list[Fill] = []
     for report in sorted(reported, key=lambda each: each.order):
@@ -201,8 +203,18 @@ def explain_inferred(
     return ExplainedFills(
         reported=tuple(reports),
         restated=tuple(fill for fill in left.values() if fill.quantity != 0 and fill != before[fill.id]),
-        withdrawn=tuple(before[fill.id] for fill in left.values() if fill.quantity == 0),
+        withdrawn=tuple(fill for fill in inferred if fill.id in splits or _is_used_up(left.get(fill.id))),
     )
+
+
+def _is_used_up(guess: Fill | None) -> bool:
+    return guess is not None and guess.quantity == 0
+
+
+def _explains_split(report: Fill, guess: Fill) -> bool:
+    """Whether a reported split is the one that was inferred."""
+    same = report.kind == guess.kind == "split" and report.position_key == guess.position_key
+    return same and _is_within(report, guess)
 
 
 def _explains(report: Fill, guess: Fill) -> bool:
@@ -211,7 +223,13 @@ def _explains(report: Fill, guess: Fill) -> bool:
     Many brokers round times to seconds: an execution at the instant of a snapshot may not have been in it yet.
     """
     same = report.position_key == guess.position_key and report.quantity * guess.quantity > 0
-    if not (report.executed and same) or guess.latest_at is None or report.at > guess.latest_at:
+    is_move = report.executed or report.kind == "asset_transfer"
+    return is_move and same and _is_within(report, guess)
+
+
+def _is_within(report: Fill, guess: Fill) -> bool:
+    """Whether a report lies between the two snapshots of an inferred fill."""
+    if guess.latest_at is None or report.at > guess.latest_at:
         return False
     return guess.earliest_at is None or report.at >= guess.earliest_at
 
