@@ -231,7 +231,7 @@ LESSONS = """\
 """A note written by an owner."""
 
 
-def lost_in_ranges(memory: Memory, *, days: int = 16, until: datetime, **changes: Any) -> None:
+def lost_in_ranges(memory: Memory, *, days: int = 24, until: datetime, **changes: Any) -> None:
     """One trade of Fade a day until an instant: losses in ranging markets, and wins in rising markets except one."""
     for number in range(days):
         ranging = number % 2 == 0
@@ -243,7 +243,7 @@ def lost_in_ranges(memory: Memory, *, days: int = 16, until: datetime, **changes
 
 
 def taught(memory: Memory, clock: FakeClock) -> None:
-    """Sixteen trades, the lessons and proposals from them, and lessons that supersede each other."""
+    """Twenty-four trades, the lessons and proposals from them, and lessons that supersede each other."""
     lost_in_ranges(memory, until=clock.now())
     deployment = "manual:Fade"
     memory.reflect(deployment=deployment)

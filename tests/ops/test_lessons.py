@@ -102,7 +102,7 @@ def test_revisions_and_attempts_are_listed_newest_first(memory: Memory, clock: F
     clock.advance(hours=1)
     memory.promote_lessons(deployment=DEPLOYMENT)
     own, of_strategy = memory.list_lessons(deployment=DEPLOYMENT), memory.list_lessons(strategy_name="Fade")
-    assert [(each.came, each.closed) for each in own.attempts] == [("unchanged", 16), ("written", 16)]
+    assert [(each.came, each.closed) for each in own.attempts] == [("unchanged", 24), ("written", 24)]
     assert {each.patterns for each in own.attempts} == {("regime_fit/regime=ranging",)}
     assert [each.deployment_id is None for each in own.notes] == [False]
     assert [each.deployment_id is None for each in of_strategy.notes] == [True, False]
@@ -211,7 +211,7 @@ def test_a_promoted_note_belongs_to_the_strategy_and_names_its_origin(memory: Me
     assert own is not None
     promoted = memory.promote_lessons(deployment=DEPLOYMENT).note
     assert (promoted.deployment_id, promoted.copied_from, promoted.author) == (None, own.id, "statistics")
-    assert (promoted.bullets, promoted.content_hash, promoted.trades_considered) == (own.bullets, own.content_hash, 16)
+    assert (promoted.bullets, promoted.content_hash, promoted.trades_considered) == (own.bullets, own.content_hash, 24)
     assert memory.active_lessons(deployment=DEPLOYMENT).note == own
 
 
@@ -378,20 +378,20 @@ def test_a_review_has_results_evidence_and_lessons(memory: Memory, clock: FakeCl
         7,
         7,
         4,
-        112.0,
+        120.0,
     )
     assert answer.result.win_rate_interval == pytest.approx((0.2253, 0.8713), abs=1e-4)
-    assert [round(trade.pnl or 0.0) for trade in (*answer.best, *answer.worst)] == [115, 113, 111, -114, -112, -110]
+    assert [round(trade.pnl or 0.0) for trade in (*answer.best, *answer.worst)] == [123, 121, 119, -122, -120, -118]
     for words in (
         "# Weekly review: manual:Fade",
         "2026-05-28 11:00 to 2026-06-04 11:00 UTC (May 2026 to June 2026), live, as known at its end.",
         "| closed | 7 trades on 7 days |",
         "| won | 4, 57 % (90 %: 23 % to 87 %) |",
-        "| net | +112.00 USD, after fees of 0.00 |",
-        "| 2026-06-04 10:00 | BTC | short | +115.00 | +1.15R |",
-        "- ranging markets: -1.07 ± 0.03R over 8 trades on 8 days",
+        "| net | +120.00 USD, after fees of 0.00 |",
+        "| 2026-06-04 10:00 | BTC | long | +123.00 | +1.23R |",
+        "- ranging markets: -1.11 ± 0.59R over 12 trades on 12 days",
         "### Regime fit\n- ranging markets",
-        "- 2026-06-04 11:00: written, 1 lesson from 16 closed trades",
+        "- 2026-06-04 11:00: written, 1 lesson from 24 closed trades",
     ):
         assert words in answer.markdown
 
@@ -406,7 +406,7 @@ def test_a_review_of_a_day_without_trades_says_so(memory: Memory, clock: FakeClo
 
 
 def test_a_review_knows_nothing_that_came_after_its_end(memory: Memory, clock: FakeClock) -> None:
-    lost_in_ranges(memory, days=12, until=T0)
+    lost_in_ranges(memory, days=20, until=T0)
     then = memory.review_period(deployment=DEPLOYMENT, period="monthly", ending=T0)
     clock.advance(days=4)
     lost_in_ranges(memory, days=4, until=clock.now())

@@ -39,12 +39,12 @@ def test_a_losing_pattern_proposes_a_belief_and_a_plan_with_their_evidence(memor
     proposals = proposed(memory, clock)
     assert set(proposals) == {"belief", "plan"}
     assert json.loads(proposals["belief"].content) == {
-        "proposition": "Fade earns less in ranging markets than elsewhere: -1.07R against +0.82R",
+        "proposition": "Fade earns less in ranging markets than elsewhere: -1.11R against +0.94R",
         "strategy_name": "Fade",
         "regime": "ranging",
         "about": "mean_outcome",
         "claims": "below",
-        "reference": 0.8175,
+        "reference": 0.945,
         "mode": "live",
     }
     plan = json.loads(proposals["plan"].content)
@@ -53,8 +53,8 @@ def test_a_losing_pattern_proposes_a_belief_and_a_plan_with_their_evidence(memor
     (attempt,) = memory.list_lessons(deployment=DEPLOYMENT).attempts
     for each in proposals.values():
         assert (each.status, each.evidence, each.reflection_id) == ("proposed", RANGES, attempt.id)
-        assert len(each.trade_ids) == 8
-        assert each.statement.startswith("ranging markets: -1.07 ± 0.03R over 8 trades")
+        assert len(each.trade_ids) == 12
+        assert each.statement.startswith("ranging markets: -1.11 ± 0.59R over 12 trades")
 
 
 def test_no_proposal_is_in_force_before_it_is_accepted(memory: Memory, clock: FakeClock) -> None:

@@ -24,11 +24,11 @@ from support import LESSONS, dump, lost_in_ranges, raw
 
 DEPLOYMENT = "Fade@main"
 RANGES = "regime_fit/regime=ranging"
-BULLET_TEXT = "ranging markets: -1.07 ± 0.03R over 8 trades on 8 days, against +0.82R elsewhere; 0 % won against 88 %"
+BULLET_TEXT = "ranging markets: -1.11 ± 0.59R over 12 trades on 12 days, against +0.94R elsewhere; 0 % won against 92 %"
 MODEL: dict[str, Any] = {"reflector": "model", "model": "openai:gpt-5"}
 
 
-def fading(memory: Memory, *, trades: int = 16, avoid: tuple[str, ...] = (), **settings: Any) -> Deployment:
+def fading(memory: Memory, *, trades: int = 24, avoid: tuple[str, ...] = (), **settings: Any) -> Deployment:
     """Deploy Fade on a live account with trades that lose in ranging markets."""
     memory.open_account(venue="binance", name="main")
     memory.save_strategy(name="Fade", thesis="What fell comes back.", rules=["out at 2R"], avoid=list(avoid))
@@ -37,7 +37,7 @@ def fading(memory: Memory, *, trades: int = 16, avoid: tuple[str, ...] = (), **s
     return deployment
 
 
-def worsened(memory: Memory, clock: FakeClock, *, r: float = -3.0) -> None:
+def worsened(memory: Memory, clock: FakeClock, *, r: float = -6.0) -> None:
     """Eight more days on which ranging markets cost much more than before, so that the effect moves."""
     for _ in range(8):
         clock.advance(days=1)
@@ -64,7 +64,7 @@ def with_model(memory: Memory, *bullets: ProposedBullet, **options: Any) -> Fake
 
 
 def a_bullet(
-    words: str = "In ranging markets trades lost 1.07R.", cites: tuple[str, ...] = (RANGES,)
+    words: str = "In ranging markets trades lost 1.11R.", cites: tuple[str, ...] = (RANGES,)
 ) -> ProposedBullet:
     return ProposedBullet(slot="regime_fit", text=words, cites=cites)
 
@@ -75,21 +75,21 @@ def a_bullet(
 def test_a_pattern_becomes_a_lesson_with_its_numbers_and_its_trades(memory: Memory, clock: FakeClock) -> None:
     fading(memory)
     done = reflected(memory, clock)
-    assert (done.came, done.reason, done.replayed) == ("written", "1 lesson from 16 closed trades", False)
+    assert (done.came, done.reason, done.replayed) == ("written", "1 lesson from 24 closed trades", False)
     (bullet,) = done.bullets
     assert (bullet.slot, bullet.text, bullet.evidence, len(bullet.trade_ids)) == (
         "regime_fit",
         BULLET_TEXT,
         (RANGES,),
-        8,
+        12,
     )
     assert done.note is not None
     assert (done.note.author, done.note.trades_considered, done.note.content_hash) == (
         "statistics",
-        16,
-        "6b00d2cb901c6bcf",
+        24,
+        "133cba760af4458e",
     )
-    assert (done.note.window_start, done.note.window_end) == (T0 - timedelta(days=15), T0)
+    assert (done.note.window_start, done.note.window_end) == (T0 - timedelta(days=23), T0)
     assert memory.active_lessons(deployment=DEPLOYMENT).note == done.note
     assert memory.verify_audit().intact
 
@@ -124,8 +124,8 @@ def test_a_few_more_trades_of_the_same_kind_make_no_new_revision(memory: Memory,
     lost_in_ranges(memory, days=2, until=clock.now(), deployment=DEPLOYMENT)
     second = reflected(memory, clock)
     assert (second.came, second.note) == ("unchanged", first.note)
-    assert second.evidence.groups[0].n == 9
-    assert "over 8 trades" in second.bullets[0].text
+    assert second.evidence.groups[0].n == 13
+    assert "over 12 trades" in second.bullets[0].text
 
 
 def test_a_model_is_not_called_while_the_lessons_still_hold(memory: Memory, clock: FakeClock) -> None:
@@ -155,7 +155,7 @@ def test_new_lessons_supersede_the_former_at_the_same_instant(memory: Memory, cl
     second = reflected(memory, clock)
     assert first.note is not None
     assert second.note is not None
-    assert (second.came, second.reason) == ("written", "1 lesson from 24 closed trades: ranging markets moved")
+    assert (second.came, second.reason) == ("written", "1 lesson from 32 closed trades: ranging markets moved")
     listed = memory.list_lessons(deployment=DEPLOYMENT).notes
     assert [(each.id, each.status, each.known_at) for each in listed] == [
         (second.note.id, "active", second.at),
@@ -259,11 +259,11 @@ def test_a_dry_run_shows_the_lessons_and_writes_nothing(memory: Memory, clock: F
     assert (dry.dry_run, dry.came, dry.reflection_id, dry.note) == (True, "written", None, None)
     assert [bullet.text for bullet in dry.bullets] == [BULLET_TEXT]
     assert dump(memory) == before
-    (group, other) = dry.evidence.groups
-    assert (group.key, group.n, group.days, group.missing) == (RANGES, 8, 8, None)
+    group, other, *_ = dry.evidence.groups
+    assert (group.key, group.n, group.days, group.missing) == (RANGES, 12, 12, None)
     assert other.missing is not None
-    assert other.missing.startswith("not significant (p = 1, level 0.0065) after correction for 2 comparisons and for")
-    assert dry.evidence.next_test_at == 18
+    assert other.missing.startswith("not significant (p = 1, level 0.0016) after correction for 8 comparisons and for")
+    assert dry.evidence.next_test_at == 25
 
 
 def test_a_dry_run_of_then_is_not_changed_by_later_trades_and_lessons(memory: Memory, clock: FakeClock) -> None:
@@ -318,7 +318,7 @@ class Slow(FakeReflector):
 
 def test_a_reflection_that_was_overtaken_changes_nothing(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
-    quick, slow = FakeReflector(bullets=(a_bullet("Ranging markets cost 1.07R."),)), Slow(bullets=(a_bullet(),))
+    quick, slow = FakeReflector(bullets=(a_bullet("Ranging markets cost 1.11R."),)), Slow(bullets=(a_bullet(),))
     requests: list[str] = []
 
     def reflectors(model: str) -> FakeReflector:
@@ -346,7 +346,7 @@ def test_two_processes_at_once_leave_one_active_note(memory: Memory, clock: Fake
     came: list[ReflectionOutcome] = []
 
     def run(number: int) -> None:
-        reflector = Slow(bullets=(a_bullet(f"Ranging markets cost {'much: ' * number}1.07R."),))
+        reflector = Slow(bullets=(a_bullet(f"Ranging markets cost {'much: ' * number}1.11R."),))
         reflector.meanwhile = together.wait
         at = FakeClock(clock.now() + timedelta(seconds=number))
         with open_memory(url, owner="ana", clock=at, reflectors=lambda _: reflector) as own:
@@ -387,11 +387,11 @@ def test_a_model_words_the_evidence(memory: Memory, clock: FakeClock) -> None:
     fading(memory, avoid=("news",), **MODEL)
     reflector = with_model(memory, a_bullet())
     done = reflected(memory, clock)
-    assert (done.came, [each.text for each in done.bullets]) == ("written", ["In ranging markets trades lost 1.07R."])
+    assert (done.came, [each.text for each in done.bullets]) == ("written", ["In ranging markets trades lost 1.11R."])
     assert done.note is not None
     assert (done.note.author, done.note.model_used) == ("model", "fake")
     assert (done.input_tokens, done.note.input_tokens, done.note.output_tokens) == (100, 100, 20)
-    assert len(done.bullets[0].trade_ids) == 8
+    assert len(done.bullets[0].trade_ids) == 12
     (request,) = reflector.requests
     assert (request.strategy, request.avoid, request.note) == ("What fell comes back.\nout at 2R", ("news",), None)
     assert [pattern.key for pattern in request.evidence.patterns] == [RANGES]
@@ -520,8 +520,8 @@ def test_lessons_that_return_are_the_same_note(memory: Memory, clock: FakeClock)
     fading(memory, **MODEL)
     notes, instants = [], []
     for words, r in (
-        ("Ranging markets lose.", -3.0),
-        ("Ranging markets cost.", -12.0),
+        ("Ranging markets lose.", -6.0),
+        ("Ranging markets cost.", -30.0),
         ("Ranging markets lose.", -1.0),
     ):
         with_model(memory, a_bullet(words))
@@ -568,8 +568,8 @@ def test_a_reflection_is_due_when_the_nth_trade_closes(memory: Memory, clock: Fa
     assert due(memory, deployment, clock.now()) == "unchanged"
     clock.advance(hours=1)
     assert due(memory, deployment, clock.now()) is None
-    clock.advance(days=10)
-    lost_in_ranges(memory, days=10, until=clock.now(), deployment=DEPLOYMENT)
+    clock.advance(days=16)
+    lost_in_ranges(memory, days=16, until=clock.now(), deployment=DEPLOYMENT)
     assert due(memory, deployment, clock.now()) == "written"
 
 

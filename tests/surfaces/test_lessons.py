@@ -32,17 +32,17 @@ def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: A
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
     dry = printed(memory, "reflect", **DEPLOYMENT, dry_run=True)
     assert dry.startswith(
-        "would be written: 1 lesson from 16 closed trades\nregime fit: ranging markets: -1.07 ± 0.03R"
+        "would be written: 1 lesson from 24 closed trades\nregime fit: ranging markets: -1.11 ± 0.59R"
     )
     reflection = printed(memory, "reflect", **DEPLOYMENT)
     for words in (
         "proposes a belief: ",
-        "16 of 16 closed trades on 16 days, tested at level 0.0065; next test at 18 trades",
+        "24 of 24 closed trades on 24 days, tested at level 0.0016; next test at 25 trades",
         "lesson",
     ):
         assert words in reflection
-    assert "-1.07 ± 0.03R" in reflection
-    assert "not significant (p = 1, level 0.0065) after correction for 2 comparisons" in reflection
+    assert "-1.11 ± 0.59R" in reflection
+    assert "not significant (p = 1, level 0.0016) after correction for 8 comparisons" in reflection
 
 
 def test_lessons_are_printed_before_and_after_the_first_reflection(memory: Memory) -> None:
@@ -55,14 +55,14 @@ def test_lessons_are_printed_before_and_after_the_first_reflection(memory: Memor
     assert "### Regime fit\n- ranging markets" in printed(memory, "active_lessons", **DEPLOYMENT)
     listed = printed(memory, "list_lessons", **DEPLOYMENT)
     assert "active" in listed
-    assert "1 lesson from 16 closed trades" in listed
+    assert "1 lesson from 24 closed trades" in listed
 
 
 def test_comparisons_of_lessons_and_of_memory_are_printed(memory: Memory) -> None:
     compared = printed(memory, "compare_lessons", strategy_name="Fade")
     assert "none" in compared
     assert "This compares periods of time, not random arms" in compared
-    default = "For 'manual:Fade' (live), the only deployment of 'Fade'. 16 closed live trades.\n"
+    default = "For 'manual:Fade' (live), the only deployment of 'Fade'. 24 closed live trades.\n"
     assert compared.startswith(default)
     assert printed(memory, "does_memory_help", strategy_name="Fade").startswith(default + "Nothing to compare: ")
 

@@ -191,8 +191,8 @@ def _is_belief_known(
     )
     if any(proposal.evidence == pattern.key for proposal in earlier):
         return True
-    dimension: dict[str, Any] = {pattern.dimension: pattern.value}
-    claim = (Domain(strategy=deployment.strategy_name, **dimension), suggestion.content["claims"], None, None)
+    domain: Mapping[str, Any] = pattern.domain
+    claim = (Domain(strategy=deployment.strategy_name, **domain), suggestion.content["claims"], None, None)
     records = stored_experience.beliefs(connection, owner, deployment.mode)
     beliefs = (record.standing.belief for record in records)
     return any((each.domain, each.claims, each.conditions, each.retired_at) == claim for each in beliefs)

@@ -61,6 +61,7 @@ def a_pattern(**changes: Any) -> Pattern:
         "rest_captured": 0.4,
         "hold_seconds": 2100.0,
         "rest_hold_seconds": 9000.0,
+        "runs": 40,
         "trade_ids": ("t1", "t2"),
     }
     return Pattern(**values | changes)

@@ -33,6 +33,8 @@ def test_a_closed_trade_has_the_context_of_its_entry_and_its_result() -> None:
         True,
     )
     assert converted.ended_at == datetime(2026, 6, 4, 9, tzinfo=UTC)
+    assert (converted.opened_at, converted.weekday) == (datetime(2026, 6, 4, 7, 30, tzinfo=UTC), 3)
+    assert converted.deployment_id is not None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from backsight.core.reflection.groups import SizeBands, group_trades, size_bands
+from backsight.core.reflection.groups import SizeBands, group_trades, results_before, size_bands
 from backsight.core.reflection.patterns import ClosedTrade
 from backsight.testing import T0
 
@@ -62,3 +62,40 @@ def test_a_symbol_cannot_break_a_line() -> None:
     ]
     assert "\n" not in group.label
     assert len(group.label) < 200
+
+
+def test_weekdays_are_groups_of_entry_timing() -> None:
+    trades = [a_trade(0, weekday=0), a_trade(1, weekday=6), a_trade(2)]
+    weekdays = {group.label: group.members for group in group_trades(trades) if group.dimension == "weekday"}
+    assert weekdays == {"Mondays": (0,), "Sundays": (1,)}
+
+
+def test_a_pair_has_the_trades_of_both_parts() -> None:
+    trades = [
+        a_trade(0, regime="ranging", direction="short"),
+        a_trade(1, regime="ranging", direction="long"),
+        a_trade(2, regime="volatile", direction="short"),
+        a_trade(3, direction="short"),
+    ]
+    pairs = {group.label: group.members for group in group_trades(trades) if group.dimension == "regime_and_direction"}
+    assert pairs == {"shorts in ranging markets": (0,)}, "longs and volatile markets have one trade: the same groups"
+
+
+def closed(number: int, *, opened: int, won: bool | None, **changes: Any) -> ClosedTrade:
+    return a_trade(number, opened_at=T0 + timedelta(hours=opened), won=won, **changes)
+
+
+def test_the_result_before_is_that_of_the_agents_last_closed_trade_of_any_symbol() -> None:
+    trades = [
+        closed(2, opened=0, won=True),
+        closed(3, opened=1, won=False, symbol="ETH"),
+        closed(5, opened=2, won=True),  # opened in the instant in which the first was closed
+        closed(6, opened=4, won=True),  # after the loss in another symbol
+        closed(7, opened=5, won=False, deployment_id="another"),
+        closed(8, opened=8, won=True),  # closed in the instant in which it was opened
+    ]
+    assert results_before(trades) == [None, None, "win", "loss", None, "win"]
+
+
+def test_an_unknown_result_or_entry_is_no_result_before() -> None:
+    assert results_before([closed(1, opened=0, won=None), closed(3, opened=2, won=True), a_trade(9)]) == [None] * 3

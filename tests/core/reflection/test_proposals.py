@@ -2,6 +2,7 @@
 
 import pytest
 
+from backsight.core.memory.conditions import evaluate_condition, parse_condition
 from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.proposals import Suggestion, suggest
 from backsight.testing.reflection import a_pattern
@@ -74,3 +75,30 @@ def test_an_hour_can_be_planned_for_and_not_believed_in() -> None:
 )
 def test_a_pattern_without_a_condition_proposes_nothing(changes: dict[str, object]) -> None:
     assert proposed(a_pattern(**changes)) == {}
+
+
+PAIR = {"dimension": "regime_and_direction", "value": "ranging_and_short", "label": "shorts in ranging markets"}
+
+
+def test_a_pair_is_skipped_and_believed_as_a_pair() -> None:
+    """The longs in ranging markets, which may earn, are left alone."""
+    suggested = proposed(a_pattern(**PAIR))
+    plan, belief = suggested["plan"].content, suggested["belief"].content
+    condition = parse_condition(plan["trigger_condition"])
+    held = {
+        direction: evaluate_condition(condition, {"regime": "ranging", "direction": direction}).holds
+        for direction in ("long", "short")
+    }
+    assert held == {"long": False, "short": True}
+    assert (belief["regime"], belief["direction"]) == ("ranging", "short")
+    assert belief["proposition"] == (
+        "Fade earns less with shorts in ranging markets than elsewhere: -0.70R against +0.10R"
+    )
+
+
+def test_a_weekday_may_be_skipped_but_no_trade_after_a_loss() -> None:
+    """Nothing would end a plan to skip trades after a loss: no trade could be won in between."""
+    monday = proposed(a_pattern(dimension="weekday", value="0", label="Mondays", slot="entry_timing"))
+    assert list(monday) == ["plan"]
+    assert monday["plan"].content["trigger_condition"] == {"field": "weekday", "op": "==", "value": 0}
+    assert proposed(a_pattern(dimension="after", value="loss", label="trades after a loss")) == {}

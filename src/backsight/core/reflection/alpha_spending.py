@@ -26,11 +26,10 @@ def significance_level(closed: int, *, tested_at: int = 0) -> float:
 
     - The full level at every reflection would break the bound. Two tests ten trades apart are nearly the same, but
       sixteen tests in a doubling are not.
-    - The level divided among all reflections would halve with each doubling. Soon no number of sign flips could resolve
+    - The level divided among all reflections would halve with each doubling. Soon no number of deals could resolve
       it, and it would be spent on tests that hardly differ from the one before.
     - One test a doubling would leave a pattern undetected for as long as the strategy has been running.
-    - With one test a quarter, four thousand flips resolve the levels, and the overlap of two tests is not paid for
-      twice (`sign_flip_test.exclude_earlier_rejections`).
+    - With one test a quarter, two thousand deals (`shift_test`) resolve the levels.
 
     >>> [round(significance_level(closed, tested_at=last), 5) for closed, last in ((9, 0), (10, 0), (20, 10), (30, 20))]
     [0.0, 0.00161, 0.00161, 0.00487]

@@ -122,6 +122,8 @@ def _why_no_lesson(group: Pattern, evidence: TradeEvidence) -> str:
     """Why a group that is large enough is not a pattern."""
     if not group.stands_out:
         return "the 90 % interval of its mean includes the mean of the rest"
+    if group.key in evidence.passed_over:
+        return evidence.passed_over[group.key]
     if not evidence.level:
         return f"not tested now; the next test is at {_next_test(evidence)} closed trades"
     p = evidence.p_values.get(group.key, 1.0)

@@ -1,9 +1,19 @@
 """Groups of closed trades that share a property known at entry, never one that depends on the result."""
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from backsight.core.reflection.patterns import DIMENSIONS, ClosedTrade, Dimension
+from backsight.core.reflection.patterns import (
+    AND,
+    DIMENSIONS,
+    PAIRED_WITH_DIRECTION,
+    ClosedTrade,
+    Dimension,
+    pair_parts,
+)
 
 UNKNOWN = "unknown"
 LONGEST_NAME = 40
@@ -18,7 +28,10 @@ WORDS = {
     "newyork": "the New York session",
     "long": "longs",
     "short": "shorts",
+    "win": "trades after a win",
+    "loss": "trades after a loss",
 }
+WEEKDAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +59,44 @@ class SizeBands:
 
 
 def group_trades(trades: Sequence[ClosedTrade]) -> list[TradeGroup]:
-    """All groups of the trades, in the order of the dimensions, then by value."""
+    """All groups of the trades, in the order of the dimensions, then by value.
+
+    A pair that has all trades of one of its parts is left out: it is the same group.
+    """
     bands = size_bands([trade.size_share for trade in trades if trade.size_share is not None])
-    members: dict[tuple[Dimension, str], list[int]] = {}
-    for index, trade in enumerate(trades):
-        for dimension in DIMENSIONS:
-            if (value := _value(trade, dimension, bands)) is not None:
-                members.setdefault((dimension, value), []).append(index)
-    ordered = sorted(members.items(), key=lambda item: (DIMENSIONS.index(item[0][0]), item[0][1]))
+    members: dict[tuple[Dimension, str], list[int]] = defaultdict(list)
+    for index, (trade, after) in enumerate(zip(trades, results_before(trades), strict=True)):
+        for item in _values(trade, after, bands).items():
+            members[item].append(index)
     return [
         TradeGroup(dimension=dimension, value=value, label=_label(dimension, value, bands), members=tuple(indexes))
-        for (dimension, value), indexes in ordered
+        for dimension in DIMENSIONS
+        for value, indexes in sorted((value, each) for (name, value), each in members.items() if name == dimension)
+        if all(part == (dimension, value) or members[part] != indexes for part in pair_parts(dimension, value).items())
     ]
+
+
+def results_before(trades: Sequence[ClosedTrade]) -> list[str | None]:
+    """`win` or `loss` for each trade: the result of the trade, of any symbol, that its agent had closed last by then.
+
+    None where the entry is not known, or where no trade was closed before it.
+    """
+    closes: dict[str | None, list[tuple[datetime, str, bool | None]]] = defaultdict(list)
+    for trade in trades:
+        closes[trade.deployment_id].append((trade.ended_at, trade.id, trade.won))
+    for each in closes.values():
+        each.sort(key=lambda close: close[:2])
+    return [_result_before(trade, closes[trade.deployment_id]) for trade in trades]
+
+
+def _result_before(trade: ClosedTrade, closes: Sequence[tuple[datetime, str, bool | None]]) -> str | None:
+    if trade.opened_at is None:
+        return None
+    last = bisect_right(closes, trade.opened_at, key=lambda close: close[0]) - 1
+    if last >= 0 and closes[last][1] == trade.id:  # closed in the instant in which it was opened
+        last -= 1
+    won = closes[last][2] if last >= 0 else None
+    return None if won is None else "win" if won else "loss"
 
 
 def size_bands(shares: Sequence[float]) -> SizeBands | None:
@@ -84,13 +123,20 @@ def size_bands(shares: Sequence[float]) -> SizeBands | None:
     return SizeBands(small_below=ordered[lower], large_above=ordered[upper - 1])
 
 
-def _value(trade: ClosedTrade, dimension: Dimension, bands: SizeBands | None) -> str | None:
-    if dimension == "size":
-        return None if bands is None or trade.size_share is None else bands.band(trade.size_share)
-    value = getattr(trade, dimension)
-    if value is None or value == UNKNOWN:
-        return None
-    return f"{value:02d}" if dimension == "hour" else str(value)
+def _values(trade: ClosedTrade, after: str | None, bands: SizeBands | None) -> dict[Dimension, str]:
+    """The trade's value in every dimension in which it is known."""
+    size = None if bands is None or trade.size_share is None else bands.band(trade.size_share)
+    values: dict[Dimension, str] = {}
+    for dimension in DIMENSIONS:
+        if (paired := PAIRED_WITH_DIRECTION.get(dimension)) is None:
+            value = {"after": after, "size": size}.get(dimension, getattr(trade, dimension, None))
+        elif paired in values and "direction" in values:
+            value = f"{values[paired]}{AND}{values['direction']}"
+        else:
+            continue
+        if value is not None and value != UNKNOWN:
+            values[dimension] = f"{value:02d}" if dimension == "hour" else str(value)
+    return values
 
 
 def _label(dimension: Dimension, value: str, bands: SizeBands | None) -> str:
@@ -98,11 +144,18 @@ def _label(dimension: Dimension, value: str, bands: SizeBands | None) -> str:
 
     >>> _label("hour", "09", None), _label("volatility_regime", "high", None), _label("regime", "ranging", None)
     ('the hour from 09:00 UTC', 'high volatility', 'ranging markets')
+    >>> _label("weekday", "0", None), _label("symbol_and_direction", "BTC_and_short", None)
+    ('Mondays', 'shorts in BTC')
     >>> _label("size", "large", SizeBands(small_below=0.02, large_above=0.031))
     'sizes above 3.1 % of equity'
     """
+    if dimension in PAIRED_WITH_DIRECTION:
+        first, second = (_label(name, part, bands) for name, part in pair_parts(dimension, value).items())
+        return f"{second} in {first}"
     if dimension == "hour":
         return f"the hour from {value}:00 UTC"
+    if dimension == "weekday":
+        return WEEKDAYS[int(value)]
     if dimension == "volatility_regime":
         return f"{value} volatility"
     if dimension == "size" and bands is not None:

@@ -12,25 +12,68 @@ from backsight.core.regime import Regime, RegimeTag, Session, VolatilityRegime
 from backsight.core.strategies import Slot
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
-Dimension = Literal["regime_tag", "regime", "volatility_regime", "session", "hour", "symbol", "direction", "size"]
+Dimension = Literal[
+    "regime_tag",
+    "regime",
+    "volatility_regime",
+    "session",
+    "hour",
+    "weekday",
+    "after",
+    "symbol",
+    "direction",
+    "size",
+    "regime_and_direction",
+    "volatility_regime_and_direction",
+    "session_and_direction",
+    "symbol_and_direction",
+]
+"""The property that the trades of a group share, or two of them; `after` is the result of the trade before."""
 Measure = Literal["outcome", "captured"]
 """The compared quantity: the outcome, or the share of the maximum profit that the exit captured."""
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+PAIRED_WITH_DIRECTION: Mapping[Dimension, Dimension] = {
+    "regime_and_direction": "regime",
+    "volatility_regime_and_direction": "volatility_regime",
+    "session_and_direction": "session",
+    "symbol_and_direction": "symbol",
+}
+"""The pairs of dimensions, and the first part of each; the second is the direction."""
+AND = "_and_"
+"""Joins the values of a pair."""
 SLOT_OF: Mapping[Dimension, Slot] = {
     "regime_tag": "regime_fit",
     "regime": "regime_fit",
     "volatility_regime": "regime_fit",
     "session": "entry_timing",
     "hour": "entry_timing",
+    "weekday": "entry_timing",
+    "after": "entry_timing",
     "symbol": "symbol_selection",
     "direction": "symbol_selection",
     "size": "sizing",
+    "regime_and_direction": "regime_fit",
+    "volatility_regime_and_direction": "regime_fit",
+    "session_and_direction": "entry_timing",
+    "symbol_and_direction": "symbol_selection",
 }
 """The lessons slot for a difference in outcome. A difference in `captured` always belongs to `exit_timing`."""
 UNITS: tuple[OutcomeUnit, ...] = get_args(OutcomeUnit)
 WINDOW = 500
 """The number of latest closed trades that evidence is computed from."""
+
+
+def pair_parts(dimension: Dimension, value: str) -> Mapping[Dimension, str]:
+    """The dimensions of a group with their values: two for a pair, whose second part is the direction.
+
+    >>> dict(pair_parts("symbol_and_direction", "X_and_Y_and_long")), dict(pair_parts("session", "asia"))
+    ({'symbol': 'X_and_Y', 'direction': 'long'}, {'session': 'asia'})
+    """
+    if dimension not in PAIRED_WITH_DIRECTION:
+        return {dimension: value}
+    first, direction = value.rsplit(AND, 1)
+    return {PAIRED_WITH_DIRECTION[dimension]: first, "direction": direction}
 
 
 def most_common_unit(outcomes: Iterable[Outcome | None]) -> OutcomeUnit | None:
@@ -61,6 +104,11 @@ class ClosedTrade:
     session: Session | None = None
     hour: int | None = None
     """Of the entry, in UTC."""
+    weekday: int | None = None
+    """Of the entry, in UTC; 0 is Monday."""
+    opened_at: datetime | None = None
+    deployment_id: str | None = None
+    """The agent that traded; what it closed last before the entry is looked up among its own trades."""
     direction: Direction | None = None
     size_share: float | None = None
     """Notional value as a share of the equity at entry."""
@@ -82,7 +130,7 @@ class Pattern:
     measure: Measure
     dimension: Dimension
     value: str
-    """The shared value of the dimension; `small`, `medium` or `large` for a size."""
+    """The shared value of the dimension; `small`, `medium` or `large` for a size; both values of a pair."""
     label: str
     """The name of the group in a trader's words."""
     unit: OutcomeUnit | None
@@ -91,7 +139,7 @@ class Pattern:
     days: int
     mean: float
     interval: tuple[float, float] | None
-    """90 % confidence interval of the mean, clustered by day; None where all trades are of one day."""
+    """90 % confidence interval of the mean; None where all trades are of one day, or none differs from another."""
     win_rate: float | None
     rest_n: int
     rest_days: int
@@ -100,13 +148,25 @@ class Pattern:
     difference: float
     """Mean of the group minus mean of the rest."""
     difference_interval: tuple[float, float] | None
-    """90 % confidence interval of the difference, clustered by day; None where all trades are of one day."""
+    """90 % confidence interval of the difference; None as for the mean."""
     captured: float | None
     """Mean share of the maximum favourable excursion that was realised."""
     rest_captured: float | None
     hold_seconds: float | None
     rest_hold_seconds: float | None
+    runs: int
+    """How many separate runs of trades the group has, or the rest if it has fewer; of a pair, also of each part."""
     trade_ids: tuple[str, ...]
+
+    @property
+    def domain(self) -> Mapping[str, str]:
+        """The value of each dimension that the trades share: two for a pair.
+
+        >>> from backsight.testing.reflection import a_pattern
+        >>> dict(a_pattern(dimension="regime_and_direction", value="ranging_and_short").domain)
+        {'regime': 'ranging', 'direction': 'short'}
+        """
+        return {str(dimension): value for dimension, value in pair_parts(self.dimension, self.value).items()}
 
     @property
     def key(self) -> str:
@@ -226,3 +286,5 @@ class TradeEvidence:
     """P-values of the groups that are not significant, by key, corrected for all comparisons."""
     watched: tuple[WatchedPattern, ...] = ()
     """The strongest groups that are not significant yet, the strongest first."""
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    """Why groups cannot be proven now, whatever their p-value, by key."""

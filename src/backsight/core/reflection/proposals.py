@@ -17,9 +17,11 @@ from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.wording import amount, bullet_text
 
 BELIEF_DIMENSIONS = frozenset({"regime", "volatility_regime", "session", "symbol", "direction"})
-"""Dimensions that a belief's domain can express."""
-PLAN_DIMENSIONS = BELIEF_DIMENSIONS | {"hour"}
-"""Dimensions that a plan's condition can test at a tick."""
+"""Dimensions that a belief's domain can express, alone or in pairs."""
+PLAN_DIMENSIONS = BELIEF_DIMENSIONS | {"hour", "weekday"}
+"""Dimensions that a plan's condition can test at a tick, and that another tick can change. A plan to skip trades after
+a loss would skip all later ones, since no other trade would come between."""
+NUMBERS = frozenset({"hour", "weekday"})
 DIGITS = 4
 """Of the reference of a belief."""
 
@@ -46,15 +48,15 @@ def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: M
             content={
                 "proposition": _proposition(pattern, strategy_name, claims),
                 "strategy_name": strategy_name,
-                pattern.dimension: pattern.value,
+                **pattern.domain,
                 "about": "mean_outcome",
                 "claims": claims,
                 "reference": reference,
                 "mode": mode,
             },
         )
-    if pattern.dimension in PLAN_DIMENSIONS and pattern.supports == "trade_less":
-        condition = {"field": pattern.dimension, "op": "==", "value": _value(pattern)}
+    if PLAN_DIMENSIONS.issuperset(pattern.domain) and pattern.supports == "trade_less":
+        condition = _condition(pattern)
         action = ADVISED_ACTIONS["trade_less"]
         yield Suggestion(
             id=proposal_id(deployment_id, "plan", plan_subject(parse_condition(condition), action)),
@@ -70,7 +72,7 @@ def suggest(pattern: Pattern, *, strategy_name: str, deployment_id: str, mode: M
 
 def _claim(pattern: Pattern) -> tuple[Claim, float] | None:
     """The claim and the reference of a belief: the mean elsewhere in R; 0 in another unit, where the mean is not 0."""
-    if pattern.dimension not in BELIEF_DIMENSIONS:
+    if not BELIEF_DIMENSIONS.issuperset(pattern.domain):
         return None
     if pattern.unit == "R":
         return "above" if pattern.difference > 0.0 else "below", round(pattern.rest_mean, DIGITS)
@@ -80,11 +82,16 @@ def _claim(pattern: Pattern) -> tuple[Claim, float] | None:
 
 def _proposition(pattern: Pattern, strategy_name: str, claims: Claim) -> str:
     """The belief in words, with both means, since trades that earn less than others may still earn."""
-    where = f"with {pattern.label}" if pattern.dimension == "direction" else f"in {pattern.label}"
+    where = f"with {pattern.label}" if "direction" in pattern.domain else f"in {pattern.label}"
     more = "more" if claims == "above" else "less"
     means = [amount(mean, pattern.unit or "R") for mean in (pattern.mean, pattern.rest_mean)]
     return f"{strategy_name} earns {more} {where} than elsewhere: {' against '.join(means)}"
 
 
-def _value(pattern: Pattern) -> str | int:
-    return int(pattern.value) if pattern.dimension == "hour" else pattern.value
+def _condition(pattern: Pattern) -> dict[str, object]:
+    """When a plan applies: all dimensions of a pair, so that the half that earns is not skipped."""
+    parts: list[dict[str, object]] = [
+        {"field": name, "op": "==", "value": int(value) if name in NUMBERS else value}
+        for name, value in pattern.domain.items()
+    ]
+    return parts[0] if len(parts) == 1 else {"all": parts}

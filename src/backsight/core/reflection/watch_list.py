@@ -15,6 +15,8 @@ MAX_P = 0.5
 """A group that chance equals in more than half of the cases is not worth watching."""
 SAME_FACT = 0.7
 """Two groups whose memberships correlate by more than this, in either direction, are one fact."""
+MIN_RUNS = 10
+"""As in `shift_test`, which is not imported here because it needs NumPy."""
 UNPROVEN = "(unproven)"
 
 
@@ -44,8 +46,9 @@ def watch_list(
 def more_trades(pattern: Pattern, *, strength: float, closed: int) -> int | None:
     """About how many more closed trades prove a pattern, if its effect stays as it is; None beyond the window.
 
-    The test statistic grows with the square root of the number of trades, and the interval shrinks with it. New
-    patterns are tested for four times in each doubling of closed trades, so the answer is the distance to a test.
+    The test statistic grows with the square root of the number of trades, the interval shrinks with it, and the number
+    of separate runs grows in proportion. New patterns are tested for four times in each doubling of closed trades, so
+    the answer is the distance to a test.
 
     >>> from backsight.testing.reflection import a_pattern
     >>> weak = a_pattern(n=30, rest_n=90, interval=(-0.9, -0.1), mean=-0.5, difference=-0.6)
@@ -54,7 +57,7 @@ def more_trades(pattern: Pattern, *, strength: float, closed: int) -> int | None
     """
     analysed = pattern.n + pattern.rest_n
     half_width = pattern.half_width or 0.0
-    growth = max(1.0, strength**-2, (half_width / abs(pattern.difference)) ** 2)
+    growth = max(1.0, strength**-2, (half_width / abs(pattern.difference)) ** 2, MIN_RUNS / max(pattern.runs, 1))
     if growth * analysed > WINDOW:
         return None
     needed = closed + math.ceil((growth - 1.0) * analysed)
