@@ -121,3 +121,29 @@ def test_while_results_fall_only_trades_since_the_fall_count(quick: Memory, cloc
     assert fallen.since is not None
     assert fallen.left_out >= 115
     assert fallen.size.recommended == 0.0
+
+
+def test_r_that_is_known_of_winners_only_gives_neither_size_nor_mean(quick: Memory, clock: FakeClock) -> None:
+    """A coin whose R is missing for half of the losers."""
+    for number in range(24):
+        traded(quick, clock, 1.0)
+        traded(quick, clock, -1.0, **({"pnl_r": None} if number % 2 else {}))
+    size = advised(quick).size
+    assert (size.recommended, size.mean, size.unknown) == (0.0, None, 12)
+    assert size.reason.startswith("R is unknown for 50 % of losing trades and 0 % of winning ones: neither")
+    rate = quick.recall_memories(symbol="BTC", strategy_name="VolBreakout").base_rate
+    assert rate is not None
+    assert rate.headline.outcomes == ()
+    assert "no mean is given: R is unknown for 50 % of losing trades" in rate.sentence
+
+
+def test_strategies_tried_in_the_mode_lower_the_size_as_of_then(quick: Memory, clock: FakeClock) -> None:
+    traded(quick, clock, *edge(0.75, 60))
+    alone, then = advised(quick).size, clock.now()
+    for name in ("A", "B", "C"):
+        traded(quick, clock, *edge(0.5, 10 if name != "C" else 9), strategy_name=name, deployment=None)
+    others = advised(quick).size
+    assert (alone.strategies, others.strategies) == (1, 3), "C has too few trades to be sized"
+    assert others.uncapped < alone.uncapped
+    assert advised(quick, as_of=then).size == alone
+    assert " for 3 strategies tried" in others.reason

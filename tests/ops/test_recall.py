@@ -122,7 +122,7 @@ def test_the_base_rate_comes_first_and_counts_all_trades_of_the_strategy(memory:
     assert usual is not None
     assert [(level.name, level.n) for level in usual.levels] == [("strategy", 30), ("direction", 30), ("symbol", 15)]
     assert usual.headline.name == "direction"
-    assert usual.sentence.startswith("6")
+    assert usual.sentence.startswith("only 15 long XAUUSD trades; more broadly: 6")
 
 
 def test_matching_beliefs_and_plans_are_in_the_answer_and_no_plan_is_triggered(

@@ -7,12 +7,15 @@ import pytest
 from backsight.core.decision import Verdict
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.orders import Order
+from backsight.core.portfolio import Direction
+from backsight.core.recommended_size import PositionSize
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 DEPLOYMENT = "S@main"
 HOUR = timedelta(hours=1)
+WAYS: tuple[Direction, ...] = ("long", "short")
 
 
 def deployed(memory: Memory, clock: FakeClock, *, winners: int = 60) -> None:
@@ -110,3 +113,34 @@ def test_a_recommendation_stays_and_can_be_computed_again_after_older_trades_wer
         seen_at=decision.recorded_at,
     )
     assert again.size.recommended == decision.recommended_share
+
+
+def test_an_open_trade_on_the_same_signal_takes_its_risk_off(memory: Memory, clock: FakeClock) -> None:
+    """Four copies of one signal used to get the whole size each."""
+    deployed(memory, clock)
+
+    def advice(symbol: str, direction: Direction) -> PositionSize:
+        return memory.position_size(
+            symbol=symbol, direction=direction, strategy_name="S", deployment=DEPLOYMENT, as_of=clock.now()
+        ).size
+
+    before = {(symbol, way): advice(symbol, way) for symbol in ("BTC", "ETH") for way in WAYS}
+    position = a_position(60.0, stop_price=95.0)
+    memory.close_tick(
+        deployment=DEPLOYMENT,
+        at=T0,
+        before=a_snapshot(at=T0),
+        after=a_snapshot(position, at=T0),
+        proposal=Order(symbol="BTC", quantity=60.0),
+        verdict=Verdict(kind="executed"),
+    )
+    clock.advance(hours=1)
+    btc, eth = advice("BTC", "long"), advice("ETH", "long")
+    assert btc.open_risk == eth.open_risk
+    assert btc.open_risk.trades == 1
+    assert btc.open_risk.share == pytest.approx(0.03)
+    free = before["BTC", "long"]
+    assert free.recommended == 0.05
+    assert btc.recommended == pytest.approx(0.02)
+    assert btc.reason.endswith("3.0% is already at risk on the same signal: 2.0% is left.")
+    assert advice("BTC", "short") == before["BTC", "short"]

@@ -63,14 +63,36 @@ class SizeLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRisk:
+    """The open trades on the same signal: in the same direction, of the same strategy or in the same symbol."""
+
+    share: float = 0.0
+    """The share of equity that is at risk in them; trades whose risk is unknown are not in it."""
+    trades: int = 0
+    unknown: int = 0
+    """The number of these trades whose risk is unknown."""
+
+
+NOTHING_OPEN = OpenRisk()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PositionSize:
     """The fraction of equity to risk on a trade, and the evidence for it."""
 
     recommended: float
-    """After the cap."""
+    """After the cap, and less what is already at risk on the same signal."""
     uncapped: float
     reason: str
     n: int
+    """The number of trades with an outcome in R."""
+    unknown: int
+    """The number of closed trades whose outcome in R is unknown; they lower the size in proportion."""
+    strategies: int
+    """The number of strategies with enough trades in this mode: the best of many is likely to be lucky."""
+    copies: float
+    """How many trades of a day count as one, since they end alike: the size is divided by it."""
+    open_risk: OpenRisk
     effective_n: float
     """The number of independent trades with the same precision as the strategy's, by days or longer waves."""
     win_rate: float | None
@@ -84,13 +106,13 @@ class PositionSize:
     kelly: float | None
     """Plain Kelly, p / mean loss − (1 − p) / mean win, for comparison; None without wins or losses."""
     levels: tuple[SizeLevel, ...]
-    """The strategy, then each category of the query."""
-    mean: float
-    """The expected outcome in R: the sum of the levels' effects."""
-    deviation: float
+    """The strategy, then each category of the query; empty where R is missing more often among losers."""
+    mean: float | None
+    """The expected outcome in R: the sum of the levels' effects; None where R is missing more often among losers."""
+    deviation: float | None
     """The standard deviation of the expected outcome."""
-    cautious_mean: float
-    """μ: the true mean is above this with a probability of 85 %."""
+    cautious_mean: float | None
+    """μ: the true mean is above this with a probability of 85 %, or more if several strategies were tried."""
     mean_square: float
     """E[R²], including one loss that has not happened yet."""
     risk_appetite: float

@@ -21,13 +21,17 @@ import numpy as np
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import Horizon
+from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.numbers import signed
+from backsight.core.portfolio import Mode
 from backsight.core.recall.arrays.columns import DAY_MICROS, SETTING_LABELS, Columns, Floats, Integers
 from backsight.core.recall.arrays.selection import TradeFilter, select_trades
 from backsight.core.recommended_size import (
     ANY_TRADE,
     CATEGORIES,
+    NOTHING_OPEN,
     Category,
+    OpenRisk,
     PositionSize,
     SizedTrade,
     SizeLevel,
@@ -49,6 +53,8 @@ NO_LOSS_YET_R = 6.0
 """The loss that has not happened yet where no loss has shown how far losses go."""
 LEAST_LOST_R = 1.0
 """All losses together, from which on they show how far losses go."""
+LEAST_COPIES = 1.05
+"""From how many copies on the reason names them; fewer are a matter of chance."""
 LARGEST_R = 1e100
 ROUNDING = 1e-12
 """A variance that is a smaller share of E[R²] counts as 0."""
@@ -75,6 +81,9 @@ class TradeColumns:
     day: Integers
     """A number for the UTC day on which a trade closed."""
     categories: Mapping[Category, CategoryColumn] = field(default_factory=dict)
+    unknown_won: int = 0
+    """The number of further trades that won, and whose outcome in R is unknown."""
+    unknown_lost: int = 0
 
     def __post_init__(self) -> None:
         if not np.all(np.abs(self.outcome_r) <= LARGEST_R):
@@ -82,6 +91,13 @@ class TradeColumns:
         lengths = {len(self.day), *(len(coded.codes) for coded in self.categories.values())}
         if lengths != {len(self.outcome_r)}:
             raise Invalid("columns differ in length; give one entry a trade", field="outcome_r")
+
+    @property
+    def known(self) -> KnownOutcomes:
+        """Of how many winners and losers R is known."""
+        won = int(np.count_nonzero(self.outcome_r > 0.0))
+        lost = len(self.outcome_r) - won
+        return KnownOutcomes(won=won + self.unknown_won, lost=lost + self.unknown_lost, known_won=won, known_lost=lost)
 
 
 def trade_columns(trades: Iterable[SizedTrade]) -> TradeColumns:
@@ -110,6 +126,8 @@ class ClosedTrades:
     """The number of trades, with or without an outcome in R."""
     left_out: int
     """The number of trades left out because they ended before a decline of results."""
+    strategies: int
+    """The number of strategies in the mode with enough trades to be sized, this one included."""
 
 
 def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon) -> ClosedTrades:
@@ -123,8 +141,9 @@ def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon)
     ([1.0, -1.0], ('BTC', 'XAUUSD'), 2)
     """
     selection, left_out = select_trades(columns, trade_filter, horizon)
-    table, rows = selection.table, selection.all_rows()
-    rows = rows[table.unit[columns.group[rows]] == 0]
+    table, rows, in_r_unit = selection.table, selection.all_rows(), selection.table.unit == 0
+    unknown = selection.group_counts() * ~in_r_unit
+    rows = rows[in_r_unit[columns.group[rows]]]
     groups, settings = columns.group[rows].astype(np.int64), columns.setting[rows].astype(np.int64)
     in_r = TradeColumns(
         outcome_r=columns.outcome[rows],
@@ -136,8 +155,23 @@ def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon)
             "volatility_regime": _reencoded(settings, SETTING_LABELS["volatility_regime"].tolist()),
             "session": _reencoded(settings, SETTING_LABELS["session"].tolist()),
         },
+        unknown_won=int(unknown[table.won].sum()),
+        unknown_lost=int(unknown[~table.won].sum()),
     )
-    return ClosedTrades(in_r=in_r, n=selection.count, left_out=left_out)
+    strategies = strategies_tried(columns, trade_filter.mode, horizon)
+    return ClosedTrades(in_r=in_r, n=selection.count, left_out=left_out, strategies=strategies)
+
+
+def strategies_tried(columns: Columns, mode: Mode | None, horizon: Horizon) -> int:
+    """The number of strategies with enough trades in R to be sized, in a mode, at a horizon; at least 1.
+
+    Trades are counted by the summaries of blocks, so that most rows are not read.
+    """
+    selection, _ = select_trades(columns, TradeFilter(mode=mode), horizon)
+    table = selection.table
+    counts = selection.group_counts() * (table.unit == 0)
+    _, strategy = np.unique(table.fields["strategy_name"], return_inverse=True)
+    return max(1, int(np.count_nonzero(np.bincount(strategy, counts, minlength=1) >= FEWEST_TRADES)))
 
 
 def _reencoded(codes: Integers, labels: Sequence[str]) -> CategoryColumn:
@@ -154,6 +188,8 @@ def position_size(
     *,
     risk_appetite: float = 1.0,
     cap: float = CAP,
+    strategies: int = 1,
+    open_risk: OpenRisk = NOTHING_OPEN,
 ) -> PositionSize:
     """The fraction of equity to risk on a trade: ¼ · μ / E[R²] · risk appetite, from 0 to the cap.
 
@@ -178,43 +214,76 @@ def position_size(
     'Only 7 trades with a result in R; 10 are needed.'
     """
     columns = trades if isinstance(trades, TradeColumns) else trade_columns(trades)
-    (size,) = position_sizes(columns, [query], risk_appetite=risk_appetite, cap=cap)
+    (size,) = position_sizes(
+        columns, [query], risk_appetite=risk_appetite, cap=cap, strategies=strategies, open_risk=open_risk
+    )
     return size
 
 
 def position_sizes(
-    columns: TradeColumns, queries: Iterable[SizingQuery], *, risk_appetite: float = 1.0, cap: float = CAP
+    columns: TradeColumns,
+    queries: Iterable[SizingQuery],
+    *,
+    risk_appetite: float = 1.0,
+    cap: float = CAP,
+    strategies: int = 1,
+    open_risk: OpenRisk = NOTHING_OPEN,
 ) -> Iterator[PositionSize]:
     """The size for each of several queries, as `position_size` gives it; the trades are read once."""
     _check(risk_appetite, cap)
+    limits = _Limits(
+        risk_appetite=risk_appetite, cap=cap, strategies=strategies, open_risk=open_risk, known=columns.known
+    )
     strategy, designs = _strategy_evidence(columns), _designs(columns)
     for query in queries:
         categories = [_category_evidence(columns, name).of(value) for name, value in _given_categories(query)]
-        yield _position_size(strategy, categories, designs, risk_appetite=risk_appetite, cap=cap)
+        yield _position_size(strategy, categories, designs, limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """What a size depends on beside the evidence of the trades with a known R."""
+
+    risk_appetite: float
+    cap: float
+    strategies: int
+    open_risk: OpenRisk
+    known: KnownOutcomes
+
+    @property
+    def doubt(self) -> float:
+        """The quantile of the mean's posterior: with K strategies tried, a √K-th of the doubt about one."""
+        return DOUBT / math.sqrt(max(1, self.strategies))
+
+    @property
+    def factor(self) -> float:
+        """What the share of Kelly is multiplied by: the risk appetite, and the share of trades whose R is known."""
+        return self.risk_appetite * (self.known.known / max(1, self.known.n))
 
 
 def _position_size(
-    strategy: "_StrategyEvidence",
-    categories: Sequence["_CategoryEvidence"],
-    designs: "_Designs",
-    *,
-    risk_appetite: float,
-    cap: float,
+    strategy: "_StrategyEvidence", categories: Sequence["_CategoryEvidence"], designs: "_Designs", limits: _Limits
 ) -> PositionSize:
+    win_rate, mean_win, mean_loss = _wins_and_losses(strategy.outcome_r)
     effects, variance = _effects(strategy, categories, designs)
     category_levels = (_level(category, effect) for category, effect in zip(categories, effects, strict=True))
     levels = (_strategy_level(strategy), *category_levels)
     mean = math.fsum(level.effect for level in levels)
     deviation = math.sqrt(strategy.mean_square / (strategy.effective_n + SCEPTICAL_TRADES) + variance)
-    cautious_mean = mean + NORMAL_QUANTILE * deviation
-    enough = strategy.n >= FEWEST_TRADES
-    uncapped = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.mean_square * risk_appetite) if enough else 0.0
-    win_rate, mean_win, mean_loss = _wins_and_losses(strategy.outcome_r)
+    cautious_mean = mean + _normal_quantile(limits.doubt) * deviation
+    enough = strategy.n >= FEWEST_TRADES and not limits.known.hides_losers
+    # The share of equity for the signal as a whole, and for one of the trades that it makes at a time.
+    share = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.mean_square * limits.factor) if enough else 0.0
+    uncapped = share / strategy.copies
     size = PositionSize(
-        recommended=min(cap, uncapped),
+        recommended=max(0.0, min(limits.cap, uncapped, min(limits.cap, share) - limits.open_risk.share)),
         uncapped=uncapped,
         reason="",
         n=strategy.n,
+        unknown=limits.known.unknown,
+        strategies=limits.strategies,
+        copies=strategy.copies,
+        open_risk=limits.open_risk,
         effective_n=strategy.effective_n,
         win_rate=win_rate,
         mean_win=mean_win,
@@ -226,10 +295,15 @@ def _position_size(
         deviation=deviation,
         cautious_mean=cautious_mean,
         mean_square=strategy.mean_square,
-        risk_appetite=risk_appetite,
-        cap=cap,
+        risk_appetite=limits.risk_appetite,
+        cap=limits.cap,
     )
-    return replace(size, reason=_reason(size))
+    if limits.known.hides_losers:
+        size = replace(
+            size, win_rate=None, mean_win=None, mean_loss=None, kelly=None,
+            levels=(), mean=None, deviation=None, cautious_mean=None,
+        )  # fmt: skip
+    return replace(size, reason=_reason(size, limits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -253,6 +327,11 @@ class _StrategyEvidence:
     """The factor by which variances from so few days are inflated."""
     inflation: float
     """How many times larger the variance of the mean is than for independent trades, `few_days` included."""
+    copies: float
+    """How many times larger the variance of a day's sum is than for independent trades; at least 1.
+
+    Kelly's share of m bets at a time, correlated ρ, is that of one bet over 1 + (m − 1)·ρ, and so is this.
+    """
 
     @property
     def n(self) -> int:
@@ -304,6 +383,11 @@ def _designs(columns: TradeColumns) -> _Designs:
     return {}
 
 
+@lru_cache(maxsize=256)
+def _normal_quantile(doubt: float) -> float:
+    return NormalDist().inv_cdf(doubt)
+
+
 def _check(risk_appetite: float, cap: float) -> None:
     if not 0.0 <= risk_appetite < math.inf:
         raise Invalid(f"{risk_appetite} is not a risk appetite; give 0 or more, 1 is neutral", field="risk_appetite")
@@ -333,12 +417,13 @@ def _strategy_evidence(columns: TradeColumns) -> _StrategyEvidence:
         np.bincount(day, weights=each, minlength=days).astype(np.float64) for each in (np.ones(n), deviations)
     )
     squares, mean_square = _sum_of_squares(deviations), _mean_square(outcome_r)
-    inflation = few_days
+    inflation, copies = few_days, 1.0
     if squares > ROUNDING * n * mean_square:
         by_day = _sum_of_squares(sums)
         wider = float(_wider(wave_variances(sums, counts) / by_day, days)) if by_day > 0.0 else 0.0
         by_day *= _bessel(days) / (squares * _bessel(n))
-        inflation = max(max(1.0, by_day) * few_days, by_day * wider)
+        copies = max(1.0, by_day)
+        inflation = max(copies * few_days, by_day * wider)
     return _StrategyEvidence(
         outcome_r=outcome_r,
         deviations=deviations,
@@ -350,6 +435,7 @@ def _strategy_evidence(columns: TradeColumns) -> _StrategyEvidence:
         mean_square=mean_square,
         few_days=few_days,
         inflation=inflation,
+        copies=copies,
     )
 
 
@@ -622,27 +708,66 @@ def _kelly(win_rate: float | None, mean_win: float | None, mean_loss: float | No
     return win_rate / mean_loss - (1.0 - win_rate) / mean_win
 
 
-def _reason(size: PositionSize) -> str:
-    """The reason for the size, in a sentence or two."""
+def _reason(size: PositionSize, limits: _Limits) -> str:
+    """The reason for the size, in a few sentences."""
+    if limits.known.hides_losers:
+        return f"{limits.known.in_words}: neither a size nor a mean can be given."
     if size.n < FEWEST_TRADES:
         counted = f"Only {size.n} trade{'' if size.n == 1 else 's'}" if size.n else "No trades"
-        return f"{counted} with a result in R; {FEWEST_TRADES} are needed."
+        unknown = f" R is unknown for {size.unknown} more." if size.unknown else ""
+        return f"{counted} with a result in R; {FEWEST_TRADES} are needed.{unknown}"
     if size.risk_appetite == 0.0:
         return "Risk appetite is 0: nothing is to be risked."
-    untraded = [level for level in size.levels if level.n == 0]
-    lossless = f" There was no loss yet: one of {NO_LOSS_YET_R:g}R is counted." if size.no_loss_yet else ""
-    return (
-        _edge(size) + lossless + "".join(f" {level.value} was never traded before: more doubt." for level in untraded)
-    )
+    return " ".join([_edge(size, limits), *_reductions(size, limits), *_doubts(size)])
 
 
-def _edge(size: PositionSize) -> str:
-    expected = f"{signed(size.mean, 2)}R a trade expected from {size.n} trades"
-    if size.mean <= 0.0:
+def _edge(size: PositionSize, limits: _Limits) -> str:
+    mean, deviation, cautious_mean = size.mean or 0.0, size.deviation or 0.0, size.cautious_mean or 0.0
+    expected = f"{signed(mean, 2)}R a trade expected from {_counted(limits.known)}"
+    tried = f" for {size.strategies} strategies tried" if size.strategies > 1 else ""
+    if mean <= 0.0:
         return f"{expected}: no edge to bet on."
     if size.uncapped == 0.0:
-        return f"{expected}, give or take {size.deviation:.2f}R: too unsure to bet on."
+        return f"{expected}, give or take {deviation:.2f}R: too unsure to bet on{tried}."
     appetite = "" if size.risk_appetite == 1.0 else f" times a risk appetite of {size.risk_appetite:g}"
-    capped = f", capped at {size.cap:.1%}" if size.recommended < size.uncapped else ""
-    sure = f"at least {signed(size.cautious_mean, 2)}R with {1 - DOUBT:.0%}"
-    return f"{expected}, {sure}: a quarter of Kelly{appetite} is {size.uncapped:.1%} of equity{capped}."
+    share = SHARE_OF_KELLY * cautious_mean / size.mean_square * size.risk_appetite
+    capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped and not _is_reduced(size) else ""
+    sure = f"at least {signed(cautious_mean, 2)}R with {1 - limits.doubt:.0%}{tried}"
+    return f"{expected}, {sure}: a quarter of Kelly{appetite} is {share:.1%} of equity{capped}."
+
+
+def _counted(known: KnownOutcomes) -> str:
+    """The number of trades of a mean in R, of how many there are."""
+    if not known.unknown:
+        return f"{known.n} trades"
+    return f"{known.known} of {known.n} trades (R is unknown for {known.unknown})"
+
+
+def _is_reduced(size: PositionSize) -> bool:
+    """Whether copies or unknown outcomes make the size smaller than the share of Kelly."""
+    return size.copies >= LEAST_COPIES or size.unknown > 0
+
+
+def _reductions(size: PositionSize, limits: _Limits) -> Iterator[str]:
+    """What makes the size smaller than the share of Kelly."""
+    if size.uncapped > 0.0 and _is_reduced(size):
+        parts = []
+        if size.unknown:
+            parts.append(f"times {limits.known.known / limits.known.n:.2f} (known R)")
+        if size.copies >= LEAST_COPIES:
+            parts.append(f"over {size.copies:.1f} (trades of a day end alike)")
+        capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped else ""
+        yield f"That {', '.join(parts)} is {size.uncapped:.1%}{capped}."
+    risk = size.open_risk
+    if risk.share and size.recommended < min(size.cap, size.uncapped):
+        yield f"{risk.share:.1%} is already at risk on the same signal: {size.recommended:.1%} is left."
+    if risk.unknown and size.uncapped > 0.0:
+        yield f"The risk of {risk.unknown} open trade{'' if risk.unknown == 1 else 's'} on it is unknown."
+
+
+def _doubts(size: PositionSize) -> Iterator[str]:
+    if size.no_loss_yet:
+        yield f"There was no loss yet: one of {NO_LOSS_YET_R:g}R is counted."
+    for level in size.levels:
+        if level.n == 0:
+            yield f"{level.value} was never traded before: more doubt."

@@ -48,7 +48,7 @@ from backsight.services.deployments import hint_where_trades_are, resolve_scope
 from backsight.services.habit_learning import evidence_filter
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
-from backsight.services.outlook import sizing_query
+from backsight.services.outlook import open_in, open_risk, recommended_size, sizing_query
 from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plans import open_plans
 from backsight.services.recall import (
@@ -360,10 +360,10 @@ def position_size(
     """Get the share of equity to risk on a trade: a quarter of Kelly on a cautious mean outcome in R, often 0.
 
     The evidence is all closed trades of the strategy with a result in R. The share is multiplied by the risk appetite.
+    Many strategies tried, unknown results in R, trades that end alike and open trades on the same signal lower it.
     Risk is the loss at the stop: divide it by the distance to the stop to get the size.
     """
     from backsight.core.sizing import closed_trades
-    from backsight.core.sizing import position_size as sized
 
     current = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
@@ -374,6 +374,7 @@ def position_size(
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
         trade_filter = evidence_filter(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
         closed = closed_trades(columns, trade_filter, view.horizon)
+        open_trades = open_in(view, target, evidence_mode)
         sentences = [*scope.notes, scope.neutral_because]
         if not closed.n:
             sentences.append(hint_where_trades_are(view, mode=evidence_mode, strategy_name=strategy_name))
@@ -385,7 +386,12 @@ def position_size(
         )
     profile = sizing_query(direction, replace(current, symbol=symbol))
     return SizeAdvice(
-        size=sized(closed.in_r, profile, risk_appetite=appetite),
+        size=recommended_size(
+            closed,
+            profile,
+            risk_appetite=appetite,
+            open_risk=open_risk(open_trades, strategy_name, symbol, direction),
+        ),
         deployment=None if target is None else target.name,
         since=max(trade_filter.falling_since.values(), default=None),
         left_out=closed.left_out,

@@ -4,24 +4,29 @@ The prompt of a tick needs this for every symbol that may be traded. What severa
 once: the open trades, the columns of the episodes, the evidence for sizes.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from backsight.core.context import ContextVector
 from backsight.core.instants import EPOCH, Horizon
+from backsight.core.memory.episodic import risk_share
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.prompts.symbol_memory import DirectionOutlook
 from backsight.core.recall.base_rate import BaseRate, OpenTrade
 from backsight.core.recall.rank import RecalledMemory
-from backsight.core.recommended_size import PositionSize, SizingQuery
+from backsight.core.recommended_size import OpenRisk, PositionSize, SizingQuery
 from backsight.core.strategies import Deployment
+from backsight.core.trades.mark import PositionMark, open_result
+from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.habit_learning import evidence_filter
 from backsight.services.mood import mood_in
-from backsight.services.recall import RecallSession, similar_episodes
+from backsight.services.recall import MarkedTrade, RecallSession, marked_trades, similar_episodes, with_marks
+from backsight.store import trades as stored_trades
 from backsight.store.view import View
 
 if TYPE_CHECKING:
@@ -48,9 +53,13 @@ def symbol_outlook(
     directions: Sequence[Direction],
     *,
     open_trades: Sequence[OpenTrade],
+    account_trades: Sequence[MarkedTrade],
     risk_appetite: float,
 ) -> SymbolOutlook:
-    """The outlook for the symbol of a recall, which must name a strategy and a mode."""
+    """The outlook for the symbol of a recall, which must name a strategy and a mode.
+
+    `account_trades` are the open trades of the account, of all its strategies.
+    """
     from backsight.core.recall.arrays.base_rate import base_rates
 
     query, view, mode = session.query, session.view, session.query.mode_filter
@@ -65,7 +74,16 @@ def symbol_outlook(
         horizon=view.horizon,
         open_trades=open_trades,
     )
-    sizes = _sizes(session.columns, view, trade_filter, query.context, directions, risk_appetite)
+    evidence = sizing_evidence(session.columns, trade_filter, view.horizon)
+    sizes = {
+        each: recommended_size(
+            evidence,
+            sizing_query(each, query.context),
+            risk_appetite=risk_appetite,
+            open_risk=open_risk(account_trades, query.strategy_name, query.symbol, each),
+        )
+        for each in directions
+    }
     similar = similar_episodes(ctx, session)
     return SymbolOutlook(
         directions=tuple(
@@ -80,36 +98,61 @@ def _known(rate: BaseRate) -> BaseRate | None:
     return rate if rate.levels[0].n or rate.levels[0].open else None
 
 
-def _sizes(
-    columns: "Columns",
-    view: View,
-    trade_filter: "TradeFilter",
-    context: ContextVector,
-    directions: Sequence[Direction],
-    risk_appetite: float,
-) -> Mapping[Direction, PositionSize]:
+def recommended_size(
+    evidence: "ClosedTrades", query: SizingQuery, *, risk_appetite: float, open_risk: OpenRisk
+) -> PositionSize:
+    """The size of a trade, with all that lowers it."""
     from backsight.core.sizing import position_size
 
-    evidence = sizing_evidence(columns, trade_filter, view.horizon)
-    return {
-        each: position_size(evidence.in_r, sizing_query(each, context), risk_appetite=risk_appetite)
-        for each in directions
-    }
+    return position_size(
+        evidence.in_r,
+        query,
+        risk_appetite=risk_appetite,
+        strategies=evidence.strategies,
+        open_risk=open_risk,
+    )
+
+
+def open_in(view: View, deployment: Deployment | None, mode: Mode) -> list[MarkedTrade]:
+    """The open trades of a deployment's account; of all accounts of the mode if no deployment is known."""
+    if deployment is None:
+        return marked_trades(view, strategy_name=None, mode=mode)
+    return with_marks(view, stored_trades.open_then(view, deployment.account_id))
+
+
+def open_risk(trades: Iterable[MarkedTrade], strategy_name: str, symbol: str, direction: Direction) -> OpenRisk:
+    """The risk of the open trades on the same signal: in the same direction, of the same strategy or symbol."""
+    same = [
+        (trade, mark)
+        for trade, mark in trades
+        if trade.direction == direction and (trade.strategy_name == strategy_name or trade.symbol == symbol)
+    ]
+    shares = [share for trade, mark in same if (share := _share_at_risk(trade, mark)) is not None]
+    return OpenRisk(share=math.fsum(shares), trades=len(same), unknown=len(same) - len(shares))
+
+
+def _share_at_risk(trade: Trade, mark: PositionMark | None) -> float | None:
+    """The largest risk of an open trade so far, as a share of the equity at entry; None where a part is not known."""
+    result = open_result(trade, mark)
+    risk = trade.entry.configured_risk if result is None else result.risk
+    return risk_share(replace(trade, risk=risk))
 
 
 def recommended_share(
     ctx: Context, view: View, deployment: Deployment, direction: Direction, context: ContextVector
 ) -> float | None:
     """The share of equity that `position_size` recommends to risk on an entry; None before there are results in R."""
-    from backsight.core.sizing import position_size
-
     strategy, symbol = deployment.strategy_name, context.symbol or ""
     trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbol=symbol)
     evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon)
     if not len(evidence.in_r.day):
         return None
-    appetite = mood_in(view, deployment).risk_appetite
-    return position_size(evidence.in_r, sizing_query(direction, context), risk_appetite=appetite).recommended
+    return recommended_size(
+        evidence,
+        sizing_query(direction, context),
+        risk_appetite=mood_in(view, deployment).risk_appetite,
+        open_risk=open_risk(open_in(view, deployment, deployment.mode), strategy, symbol, direction),
+    ).recommended
 
 
 def sizing_query(direction: Direction, context: ContextVector) -> SizingQuery:

@@ -50,7 +50,6 @@ from backsight.core.risk_state import (
     with_win_rate,
 )
 from backsight.core.strategies import Deployment
-from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy, unsaved_strategy
@@ -58,7 +57,7 @@ from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
 from backsight.services.protocol import Protocol, protocol_for
-from backsight.services.recall import RecallSession, as_open_trade, encode_recall, marked_trades
+from backsight.services.recall import MarkedTrade, RecallSession, as_open_trade, encode_recall, marked_trades
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
 from backsight.store import trades as stored_trades
@@ -115,7 +114,10 @@ class _Memory:
     """The section of the recent trades."""
     numbers: Mapping[str, int]
     """The row of each recent trade that is shown, by the id of the trade."""
-    open_trades: Sequence[tuple[Trade, PositionMark | None]]
+    open_trades: Sequence[MarkedTrade]
+    """The open trades of the strategy in the mode."""
+    account_trades: Sequence[MarkedTrade]
+    """The open trades of the account, of all its strategies."""
     """The open trades of the strategy in the deployment's mode, with their last marks."""
 
 
@@ -212,11 +214,13 @@ def _read_memory(request: PromptRequest) -> _Memory:
         trades = stored_trades.recent_closed(view, deployment.id, most=deployment.memory.recent_trades_k)
     lines = [closed_line(trade, currency=request.account.currency) for trade in trades]
     recent = recent_trades(lines, now=request.at, k=deployment.memory.recent_trades_k)
+    open_in_mode = marked_trades(view, strategy_name=None, mode=deployment.mode)
     return _Memory(
         closed={trade.id: trade for trade in trades},
         recent=recent,
         numbers=row_numbers(recent, lines),
-        open_trades=marked_trades(view, strategy_name=deployment.strategy_name, mode=deployment.mode),
+        open_trades=[marked for marked in open_in_mode if marked[0].strategy_name == deployment.strategy_name],
+        account_trades=[marked for marked in open_in_mode if marked[0].account_id == deployment.account_id],
     )
 
 
@@ -299,6 +303,7 @@ def _recall_symbols(
             RecallSession(query, view, columns, None, None),
             directions,
             open_trades=open_trades,
+            account_trades=memory.account_trades,
             risk_appetite=request.mood.risk_appetite,
         )
         for query in queries

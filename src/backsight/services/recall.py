@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MAX_LIMIT = 100
 MAX_OPEN_TRADES = 1_000
 MAX_HANDLE_BYTES = 100_000
+MarkedTrade = tuple[Trade, PositionMark | None]
+"""An open trade and its last known mark."""
 QUERY: TypeAdapter[RecallQuery] = TypeAdapter(RecallQuery)
 
 
@@ -217,11 +219,13 @@ def _base_rate(session: RecallSession) -> BaseRate:
     )
 
 
-def marked_trades(
-    view: View, *, strategy_name: str | None, mode: Mode | None
-) -> list[tuple[Trade, PositionMark | None]]:
+def marked_trades(view: View, *, strategy_name: str | None, mode: Mode | None) -> list[MarkedTrade]:
     """The open trades, each with its last known mark."""
-    trades = stored_trades.every_open(view, strategy_name=strategy_name, mode=mode)
+    return with_marks(view, stored_trades.every_open(view, strategy_name=strategy_name, mode=mode))
+
+
+def with_marks(view: View, trades: Sequence[Trade]) -> list[MarkedTrade]:
+    """Each of the trades with its last known mark."""
     return [(trade, stored_trades.last_mark(view, trade.id)) for trade in trades[:MAX_OPEN_TRADES]]
 
 

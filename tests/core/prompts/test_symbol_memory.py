@@ -68,6 +68,29 @@ def test_a_base_rate_says_of_which_trades_it_is() -> None:
     assert rate_in_words(a_base_rate(open=2)).endswith("independent trades, with 2 open at the last mark")
 
 
+def test_a_base_rate_that_is_broader_than_the_question_says_so() -> None:
+    rate = replace(a_base_rate(), in_symbol=44)
+    strategy, direction, symbol, regime = rate.levels
+    few = replace(rate, levels=(strategy, direction, symbol, replace(regime, n=3)), headline=symbol)
+    assert rate_in_words(few).startswith("only 3 trades in markets trending up; more broadly: 44 trades: 61% won")
+    untried = replace(few, levels=(strategy, direction, symbol, replace(regime, n=0)))
+    assert rate_in_words(untried).startswith("no trades in markets trending up yet; elsewhere: 44 trades: ")
+    other_way = replace(few, levels=(strategy, *(replace(each, n=0) for each in rate.levels[1:])), headline=strategy)
+    assert rate_in_words(other_way).startswith("no trades in this direction yet; elsewhere: 44 trades in any symbol")
+    never = replace(other_way, in_symbol=0)
+    assert rate_in_words(never).startswith(
+        "never traded; the strategy elsewhere: 44 trades in any symbol and direction"
+    )
+
+
+def test_a_mean_in_r_says_over_how_many_trades_it_is_or_why_it_is_not_given() -> None:
+    assert ", mean +0.21R (likely +0.03 to +0.39R) over 44 of 50 trades (R is unknown for 6), " in rate_in_words(
+        a_base_rate(n=50)
+    )
+    hidden = a_base_rate(outcomes=(), withheld="R is unknown for 30 % of losing trades and 5 % of winning ones")
+    assert ", no mean, since R is unknown for 30 % of losing trades and 5 % of winning ones, " in rate_in_words(hidden)
+
+
 def test_outlooks_keep_their_place_before_single_memories() -> None:
     nearest = (a_recalled_line(setup="x " * 80),) * 3
     memories = [SymbolMemory(symbol=f"S{n}", outlooks=(an_outlook(),), nearest=nearest) for n in range(4)]

@@ -20,6 +20,8 @@ from backsight.core.recall.base_rate import (
     BaseRateLevel,
     LevelName,
     LevelOutcome,
+    breadth,
+    coverage_in_words,
     reaches,
     trades_in_words,
 )
@@ -36,7 +38,7 @@ UNLIKE = 0.2
 SETUP = 48
 """Characters of a trade's setup."""
 SYMBOL_TOKENS = 12
-HEADLINE, REASON = 260, 170
+HEADLINE, REASON = 260, 230
 """Characters of a base rate, and of the reason for a size."""
 
 
@@ -55,7 +57,7 @@ class DirectionOutlook:
         """The base rate and the recommended risk in words."""
         rate = NOTHING if self.base_rate is None else rate_in_words(self.base_rate)
         risk = "" if self.size is None else f" Recommended risk {share(self.size.recommended)} of equity: "
-        reason = "" if self.size is None else shorten(self.size.reason, most=REASON, tokens=55)
+        reason = "" if self.size is None else shorten(self.size.reason, most=REASON, tokens=75)
         return f"{self.direction}: {shorten(rate, most=HEADLINE, tokens=80)}.{risk}{reason}"
 
 
@@ -144,12 +146,14 @@ def rate_in_words(rate: BaseRate) -> str:
     """The headline of a base rate in a sentence: how often such trades won, what they brought, how sure that is."""
     level = rate.headline
     categories = {each.name: each.value for each in rate.levels[: rate.levels.index(level) + 1]}
-    trades = _counted(level, categories)
+    trades = f"{breadth(rate, is_named=False)}{_counted(level, categories)}"
     if level.win_rate is None or level.win_rate_interval is None or not reaches(level.effective_n, TOO_LITTLE):
         return f"{trades}, too little to say"
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
     parts = [f"{trades}: {100.0 * level.win_rate:.0f}% won (likely {low} to {high}%)"]
-    parts += [_mean(mean) for mean in level.outcomes[:1]]
+    parts += [_mean(mean, level.n) for mean in level.outcomes[:1]]
+    if level.withheld is not None:
+        parts.append(f"no mean, since {level.withheld}")
     parts.append(f"worth about {level.effective_n:.0f} independent trades")
     if level.open:
         parts.append(f"with {level.open} open at the last mark")
@@ -165,18 +169,19 @@ def _counted(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -
     return f"{counted} in any symbol" if "direction" in categories else f"{counted} in any symbol and direction"
 
 
-def _mean(mean: LevelOutcome) -> str:
-    """A mean outcome with its interval.
+def _mean(mean: LevelOutcome, trades: int) -> str:
+    """A mean outcome with its interval, and over how many of the trades it is.
 
-    >>> _mean(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)))
+    >>> _mean(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)), 63)
     'mean +0.21R (likely +0.03 to +0.39R)'
     """
     scale, unit = (100.0 if mean.unit == "pct" else 1.0), unit_suffix(mean.unit)
-    text = f"mean {signed(scale * mean.mean, 2)}{unit}"
+    text, coverage = f"mean {signed(scale * mean.mean, 2)}{unit}", coverage_in_words(mean, trades)
     if mean.interval is None:
-        return text
+        return f"{text}{coverage}"
     low, high = (signed(scale * end, 2) for end in mean.interval)
-    return f"{text} (margin unknown)" if low == high else f"{text} (likely {low} to {high}{unit})"
+    margin = "margin unknown" if low == high else f"likely {low} to {high}{unit}"
+    return f"{text} ({margin}){coverage}"
 
 
 def what_usually_happens(memories: Sequence[SymbolMemory]) -> Section:

@@ -70,6 +70,9 @@ class BaseRateLevel:
     win_rate_interval: tuple[float, float] | None
     """The 90 % interval of the win rate."""
     outcomes: tuple[LevelOutcome, ...]
+    """Empty where R is missing more often among losers than among winners: the mean of the others would flatter."""
+    withheld: str | None = None
+    """How often R is unknown, where no mean is given for that reason."""
     open: int
     open_ids: tuple[str, ...]
     sentence: str
@@ -87,6 +90,8 @@ class BaseRate:
     sentence: str
     left_out: int = 0
     """The number of trades that no level includes because they ended before a decline of results."""
+    in_symbol: int = 0
+    """The number of trades in the symbol of the query, in any direction; of all trades if the query has no symbol."""
 
 
 def reaches(effective_n: float, threshold: float) -> bool:
@@ -102,7 +107,9 @@ def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
     trades = f"{level.n} {trades_in_words(categories)}"
     rate = f"{100.0 * level.win_rate:.0f} % of {trades} were won (90 %: {low} to {high} %)"
-    outcomes = ", ".join(_mean_in_words(mean) for mean in level.outcomes)
+    outcomes = ", ".join(_mean_in_words(mean, level.n) for mean in level.outcomes)
+    if level.withheld is not None:
+        outcomes = f"no mean is given: {level.withheld}"
     open_trades = f"{level.open} open at the last mark" if level.open else ""
     rest = "".join(f"; {part}" for part in (outcomes, open_trades) if part)
     return f"{rate}, effective {level.effective_n:.0f}{rest}"
@@ -126,14 +133,60 @@ def trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
     return " ".join(word for word in words if word)
 
 
-def _mean_in_words(mean: LevelOutcome) -> str:
+def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
+    """How the headline is broader than the query, as the beginning of a sentence; empty if it is not.
+
+    Where the sentence stands after the symbol and the direction, `is_named` is false and they are not repeated.
+    """
+    headline = rate.levels.index(rate.headline)
+    narrower = next((each for each in rate.levels[headline:] if each.n < rate.headline.n), None)
+    if narrower is None or not rate.headline.n:
+        return ""
+    values = {level.name: level.value for level in rate.levels[: rate.levels.index(narrower) + 1]}
+    symbol = next((level.value for level in rate.levels if level.name == "symbol"), None)
+    if symbol is not None and rate.in_symbol == 0 and not rate.left_out:
+        return f"{f'{symbol} ' if is_named else ''}never traded; the strategy elsewhere: "
+    words = trades_in_words(values) if is_named else _after_the_name(values)
+    if narrower.n == 0:
+        return f"no {words} {'since results fall' if rate.left_out else 'yet'}; elsewhere: "
+    one = words.replace("trades", "trade", 1)
+    return f"only {narrower.n} {words if narrower.n != 1 else one}; more broadly: "
+
+
+def _after_the_name(categories: Mapping[LevelName, str | None]) -> str:
+    """The trades of a level where symbol and direction were named just before.
+
+    >>> _after_the_name({"strategy": None, "direction": "long"}), _after_the_name({"symbol": "BTC", "session": "asia"})
+    ('trades in this direction', 'trades in the Asian session')
+    """
+    if list(categories)[-1] in ("direction", "symbol"):
+        return f"trades in this {list(categories)[-1]}"
+    return trades_in_words({name: value for name, value in categories.items() if name not in ("direction", "symbol")})
+
+
+def coverage_in_words(mean: LevelOutcome, trades: int) -> str:
+    """Over how many of the closed trades a mean is, if not over all.
+
+    >>> coverage_in_words(LevelOutcome(unit="R", n=40, open=0, mean=0.2, interval=None), 52)
+    ' over 40 of 52 trades (R is unknown for 12)'
+    >>> coverage_in_words(LevelOutcome(unit="R", n=52, open=0, mean=0.2, interval=None), 52)
+    ''
+    """
+    if mean.n >= trades:
+        return ""
+    unknown = f" (R is unknown for {trades - mean.n})" if mean.unit == "R" else ""
+    return f" over {mean.n} of {trades} trades{unknown}"
+
+
+def _mean_in_words(mean: LevelOutcome, trades: int) -> str:
     """A mean outcome, with half the width of its interval.
 
-    >>> _mean_in_words(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)))
+    >>> _mean_in_words(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)), 63)
     '+0.21 ± 0.18R'
-    >>> _mean_in_words(LevelOutcome(unit="pct", n=3, open=0, mean=-0.0123, interval=None))
-    '-1.23%'
+    >>> _mean_in_words(LevelOutcome(unit="pct", n=3, open=0, mean=-0.0123, interval=None), 4)
+    '-1.23% over 3 of 4 trades'
     """
     scale = 100.0 if mean.unit == "pct" else 1.0
     margin = half_width(mean.interval, scale=scale)
-    return with_margin(signed(scale * mean.mean, 2), margin, suffix=unit_suffix(mean.unit))
+    text = with_margin(signed(scale * mean.mean, 2), margin, suffix=unit_suffix(mean.unit))
+    return f"{text}{coverage_in_words(mean, trades)}"

@@ -15,6 +15,7 @@ from backsight.core import serial_correlation
 from backsight.core.context import ContextVector
 from backsight.core.instants import EPOCH, Horizon
 from backsight.core.memory.episodic import Episode
+from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.quantiles import jeffreys
 from backsight.core.recall.arrays import weighted_sums
 from backsight.core.recall.arrays.base_rate import base_rate
@@ -123,6 +124,17 @@ class PlainLevel:
         open_trades = [trade for trade in self.open_trades if has(trade)]
         return replace(self, trades=trades, open_trades=open_trades)
 
+    @property
+    def known(self) -> KnownOutcomes:
+        """Of how many winners and losers R is known."""
+        results = [(_won(each), each.outcome is not None and each.outcome.unit == "R") for each in self.trades]
+        return KnownOutcomes(
+            won=sum(bool(won) for won, _ in results),
+            lost=sum(not won for won, _ in results),
+            known_won=sum(bool(won) and known for won, known in results),
+            known_lost=sum(not won and known for won, known in results),
+        )
+
     def with_swings(self) -> "PlainLevel":
         return replace(self, swings={unit: self._swing(unit) for unit in UNITS})
 
@@ -181,8 +193,9 @@ def counted(
     return trades, len(known) - len(trades)
 
 
-def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
+def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float, withheld: bool) -> None:
     rate = plain.rate
+    assert (level.withheld is not None) == withheld
     assert (level.n, level.open_ids) == (len(plain.trades), tuple(each.id for each in plain.open_trades))
     assert level.days == (len(rate.days) if rate else 0)
     assert level.win_rate == (pytest.approx(rate.mean, rel=rel) if rate else None)
@@ -191,7 +204,7 @@ def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
         alpha, beta = 0.5 + rate.mean * rate.effective_n, 0.5 + (1 - rate.mean) * rate.effective_n
         low, high = (beta_quantile(p, alpha=alpha, beta=beta) for p in (0.05, 0.95))
         assert level.win_rate_interval == pytest.approx((min(low, rate.mean), max(high, rate.mean)), abs=10 * rel)
-    means = {unit: expected for unit in UNITS if (expected := plain.mean(unit)) is not None}
+    means = {unit: expected for unit in UNITS if (expected := plain.mean(unit)) is not None and not withheld}
     assert [mean.unit for mean in level.outcomes] == list(means)
     for mean in level.outcomes:
         same = means[mean.unit]
@@ -203,9 +216,11 @@ def check(level: BaseRateLevel, plain: PlainLevel, *, rel: float) -> None:
 
 
 def check_all(rate: BaseRate, plain: PlainLevel, *, rel: float) -> None:
+    withheld = False
     for level in rate.levels:
         plain = plain if level.name == "strategy" else plain.narrowed(level.name)
-        check(level, plain, rel=rel)
+        withheld |= plain.known.hides_losers
+        check(level, plain, rel=rel, withheld=withheld)
     telling = [level for level in rate.levels if level.effective_n >= 20 * (1 - ROUNDING)]
     assert rate.headline == (telling[-1] if telling else rate.levels[0])
     assert rate.too_little == (rate.headline.effective_n < 5 * (1 - ROUNDING))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backsight.core.instants import Horizon
+from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.portfolio import Direction
 from backsight.core.quantiles import NORMAL_95, jeffreys, t_95
 from backsight.core.recall.arrays.columns import UNITS, Booleans, Columns, Floats
@@ -26,6 +27,7 @@ from backsight.core.recall.base_rate import (
     BaseRateLevel,
     LevelOutcome,
     OpenTrade,
+    breadth,
     reaches,
     sentence,
 )
@@ -63,8 +65,9 @@ def base_rate(
     [('strategy', 120, 111.8), ('direction', 90, 83.3), ('symbol', 90, 83.3), ('regime', 90, 83.3), ('session', 0, 0.0)]
     >>> rate.headline.name
     'regime'
-    >>> rate.sentence
-    '39 % of 90 long XAUUSD trades in ranging markets were won (90 %: 31 to 48 %), effective 83; +0.18 ± 0.27R'
+    >>> print(rate.sentence)  # doctest: +NORMALIZE_WHITESPACE
+    no long XAUUSD trades in ranging markets in the Asian session yet; elsewhere: 39 % of 90 long XAUUSD trades in
+    ranging markets were won (90 %: 31 to 48 %), effective 83; +0.18 ± 0.27R
     >>> base_rate(columns, here, trade_filter=TradeFilter(strategy_name="another"), horizon=now).sentence
     'too little to say (n=0)'
     """
@@ -96,13 +99,15 @@ def base_rates(
 def _base_rate(closed: LevelSums, keys: Sequence[LevelKey], open_trades: "Sequence[_WeightedTrade]") -> BaseRate:
     levels = tuple(_levels(closed, keys, list(_open_by_level(open_trades, keys))))
     headline = next((level for level in reversed(levels) if reaches(level.effective_n, ENOUGH)), levels[0])
-    return BaseRate(
+    rate = BaseRate(
         levels=levels,
         headline=headline,
         too_little=not reaches(headline.effective_n, TOO_LITTLE),
-        sentence=headline.sentence,
+        sentence="",
         left_out=closed.left_out,
+        in_symbol=closed.in_symbol,
     )
+    return replace(rate, sentence=f"{breadth(rate)}{headline.sentence}")
 
 
 def _weighted(open_trades: Sequence[OpenTrade], situation: Situation) -> "list[_WeightedTrade]":
@@ -152,8 +157,11 @@ def _levels(
 ) -> Iterator[BaseRateLevel]:
     units = {unit: sums for unit in UNITS if (sums := _with_open(unit, closed, open_trades)) is not None}
     rates, *means = _means([(closed.weight, closed.won), *((sums.weight, sums.product) for sums in units.values())])
+    known = [_known_in_r(closed, depth) for depth in range(len(keys))]
     for depth, (name, value) in enumerate(keys):
         rate = rates[depth]
+        # Where losers hide among a level's trades, they do so at every narrower level, which may be too few to show it.
+        hidden = next((each for each in reversed(known[: depth + 1]) if each is not None and each.hides_losers), None)
         wins = None if rate is None else _WinRate.of(rate, closed, depth)
         level = BaseRateLevel(
             name=name,
@@ -172,13 +180,23 @@ def _levels(
                     interval=_interval(mean, None if wins is None else wins.among(int(sums.n[depth])), sums.swing),
                 )
                 for (unit, sums), by_level in zip(units.items(), means, strict=True)
-                if (mean := by_level[depth]) is not None
+                if (mean := by_level[depth]) is not None and hidden is None
             ),
+            withheld=None if hidden is None else hidden.in_words,
             open=len(open_trades[depth]),
             open_ids=tuple(each.trade.id for each in open_trades[depth]),
             sentence="",
         )
         yield replace(level, sentence=sentence(level, dict(keys[: depth + 1])))
+
+
+def _known_in_r(closed: LevelSums, depth: int) -> KnownOutcomes | None:
+    """Of how many trades of a level R is known; None if of all or of none."""
+    sums = closed.by_unit.get("R")
+    if sums is None or sums.n[depth] in (0, closed.n[depth]):
+        return None
+    n, won, known, known_won = (int(counts[depth]) for counts in (closed.n, closed.n_won, sums.n, sums.n_won))
+    return KnownOutcomes(won=won, lost=n - won, known_won=known_won, known_lost=known - known_won)
 
 
 class _WinRate(NamedTuple):
@@ -299,7 +317,8 @@ def _with_open(
     sums = closed.by_unit.get(unit)
     if not marks[0]:
         return sums
-    sums = sums or UnitSums(np.zeros_like(closed.n), *np.zeros((2, *closed.weight.shape)))
+    none = np.zeros_like(closed.n)
+    sums = sums or UnitSums(none, none, *np.zeros((2, *closed.weight.shape)))
     weight, product = sums.weight.copy(), sums.product.copy()
     weight[:, closed.today] += [math.fsum(w for w, _ in level) for level in marks]
     product[:, closed.today] += [math.fsum(w * x for w, x in level) for level in marks]

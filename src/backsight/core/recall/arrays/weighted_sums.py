@@ -61,6 +61,8 @@ class UnitSums(NamedTuple):
     """The outcomes in one unit: their number by level, and by level and day their weight and weight × outcome."""
 
     n: Integers
+    n_won: Integers
+    """The number of trades that won."""
     weight: Floats
     product: Floats
     swing: float = 0.0
@@ -72,6 +74,8 @@ class LevelSums:
     """The sums of all levels: a row a level, from broad to narrow, and in two-dimensional arrays a column a day."""
 
     n: Integers
+    n_won: Integers
+    """The number of trades that won."""
     weight: Floats
     won: Floats
     """The weight of the trades that won."""
@@ -81,6 +85,8 @@ class LevelSums:
     today: int
     """The column of the day of the horizon."""
     left_out: int
+    in_symbol: int
+    """The number of trades in the symbol of the situation, in any direction; of all trades if it has none."""
 
     @property
     def has_faint_level(self) -> bool:
@@ -247,6 +253,7 @@ class _Cells:
         self.deeper = _depth(setting_levels, SETTINGS) * width
         """By setting code: the number of cells that an inner row goes deeper."""
         same_symbol = table.fields["symbol"] == symbol if symbol is not None else np.ones(len(table), np.bool_)
+        self.in_symbol = int(group_counts[same_symbol].sum())
         self.marked = self.by_group + self.count * same_symbol
         """The cell by group, plus `count` for groups of the same symbol: one lookup gives both."""
 
@@ -345,12 +352,14 @@ class _CellSums:
         weights, products = weight.sum(axis=2), product.sum(axis=2)
         return LevelSums(
             n=counts.sum(axis=1),
+            n_won=n[:, :, 1].sum(axis=1).astype(np.int64),
             weight=weights.sum(axis=1),
             won=weight[:, :, 1].sum(axis=1),
             squares=squares.sum(axis=(1, 2)),
             by_unit={
                 unit: UnitSums(
                     counts[:, number],
+                    n[:, number, 1].astype(np.int64),
                     weights[:, number],
                     products[:, number],
                     _swing(weight[0, number], product[0, number]),
@@ -360,6 +369,7 @@ class _CellSums:
             },
             today=self.days.column(self.now // DAY_MICROS),
             left_out=left_out,
+            in_symbol=self.cells.in_symbol,
         )
 
     def _by_level(self, sums: Floats) -> Floats:
