@@ -20,7 +20,7 @@ WAYS: tuple[Direction, ...] = ("long", "short")
 
 def deployed(memory: Memory, clock: FakeClock, *, winners: int = 60) -> None:
     """A strategy that won three of four trades, remembered before T0, and its deployment."""
-    clock.at = T0
+    clock.at = T0 - HOUR
     memory.open_account(venue="x", name="main", currency="EUR")
     memory.save_strategy(name="S")
     memory.deploy(strategy_name="S", account="main")
@@ -118,6 +118,7 @@ def test_a_recommendation_stays_and_can_be_computed_again_after_older_trades_wer
 def test_an_open_trade_on_the_same_signal_takes_its_risk_off(memory: Memory, clock: FakeClock) -> None:
     """Four copies of one signal used to get the whole size each."""
     deployed(memory, clock)
+    clock.at = T0
 
     def advice(symbol: str, direction: Direction) -> PositionSize:
         return memory.position_size(
