@@ -346,6 +346,9 @@ def test_a_group_that_one_half_carries_is_passed_over() -> None:
     assert result.passed_over["regime_fit/regime=ranging"] == (
         "only shorts in ranging markets differ; the others there do not"
     )
+    watched = [each.label for each in result.watched]
+    assert "shorts in ranging markets" in watched
+    assert "ranging markets" not in watched
 
 
 def after_losses(seed: int, *, spells: float, tilt: float) -> list[ClosedTrade]:

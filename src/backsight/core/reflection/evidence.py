@@ -341,9 +341,11 @@ class _PatternSearch:
         critical = float(np.quantile(null, 1.0 - USUAL_LEVEL))
         keys = [pattern.key for pattern in self.patterns]
         others = [index for index, key in enumerate(keys) if key not in new]
+        # More trades bring more runs, but no other reason goes away with them.
+        may_come = [index for index in others if index not in reasons or not self.is_testable[index]]
         strengths = {
             keys[index]: abs(float(effects[index])) / critical
-            for index in others
+            for index in may_come
             if critical and effects[index] * self.direction[index] > 0.0
         }
         # A group with too few runs is not in the null distribution, but is compared as if it were.
