@@ -134,7 +134,7 @@ def trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
 
 
 def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
-    """How the headline is broader than the query, as the beginning of a sentence; empty if it is not.
+    """How the headline is broader than the query, as the beginning of a sentence; empty if it is not, or says nothing.
 
     Where the sentence stands after the symbol and the direction, `is_named` is false and they are not repeated.
     """
@@ -146,6 +146,8 @@ def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
     symbol = next((level.value for level in rate.levels if level.name == "symbol"), None)
     if symbol is not None and rate.in_symbol == 0 and not rate.left_out:
         return f"{f'{symbol} ' if is_named else ''}never traded; the strategy elsewhere: "
+    if rate.too_little:
+        return ""
     words = trades_in_words(values) if is_named else _after_the_name(values)
     if narrower.n == 0:
         return f"no {words} {'since results fall' if rate.left_out else 'yet'}; elsewhere: "
