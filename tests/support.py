@@ -190,7 +190,9 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         file.flush()
         memory.import_bars(path=file.name, symbol="XAUUSD", interval_seconds=3600)
     memory.record_equity(account="main", equity=10_000.0)
-    proposed(memory)
+    memory.save_instrument(symbol="ES", multiplier=5.0)
+    edited(memory, clock)
+    memory.save_instrument(symbol="ES", multiplier=50.0, lot_step=1.0, tick_size=0.25, underlying="SPX", kind="future")
     memory.create_trading_plan(
         trigger_condition={"regime": "ranging"}, planned_action={"type": "skip_trade"}, reasoning="three losses there"
     )
@@ -255,12 +257,15 @@ def taught(memory: Memory, clock: FakeClock) -> None:
     memory.promote_lessons(deployment=deployment, lessons=LESSONS)
 
 
-def proposed(memory: Memory) -> None:
-    """An edit of the rules that the owner has not decided on."""
+def edited(memory: Memory, clock: FakeClock) -> None:
+    """Two edits of the rules, of which the owner rejected one."""
     library = memory.library
     with tempfile.TemporaryDirectory() as folder:
         memory.library = Library(folder=folder)
-        memory.propose_edit(path="SOUL.md", text="# Soul\n", reason="to begin with", agent="a")
+        edit = memory.propose_edit(path="SOUL.md", text="# Soul\n", reason="to begin with", agent="a")
+        memory.propose_edit(path="TRADING_MANUAL.md", text="# Manual\n", reason="to go on with", agent="a")
+        clock.advance(minutes=1)
+        memory.reject_edit(edit_id=edit.edit.id, reason="not mine")
     memory.library = library
 
 
@@ -279,7 +284,7 @@ def ticked(memory: Memory, clock: FakeClock, *, deployment: str) -> None:
         at=first,
         before=a_snapshot(at=first),
         after=a_snapshot(position, at=first + timedelta(seconds=3)),
-        proposal=Order(symbol="BTC", quantity=2.0, stop_price=95.0, reason="break of the range"),
+        proposal=Order(symbol="BTC", quantity=2.0, stop_price=95.0, reason="break of the range", order_id="41"),
         verdict=executed,
         confidence=0.7,
         shown=[Segment(name="recent_activity", text="## Recent activity (this session)")],

@@ -11,7 +11,7 @@ from backsight.core.holdout import MemoryArm, memory_arm
 from backsight.core.ids import ShownAsJson, derive_id, digest
 from backsight.core.instants import JUST_BEFORE, format_instant
 from backsight.core.market import Bar
-from backsight.core.orders import BrokerSnapshot, Order
+from backsight.core.orders import BrokerSnapshot, Order, PlacedOrder
 from backsight.core.portfolio import Mode, Portfolio
 from backsight.core.risk_state import AttemptKind
 from backsight.core.strategies import Deployment
@@ -415,6 +415,30 @@ FACTS = (
     "sim_run_id",
 )
 """The fields of a decision that its caller reports; the others follow from them, or say when the store was asked."""
+
+
+def placed_orders(decision: Decision) -> tuple[PlacedOrder, ...]:
+    """The orders that a decision placed: the one that its proposal names, and new open orders of the same side."""
+    order = decision.executed
+    if order is None or order.quantity == 0:
+        return ()
+    before = {each.id for each in decision.before.portfolio.open_orders}
+    waiting = [each for each in decision.last_snapshot.portfolio.open_orders if each.id not in before]
+    ids = [each.id for each in waiting if each.symbol == order.symbol and each.quantity * order.quantity > 0]
+    return tuple(
+        PlacedOrder(
+            owner_id=decision.owner_id,
+            account_id=decision.account_id,
+            order_id=order_id,
+            decision_id=decision.id,
+            symbol=order.symbol,
+            quantity=order.quantity,
+            reason=order.reason,
+            known_at=decision.known_at,
+            recorded_at=decision.recorded_at,
+        )
+        for order_id in dict.fromkeys([*([] if order.order_id is None else [order.order_id]), *ids])
+    )
 
 
 def different_facts(former: Decision, repeated: Decision) -> tuple[str, ...]:

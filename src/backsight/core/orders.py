@@ -38,6 +38,8 @@ class Order:
     """The position to trade on a hedging account, None to open a new one; a netting account needs none."""
     reason: str | None = None
     """The agent's reason."""
+    order_id: str | None = None
+    """The broker's id of the order, once it has one: fills that report it belong to the decision, also ticks later."""
 
     @property
     def direction(self) -> Direction | None:
@@ -55,6 +57,25 @@ class Order:
         """
         same = self.symbol == symbol and self.position_key in (None, position_key)
         return same and self.quantity * quantity > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedOrder:
+    """An order that a decision placed at the broker; its fills may come ticks later, and in parts."""
+
+    owner_id: str
+    account_id: str
+    order_id: str
+    decision_id: str
+    symbol: str
+    quantity: float
+    reason: str | None
+    known_at: datetime
+    recorded_at: datetime
+
+    def may_have_made(self, *, symbol: str, quantity: float) -> bool:
+        """Whether an execution can come from this order: it has its symbol and side."""
+        return self.symbol == symbol and self.quantity * quantity > 0
 
 
 def entry_direction(order: Order, before: "BrokerSnapshot") -> Direction | None:

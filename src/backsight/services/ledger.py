@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import get_args
 
-from backsight.core.decision import Decision, LastTick
+from backsight.core.decision import Decision, LastTick, placed_orders
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
@@ -13,7 +14,7 @@ from backsight.core.instruments import SymbolRules, symbol_rules
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
-from backsight.core.orders import ReportedFill, as_fill
+from backsight.core.orders import BrokerReason, PlacedOrder, ReportedFill, as_fill
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
 from backsight.core.trades.equity_check import TradeWorth, equity_gap
@@ -135,6 +136,7 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     since, now = _phases(connection, tick, rules)
     market = _Market(connection, tick)
     state = _ledger_state(market, tick, (*since.reported, *now.reported))
+    since, now = _linked(connection, tick, state, since, now)
     last_seen = {key: mark.position for key, mark in state.marks.items()}
     bars = _bars_since_last(market, tick, state)
     # Compute: infer the fills that were not reported, and the trades that follow from all fills.
@@ -152,6 +154,7 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     rows = [each.trade for each in trades]
     # Write: facts first, then what is derived from them.
     _write_fills(transaction, tick, change)
+    _write_orders(transaction, tick)
     learned = _write_trades(transaction, tick, state, change, rows)
     _write_marks(transaction, tick, state, trades)
     _write_equity(transaction, tick, change)
@@ -266,6 +269,46 @@ def _reported(
         _check_same(fill, {**known, **by_id}.get(fill.id))
         by_id.setdefault(fill.id, fill)
     return by_id
+
+
+def _linked(connection: Connection, tick: Tick, state: _LedgerState, since: Phase, now: Phase) -> tuple[Phase, Phase]:
+    """The phases, with fills of orders that earlier decisions placed given to those decisions.
+
+    A fill that reports an order id belongs to the decision that placed the order. Any other belongs to the decision
+    whose order for its symbol and side was waiting at the last snapshot.
+    """
+    reported = (*since.reported, *now.reported)
+    if tick.last is None or not (reported or _has_moved(tick, state)):
+        return since, now
+    last = stored_decisions.decision(connection, tick.decision.owner_id, tick.last.id)
+    waiting_ids = [] if last is None else [order.id for order in last.last_snapshot.portfolio.open_orders]
+    ids = {*waiting_ids, *(fill.order_id for fill in reported if fill.order_id is not None)}
+    placed = stored_decisions.orders_placed(connection, tick.decision.owner_id, tick.decision.account_id, ids)
+    waiting = tuple(placed[order_id] for order_id in waiting_ids if order_id in placed)
+    first, second = (
+        tuple(_of_placed_order(fill, placed, waiting if phase is since else ()) for fill in phase.reported)
+        for phase in (since, now)
+    )
+    stamp = replace(since.stamp, waiting=waiting)
+    return replace(since, stamp=stamp, reported=first), replace(now, reported=second)
+
+
+def _has_moved(tick: Tick, state: _LedgerState) -> bool:
+    """Whether the broker's positions before the decision differ from the ledger's."""
+    sizes = {trade.position_key: trade.open_size for trade in state.trades.values() if trade.status == "open"}
+    return sizes != {key: position.size for key, position in tick.positions_before.items()}
+
+
+def _of_placed_order(fill: Fill, placed: Mapping[str, PlacedOrder], waiting: Sequence[PlacedOrder]) -> Fill:
+    """A fill with the decision and the reason of the order that made it, if an earlier decision placed it."""
+    order = placed.get(fill.order_id or "")
+    if order is None and fill.order_id is None and fill.decision_id is None and fill.executed:
+        fits = (each for each in waiting if each.may_have_made(symbol=fill.symbol, quantity=fill.quantity))
+        order = next(fits, None)
+    if order is None:
+        return fill
+    broker_reason = fill.reason if fill.reason in get_args(BrokerReason) else None
+    return replace(fill, decision_id=order.decision_id, reason=broker_reason or order.reason)
 
 
 def _new(reported: Mapping[str, Fill], known: Mapping[str, Fill]) -> tuple[Fill, ...]:
@@ -384,6 +427,19 @@ def _bars_since_last(market: _Market, tick: Tick, state: _LedgerState) -> dict[s
 def _has_level(position: Position) -> bool:
     levels = position.stop_price, position.target_price, position.liquidation_price
     return any(level is not None for level in levels)
+
+
+def _write_orders(transaction: Transaction, tick: Tick) -> None:
+    """Store which orders the decision placed; a broker that uses an order id again leaves it to the first decision."""
+    orders = placed_orders(tick.decision)
+    if orders:
+        owner, account = tick.decision.owner_id, tick.decision.account_id
+        known = stored_decisions.orders_placed(
+            transaction.connection, owner, account, [order.order_id for order in orders]
+        )
+        for order in orders:
+            if order.order_id not in known:
+                transaction.add(stored_decisions.PLACED_ORDERS, order)
 
 
 def _write_fills(transaction: Transaction, tick: Tick, change: LedgerChange) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Text, and_, bindparam, or_, select, type_coerce
 
 from backsight.core.decision import Decision, LastTick, Segment, ShownSegment, Verdict
+from backsight.core.orders import PlacedOrder
 from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
 from backsight.store.reading import (
@@ -33,6 +34,7 @@ DECISIONS = noun(
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
 )
 SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",))
+PLACED_ORDERS = noun(PlacedOrder, "placed_orders", key=("account_id", "order_id"))
 
 
 _C = DECISIONS.table.c
@@ -157,6 +159,16 @@ def unexplained_equity(connection: Connection, owner: str) -> list[datetime]:
     """The instants of the ticks at which equity changed beyond what the ledger explains, oldest first."""
     statement = select(_C.at).where(_C.owner_id == owner, _C.equity_gap.is_not(None)).order_by(_C.at)
     return list(connection.execute(statement).scalars())
+
+
+def orders_placed(connection: Connection, owner: str, account_id: str, ids: Collection[str]) -> dict[str, PlacedOrder]:
+    """The orders with these ids that decisions of an account placed, by id."""
+    orders: dict[str, PlacedOrder] = {}
+    for batch in in_batches(ids):
+        c = PLACED_ORDERS.table.c
+        statement = owned(PLACED_ORDERS, owner, c.account_id == account_id, c.order_id.in_(batch))
+        orders |= {order.order_id: order for order in fetch(connection, PLACED_ORDERS, statement)}
+    return orders
 
 
 def decisions_of_account(connection: Connection, owner: str, account_id: str) -> list[Decision]:

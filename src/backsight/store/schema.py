@@ -9,7 +9,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
-from backsight.store.decisions import DECISIONS, SEGMENTS
+from backsight.store.decisions import DECISIONS, PLACED_ORDERS, SEGMENTS
 from backsight.store.documents import INDEX_TABLES, WRITINGS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.instruments import INSTRUMENTS
@@ -31,6 +31,7 @@ CURRENT: tuple[Noun[Any], ...] = (
     DEPLOYMENTS,
     DECISIONS,
     SEGMENTS,
+    PLACED_ORDERS,
     FILLS,
     TRADES,
     MARKS,

@@ -11,7 +11,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
 from backsight.core.market import Bar
-from backsight.core.orders import Order
+from backsight.core.orders import Order, PlacedOrder
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import RoundTrip
 
@@ -46,6 +46,8 @@ class FillStamp:
     """A flatten command was in force."""
     proposal: Order | None = None
     """The order of the decision, if it was executed."""
+    waiting: tuple[PlacedOrder, ...] = ()
+    """Orders of earlier decisions that were waiting at the broker at the last snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +294,7 @@ def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen
         amount=0.0,
         realized_pnl=None,
         reason=_reason(leg, stamp, key),
-        decision_id=stamp.decision_id if _decided(leg, stamp, key) else None,
+        decision_id=_deciding(leg, stamp, key),
         group_id=None,
         earliest_at=stamp.since,
         latest_at=max(at, seen_at),
@@ -321,10 +323,21 @@ def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[dateti
     return at, 1 + max((fill.sequence for fill in before if fill.at == at), default=-1)
 
 
-def _decided(leg: _Leg, stamp: FillStamp, key: str) -> bool:
-    """Whether a fill belongs to the decision: its order may have made it, or a flatten command closed it."""
+def _deciding(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
+    """The decision that a fill belongs to: its order may have made it, or a flatten command closed it."""
     flattened = stamp.phase == "now" and stamp.flattened and leg.step in ("close", "reduce")
-    return flattened or _proposed(leg, stamp, key) is not None
+    if flattened or _proposed(leg, stamp, key) is not None:
+        return stamp.decision_id
+    order = _waiting(leg, stamp)
+    return None if order is None else order.decision_id
+
+
+def _waiting(leg: _Leg, stamp: FillStamp) -> PlacedOrder | None:
+    """The waiting order that may have made a fill since the last snapshot; a touched level explains it first."""
+    if stamp.phase == "now" or leg.touch is not None:
+        return None
+    orders = (order for order in stamp.waiting if order.may_have_made(symbol=leg.symbol, quantity=leg.quantity))
+    return next(orders, None)
 
 
 def _proposed(leg: _Leg, stamp: FillStamp, key: str) -> Order | None:
@@ -339,7 +352,7 @@ def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
     """The reason of a fill: the level that was touched, the agent's proposal or the flatten command."""
     if leg.touch is not None:
         return leg.touch.reason
-    order = _proposed(leg, stamp, key)
+    order = _proposed(leg, stamp, key) or _waiting(leg, stamp)
     if order is not None:
         return order.reason
     if leg.step in ("open", "add", "split"):
