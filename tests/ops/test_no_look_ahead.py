@@ -26,7 +26,15 @@ from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.settings import Settings
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 from parity.arguments import FOLDER
-from support import LEGACY_PATTERN, LEGACY_TRADE, LESSONS, a_legacy_database, deployed, lost_in_ranges
+from support import (
+    LEGACY_PATTERN,
+    LEGACY_TRADE,
+    LESSONS,
+    a_legacy_database,
+    deployed,
+    fresh_postgres,
+    lost_in_ranges,
+)
 
 START = T0 + timedelta(days=30)
 """After everything in the files that are imported."""
@@ -68,7 +76,7 @@ class Life:
 
 
 @contextmanager
-def a_life() -> Iterator[Life]:
+def a_life(url: str = "sqlite://") -> Iterator[Life]:
     """A deployment that runs by ticks, one whose trades are reported, one that was taught lessons, and a workspace."""
     clock = FakeClock(START)
     with TemporaryDirectory() as folder:
@@ -76,7 +84,7 @@ def a_life() -> Iterator[Life]:
             (Path(folder) / name).write_text(text)
         tables = {"trade_records": [LEGACY_TRADE], "patterns": [LEGACY_PATTERN]}
         a_legacy_database(Path(folder) / "old.db", **tables)
-        with open_memory(settings=Settings(url="sqlite://", owner="ana", workspace=folder), clock=clock) as memory:
+        with open_memory(settings=Settings(url=url, owner="ana", workspace=folder), clock=clock) as memory:
             deployed(memory)
             memory.open_account(venue="v", name="paper", mode="paper")
             memory.deploy(strategy_name="VolBreakout", account="paper", memory=MemoryOverrides(holdout=0.3))
@@ -383,6 +391,21 @@ class Diary:
             assert answer(self.memory, question) == former, question
 
 
+NEVER_MADE = "00000000-0000-0000-0000-000000000000"
+
+
+def made_things(memory: Memory) -> Iterator[tuple[str, str, str]]:
+    """What a query can be about: the query, the argument that names the thing, and the thing's id or name."""
+    for trade in memory.list_trades(mode="all", limit=100).trades:
+        yield "get_trade", "trade_id", trade.id
+        yield "get_trade_reflection", "trade_id", trade.id
+    for decision in memory.list_decisions(deployment=TICKED, limit=100).decisions:
+        yield "list_recalls", "decision_id", decision.id
+    for summary in memory.get_my_deployments().deployments:
+        yield "get_my_deployments", "deployment_id", summary.deployment.name
+        yield "get_agent_state", "deployment", summary.deployment.id
+
+
 EVENTS = st.builds(
     Event, st.sampled_from(sorted(COMMANDS)), st.integers(0, 30), st.sampled_from([0, 0, 0, 1, 9]), st.integers(0, 30)
 )
@@ -390,15 +413,18 @@ TRADES = st.builds(Event, st.just("remember_trade"), st.integers(0, 30), st.samp
 HISTORIES = st.lists(EVENTS | EVENTS | TRADES, min_size=4, max_size=12)
 
 
-def check_history(before: list[Event], after: list[Event], days: int) -> tuple[set[str], set[str]]:
+def check_history(
+    before: list[Event], after: list[Event], days: int, *, url: str = "sqlite://"
+) -> tuple[set[str], set[str]]:
     """Ask after some events as of now and as of some days earlier, and again after more events, also of a stranger.
 
     Returns the commands that were refused and the operations that were asked.
     """
-    with a_life() as life:
+    with a_life(url) as life:
         for event in before:
             life.live(event)
         diary, simulated, now = Diary(life.memory), Diary(life.memory), life.clock.now()
+        earlier = set(made_things(life.memory))
         diary.ask(now, now)
         diary.ask(now - days * DAY, now)
         if not any(event.late or event.command in OF_THE_PAST for event in after):
@@ -409,6 +435,10 @@ def check_history(before: list[Event], after: list[Event], days: int) -> tuple[s
         for event in after:
             life.live(event)
         diary.check()
+        for query, argument, later in set(made_things(life.memory)) - earlier:
+            unknown = answer(life.memory, (query, {argument: NEVER_MADE, "as_of": now, "seen_at": now}))
+            then = answer(life.memory, (query, {argument: later, "as_of": now, "seen_at": now}))
+            assert then == unknown.replace(NEVER_MADE, later)
         life.clock.at = now  # a simulation over a store that holds its future
         simulated.check()
         return life.refused, {name for (name, _), _ in diary.entries}
@@ -455,3 +485,9 @@ def test_every_query_is_asked_again_after_every_command() -> None:
     timeless = {"verify_audit", "export_audit"}  # which are about the store, and not about what it remembers
     assert asked - commands == OPERATIONS.keys() - commands - timeless, "add the new query to questions"
     assert asked & commands == {name for name in commands if "dry_run" in OPERATIONS[name].arguments.model_fields}
+
+
+@pytest.mark.slow
+def test_every_query_is_asked_again_after_every_command_on_postgresql() -> None:
+    refused, _ = check_history(BEGINNING, EVERY_COMMAND, 5, url=fresh_postgres())
+    assert refused == set()

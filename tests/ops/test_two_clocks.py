@@ -207,3 +207,20 @@ def test_finer_bars_recorded_later_change_no_context_of_an_earlier_prompt(memory
     clock.at = at(1)
     memory.record_bars(bars=[a_bar(0.5, 100.0, seconds=60)])
     assert opened(memory, 0, seen_at=at(0)) == first
+
+
+def test_plans_in_a_prompt_that_is_shown_again_follow_the_mood_that_was_known(memory: Memory, clock: FakeClock) -> None:
+    Desk(memory, clock)
+    memory.create_trading_plan(
+        trigger_condition={"consecutive_losses": 1}, planned_action={"type": "skip_trade"}, reasoning="cool down"
+    )
+    clock.at = at(5)
+    prompt = opened(memory, 5)
+    clock.at = at(9)
+    lost = {"symbol": "BTC", "strategy_name": "S", "deployment": DEPLOYMENT, "pnl": -10.0, "pnl_r": -1.0}
+    memory.remember_trade(**a_trade_call(**lost, opened_at=at(2), closed_at=at(3)))
+    assert "skip" not in prompt.text
+    assert "skip" in opened(memory, 5).text
+    assert opened(memory, 5, seen_at=prompt.seen_at) == prompt
+    preview = memory.preview_context(deployment=DEPLOYMENT, symbols=["BTC"], as_of=at(5), seen_at=prompt.seen_at)
+    assert "skip" not in str(preview.segments)

@@ -281,9 +281,10 @@ def list_recalls(
 ) -> DecisionRecalls:
     """List the recalls of a decision: each query with its instants, and the ids and factors of its answer."""
     with ctx.reading() as connection:
+        view = ctx.view(connection, as_of, seen_at)
         decision_id = _whole_decision_id(connection, ctx.owner, decision_id)
-        recalls = recalls_of(ctx.view(connection, as_of, seen_at), decision_id)
-        if not recalls and not _is_decision(connection, ctx.owner, decision_id):
+        recalls = recalls_of(view, decision_id)
+        if not recalls and not _is_decision(view, decision_id):
             raise NotFound(f"no decision {decision_id[:40]!r}; list_decisions lists them", field="decision_id")
     return DecisionRecalls(
         decision_id=decision_id,
@@ -300,10 +301,12 @@ def _whole_decision_id(connection: Connection, owner: str, key: str) -> str:
     return decision if decision != key else whole_id(connection, owner, stored.EPISODES, key, field="decision_id")
 
 
-def _is_decision(connection: Connection, owner: str, decision_id: str) -> bool:
-    if stored_decisions.decision(connection, owner, decision_id) is not None:
-        return True
-    call = stored.current_episode(connection, owner, decision_id)
+def _is_decision(view: View, decision_id: str) -> bool:
+    """Whether there was a decision or a call with this id by then."""
+    decision = stored_decisions.decision(view.connection, view.owner, decision_id)
+    if decision is not None:
+        return view.horizon.holds(decision.known_at, decision.recorded_at)
+    call = stored.episode(view, decision_id)
     return call is not None and call.kind == "call"
 
 
