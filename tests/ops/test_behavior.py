@@ -332,7 +332,7 @@ def test_exit_timing_looks_at_the_bars_after_the_exit_for_as_long_as_the_trade_w
         closed = clock.now()
         clock.advance(hours=4)
         rising_bars(quick, closed, hours=4)
-    assert value_and_n(the_only(quick).exit_timing or NOT_ESTIMATED) == (-1.0, 10)
+    assert value_and_n(the_only(quick).exit_timing) == (-1.0, 10)
     assert "exits are early" not in " ".join(the_only(quick).sentences)  # equal timings do not tell the margin
     before_the_end = the_only(quick, as_of=closed + timedelta(hours=1.9)).exit_timing
     assert before_the_end == Estimate(value=None, n=9)

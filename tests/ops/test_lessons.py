@@ -188,11 +188,12 @@ def test_whether_memory_helps_is_judged_by_days_on_which_it_was_withheld(memory:
         strategy_name="VolBreakout", account="coin", memory=MemoryOverrides(holdout=0.5)
     ).deployment
     early = memory.does_memory_help(strategy_name="VolBreakout")
-    assert early.help.sentence == "Nothing to compare: no trade was opened with memory shown or withheld."
+    assert early.help.sentence == "Nothing to compare: no decision was made with memory shown or withheld."
     clock.at = T0.replace(hour=1)
     for number in range(24):
         clock.advance(hours=22)
         traded(memory, clock, 101.0 + number % 3, deployment=deployment.id, shown=SEGMENTS)
+    clock.advance(days=1)
     answer = memory.does_memory_help(strategy_name="VolBreakout")
     trades = memory.list_trades(deployment=deployment.id, limit=100).trades
     arms = [trade.memory_arm for trade in trades]

@@ -13,7 +13,7 @@ from backsight.core.market import EPOCH
 from backsight.core.memory.plan_origins import may_suggest_plan
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.citation_check import DroppedBullet
-from backsight.core.reflection.closed_trades import holdout_trade, trade_under_lessons
+from backsight.core.reflection.closed_trades import trade_under_lessons
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
 from backsight.core.reflection.holdout_test import HoldoutResult, analyse_holdout
 from backsight.core.reflection.lessons import LessonsNote, accept_lessons, mark_origin, parse_note, render_lessons
@@ -46,6 +46,7 @@ from backsight.services.deployments import (
     resolve_scope,
     the_deployment,
 )
+from backsight.services.holdout import HoldoutRecord, holdout_record
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import (
@@ -139,6 +140,8 @@ class MemoryHelp:
     strategy_name: str
     mode: Mode
     help: HoldoutResult
+    currency: str | None
+    """The currency of the results in money; null without trades, or if the accounts have several."""
     message: str
     as_of: datetime
 
@@ -335,22 +338,35 @@ def does_memory_help(
 ) -> MemoryHelp:
     """Test whether memory helps: compare days with memory shown and days with memory withheld at random.
 
-    The result may be read every day: its interval is valid at all times at once. Without a memory holdout on a
-    deployment there is nothing to compare.
+    The result may be read every day: its interval is valid at all times at once. Days without a trade count, and a
+    trade that stays open counts as it stood two days after its entry. Without a memory holdout on a deployment there
+    is nothing to compare.
     """
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(view, strategy_name)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
-        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=scope.mode)
-    trades = [trade for trade in map(holdout_trade, rows) if trade is not None]
+        record = holdout_record(view, strategy_id=strategy_id, strategy_name=strategy_name, mode=scope.mode)
     return MemoryHelp(
         strategy_name=strategy_name,
         mode=scope.mode,
-        help=analyse_holdout(trades),
-        message=_compared_message(scope, len(rows)),
+        help=analyse_holdout(record.trades, record.days, recalled_days=record.recalled_days),
+        currency=record.currency,
+        message=_help_message(scope, record),
         as_of=view.as_of,
     )
+
+
+def _help_message(scope: AnswerScope, record: HoldoutRecord) -> str:
+    """What the comparison covers, and what it leaves out."""
+    still_open = sum(trade.is_open for trade in record.trades)
+    sentences = [_compared_message(scope, record.closed)]
+    if still_open:
+        sentences.append(f"{still_open} more, or of these, count as they stood two days after their entry.")
+    if record.recalled_days:
+        days = count_of(record.recalled_days, "withheld day")
+        sentences.append(f"{days} not counted: a decision rests on a recall, so memory was not withheld.")
+    return " ".join(sentences)
 
 
 @command()

@@ -25,6 +25,7 @@ from backsight.arguments import (
 )
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound
+from backsight.core.holdout import memory_arm
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
@@ -100,6 +101,20 @@ class Recall:
     seen_at: datetime | None
 
 
+WITHHELD = (
+    "Memory is withheld today, a holdout day of this deployment: does_memory_help compares such days with others, to "
+    "tell what memory brings. Mood and plans are in the answer. To read memory all the same, give as_of."
+)
+
+
+def _withholds_memory(deployment: Deployment | None, at: datetime) -> bool:
+    """Whether a deployment's memory is withheld on the day of an instant."""
+    if deployment is None:
+        return False
+    memory = deployment.memory
+    return memory_arm(deployment.id, at, holdout=memory.holdout, enabled=memory.enabled) == "withheld"
+
+
 @query(audience=("trader", "coach"))
 def recall_memories(
     ctx: Context,
@@ -151,6 +166,8 @@ def recall_memories(
             all_modes=mode == "all",
         )
         target = scope.deployment
+        is_withheld = as_of is None and cursor is None and _withholds_memory(target, horizon.as_of)
+        kinds: tuple[MemoryKind, ...] = () if is_withheld else tuple(memory_types)
         recall_query = RecallQuery(
             symbol=symbol,
             context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
@@ -159,7 +176,7 @@ def recall_memories(
             strategy_name=strategy_name,
             deployment_id=None if target is None else target.id,
             mode="all" if mode == "all" else scope.mode,
-            memory_types=tuple(memory_types),
+            memory_types=kinds,
             tags=tuple(tags),
             since=since,
             until=until,
@@ -172,17 +189,17 @@ def recall_memories(
         about = DecisionSubject(
             symbol=symbol, direction=direction, strategy_name=session.strategy_name, context=recall_query.context
         )
-        answer = answer_recall(ctx, session, after=after) if "episodic" in memory_types else EMPTY_ANSWER
+        answer = answer_recall(ctx, session, after=after) if "episodic" in kinds else EMPTY_ANSWER
         one_mode = recall_query.mode_filter
         beliefs: tuple[BeliefView, ...] = ()
-        if "semantic" in memory_types and one_mode is not None:
+        if "semantic" in kinds and one_mode is not None:
             beliefs = beliefs_about(view, one_mode, about)
         habits: tuple[Behavior, ...] = ()
-        if "procedural" in memory_types and one_mode is not None:
+        if "procedural" in kinds and one_mode is not None:
             habits = behaviors_at(view, one_mode, strategy_name=session.strategy_name, symbol=symbol)
         plans = _plans(view, target, about, session.mood)
         hint = ""
-        searched = "episodic" in memory_types or ("procedural" in memory_types and one_mode is not None)
+        searched = "episodic" in kinds or ("procedural" in kinds and one_mode is not None)
         if searched and not (answer.candidates or habits):
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=session.strategy_name, symbol=symbol)
     others = {"belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
@@ -200,7 +217,7 @@ def recall_memories(
         plans=plans,
         mood=session.mood,
         candidates=answer.candidates,
-        message=f"{_message(scope, answer, recall_query, others)} {hint}".strip(),
+        message=f"{_message(scope, answer, recall_query, others)} {hint}".strip() if not is_withheld else WITHHELD,
         recall=encode_recall(recall_query, now=ctx.now),
         mode=recall_query.mode,
         as_of=recall_query.as_of,

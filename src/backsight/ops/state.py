@@ -144,7 +144,7 @@ def get_behavioral_analysis(
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         strategy = strategy_name or (None if deployment is None else scope.strategy_name)
-        behaviors = behaviors_at(view, scope.mode, strategy_name=strategy, symbol=symbol, with_bars=True)
+        behaviors = behaviors_at(view, scope.mode, strategy_name=strategy, symbol=symbol)
         strategies = strategy_drifts_at(view, scope.mode, (each.strategy_name for each in behaviors))
         hint = ""
         if not behaviors:

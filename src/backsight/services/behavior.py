@@ -7,7 +7,7 @@ from datetime import datetime
 
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.drift_report import Drift, drift_report
-from backsight.core.memory.estimates import Estimate, mean_estimate
+from backsight.core.memory.estimates import FEWEST, Estimate, mean_estimate
 from backsight.core.memory.exit_timing import exit_timing as exit_timing_of
 from backsight.core.memory.exit_timing import intervals_for, stretch_after
 from backsight.core.memory.experience import HabitsRecord
@@ -37,10 +37,9 @@ class Behavior:
     symbol: str
     habits: Habits
     drift: tuple[Drift, ...]
-    exit_timing: Estimate | None
+    exit_timing: Estimate
     """From −1 (after the exit the price only went on in the trade's favour: left early) to +1 (it only turned), over
-    as long again as each trade was open; without a value if fewer than ten trades have bars after their exit. Null in
-    a recall, which reads no bars."""
+    as long again as each trade was open; without a value if fewer than ten trades have bars after their exit."""
     sentences: tuple[str, ...]
     """What may be said about the habits: those that chance seldom makes."""
     versions: tuple[VersionShare, ...]
@@ -73,26 +72,23 @@ def _reports(drift: Mapping[str, Detector], *, now: datetime) -> tuple[Drift, ..
     return tuple(drift_report(series, detector, now=now) for series, detector in sorted(drift.items()))
 
 
-def behaviors_at(
-    view: View, mode: Mode, *, strategy_name: str | None, symbol: str | None, with_bars: bool = False
-) -> tuple[Behavior, ...]:
+def behaviors_at(view: View, mode: Mode, *, strategy_name: str | None, symbol: str | None) -> tuple[Behavior, ...]:
     """The behavior by strategy and symbol as of a view; None matches every strategy or symbol.
 
-    `with_bars` reads the bars after each exit too. What may be said of one symbol depends on the number of symbols in
-    which a habit was estimated, so the habits of all symbols are read.
+    What may be said of one symbol depends on the number of symbols in which a habit was estimated, so the habits of all
+    symbols are read.
     """
     every = habits_at(view, mode, strategy_name=strategy_name, symbol=None)
     rows = [row for row in every if symbol in (None, row.symbol)]
     if not rows:
         return ()
     versions = stored_trades.version_counts(view, mode, strategy_name=strategy_name, symbol=symbol)
-    timings = {(row.strategy_name, row.symbol): _exit_timing(view, row) for row in every} if with_bars else {}
-    symbols = _symbols_by_habit(every, timings)
+    symbols = _symbols_by_habit(every)
     return tuple(
         _behavior(
             row,
             versions.get((row.strategy_name, row.symbol), {}),
-            exit_timing=timings.get((row.strategy_name, row.symbol)),
+            exit_timing=_exit_timing(view, row),
             symbols=symbols[row.strategy_name],
             now=view.as_of,
         )
@@ -100,18 +96,14 @@ def behaviors_at(
     )
 
 
-def _symbols_by_habit(
-    rows: Iterable[HabitsRecord], timings: Mapping[tuple[str, str], Estimate]
-) -> dict[str, Counter[str]]:
-    """In how many symbols each habit was estimated, by strategy."""
+def _symbols_by_habit(rows: Iterable[HabitsRecord]) -> dict[str, Counter[str]]:
+    """In how many symbols each habit was estimated, by strategy; exit timing counts wherever there are ten trades."""
     counts: dict[str, Counter[str]] = {}
     for row in rows:
-        estimates = {name: getattr(row.habits, name) for name in HABITS}
-        if (row.strategy_name, row.symbol) in timings:
-            estimates["exit_timing"] = timings[row.strategy_name, row.symbol]
-        counts.setdefault(row.strategy_name, Counter()).update(
-            name for name, estimate in estimates.items() if estimate.p_value is not None
-        )
+        estimated = [name for name in HABITS if getattr(row.habits, name).p_value is not None]
+        if row.habits.n >= FEWEST:
+            estimated.append("exit_timing")
+        counts.setdefault(row.strategy_name, Counter()).update(estimated)
     return counts
 
 
@@ -145,7 +137,7 @@ def _behavior(
     row: HabitsRecord,
     pooled: Mapping[int | None, int],
     *,
-    exit_timing: Estimate | None,
+    exit_timing: Estimate,
     symbols: Mapping[str, int],
     now: datetime,
 ) -> Behavior:

@@ -286,7 +286,10 @@ def decode_recall(handle: str, *, field: str) -> RecallQuery:
 
 
 def repeat_recalls(ctx: Context, handles: Sequence[str], *, at: datetime, field: str) -> list[RecallResult]:
-    """Answer the recalls of these handles again; must be called before the decision writes anything."""
+    """Answer the recalls of these handles again; must be called before the decision writes anything.
+
+    A recall of nothing, as on a day on which memory is withheld, has no answer to store.
+    """
     queries = [decode_recall(handle, field=f"{field}.{number}") for number, handle in enumerate(dict.fromkeys(handles))]
     for number, query in enumerate(queries):
         if query.as_of > at:
@@ -295,7 +298,7 @@ def repeat_recalls(ctx: Context, handles: Sequence[str], *, at: datetime, field:
     if not queries:
         return []
     with ctx.reading() as connection:
-        return [_result(open_recall(ctx, connection, query)) for query in queries]
+        return [_result(open_recall(ctx, connection, query)) for query in queries if query.memory_types]
 
 
 def _result(session: RecallSession) -> RecallResult:

@@ -3,14 +3,17 @@
 from collections.abc import Collection
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Text, and_, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Connection, Row, Text, and_, bindparam, exists, or_, select, type_coerce
 
 from backsight.core.decision import Decision, LastTick, Segment, ShownSegment, Verdict
+from backsight.core.holdout import MemoryArm
 from backsight.core.orders import PlacedOrder
+from backsight.core.portfolio import Mode
 from backsight.core.risk_state import Attempt
 from backsight.store.mapping import noun
+from backsight.store.memories import RECALLS
 from backsight.store.reading import (
     OWNED,
     fetch,
@@ -129,6 +132,34 @@ def decisions(
         where.append(or_(_C.at < at, and_(_C.at == at, _C.sequence < sequence)))
     newest_first = owned(DECISIONS, view.owner, *where).order_by(*_NEWEST_FIRST)
     return fetch(view.connection, DECISIONS, newest_first.limit(limit))
+
+
+class DecisionArm(NamedTuple):
+    """The instant of a decision, and whether memory was shown for it."""
+
+    deployment_id: str
+    at: datetime
+    arm: MemoryArm
+
+
+def arms(view: View, *, strategy_id: str, mode: Mode) -> list[DecisionArm]:
+    """The arm of every decision of a strategy in a mode."""
+    where = _of_strategy(view, strategy_id, mode)
+    rows = view.connection.execute(select(_C.deployment_id, _C.at, _C.memory_arm).where(*where))
+    return [DecisionArm(*row) for row in rows]
+
+
+def recalls_while_withheld(view: View, *, strategy_id: str, mode: Mode) -> list[tuple[str, datetime]]:
+    """Deployment id and instant of the decisions that rest on a recall although memory was withheld."""
+    r = RECALLS.table.c
+    recalled = exists().where(r.owner_id == _C.owner_id, r.decision_id == _C.id, *within(RECALLS, view.horizon))
+    where = (*_of_strategy(view, strategy_id, mode), _C.memory_arm == "withheld", recalled)
+    return [(row[0], row[1]) for row in view.connection.execute(select(_C.deployment_id, _C.at).where(*where))]
+
+
+def _of_strategy(view: View, strategy_id: str, mode: Mode) -> list[ColumnElement[bool]]:
+    own = [_C.owner_id == view.owner, _C.skill_id == strategy_id, _C.mode == mode]
+    return [*own, *within(DECISIONS, view.horizon)]
 
 
 def marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:

@@ -176,6 +176,7 @@ def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTra
     rows = known(TRADES, view.owner, view.horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
     c = rows.c
     statement = select(
+        c.id,
         c.deployment_id,
         c.entry_tick_at,
         c.exit_tick_at,
@@ -188,6 +189,7 @@ def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTra
     ).order_by(c.exit_tick_at, c.id)
     return [
         ClosedTradeRow(
+            id=row.id,
             deployment_id=row.deployment_id,
             opened_at=row.entry_tick_at,
             closed_at=row.exit_tick_at,

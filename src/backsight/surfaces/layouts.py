@@ -93,8 +93,6 @@ def _figure(name: str, spec: str = "+.2f", scale: float = 1.0) -> Template:
 
     def cell(behavior: Any) -> str:
         figure = behavior.exit_timing if name == "exit_timing" else getattr(behavior.habits, name)
-        if figure is None:
-            return ""
         value = "–" if figure.value is None else format(figure.value * scale, spec)
         low, high = getattr(figure, "low", None), getattr(figure, "high", None)
         interval = "" if low is None or high is None else f"90 %: {low:{spec}} to {high:{spec}}, "
@@ -275,6 +273,15 @@ class WithUnit(NamedTuple):
 def _revisions(answer: Any) -> tuple[WithUnit, ...]:
     comparison = answer.comparison
     return tuple(WithUnit(each, comparison.unit, each.lessons_hash or "none") for each in comparison.revisions)
+
+
+def _money_help(answer: Any) -> str:
+    """The difference in money, with its interval."""
+    result = answer.help
+    if result.money_difference is None or result.money_interval is None:
+        return ""
+    low, high = result.money_interval
+    return f"In money: {result.money_difference:+,.2f} {answer.currency} a day (90 %: {low:+,.2f} to {high:+,.2f})."
 
 
 def _arms(answer: Any) -> tuple[WithUnit, ...]:
@@ -701,11 +708,15 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows(
             _arms,
             {
-                **columns("memory: {label} | >trades: {row.trades} | >days: {row.days}"),
-                ">mean": lambda each: with_unit(each.row.mean, each.unit),
+                **columns("memory: {label} | >days: {row.days} | >trades: {row.trades}"),
+                ">a day": lambda each: with_unit(each.row.mean_day, each.unit),
+                ">a trade": lambda each: with_unit(each.row.mean, each.unit),
+                **columns(">money a day: {row.money_day:+,.2f}"),
             },
             name="arms",
         ),
+        Line(_money_help),
+        Line("{help.detectable.sentence}", "dim"),
     ),
     "PromotedLessons": (
         _done("New deployments of this strategy start with these lessons."),

@@ -62,6 +62,7 @@ def test_the_captured_share_lies_between_0_and_1(gross: float, captured: float) 
 
 
 ROW = ClosedTradeRow(
+    id="t",
     deployment_id="d",
     opened_at=datetime(2026, 6, 3, 23, 59, tzinfo=UTC),
     closed_at=T0,

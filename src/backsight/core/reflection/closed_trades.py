@@ -16,6 +16,7 @@ from backsight.core.trades.trade import Outcome, Trade
 class ClosedTradeRow:
     """The columns of a closed trade that comparisons read."""
 
+    id: str
     deployment_id: str
     opened_at: datetime | None
     closed_at: datetime
@@ -68,7 +69,7 @@ def holdout_trade(row: ClosedTradeRow) -> HoldoutTrade | None:
     if row.memory_arm is None or row.opened_at is None or row.outcome is None:
         return None
     day = row.opened_at.astimezone(UTC).date()
-    return HoldoutTrade(arm=row.memory_arm, day=day, deployment_id=row.deployment_id, outcome=row.outcome)
+    return HoldoutTrade(arm=row.memory_arm, day=day, deployment_id=row.deployment_id, outcome=row.outcome, pnl=row.pnl)
 
 
 def _size_share(trade: Trade) -> float | None:
