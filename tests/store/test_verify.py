@@ -26,7 +26,6 @@ from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
 from support import is_row, lived_in_copy, raw
 
-LINKS = 38
 """How many commands `lived_in` carries out."""
 BY_NAME = {noun.table.name: noun for noun in (*AUDITED, AUDIT)}
 SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]
@@ -166,12 +165,12 @@ def test_a_derived_row_changed_removed_or_added_is_found_and_named(filled: Memor
 
 @pytest.mark.parametrize("sequence", [1, 3, 14])
 def test_a_link_dropped_is_found(filled: Memory, url: str, sequence: int) -> None:
-    assert filled.verify_audit().links == LINKS
+    last = filled.verify_audit().links
     with raw(url) as connection:
         connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == sequence))
     verified = filled.verify_audit()
     assert not verified.intact
-    if sequence < LINKS:
+    if sequence < last:
         assert named(verified, "audit_log")
     assert {"added", "link_missing"} & {finding.kind for finding in verified.findings}
 
@@ -185,7 +184,7 @@ def test_links_reordered_are_found(filled: Memory, url: str) -> None:
 
 
 def test_a_link_inserted_at_the_end_is_found(filled: Memory, url: str) -> None:
-    last = row_of(AUDIT, url) | {"sequence": LINKS + 1}
+    last = row_of(AUDIT, url) | {"sequence": filled.verify_audit().links + 1}
     with raw(url) as connection:
         connection.execute(insert(AUDIT.table).values(**last))
     assert named(filled.verify_audit(), "audit_log")
@@ -202,9 +201,9 @@ def test_a_link_before_the_beginning_is_found(filled: Memory, url: str, sequence
 def test_a_chain_cut_off_after_an_exported_head_is_found(filled: Memory, url: str, clock: FakeClock) -> None:
     clock.advance(hours=1)
     filled.remember_trade(**a_trade_call(pnl=-500.0, pnl_r=-2.0, symbol="EURUSD"))
-    head = filled.export_audit().head
+    head, last = filled.export_audit().head, filled.verify_audit().links
     with raw(url) as connection:  # the loss, its episode and its link: without a trace
-        connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == LINKS + 1))
+        connection.execute(delete(AUDIT.table).where(AUDIT.table.c.sequence == last))
         for name in ("episodic_memory", "trade_history"):
             table = BY_NAME[name].table
             connection.execute(delete(table).where(table.c.symbol == "EURUSD"))
@@ -212,16 +211,16 @@ def test_a_chain_cut_off_after_an_exported_head_is_found(filled: Memory, url: st
     filled.doctor(repair=True)  # and what followed from it
     assert filled.verify_audit().intact
     (finding,) = filled.verify_audit(head=head).findings
-    assert (finding.kind, finding.key) == ("cut_off", str(LINKS + 1))
+    assert (finding.kind, finding.key) == ("cut_off", str(last))
 
 
 def test_a_chain_rewritten_after_an_exported_head_is_found(filled: Memory, url: str) -> None:
-    head = filled.export_audit().head
+    head, last = filled.export_audit().head, filled.verify_audit().links
     with raw(url) as connection:
-        row = connection.execute(select(AUDIT.table).where(AUDIT.table.c.sequence == LINKS)).one()
+        row = connection.execute(select(AUDIT.table).where(AUDIT.table.c.sequence == last)).one()
         link = replace(AUDIT.from_row(row), actor="somebody else")
         forged = {"actor": link.actor, "hash": link_hash(link)}
-        connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == LINKS).values(**forged))
+        connection.execute(update(AUDIT.table).where(AUDIT.table.c.sequence == last).values(**forged))
     assert filled.verify_audit().intact
     (finding,) = filled.verify_audit(head=head).findings
     assert "rewritten" in finding.detail
