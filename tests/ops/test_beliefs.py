@@ -447,8 +447,10 @@ def test_a_belief_that_trades_win_seldom_does_not_propose_to_skip_trades_that_ea
 
 def test_a_belief_that_trades_win_often_proposes_to_skip_trades_that_lose(quick: Memory, clock: FakeClock) -> None:
     belief = stated(quick, about="win_rate")
-    traded(quick, clock, *[0.1, 0.1, -1.0] * 20)
-    assert view_of(quick, belief).posterior.credibility > 0.9
+    traded(quick, clock, *[0.1, 0.1, 0.1, -1.0] * 20)
+    view = view_of(quick, belief)
+    assert view.established
+    assert view.posterior.credibility > 0.9
     (proposal,) = proposals_of(quick, belief)
     assert json.loads(proposal.content)["planned_action"] == {"type": "skip_trade"}
 

@@ -645,7 +645,7 @@ def _credible_beliefs(view: View, modes: Collection[Mode]) -> set[str]:
     return {
         record.standing.belief.id
         for record in records
-        if may_suggest_plan(record.standing.belief, credibility=record.posterior.credibility, n=record.posterior.n)
+        if may_suggest_plan(record.standing, credibility=record.posterior.credibility)
     }
 
 

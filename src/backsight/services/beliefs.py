@@ -70,7 +70,7 @@ class BeliefView:
     belief: Belief
     posterior: Posterior
     win_rate_low: float
-    """With `win_rate_high`: the 90 % credible interval of the win rate."""
+    """With `win_rate_high`: the 90 % credible interval of the win rate, by days and blocks of days."""
     win_rate_high: float
     without_founding: Posterior
     """The posterior from the evidence after induction, since founding evidence does not test the belief."""
@@ -79,6 +79,8 @@ class BeliefView:
     outcomes: tuple[BeliefOutcome, ...]
     strength: float
     """How much of the belief is left: it fades with time since the last evidence, and counts .3 in another regime."""
+    established: bool
+    """Whether the last look, at 10, 20, 40 … episodes after those it was induced from, established the claim."""
     worth_testing: bool
     """Whether the belief is neither likely nor unlikely after ten episodes."""
     last_evidence_at: datetime
@@ -195,7 +197,7 @@ def _is_about(belief: Belief, subject: DecisionSubject, now: datetime) -> bool:
 def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = None) -> BeliefView:
     """A belief with its posterior, intervals and strength as of now."""
     standing, belief = record.standing, record.standing.belief
-    low, high = win_rate_interval(record.posterior, claims=belief.claims, level=LEVEL)
+    low, high = win_rate_interval(standing, level=LEVEL)
     return BeliefView(
         belief=belief,
         posterior=record.posterior,
@@ -205,6 +207,7 @@ def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = 
         founding=standing.founding.n,
         outcomes=tuple(_belief_outcome(unit, moments) for unit, moments in sorted(standing.outcomes.items())),
         strength=strength(standing, now=now, regime=regime or belief.domain.regime),
+        established=standing.established,
         worth_testing=worth_testing(standing),
         last_evidence_at=standing.last_evidence_at,
     )

@@ -122,7 +122,7 @@ def _proposal_of_belief(
 ) -> Proposal | None:
     """The plan that a belief proposes to a deployment; None if it may not, or if the outcomes support no advice."""
     belief, posterior = record.standing.belief, record.posterior
-    if not may_suggest_plan(belief, credibility=posterior.credibility, n=posterior.n):
+    if not may_suggest_plan(record.standing, credibility=posterior.credibility):
         return None
     condition = condition_of_belief(belief)
     if condition is None or not _is_decisive(record.standing):

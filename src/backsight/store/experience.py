@@ -25,6 +25,7 @@ from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, StrategyMood
 from backsight.core.memory.cells import DayCount
+from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.estimates import Estimate
 from backsight.core.memory.experience import (
@@ -104,6 +105,8 @@ BELIEFS = noun(
         **_field_columns("standing.founding", EvidenceTally, "founding_"),
         **_field_columns("standing.tested", EvidenceTally, "tested_"),
         "standing.days": "first_days",
+        **_field_columns("standing.wins", DailyMoments, "wins_"),
+        "standing.established": "established",
         **_field_columns("posterior", Posterior),
     },
     codecs={"standing.belief.conditions": CONDITION},

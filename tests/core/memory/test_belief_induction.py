@@ -23,8 +23,10 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     Belief,
     Domain,
+    main_outcome,
     place_of,
     posterior,
+    win_rate_interval,
 )
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.statistics import rate_bounds
@@ -40,7 +42,7 @@ from core.memory.test_semantic import (
     standing_of,
     three_of_ten,
 )
-from noise import SHAPES
+from noise import SHAPES, START
 from noise import noise as noise_trades
 
 UP = Domain(strategy="IM", regime="trending_up")
@@ -99,6 +101,22 @@ def market(shape: str, rng: random.Random, trades: int = 1000) -> list[Episode]:
         )
         for number, trade in enumerate(noise_trades(shape, rng.randrange(1 << 30), trades))
     ]
+
+
+def about_btc(**changes: Any) -> Belief:
+    """A belief about one of the three symbols of a market, stated before its first trade."""
+    return a_belief(domain=Domain(symbol="BTC"), known_at=START - DAY, **changes)
+
+
+def ever_established(episodes: Sequence[Episode], *beliefs: Belief) -> list[bool]:
+    """Whether each of some stated beliefs is established at any of its looks."""
+    knowledge, established = NOTHING, set[str]()
+    for belief in beliefs:
+        knowledge = with_belief(knowledge, belief)
+    for start in range(0, len(episodes), 10):  # between two looks a domain has at least ten episodes
+        knowledge = learn_all(episodes[start : start + 10], knowledge=knowledge).knowledge
+        established |= {belief.id for belief in beliefs if knowledge.standings[belief.id].established}
+    return [belief.id in established for belief in beliefs]
 
 
 def induces(episodes: Sequence[Episode]) -> bool:
@@ -316,13 +334,68 @@ def test_a_few_markets_whose_regimes_last_induce_nothing() -> None:
     assert hits(induces, lambda rng: market("regimes in spells", rng), 4) <= 1
 
 
+def test_a_coin_seldom_establishes_a_stated_belief() -> None:
+    markets = [market("normal", random.Random(seed), 300) for seed in range(6)]
+    assert sum(ever_established(trades, about_btc())[0] for trades in markets) <= 1
+
+
+def test_a_true_edge_establishes_a_stated_belief() -> None:
+    """.5R in one of three symbols."""
+    trades = [
+        replace(each, outcome=Outcome(value=each.outcome.value + 0.5, unit="R"))
+        for each in market("normal", random.Random(1), 400)
+        if each.outcome is not None
+    ]
+    assert ever_established(trades, about_btc(), about_btc(claims="below")) == [True, False]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_market_without_an_edge_establishes_a_stated_belief_in_at_most_one_run_of_twenty(shape: str) -> None:
+    """Of a belief about the mean of one symbol against its true mean, and of one about its win rate."""
+    runs, about_mean, about_rate = 150, 0, 0
+    mean = about_btc(reference=SHAPES[shape].mean_r)
+    rate = about_btc(proposition="rate", about="win_rate", reference=SHAPES[shape].win_rate, prior=(1.0, 1.0))
+    for seed in range(runs):
+        mean_established, rate_established = ever_established(market(shape, random.Random(seed)), mean, rate)
+        about_mean += mean_established
+        about_rate += rate_established
+    print(f"| {shape} | {runs} | {share(about_mean, runs)} | {share(about_rate, runs)} |")  # noqa: T201
+    assert max(rate_bounds(count, runs)[0] for count in (about_mean, about_rate)) <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trades", [300, 1000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nine_of_ten_intervals_of_a_belief_hold_the_truth_in_every_shape(shape: str, trades: int) -> None:
+    runs, means, rates = 300, 0, 0
+    belief = about_btc(about="win_rate", reference=SHAPES[shape].win_rate, prior=(1.0, 1.0))
+    for seed in range(runs):
+        standing = standing_after(belief, market(shape, random.Random(seed), trades))
+        low, high = win_rate_interval(standing)
+        rates += low <= belief.reference <= high
+        _, moments = main_outcome({"R": standing.outcomes["R"]})
+        low, high = moments.interval() or (0.0, 0.0)
+        means += low <= SHAPES[shape].mean_r <= high
+    print(f"| {shape} | {trades} | {runs} | {share(means, runs)} | {share(rates, runs)} |")  # noqa: T201
+    for count in (means, rates):
+        below, above = rate_bounds(count, runs)
+        assert above >= 0.85, f"{count} of {runs}"
+        assert below <= 0.95, f"{count} of {runs}"
+
+
+def share(count: int, of: int) -> str:
+    """A share of runs in percent, with its two-sided 95 % bounds."""
+    low, high = rate_bounds(count, of, confidence=0.975)
+    return f"{count / of:.1%} ({low:.1%} to {high:.1%})"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_market_without_an_edge_induces_anything_in_at_most_one_run_of_twenty(shape: str) -> None:
     runs = 300
     count = hits(induces, lambda rng: market(shape, rng), runs)
-    low, high = rate_bounds(count, runs, confidence=0.975)
-    print(f"| {shape} | {runs} | {count / runs:.1%} ({low:.1%} to {high:.1%}) |")  # noqa: T201
+    print(f"| {shape} | {runs} | {share(count, runs)} |")  # noqa: T201
     assert rate_bounds(count, runs)[1] <= 0.05, f"{count} of {runs}"
 
 

@@ -1,7 +1,8 @@
-"""Mean outcomes with errors by day."""
+"""Mean outcomes with errors by day and by blocks of days."""
 
 import math
 import random
+from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
@@ -13,17 +14,22 @@ from backsight.core.statistics import t_cdf
 DAYS = st.lists(st.lists(st.floats(-20, 20), min_size=1, max_size=4), min_size=2, max_size=12)
 
 
-def moments_of(days: list[list[float]]) -> DailyMoments:
+def moments_of(days: list[list[float]], *, apart: int = 1) -> DailyMoments:
     moments = DailyMoments()
     for number, outcomes in enumerate(days):
         for outcome in outcomes:
-            moments = moments.add(outcome, day=f"2026-01-{number + 1:02}")
+            moments = moments.add(outcome, day=day_text(number, apart))
     return moments
+
+
+def day_text(number: int, apart: int = 1) -> str:
+    return (date(2026, 1, 1) + timedelta(days=number * apart)).isoformat()
 
 
 @given(DAYS)
 def test_the_error_is_that_of_whole_days_and_never_below_that_of_independent_trades(days: list[list[float]]) -> None:
-    moments, values = moments_of(days), [value for day in days for value in day]
+    """Of days a year apart, which are independent."""
+    moments, values = moments_of(days, apart=365), [value for day in days for value in day]
     n, mean = len(values), sum(values) / len(values)
     scores = [sum(value - mean for value in day) / n for day in days]
     clustered = sum(score * score for score in scores) * len(days) / (len(days) - 1)
@@ -34,11 +40,41 @@ def test_the_error_is_that_of_whole_days_and_never_below_that_of_independent_tra
     assert moments.mean == pytest.approx(mean, abs=1e-9)
 
 
+@given(DAYS)
+def test_the_error_by_blocks_is_that_of_all_pairs_of_days(days: list[list[float]]) -> None:
+    moments, values = moments_of(days), [value for day in days for value in day]
+    n, mean, count = len(values), sum(values) / len(values), len(days)
+    scores = [sum(value - mean for value in day) / n for day in days]
+    by_day = sum(score * score for score in scores) * count / (count - 1)
+    pairs = [(g, h, 0.9 ** (h - g - 1)) for h in range(count) for g in range(h)]
+    covariances = sum(w * (scores[g] * scores[h] + len(days[g]) * len(days[h]) / n**2 * by_day) for g, h, w in pairs)
+    independent = sum((value - mean) ** 2 for value in values) / (n - 1) / n
+    expected = max(by_day + 3.8 * max(0.0, covariances), independent)
+    assert moments.error is not None
+    assert moments.error**2 == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
 @given(DAYS, DAYS)
 def test_joining_two_histories_equals_one_history(earlier: list[list[float]], later: list[list[float]]) -> None:
-    whole, joined = moments_of([*earlier, *later]), moments_of(earlier).joined(moments_of(later))
+    """Of histories years apart, since days of the one do not pair with days of the other."""
+    following, whole = DailyMoments(), moments_of(earlier)
+    for number, outcomes in enumerate(later):
+        for outcome in outcomes:
+            following = following.add(outcome, day=day_text(2000 + number))
+            whole = whole.add(outcome, day=day_text(2000 + number))
+    joined = moments_of(earlier).joined(following)
     assert (joined.n, joined.days) == (whole.n, whole.days)
     assert joined.interval() == pytest.approx(whole.interval(), rel=1e-6, abs=1e-6)
+
+
+def test_days_that_resemble_each_other_have_larger_errors() -> None:
+    level, alternating = [[1.0]] * 20 + [[-1.0]] * 20, [[1.0], [-1.0]] * 20
+    persistent, independent = moments_of(level), moments_of(alternating)
+    assert persistent.error is not None
+    assert independent.error is not None
+    assert persistent.error > 3 * independent.error
+    assert persistent.effective_n < 8 < 38 < independent.effective_n <= 40
+    assert moments_of(level, apart=365).error == pytest.approx(independent.error)
 
 
 def test_outcomes_of_one_day_have_no_interval_and_decide_nothing() -> None:

@@ -370,10 +370,9 @@ def test_a_dead_edge_is_found_and_stays_dead(name: str) -> None:
     refused = sum(life.is_refused for life in lives)
     bet_again = sum(life.is_bet_on_again for life in lives)
     print(f"| {name} | {bounds(found, runs)} | {bounds(refused, found)} | {bounds(bet_again, found)} |")  # noqa: T201
+    assert (refused, bet_again) == (found, 0)
     if name != "few large winners":
         at_least(found, runs, 0.6)
-    at_least(refused, found, 0.95)
-    at_most(bet_again, found, 0.05)
 
 
 @pytest.mark.slow

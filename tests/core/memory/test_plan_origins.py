@@ -9,7 +9,7 @@ from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import evaluate_condition, parse_condition
 from backsight.core.memory.plan_origins import advised_plan, condition_of_belief, may_suggest_plan, plan_from_mood
 from backsight.core.memory.planned_action import action_json
-from backsight.core.memory.semantic import Belief, Domain
+from backsight.core.memory.semantic import Belief, Domain, EvidenceTally, Standing
 from backsight.testing import T0
 from core.memory.test_prospective import HOUR, adjust, check
 
@@ -33,14 +33,29 @@ def a_belief(**changes: Any) -> Belief:
     return Belief(**(defaults | changes))
 
 
+def a_standing(n: int, *, established: bool = True, founding: int = 0, **changes: Any) -> Standing:
+    return Standing(
+        belief=a_belief(**changes),
+        founding=EvidenceTally(wins=founding),
+        tested=EvidenceTally(losses=n),
+        established=established,
+    )
+
+
 @pytest.mark.parametrize(
-    ("changes", "credibility", "n"), [({}, 0.89, 50), ({}, 0.95, 19), ({"retired_at": T0}, 0.95, 50)]
+    ("standing", "credibility"),
+    [
+        (a_standing(50), 0.89),
+        (a_standing(19, founding=40), 0.95),
+        (a_standing(50, retired_at=T0), 0.95),
+        (a_standing(50, established=False), 0.99),
+    ],
 )
-def test_only_a_credible_belief_in_force_may_suggest_a_plan(
-    changes: dict[str, Any], credibility: float, n: int
+def test_only_an_established_and_credible_belief_in_force_may_suggest_a_plan(
+    standing: Standing, credibility: float
 ) -> None:
-    assert may_suggest_plan(a_belief(), credibility=0.9, n=20)
-    assert not may_suggest_plan(a_belief(**changes), credibility=credibility, n=n)
+    assert may_suggest_plan(a_standing(20), credibility=0.9)
+    assert not may_suggest_plan(standing, credibility=credibility)
 
 
 def test_the_plan_of_a_belief_applies_in_its_domain_and_under_its_conditions() -> None:

@@ -25,7 +25,9 @@ from backsight.core.memory.semantic import (
     BeliefDraft,
     Claim,
     Domain,
+    EvidenceTally,
     Standing,
+    credibility_of,
     place_of,
     posterior,
     seed_belief,
@@ -78,12 +80,54 @@ def test_seven_of_ten_give_eight_and_four() -> None:
 
 @pytest.mark.parametrize(("claims", "win_rate"), [("above", 2 / 3), ("below", 1 / 3)])
 def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(claims: Claim, win_rate: float) -> None:
-    estimate = posterior(Standing(belief=a_belief(claims=claims, about="win_rate")))
+    standing = Standing(belief=a_belief(claims=claims, about="win_rate"))
+    estimate = posterior(standing)
     assert (estimate.alpha, estimate.beta, estimate.n) == (2.0, 1.0, 0)
     assert estimate.win_rate == pytest.approx(win_rate)
     assert estimate.credibility == pytest.approx(0.75)
-    low, high = win_rate_interval(estimate, claims=claims)
+    low, high = win_rate_interval(standing)
     assert low < win_rate < high
+
+
+def test_copies_of_one_signal_count_as_one_in_credibility_and_interval() -> None:
+    """Fourteen of twenty days won: four copies of each trade say hardly more than one."""
+    belief = a_belief(about="win_rate", prior=(1.0, 1.0))
+    hours = timedelta(hours=1)
+    once, four_times = (
+        standing_after(
+            belief,
+            [
+                an_episode(
+                    10 * n + copy,
+                    at=T0 + n * DAY + copy * hours,
+                    r=-1.0 if n % 10 in (1, 4, 7) else 1.0,
+                    regime="trending_up",
+                )
+                for n in range(20)
+                for copy in range(copies)
+            ],
+        )
+        for copies in (1, 4)
+    )
+    assert four_times.design_effect > 3.5 * once.design_effect
+    assert posterior(four_times).credibility == pytest.approx(posterior(once).credibility, abs=0.02)
+    assert win_rate_interval(four_times) == pytest.approx(win_rate_interval(once), abs=0.03)
+
+
+def test_an_estimated_reference_leaves_more_doubt() -> None:
+    tested = EvidenceTally(wins=30, losses=10, won_weight=30.0, lost_weight=10.0)
+    sure = Standing(belief=a_belief(about="win_rate", reference=0.6), tested=tested)
+    unsure = replace(sure, belief=replace(sure.belief, reference_error=0.1))
+    negligible = replace(sure, belief=replace(sure.belief, reference_error=1e-9))
+    assert 0.5 < credibility_of(unsure) < credibility_of(sure) - 0.03
+    assert credibility_of(negligible) == pytest.approx(credibility_of(sure))
+
+
+def test_founding_evidence_makes_no_belief_credible() -> None:
+    founding = EvidenceTally(wins=90, losses=10, won_weight=90.0, lost_weight=10.0)
+    induced = Standing(belief=a_belief(about="win_rate", reference=0.5, prior=(1.0, 1.0)), founding=founding)
+    assert posterior(induced).confidence > 0.85
+    assert posterior(induced).credibility == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("claims", ["above", "below"])
@@ -187,6 +231,6 @@ def test_nine_of_ten_intervals_hold_the_true_win_rate(truth: float, gain: float,
         rng = random.Random(seed)
         results = [gain if rng.random() < truth else loss for _ in range(80)]
         standing = standing_after(belief, (an_episode(n, r=r, regime="trending_up") for n, r in enumerate(results)))
-        low, high = win_rate_interval(posterior(standing), claims=standing.belief.claims)
+        low, high = win_rate_interval(standing)
         covered += low <= truth <= high
     assert 850 <= covered <= 950, f"{covered} of 1000"

@@ -3,8 +3,8 @@
 Learning is a fold over episodes in teaching order. `learn` takes one more episode and `learn_all` takes any number;
 both ways end in equal states. For every episode:
 
-1. Each belief whose domain and conditions hold gets one more piece of evidence. At a look (10, 20, 40 … episodes) a
-   belief that its evidence refutes is retired.
+1. Each belief whose domain and conditions hold gets one more piece of evidence. At a look (10, 20, 40 … episodes after
+   those it was induced from) a belief is established, or refuted and retired, or left open.
 2. The episode is counted in its cells.
 3. Each cell that comes to a look is compared with the strategy's other trades. A significant difference induces a
    belief.
@@ -31,6 +31,7 @@ from backsight.core.memory.cells import (
     level_of_look,
 )
 from backsight.core.memory.conditions import Condition, condition_text
+from backsight.core.memory.daily_moments import DailyMoments, DailyMomentsBuilder
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     DIMENSIONS,
@@ -44,6 +45,7 @@ from backsight.core.memory.semantic import (
     Standing,
     TallyBuilder,
     Weighting,
+    is_established,
     is_look,
     is_refuted,
     main_outcome,
@@ -199,24 +201,29 @@ class _CellBuilder:
 class _StandingBuilder:
     """A `Standing` to which tested episodes are added in place."""
 
-    __slots__ = ("belief", "days", "founding", "tested")
+    __slots__ = ("belief", "days", "established", "founding", "tested", "wins")
 
     def __init__(self, standing: Standing) -> None:
         self.belief, self.founding, self.days = standing.belief, standing.founding, standing.days
-        self.tested = TallyBuilder(standing.tested)
-
-    @property
-    def n(self) -> int:
-        return self.founding.n + self.tested.n
+        self.tested, self.wins = TallyBuilder(standing.tested), DailyMomentsBuilder(standing.wins)
+        self.established = standing.established
 
     def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
         text = day.isoformat()
         self.tested.add(episode, day=text, win=win, weight=weight)
+        self.wins.add(float(win), text)
         if len(self.days) < FEWEST_DAYS and text not in self.days:
             self.days = (*self.days, text)
 
     def build(self) -> Standing:
-        return Standing(belief=self.belief, founding=self.founding, tested=self.tested.build(), days=self.days)
+        return Standing(
+            belief=self.belief,
+            founding=self.founding,
+            tested=self.tested.build(),
+            days=self.days,
+            wins=self.wins.build(),
+            established=self.established,
+        )
 
 
 class _BeliefLearner:
@@ -306,7 +313,7 @@ class _BeliefLearner:
         return belief.conditions is None or self._holds(belief.conditions, episode)
 
     def _add_evidence(self, belief_id: str, episode: Episode, day: date, *, win: bool, weight: float) -> None:
-        """Add an episode to a belief's evidence, and retire the belief if a look refutes it.
+        """Add an episode to a belief's evidence; a look establishes the belief, or refutes and retires it.
 
         Evidence is still counted after that. A posterior that stops where it looks worst would be biased, and later
         evidence shows whether retiring the belief was right.
@@ -316,7 +323,11 @@ class _BeliefLearner:
             standing = self._changed[belief_id] = _StandingBuilder(self._standings[belief_id])
         standing.add(episode, day, win=win, weight=weight)
         self._evidence.append(_evidence(standing.belief, episode, win=win, founding=False, weight=weight))
-        if is_look(standing.n) and is_refuted(standing.build()) and _is_live(standing.belief, at=episode.known_at):
+        if not is_look(standing.tested.n):
+            return
+        judged = standing.build()
+        standing.established = is_established(judged)
+        if is_refuted(judged) and _is_live(standing.belief, at=episode.known_at):
             standing.belief = replace(standing.belief, retired_at=episode.known_at)
             self._retired.append(belief_id)
 
@@ -340,7 +351,7 @@ class _BeliefLearner:
         belief = replace(belief, retired_at=self._retirements.get(belief.id))
         self._induced.append(belief.id)
         days = tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS])
-        self._add_standing(Standing(belief=belief, founding=cell.tally, days=days))
+        self._add_standing(Standing(belief=belief, founding=cell.tally, days=days, wins=_wins_by_day(cell)))
 
     def _prevents(self, other: Belief, belief: Belief, *, at: datetime) -> bool:
         """Whether an induced belief about the same cell prevents a new one: it is live, or its owner retired it."""
@@ -359,6 +370,15 @@ class _BeliefLearner:
         self._standings[standing.belief.id] = standing
         self._changed.pop(standing.belief.id, None)
         self._beliefs_at.clear()
+
+
+def _wins_by_day(cell: Cell) -> DailyMoments:
+    """Wins as 1 and losses as 0, by day in the order of days."""
+    wins = DailyMomentsBuilder(DailyMoments())
+    for day, count in sorted(cell.days.items()):
+        for number in range(count.n):
+            wins.add(float(number < count.wins), day.isoformat())
+    return wins.build()
 
 
 def _is_live(belief: Belief, *, at: datetime) -> bool:
@@ -395,6 +415,7 @@ def _induce(knowledge: Knowledge, domain: Domain, cell: Cell, test: Difference, 
         about="win_rate",
         claims=claims,
         reference=min(max(test.elsewhere, test.least), 1.0 - test.least),
+        reference_error=test.elsewhere_error,
         source="induced",
         prior_alpha=INDUCED_PRIOR[0],
         prior_beta=INDUCED_PRIOR[1],

@@ -16,10 +16,10 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     DIMENSIONS,
     FEWEST_DAYS,
-    LOOKS,
     Domain,
     EpisodePlace,
     EvidenceTally,
+    error_of_look,
     place_of,
     won,
 )
@@ -27,8 +27,6 @@ from backsight.core.statistics import t_two_sided
 
 WIDTHS = (1, 2)
 """How many dimensions a cell that is tested may name."""
-FALSE_ALARMS = 0.05
-"""The family-wise error rate over all cells of one width and all looks at them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ def level_of_look(n: int, *, cells: int) -> float:
     >>> [round(level_of_look(n, cells=10), 7) for n in (10, 320, 640, 1280)]
     [0.0008333, 0.0008333, 0.0004167, 0.0002083]
     """
-    return FALSE_ALARMS / cells / len(LOOKS) * min(1.0, LOOKS[-1] / n)
+    return error_of_look(n) / cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +105,8 @@ class Difference:
     """The win rate of the other trades."""
     error: float
     """The standard error of `rate` − `elsewhere`."""
+    elsewhere_error: float
+    """The standard error of `elsewhere`, larger than the binomial one by as much as `error` is."""
     days: int
     """How many days, or runs of days, the error is estimated from."""
     p: float
@@ -139,7 +139,16 @@ def difference(cell: Cell, strategy: Cell) -> Difference | None:
     binomial = pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)
     error = math.sqrt(max(clustered, binomial))
     p = t_two_sided((rate - elsewhere) / error, freedom=days - 1) if error else 1.0
-    return Difference(rate=rate, elsewhere=elsewhere, error=error, days=days, p=p, least=1.0 / (m + 2))
+    return Difference(
+        rate=rate,
+        elsewhere=elsewhere,
+        error=error,
+        elsewhere_error=math.sqrt(elsewhere * (1.0 - elsewhere) / m)
+        * (error / math.sqrt(binomial) if binomial else 1.0),
+        days=days,
+        p=p,
+        least=1.0 / (m + 2),
+    )
 
 
 def difference_by_runs(test: Difference, cell: Cell, strategy: Cell, labels: Iterable[Cell]) -> Difference | None:
@@ -175,7 +184,8 @@ def difference_by_runs(test: Difference, cell: Cell, strategy: Cell, labels: Ite
         fewest = min(fewest, runs)
     error = math.sqrt(variance)
     p = t_two_sided((test.rate - test.elsewhere) / error, freedom=fewest - 1) if error else 1.0
-    return replace(test, error=error, days=fewest, p=p)
+    elsewhere_error = test.elsewhere_error * (error / test.error if test.error else 1.0)
+    return replace(test, error=error, elsewhere_error=elsewhere_error, days=fewest, p=p)
 
 
 def _paired(strategy: Cell, days: Iterable[date], inside: Iterable[DayCount]) -> Iterable[tuple[DayCount, DayCount]]:

@@ -9,7 +9,7 @@ from backsight.core.memory.advice import Advice, DomainOutcome, outcome_text
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import Condition, condition_json, parse_condition
 from backsight.core.memory.prospective import LONGEST_REASONING, Plan, PlanDraft, PlanSource, make_plan
-from backsight.core.memory.semantic import DIMENSIONS, Belief
+from backsight.core.memory.semantic import DIMENSIONS, Belief, Standing
 
 MOOD_BEGINS, MOOD_ENDS = 0.75, 0.5
 """The drawdown state from which a mood makes a plan, and the one below which the plan ends."""
@@ -24,13 +24,16 @@ ADVISED_ACTIONS: Mapping[Advice, Mapping[str, object]] = {
 """What a plan does where trades lose, and where they earn more than elsewhere."""
 
 
-def may_suggest_plan(belief: Belief, *, credibility: float, n: int) -> bool:
-    """Whether a belief may suggest a plan: in force, with a credibility of at least .9 on at least 20 episodes.
+def may_suggest_plan(standing: Standing, *, credibility: float) -> bool:
+    """Whether a belief may suggest a plan: in force, established at its last look, and credible.
+
+    Its credibility is at least .9, on at least 20 episodes that it was not induced from.
 
     Whether to trade less or more is decided by the outcomes in its domain alone: a belief that trades there win more
     often suggests to skip them if they lose money.
     """
-    return belief.retired_at is None and credibility >= BELIEF_CREDIBILITY and n >= BELIEF_EPISODES
+    is_tested = standing.established and standing.tested.n >= BELIEF_EPISODES
+    return standing.belief.retired_at is None and is_tested and credibility >= BELIEF_CREDIBILITY
 
 
 def condition_of_belief(belief: Belief) -> Condition | None:

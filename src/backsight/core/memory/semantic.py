@@ -46,6 +46,16 @@ REFERENCES: Mapping[About, float] = {"mean_outcome": 0.0, "win_rate": 0.5}
 UNITS: tuple[OutcomeUnit, ...] = ("R", "vol", "pct")
 """In this order of preference where several units have as many outcomes."""
 LARGEST_WEIGHT = 2.0
+FALSE_ALARMS = 0.05
+"""The error over all looks at a belief, or over all looks at all cells of one width."""
+_NORMAL_NODES = (
+    (-2.856970013872806, 0.011257411327720683),
+    (-1.355626179974266, 0.2220759220056126),
+    (0.0, 0.5333333333333333),
+    (1.355626179974266, 0.2220759220056126),
+    (2.856970013872806, 0.011257411327720683),
+)
+"""Points and weights of the five-point Gauss–Hermite rule for a standard normal variable."""
 
 DECAY_DAYS = 180.0
 DECAY = 0.3
@@ -139,6 +149,8 @@ class BeliefTerms:
     claims: Claim
     reference: float
     """A win rate, or a mean outcome in R; a mean outcome of 0 is the same in every unit."""
+    reference_error: float = 0.0
+    """The standard error of a reference that was estimated, such as the win rate elsewhere; 0 for a stated one."""
     source: BeliefSource
     prior_alpha: float
     """Prior count of confirming episodes: wins where the belief claims `above`, losses where it claims `below`."""
@@ -194,11 +206,20 @@ class Standing:
     tested: EvidenceTally = field(default_factory=EvidenceTally)
     days: tuple[str, ...] = ()
     """The first eight UTC days of evidence, in ISO 8601; a belief is refuted only on that many days."""
+    wins: DailyMoments = field(default_factory=DailyMoments)
+    """Wins as 1 and losses as 0, of all evidence, for the errors of the win rate by day and by blocks of days."""
+    established: bool = False
+    """Whether the last look found the claim established; see `is_established`."""
 
     @property
     def n(self) -> int:
         """How many episodes are evidence."""
         return self.founding.n + self.tested.n
+
+    @property
+    def design_effect(self) -> float:
+        """How many episodes count as one, since wins come together on days and in spells of days; at least 1."""
+        return self.wins.n / self.wins.effective_n if self.wins.n else 1.0
 
     @property
     def outcomes(self) -> dict[OutcomeUnit, DailyMoments]:
@@ -226,8 +247,9 @@ class Posterior:
     uncertainty: float
     """The Beta's variance."""
     credibility: float
-    """The probability that the claim against the reference holds: of the win rate by the Beta distribution, of the mean
-    outcome by Student's t over days, with ten sceptical trades at the reference."""
+    """The probability that the claim against the reference holds, from the evidence that tests it, without founding
+    evidence: of the win rate by the Beta distribution, with as many episodes as there are independent ones; of the mean
+    outcome by Student's t over days and blocks of days, with ten sceptical trades at the reference."""
     win_rate: float
 
 
@@ -302,7 +324,8 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
 
     α = prior + confirming, β = prior + contradicting; mean α/(α+β); variance αβ / ((α+β)²(α+β+1)). The credibility is
     P(value > reference) for a belief that claims `above`, P(value < reference) for one that claims `below`, where the
-    value is the win rate or the mean outcome. Without evidence, a mean outcome is as likely above as below.
+    value is the win rate or the mean outcome. It never rests on founding evidence, which was chosen for being extreme.
+    Without evidence, a mean outcome is as likely above as below.
 
     >>> from datetime import UTC
     >>> draft = BeliefDraft(proposition="7 of 10", domain=Domain(session="london"), about="win_rate", prior=(1.0, 1.0))
@@ -318,21 +341,39 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     alpha = belief.prior_alpha + (won_weight if above else lost_weight)
     beta = belief.prior_beta + (lost_weight if above else won_weight)
     total = alpha + beta
-    if belief.about == "win_rate":
-        credibility = beta_tail(belief.reference if above else 1.0 - belief.reference, alpha=alpha, beta=beta)
-    else:
-        outcomes = standing.outcomes if with_founding else standing.tested.outcomes
-        _, moments = main_outcome(outcomes, reference=belief.reference)
-        is_above = moments.probability_above(belief.reference)
-        credibility = is_above if above else 1.0 - is_above
     return Posterior(
         alpha=alpha,
         beta=beta,
         n=sum(part.n for part in parts),
         confidence=alpha / total,
         uncertainty=alpha * beta / (total * total * (total + 1.0)),
-        credibility=credibility,
+        credibility=credibility_of(standing),
         win_rate=alpha / total if above else beta / total,
+    )
+
+
+def credibility_of(standing: Standing) -> float:
+    """The probability that the claim of a belief holds, from the evidence that tests it."""
+    belief = standing.belief
+    if belief.about == "win_rate":
+        return _win_rate_credibility(standing)
+    _, moments = main_outcome(standing.tested.outcomes, reference=belief.reference)
+    is_above = moments.probability_above(belief.reference)
+    return is_above if belief.claims == "above" else 1.0 - is_above
+
+
+def _win_rate_credibility(standing: Standing) -> float:
+    """P(win rate above or below the reference), in the mean over the reference's own error (Gauss–Hermite)."""
+    belief, design_effect = standing.belief, standing.design_effect
+    above = belief.claims == "above"
+    tested = (standing.tested.won_weight / design_effect, standing.tested.lost_weight / design_effect)
+    confirming, contradicting = tested if above else tested[::-1]
+    alpha, beta = belief.prior_alpha + confirming, belief.prior_beta + contradicting
+    nodes = _NORMAL_NODES if belief.reference_error else ((0.0, 1.0),)
+    references = [(belief.reference + node * belief.reference_error, weight) for node, weight in nodes]
+    return math.fsum(
+        weight * beta_tail(reference if above else 1.0 - reference, alpha=alpha, beta=beta)
+        for reference, weight in references
     )
 
 
@@ -343,25 +384,34 @@ def main_outcome(
 
     >>> main_outcome({"pct": DailyMoments(n=3), "R": DailyMoments(n=2)})[0]
     'pct'
-    >>> main_outcome({"pct": DailyMoments(n=3)}, reference=0.2)
-    ('R', DailyMoments(n=0, mean=0.0, squares=0.0, days=0, day=None, day_n=0, day_sum=0.0, past_squares=(0, 0.0, 0.0)))
+    >>> unit, moments = main_outcome({"pct": DailyMoments(n=3)}, reference=0.2)
+    >>> unit, moments == DailyMoments()
+    ('R', True)
     """
     units = UNITS if reference == 0.0 else UNITS[:1]
     unit = max(units, key=lambda each: outcomes[each].n if each in outcomes else 0)
     return unit, outcomes.get(unit, DailyMoments())
 
 
-def win_rate_interval(posterior: Posterior, *, claims: Claim, level: float = 0.9) -> tuple[float, float]:
-    """The equal-tailed credible interval of the win rate: quantiles of the Beta distribution.
+def win_rate_interval(standing: Standing, *, level: float = 0.9) -> tuple[float, float]:
+    """The equal-tailed credible interval of the win rate: quantiles of the Beta distribution of independent episodes.
 
-    >>> after = Posterior(alpha=8.0, beta=4.0, n=10, confidence=8 / 12, uncertainty=0.0171, credibility=0.887,
-    ...                   win_rate=8 / 12)
-    >>> [round(end, 3) for end in win_rate_interval(after, claims="above")]
+    >>> from datetime import UTC
+    >>> draft = BeliefDraft(proposition="7 of 10", domain=Domain(session="london"), about="win_rate", prior=(1.0, 1.0))
+    >>> belief = seed_belief(draft, owner_id="me", known_at=datetime(2026, 6, 4, tzinfo=UTC))
+    >>> seven = Standing(belief=belief, tested=EvidenceTally(wins=7, losses=3, won_weight=7.0, lost_weight=3.0))
+    >>> [round(end, 3) for end in win_rate_interval(seven)]
     [0.436, 0.865]
     """
-    ends = (0.5 - level / 2, 0.5 + level / 2)
-    low, high = (beta_quantile(end, alpha=posterior.alpha, beta=posterior.beta) for end in ends)
-    return (low, high) if claims == "above" else (1.0 - high, 1.0 - low)
+    belief, design_effect = standing.belief, standing.design_effect
+    above = belief.claims == "above"
+    prior_wins, prior_losses = (
+        (belief.prior_alpha, belief.prior_beta) if above else (belief.prior_beta, belief.prior_alpha)
+    )
+    wins = prior_wins + (standing.founding.won_weight + standing.tested.won_weight) / design_effect
+    losses = prior_losses + (standing.founding.lost_weight + standing.tested.lost_weight) / design_effect
+    low, high = (beta_quantile(end, alpha=wins, beta=losses) for end in (0.5 - level / 2, 0.5 + level / 2))
+    return low, high
 
 
 def strength(standing: Standing, *, now: datetime, regime: Regime | None) -> float:
@@ -389,9 +439,31 @@ def worth_testing(standing: Standing) -> bool:
 
 
 def is_refuted(standing: Standing) -> bool:
-    """Whether the evidence refutes a belief: a credibility below .1 at a look, on at least eight days."""
-    is_judged = is_look(standing.n) and len(standing.days) >= FEWEST_DAYS
-    return is_judged and posterior(standing).credibility < RETIRED_BELOW
+    """Whether the evidence that tests a belief refutes it: a credibility below .1 at a look, on at least eight days."""
+    return is_judged(standing) and credibility_of(standing) < RETIRED_BELOW
+
+
+def is_established(standing: Standing) -> bool:
+    """Whether the evidence that tests a belief establishes it at a look, on at least eight days.
+
+    Its doubt, 1 − credibility, must be below the error that the look may spend, so that a claim that holds no better
+    than a coin is ever established in at most 5 % of cases, however long it is watched.
+    """
+    return is_judged(standing) and 1.0 - credibility_of(standing) < error_of_look(standing.tested.n)
+
+
+def is_judged(standing: Standing) -> bool:
+    """Whether a belief is at a look: its 10th, 20th, 40th … tested episode, on at least eight days."""
+    return is_look(standing.tested.n) and len(standing.days) >= FEWEST_DAYS
+
+
+def error_of_look(n: int) -> float:
+    """The error that a look at n episodes may spend: .05 / 6 up to 320 episodes, half of it at each later doubling.
+
+    >>> [round(error_of_look(n), 5) for n in (10, 320, 640, 1280)]
+    [0.00833, 0.00833, 0.00417, 0.00208]
+    """
+    return FALSE_ALARMS / len(LOOKS) * min(1.0, LOOKS[-1] / n)
 
 
 def is_look(n: int) -> bool:
