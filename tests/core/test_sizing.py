@@ -637,3 +637,26 @@ def test_noise_of_every_shape_gets_at_most_half_a_percent(shape: str, trades: in
     print(f"{shape}, {trades} trades: nothing {sizes[0]:.3%}, all {sizes[1]:.3%}")  # noqa: T201
     # Sixty trades are thirty days, or three spells of the shape in which regimes last for ten days.
     assert max(sizes) <= (0.01 if (shape, trades) == ("regimes in spells", 60) else 0.005)
+
+
+# Growth of a true edge
+
+
+def log_growth(rng: np.random.Generator, *, trades: int, win_rate: float) -> tuple[float, float]:
+    """The log of equity after trades at ±1R, each sized from the trades before it, and at a flat 1 %."""
+    results, day = np.where(rng.random(trades) < win_rate, 1.0, -1.0), np.arange(trades) * 365 // trades
+    sizes = [position_size(TradeColumns(outcome_r=results[:n], day=day[:n])).recommended for n in range(trades)]
+    return float(np.log1p(np.array(sizes) * results).sum()), float(np.log1p(0.01 * results).sum())
+
+
+def test_a_large_edge_grows_from_its_first_trades_on() -> None:
+    assert log_growth(np.random.default_rng(1), trades=120, win_rate=0.75)[0] > 0.3
+
+
+@pytest.mark.slow
+def test_growth_of_a_small_edge() -> None:
+    runs = [log_growth(np.random.default_rng(run), trades=500, win_rate=0.55) for run in range(100)]
+    sized, flat = zip(*runs, strict=True)
+    error = 1.96 * float(np.std(sized)) / 10
+    print(f"growth {np.mean(sized):+.2f} ± {error:.2f}, at a flat 1 % {np.mean(flat):+.2f}")  # noqa: T201
+    assert np.mean(sized) - error > 0.15
