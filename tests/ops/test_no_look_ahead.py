@@ -194,10 +194,19 @@ def close_tick(life: Life, event: Event) -> None:
     life.position = size
 
 
-def a_bar(at: datetime, price: float, symbol: str = "BTC") -> Bar:
-    opened_at = at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
+def a_bar(at: datetime, price: float, symbol: str = "BTC", *, seconds: int = 3600) -> Bar:
+    opened_at = at.replace(second=0, microsecond=0) - timedelta(seconds=seconds)
     prices = {"open": price, "high": price + 1.0, "low": price - 1.0, "close": price}
-    return Bar(symbol=symbol, opened_at=opened_at, interval_seconds=3600, volume=None, **prices)
+    return Bar(symbol=symbol, opened_at=opened_at, interval_seconds=seconds, volume=None, **prices)
+
+
+def record_bars(life: Life, event: Event) -> None:
+    """Thirty bars in one of the symbols, of hours or of quarters of an hour."""
+    symbol, seconds = ("XAUUSD", "BTC")[event.number % 2], (3600, 900)[event.number % 3 == 0]
+    last = life.clock.now() - event.late * DAY
+    times = [last - number * timedelta(seconds=seconds) for number in reversed(range(30))]
+    bars = [a_bar(at, 90.0 + (event.number + number) % 7, symbol, seconds=seconds) for number, at in enumerate(times)]
+    life.memory.record_bars(bars=bars)
 
 
 def reindex(life: Life, event: Event) -> None:
@@ -271,9 +280,7 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     "import_bars": lambda life, event: life.memory.import_bars(
         path=str(FOLDER / "bars.csv"), symbol="XAUUSD", interval_seconds=3600
     ),
-    "record_bars": lambda life, event: life.memory.record_bars(
-        bars=[a_bar(life.clock.now() - event.late * DAY, 90.0 + event.number, "XAUUSD")]
-    ),
+    "record_bars": record_bars,
     "import_positions": lambda life, event: life.memory.import_positions(
         path=str(FOLDER / "positions.jsonl"),
         timezone="UTC",
@@ -294,7 +301,7 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     "reject_edit": lambda life, event: life.memory.reject_edit(edit_id=some_edit(life), reason="no"),
     "doctor": lambda life, event: life.memory.doctor(repair=True),
 }
-OF_THE_PAST = {"import_trades", "import_bars", "import_positions", "migrate_legacy", "backfill"}
+OF_THE_PAST = {"import_trades", "import_bars", "record_bars", "import_positions", "migrate_legacy", "backfill"}
 """The commands that record what was known earlier, whatever their event says."""
 
 

@@ -49,18 +49,17 @@ def stretch_after(opened_at: datetime | None, closed_at: datetime | None, *, now
 def intervals_for(stretch: Stretch, intervals: Sequence[int]) -> list[int]:
     """The intervals of bars to try, in seconds: the longest of which eight fit first, then shorter ones.
 
-    If eight of none fit, the shortest, if one of it fits.
+    Then those of which fewer fit, the shortest first: bars of the others may have become known only later.
 
     >>> from datetime import UTC, timedelta
     >>> noon = datetime(2026, 6, 4, 12, tzinfo=UTC)
     >>> hours = [Stretch(since=noon, until=noon + timedelta(hours=n)) for n in (0.5, 2, 24)]
     >>> [intervals_for(stretch, (3600, 300)) for stretch in hours], intervals_for(hours[0], (3600,))
-    ([[300], [300], [3600, 300]], [])
+    ([[300], [300, 3600], [3600, 300]], [])
     """
     fitting = [seconds for seconds in intervals if BARS_WANTED * seconds <= stretch.seconds]
-    if not fitting:
-        fitting = [seconds for seconds in sorted(intervals)[:1] if seconds <= stretch.seconds]
-    return sorted(fitting, reverse=True)
+    others = [seconds for seconds in intervals if seconds <= stretch.seconds and seconds not in fitting]
+    return sorted(fitting, reverse=True) + sorted(others)
 
 
 def exit_timing(
