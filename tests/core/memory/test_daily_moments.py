@@ -73,7 +73,7 @@ def test_days_that_resemble_each_other_have_larger_errors() -> None:
     assert persistent.error is not None
     assert independent.error is not None
     assert persistent.error > 3 * independent.error
-    assert persistent.effective_n < 8 < 38 < independent.effective_n <= 40
+    assert persistent.effective_n() < 8 < 38 < independent.effective_n() <= 40
     assert moments_of(level, apart=365).error == pytest.approx(independent.error)
 
 

@@ -109,7 +109,7 @@ def test_copies_of_one_signal_count_as_one_in_credibility_and_interval() -> None
         )
         for copies in (1, 4)
     )
-    assert four_times.design_effect > 3.5 * once.design_effect
+    assert four_times.design_effect() > 3.5 * once.design_effect()
     assert posterior(four_times).credibility == pytest.approx(posterior(once).credibility, abs=0.02)
     assert win_rate_interval(four_times) == pytest.approx(win_rate_interval(once), abs=0.03)
 

@@ -7,6 +7,7 @@ Sums of products of each day with the faded sum of earlier days give the errors 
 import math
 from dataclasses import dataclass
 from datetime import date
+from statistics import NormalDist
 
 from backsight.core.statistics import t_cdf, t_quantile
 
@@ -17,8 +18,6 @@ EXTRAPOLATION = 1.9
 ten days, and more than enough where it falls faster."""
 FEWEST_DEGREES, DAYS_A_DEGREE = 2.0, 8.0
 """The degrees of freedom of covariances between days: 2, and one more for every eight days."""
-NORMAL_95 = 1.6448536269514722
-"""The 95 % quantile of the normal distribution."""
 SCEPTICAL_TRADES = 10.0
 """How many trades at the reference the prior of a mean outcome is worth."""
 
@@ -107,20 +106,22 @@ class DailyMoments:
         variance, freedom = self._variance_and_freedom()
         return t_quantile(0.5 + level / 2.0, freedom=freedom) * math.sqrt(variance)
 
-    @property
-    def effective_n(self) -> float:
+    def effective_n(self, *, level: float = 0.9) -> float:
         """How many independent outcomes would have as wide an interval; days, where all outcomes are equal.
+
+        The fewer the days, the fewer they are at a high level: the tails of Student's t are heavier than the normal's.
 
         >>> moments = DailyMoments()
         >>> for number in range(40):
         ...     moments = moments.add(number // 4 % 2, day=f"2026-{1 + number // 4:02}-01")
-        >>> moments.n, round(moments.effective_n, 1)
+        >>> moments.n, round(moments.effective_n(), 1)
         (40, 7.4)
         """
-        reach = self.reach()
+        reach = self.reach(level=level)
         if reach is None or self.squares == 0.0:
             return float(min(self.n, self.days))
-        return min(float(self.n), self.squares / (self.n - 1) / (reach / NORMAL_95) ** 2) if reach else float(self.n)
+        error = reach / NormalDist().inv_cdf(0.5 + level / 2.0)
+        return min(float(self.n), self.squares / (self.n - 1) / (error * error)) if error else float(self.n)
 
     def probability_above(self, reference: float) -> float:
         """The probability that the true mean is above a reference, under ten sceptical trades at the reference.
@@ -167,8 +168,8 @@ class DailyMoments:
             return max(by_day, independent), freedom
         by_blocks = 2.0 * EXTRAPOLATION * covariances
         variance, few = by_day + by_blocks, min(freedom, FEWEST_DEGREES + self.days / DAYS_A_DEGREE)
-        freedom = variance * variance / (by_day * by_day / freedom + by_blocks * by_blocks / few)
-        return max(variance, independent), freedom
+        share = by_blocks / variance
+        return max(variance, independent), 1.0 / ((1.0 - share) ** 2 / freedom + share**2 / few)
 
     @property
     def _day_squares(self) -> tuple[int, float, float]:

@@ -216,10 +216,9 @@ class Standing:
         """How many episodes are evidence."""
         return self.founding.n + self.tested.n
 
-    @property
-    def design_effect(self) -> float:
+    def design_effect(self, *, level: float = 0.9) -> float:
         """How many episodes count as one, since wins come together on days and in spells of days; at least 1."""
-        return self.wins.n / self.wins.effective_n if self.wins.n else 1.0
+        return self.wins.n / self.wins.effective_n(level=level) if self.wins.n else 1.0
 
     @property
     def outcomes(self) -> dict[OutcomeUnit, DailyMoments]:
@@ -352,19 +351,22 @@ def posterior(standing: Standing, *, with_founding: bool = True) -> Posterior:
     )
 
 
-def credibility_of(standing: Standing) -> float:
-    """The probability that the claim of a belief holds, from the evidence that tests it."""
+def credibility_of(standing: Standing, *, level: float = 0.9) -> float:
+    """The probability that the claim of a belief holds, from the evidence that tests it.
+
+    `level` is that of the intervals of win rates whose width tells how many episodes are independent.
+    """
     belief = standing.belief
     if belief.about == "win_rate":
-        return _win_rate_credibility(standing)
+        return _win_rate_credibility(standing, level)
     _, moments = main_outcome(standing.tested.outcomes, reference=belief.reference)
     is_above = moments.probability_above(belief.reference)
     return is_above if belief.claims == "above" else 1.0 - is_above
 
 
-def _win_rate_credibility(standing: Standing) -> float:
+def _win_rate_credibility(standing: Standing, level: float) -> float:
     """P(win rate above or below the reference), in the mean over the reference's own error (Gauss–Hermite)."""
-    belief, design_effect = standing.belief, standing.design_effect
+    belief, design_effect = standing.belief, standing.design_effect(level=level)
     above = belief.claims == "above"
     tested = (standing.tested.won_weight / design_effect, standing.tested.lost_weight / design_effect)
     confirming, contradicting = tested if above else tested[::-1]
@@ -403,7 +405,7 @@ def win_rate_interval(standing: Standing, *, level: float = 0.9) -> tuple[float,
     >>> [round(end, 3) for end in win_rate_interval(seven)]
     [0.436, 0.865]
     """
-    belief, design_effect = standing.belief, standing.design_effect
+    belief, design_effect = standing.belief, standing.design_effect(level=level)
     above = belief.claims == "above"
     prior_wins, prior_losses = (
         (belief.prior_alpha, belief.prior_beta) if above else (belief.prior_beta, belief.prior_alpha)
@@ -449,7 +451,15 @@ def is_established(standing: Standing) -> bool:
     Its doubt, 1 − credibility, must be below the error that the look may spend, so that a claim that holds no better
     than a coin is ever established in at most 5 % of cases, however long it is watched.
     """
-    return is_judged(standing) and 1.0 - credibility_of(standing) < error_of_look(standing.tested.n)
+    if not is_judged(standing):
+        return False
+    error, belief = error_of_look(standing.tested.n), standing.belief
+    credibility = credibility_of(standing, level=1.0 - 2.0 * error)
+    if belief.about == "win_rate" and not standing.founding.n:
+        # Ten sceptical trades and Student's t, as for a mean outcome: the Beta distribution has lighter tails.
+        is_above = standing.wins.probability_above(belief.reference)
+        credibility = min(credibility, is_above if belief.claims == "above" else 1.0 - is_above)
+    return 1.0 - credibility < error
 
 
 def is_judged(standing: Standing) -> bool:
