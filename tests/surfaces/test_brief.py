@@ -133,7 +133,7 @@ def test_the_change_that_would_be_found_is_shown_beside_the_drift(demo_memory: M
     assert "R not yet" in young["drift_that_would_be_found"]
     clock = FakeClock(T0)
     with open_memory("sqlite://", clock=clock) as memory:
-        for day in range(70):
+        for day in range(160):
             result = (-1.0, 0.5, 1.0)[day * day % 7 % 3]
             memory.remember_trade(**a_trade_call(pnl=100.0 * result, pnl_r=result, idempotency_key=str(day)))
             clock.advance(days=1)
@@ -268,8 +268,9 @@ def test_a_cut_brief_is_below_its_ceiling_and_says_so(rows: list[Any], ceiling: 
 
 
 def test_python_has_the_same_text(demo_memory: Memory) -> None:
-    page = demo_memory.list_trades()
-    assert brief(page) == assert_fits(demo_memory, "list_trades", {})
+    now = {"as_of": demo_memory.now, "seen_at": demo_memory.now}
+    page = demo_memory.list_trades(**now)
+    assert brief(page) == assert_fits(demo_memory, "list_trades", now)
 
 
 def test_a_bar_in_a_cell_cannot_make_a_column() -> None:

@@ -56,7 +56,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
-from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant, parse_instant
+from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
 from backsight.core.market import EPOCH, Bar
 from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
@@ -75,7 +75,7 @@ from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
 from backsight.services.mood import mood_in
 from backsight.services.outlook import recommended_share
-from backsight.services.paging import cursor_after, read_cursor
+from backsight.services.paging import cursor_after, instant_of, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import repeat_recalls
@@ -451,8 +451,8 @@ def list_decisions(
     more = len(decisions) > limit
     next_cursor = None
     if more:
-        last = [format_instant(page[-1].at), page[-1].sequence]
-        next_cursor = cursor_after(last, horizon, now=ctx.now, query=query_arguments)
+        last = page[-1]
+        next_cursor = cursor_after([last.at, last.sequence], horizon, now=ctx.now, query=query_arguments)
     return DecisionPage(deployment=target.name, decisions=page, next_cursor=next_cursor, as_of=view.as_of)
 
 
@@ -671,9 +671,9 @@ def _different_evidence(at_tick: View, repeated: RepeatedTick) -> Iterator[str]:
         yield "recalls"
 
 
-def _instant_and_sequence(at: str, sequence: int) -> tuple[datetime, int]:
+def _instant_and_sequence(at: int, sequence: int) -> tuple[datetime, int]:
     """The position of a decision in the list of decisions."""
-    return parse_instant(at), int(sequence)
+    return instant_of(at), int(sequence)
 
 
 def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:

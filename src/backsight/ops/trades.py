@@ -427,7 +427,7 @@ def list_trades(
     next_cursor = None
     if len(trades) > limit:
         last = page[-1]
-        listed_at = format_instant(last.closed_at or last.opened_at or last.known_at)
+        listed_at = last.closed_at or last.opened_at or last.known_at
         next_cursor = cursor_after([listed_at, last.id], horizon, now=ctx.now, query=page_query)
     return TradePage(trades=page, next_cursor=next_cursor, mode=one_mode or "all", message=message, as_of=horizon.as_of)
 

@@ -206,6 +206,10 @@ ATTEMPTS = {
     "author": lambda attempt: attempt.model_used or attempt.author,
     **columns(">trades: {closed} | reason"),
 }
+INSTRUMENTS = columns(
+    "symbol | kind | >multiplier: {multiplier:.10g} | >lot step: {lot_step:.10g} | >tick: {tick_size:.10g} | currency |"
+    " underlying"
+)
 EDITS = columns("status | proposed: {known_at} | agent | run: {run_id} | path | reason | id: {id:id}")
 LINKS = columns(">sequence | at | actor | operation | hash: {hash:id}")
 FINDINGS = columns("kind | table | key | detail")
@@ -410,6 +414,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         _done("Opened account {account.name} at {account.venue} ({account.currency}, {account.mode})."),
         Values("account", columns("name | venue | currency | mode | positions: {position_mode} | id: {id:id}")),
     ),
+    "SavedInstrument": (_done("Saved {instrument.symbol}."), Rows("instrument", INSTRUMENTS)),
+    "InstrumentList": (Line("{message}"), Rows("instruments", INSTRUMENTS)),
     "SavedStrategy": (
         _done("Saved {strategy.name}, version {strategy.version}."),
         Values("strategy", columns("thesis | rules | avoid | risk per trade: {risk_per_trade:.2%} | id: {id:id}")),
