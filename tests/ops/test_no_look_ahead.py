@@ -463,7 +463,7 @@ def test_no_answer_depends_on_what_was_recorded_later(before: list[Event], after
 
 
 @pytest.mark.slow
-@law(60)
+@law(40)
 @given(HISTORIES, HISTORIES, st.integers(0, 40))
 def test_no_answer_depends_on_what_was_recorded_later_in_many_histories(
     before: list[Event], after: list[Event], days: int
