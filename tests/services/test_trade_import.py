@@ -300,7 +300,7 @@ def test_recent_trades_in_a_file_propose_plans_and_old_ones_do_not(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     lived(memory, clock)
-    trades = a_years_trades()
+    trades = a_years_trades(count=220)
     history = memory.import_trades(path=a_file(tmp_path, trades[:-3]))
     assert history.learned is not None
     assert (history.learned.plans, history.learned.proposals) == ((), ())

@@ -268,9 +268,9 @@ def test_a_cut_brief_is_below_its_ceiling_and_says_so(rows: list[Any], ceiling: 
 
 
 def test_python_has_the_same_text(demo_memory: Memory) -> None:
-    now = {"as_of": demo_memory.now, "seen_at": demo_memory.now}
-    page = demo_memory.list_trades(**now)
-    assert brief(page) == assert_fits(demo_memory, "list_trades", now)
+    now = demo_memory.now
+    page = demo_memory.list_trades(as_of=now, seen_at=now)
+    assert brief(page) == assert_fits(demo_memory, "list_trades", {"as_of": now, "seen_at": now})
 
 
 def test_a_bar_in_a_cell_cannot_make_a_column() -> None:

@@ -131,12 +131,12 @@ def recall_memories(
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "Only memories of this deployment; else the only one."] = None,
-    mode: Annotated[ModeChoice | None, "By default the deployment's mode or the only one with trades."] = None,
+    mode: Annotated[ModeChoice | None, "By default the deployment's, or the only one with trades."] = None,
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only memories that ended at or after this instant."] = None,
     until: Annotated[Instant | None, "Only memories that ended before this instant."] = None,
     period_weight: Annotated[
-        Flag, "Weight each memory by how well its strategy did in the 30 days before the memory ended."
+        Flag, "Weight memories by how their strategy did in the 30 days before."
     ] = False,
     cursor: Annotated[Cursor | None, "The next_cursor of the previous answer."] = None,
     detail: Annotated[
@@ -373,15 +373,15 @@ def position_size(
         Key | None,
         "The deployment whose risk appetite applies; by default the strategy's only one.",
     ] = None,
-    mode: Annotated[Mode | None, "By default the deployment's mode or the only one with trades."] = None,
+    mode: Annotated[Mode | None, "By default the deployment's, or the only one with trades."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> SizeAdvice:
     """Get the share of equity to risk on a trade: a quarter of Kelly on a cautious mean outcome in R, often 0.
 
-    The evidence is all closed trades of the strategy with a result in R. The share is multiplied by the risk appetite.
-    Many strategies tried, unknown results in R, trades that end alike and open trades on the same signal lower it.
-    Risk is the loss at the stop: divide it by the distance to the stop to get the size.
+    The evidence is all closed trades of the strategy with a result in R; the risk appetite multiplies the share.
+    Many strategies tried, unknown results, copies and open trades on the same signal lower it. Divide by the distance
+    to the stop to get the size.
     """
     from backsight.core.sizing import closed_trades
 

@@ -131,7 +131,7 @@ def get_behavioral_analysis(
     strategy_name: Annotated[Name | None, "Only this strategy."] = None,
     symbol: Annotated[Symbol | None, "Only this instrument."] = None,
     deployment: Annotated[Key | None, "Only the strategy of this deployment, by name or id."] = None,
-    mode: Annotated[Mode | None, "By default the deployment's mode or the only one with trades."] = None,
+    mode: Annotated[Mode | None, "By default the deployment's, or the only one with trades."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> BehavioralAnalysis:

@@ -378,7 +378,7 @@ def list_trades(
     direction: Annotated[Direction | None, "Only trades in this direction."] = None,
     mode: Annotated[
         ModeChoice | None,
-        "By default the deployment's mode or the only one with trades.",
+        "By default the deployment's, or the only one with trades.",
     ] = None,
     status: Annotated[TradeStatus, "Closed trades, or open trades."] = "closed",
     since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,

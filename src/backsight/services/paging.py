@@ -54,8 +54,8 @@ def instant_and_id(at: int, last_id: str) -> tuple[datetime, str]:
 def microseconds(at: datetime) -> int:
     """Microseconds since 1970.
 
-    >>> microseconds(datetime(2026, 6, 4, tzinfo=UTC)), instant_of(1780531200000000).year
-    (1780531200000000, 2026)
+    >>> microseconds(EPOCH + timedelta(seconds=1)), instant_of(1_000_000) - EPOCH
+    (1000000, datetime.timedelta(seconds=1))
     """
     return (at - EPOCH) // timedelta(microseconds=1)
 

@@ -21,7 +21,7 @@ from backsight.core.portfolio import Position
 from backsight.core.trades.fold import RoundTrip, fold, open_trips
 from backsight.core.trades.infer import FillStamp, infer_fills
 from backsight.ports import Broker
-from backsight.testing import T0
+from backsight.testing import T0, an_account
 
 HOUR = timedelta(hours=1)
 
@@ -517,8 +517,13 @@ def test_an_invalid_fill_report_is_refused(changes: dict[str, Any], field: str) 
 
 
 def ledger_fill(reported: ReportedFill, **more: Any) -> Fill:
-    who: dict[str, Any] = {"owner_id": "ana", "account_id": "paper", "decision_id": None}
-    return as_fill(reported, known_at=reported.at, recorded_at=reported.at, **(who | more))
+    return as_fill(
+        reported,
+        an_account(id="paper"),
+        known_at=reported.at,
+        recorded_at=reported.at,
+        **({"decision_id": None} | more),
+    )
 
 
 # Laws that hold for any orders and any bars.
