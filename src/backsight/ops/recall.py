@@ -135,9 +135,7 @@ def recall_memories(
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only memories that ended at or after this instant."] = None,
     until: Annotated[Instant | None, "Only memories that ended before this instant."] = None,
-    period_weight: Annotated[
-        Flag, "Weight memories by how their strategy did in the 30 days before."
-    ] = False,
+    period_weight: Annotated[Flag, "Weight memories by how their strategy did in the 30 days before."] = False,
     cursor: Annotated[Cursor | None, "The next_cursor of the previous answer."] = None,
     detail: Annotated[
         Literal["brief", "full"] | None, "How much of the answer a surface shows; the answer itself is the same."

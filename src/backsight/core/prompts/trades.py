@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from backsight.core.errors import Invalid
@@ -54,12 +55,15 @@ class ClosedLine:
 
     def text(self, number: int, *, now: datetime) -> str:
         """The row, in at most 45 tokens: the reasons are cut first, then what stands before them from the right."""
-        facts = [fact for fact in self._facts(number, now=now) if fact]
-        return next(row for row in self._rows(facts) if estimate(f"{row}\n") <= ROW_TOKENS)
+        return _fitted_row(self, number, day_and_time(self.opened_at or self.closed_at, now=now))
 
-    def _facts(self, number: int, *, now: datetime) -> Iterator[str | None]:
+    def rows(self, number: int, day: str) -> Iterator[str]:
+        """The row from its fullest form to its shortest."""
+        return self._rows([fact for fact in self._facts(number, day) if fact])
+
+    def _facts(self, number: int, day: str) -> Iterator[str | None]:
         yield f"- #{number}"
-        yield day_and_time(self.opened_at or self.closed_at, now=now)
+        yield day
         yield name(self.symbol, tokens=SYMBOL_TOKENS)
         yield self.direction
         yield from self._result()
@@ -78,7 +82,6 @@ class ClosedLine:
         yield None if share is None else f"({percent(share)})"
 
     def _rows(self, facts: list[str]) -> Iterator[str]:
-        """The row from its fullest form to its shortest."""
         head = " ".join(facts)
         left = ROW_TOKENS - estimate(f"{head}\n")
         out = exit_in_words(self.exit_reason, tokens=max(FEWEST_REASON_TOKENS, left // 2 - 3))
@@ -90,6 +93,12 @@ class ClosedLine:
         for count in range(len(facts), 2, -1):
             yield " ".join(facts[:count])
         yield facts[0]
+
+
+@lru_cache(maxsize=256)
+def _fitted_row(line: ClosedLine, number: int, day: str) -> str:
+    """The fullest row that fits; cached, since a trade has the same row in most ticks."""
+    return next(row for row in line.rows(number, day) if estimate(f"{row}\n") <= ROW_TOKENS)
 
 
 def exit_in_words(reason: str | None, *, tokens: int = EXIT_TOKENS) -> str:
