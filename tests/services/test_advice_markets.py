@@ -324,4 +324,4 @@ def test_at_most_one_random_market_in_fifty_is_given_wrong_advice() -> None:
     assert counts["with a bare win rate"] == 0
     assert counts["with wrong advice"] <= TOLERATED * counts["markets"], counts
     assert counts["with a misleading figure"] <= ONE_SIDED * counts["markets"], counts
-    assert counts["told to trade_less"] >= 0.2 * counts["markets"], counts  # silence would be no success
+    assert counts["told to trade_less"] >= 0.1 * counts["markets"], counts  # silence would be no success
