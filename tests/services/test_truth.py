@@ -123,7 +123,7 @@ def table(lives: Iterable[tuple[str, Life]]) -> dict[tuple[str, str], tuple[int,
 
 def in_words(counts: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
     for (shape, name), (hits, of) in counts.items():
-        low, high = rate_bounds(hits, of)
+        low, high = rate_bounds(hits, of, confidence=0.975)
         yield f"{shape} | {name} | {hits} of {of} | {low:.2f} to {high:.2f}"
 
 
@@ -131,7 +131,7 @@ def contradicts(counts: dict[tuple[str, str], tuple[int, int]]) -> list[str]:
     """Where the number of lives is not compatible with what is promised, at 97.5 %."""
     wrong = []
     for (shape, name), (hits, of) in counts.items():
-        low, high = rate_bounds(hits, of)
+        low, high = rate_bounds(hits, of, confidence=0.975)
         is_broken = high < COVERED if name.endswith("is_covered") else low > PROMISED
         if is_broken:
             wrong.append(f"{shape}: {name} in {hits} of {of}")
