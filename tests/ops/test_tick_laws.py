@@ -255,6 +255,11 @@ def check_positions(desk: Desk24) -> None:
         assert open_trades[key].average_cost == pytest.approx(position.average_price, rel=1e-6)
 
 
+def check_sizes(desk: Desk24) -> None:
+    sizes = {trade.position_key: signed(trade) for trade in desk.trades() if trade.status == "open"}
+    assert sizes == pytest.approx({key: each.signed_size for key, each in desk.positions().items()})
+
+
 def check_refolded(desk: Desk24) -> None:
     """Check that rows equal a new fold of all stored fills, and that excursions equal those of bars and snapshots."""
     trips = {trade_id_of(desk.account_id, trip): trip for trip in fold(desk.rows(FILLS))}
@@ -346,10 +351,13 @@ def test_with_every_fill_reported_for_many_paths(terms: PaperTerms, path: tuple[
 
 
 def check_without_fills(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
-    """With no fill reported, the open trades equal the broker's positions after every tick."""
+    """With no fill reported, the open trades have the sizes of the broker's positions after every tick.
+
+    Their average costs may differ: an exit and an entry between two ticks change the average, which proves nothing.
+    """
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, reporting="never", with_bars=with_bars)
-        desk.live((*path, Hour()), after=lambda: check_positions(desk))
+        desk.live((*path, Hour()), after=lambda: check_sizes(desk))
         check_refolded(desk)
         assert memory.verify_audit().intact
 
@@ -374,11 +382,7 @@ def check_with_random_fills(terms: PaperTerms, path: Sequence[Hour], *, seed: in
     with a_store() as (memory, clock):
         desk = Desk24(memory, clock, terms=terms, reporting="some", seed=seed)
 
-        def check() -> None:
-            sizes = {trade.position_key: signed(trade) for trade in desk.trades() if trade.status == "open"}
-            assert sizes == pytest.approx({key: each.signed_size for key, each in desk.positions().items()})
-
-        desk.live((*path, Hour(), Hour(), Hour()), after=check)
+        desk.live((*path, Hour(), Hour(), Hour()), after=lambda: check_sizes(desk))
         assert memory.verify_audit().intact
 
 

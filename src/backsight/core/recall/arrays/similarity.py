@@ -157,8 +157,8 @@ def _closeness(y: Floats, x: float | Floats, *, width: float | None = None, band
     """`score.closeness` of many values, at one width or at a width relative to both values; 0 for unknown values."""
     z: Floats = np.subtract(y, x)
     scale = -0.5
-    # Where squares or products of x could underflow, scale first and set equal values to 1 explicitly.
-    careful = not isinstance(x, float | int) or abs(x) < LEAST
+    # Where squares or products of x could underflow, or x is infinite, scale first and set equal values to 1.
+    careful = not isinstance(x, float | int) or not LEAST <= abs(x) < np.inf
     if width is not None:
         scale /= width * width
     else:
