@@ -101,7 +101,8 @@ def infer_fills(
             closing = _Closing(trip=trip, touch=touch, mark=marks.get(trip.symbol), last_price=last_price)
         for leg in _legs(closing, position, rules):
             fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
-            point_value = trip.point_value if trip is not None else rules.point_value(leg.symbol)
+            continues = trip is not None and trip.symbol == leg.symbol
+            point_value = trip.point_value if trip is not None and continues else rules.point_value(leg.symbol)
             fill = replace(fill, point_value=point_value)
             before = [*before, fill]
             inferred.append(fill)
