@@ -1,0 +1,127 @@
+"""Formats of other people's files: how a file is recognised from its content, and the rows that are read from it.
+
+One module a format; each has a `FORMATS` tuple, and `registry.py` lists them all. A format reads a file row by row and
+writes nothing. What cannot be read is not dropped: it becomes a `LeftOutRow` with its reason.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from backsight.core.instruments import InstrumentKind
+from backsight.core.orders import ReportedFill
+from backsight.core.portfolio import Mode
+from backsight.importers.trades import TradeRow
+
+HEAD_BYTES = 65_536
+"""How much of a file is looked at to recognise its format."""
+
+RowKind = Literal["fills", "trades"]
+"""`fills`: executions, payments and corporate actions, of which the ledger makes trades. `trades`: closed trades."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillRow:
+    """One fill of a file."""
+
+    number: int
+    """The line number in a text file, else the row number."""
+    fill: ReportedFill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstrumentRow:
+    """What a file tells of a symbol; it comes before the first fill of the symbol."""
+
+    symbol: str
+    kind: InstrumentKind | None = None
+    multiplier: float = 1.0
+    currency: str | None = None
+    underlying: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRow:
+    """A row that is not imported, and why: a cancelled order, a deposit in a coin, a line that cannot be read."""
+
+    number: int
+    reason: str
+    """The same words for the same reason, so that rows can be counted by it."""
+    broken: bool = False
+    """Whether the row cannot be read, rather than being of no use: an import refuses the file unless told to go on."""
+
+
+FileRow = FillRow | TradeRow | InstrumentRow | LeftOutRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How the rows of a file are to be understood."""
+
+    zone: tzinfo = UTC
+    """The time zone of times without an offset."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Fields by the name of the column that holds them, where the file names them in its own way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileHead:
+    """The beginning of a file, from which its format is recognised."""
+
+    path: Path
+    start: bytes
+    """At most the first 64 KiB."""
+    whole: bool
+    """Whether that is the whole file."""
+
+    @cached_property
+    def text(self) -> str:
+        """The beginning as text; empty if the file is not text."""
+        if self.start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return self.start[: len(self.start) // 2 * 2].decode("utf-16", errors="ignore")
+        return "" if b"\0" in self.start else self.start.decode("utf-8-sig", errors="ignore")
+
+    @cached_property
+    def first_lines(self) -> list[str]:
+        """The first lines that are not blank, at most 50."""
+        return [line for line in self.text.splitlines() if line.strip()][:50]
+
+    @cached_property
+    def first_object(self) -> Mapping[str, Any] | None:
+        """The first JSON object in the file: the only one, the first line, or the first of a list; None without one."""
+        text = self.text.lstrip()
+        text = text[1:].lstrip() if text.startswith("[") else text
+        if not text.startswith("{"):
+            return None
+        try:
+            content, _ = json.JSONDecoder().raw_decode(text)
+        except (ValueError, RecursionError):
+            return None
+        return content if isinstance(content, dict) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFormat:
+    """A format of files: what it is called, how it is recognised, and how it is read."""
+
+    name: str
+    """As in `--format`, like `hyperliquid`."""
+    title: str
+    """What it is, in a few words: `Hyperliquid userFills (JSON)`."""
+    rows: RowKind
+    recognises: Callable[[FileHead], bool]
+    read: Callable[[Path, ReadOptions], Iterator[FileRow]]
+    """The rows in file order, one at a time."""
+    mode: Mode | None = None
+    """The mode of every file of this format, like `sim` for the results of a backtest; None if it must be given."""
+
+
+def head_of(path: Path) -> FileHead:
+    """The beginning of a file."""
+    with path.open("rb") as file:
+        start = file.read(HEAD_BYTES + 1)
+    return FileHead(path=path, start=start[:HEAD_BYTES], whole=len(start) <= HEAD_BYTES)

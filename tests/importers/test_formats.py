@@ -1,0 +1,37 @@
+"""The beginning of a file, from which its format is recognised."""
+
+from pathlib import Path
+
+import pytest
+
+from backsight.importers.formats import HEAD_BYTES, head_of
+
+
+@pytest.mark.parametrize(
+    ("content", "symbol"),
+    [
+        (b'{"symbol": "BTC"}', "BTC"),
+        (b'\xef\xbb\xbf [ {"symbol": "BTC"}, {"symbol": "ETH"}]', "BTC"),
+        (b'{"symbol": "BTC"}\n{"symbol": "ETH"}\n', "BTC"),
+        ('{"symbol": "BTC"}'.encode("utf-16"), "BTC"),
+        (b'{"symbol": "BTC"', None),
+        (b"symbol\nBTC\n", None),
+        (b"[1, 2]", None),
+        (b"\x00\x01{}", None),
+        (b"", None),
+    ],
+)
+def test_first_object(tmp_path: Path, content: bytes, symbol: str | None) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    found = head_of(path).first_object
+    assert (None if found is None else found["symbol"]) == symbol
+
+
+def test_only_the_beginning_of_a_large_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"a\n" * HEAD_BYTES)
+    head = head_of(path)
+    assert (len(head.start), head.whole, head.first_lines) == (HEAD_BYTES, False, ["a"] * 50)
+    path.write_bytes(b"a" * HEAD_BYTES)
+    assert head_of(path).whole
