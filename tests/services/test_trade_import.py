@@ -210,6 +210,8 @@ def import_and_remember(url: str, steps: list[Any], folder: Path) -> None:
         ({"closed_at": "2030-01-01T00:00:00Z"}, Invalid, r"closed_at: .* line 2: .* is in the future"),
         ({"opened_at": "yesterday"}, Invalid, r"opened_at: .* line 2: 'yesterday' is not a time"),
         ({"pln": 5.0}, Invalid, r"pln: .* line 2: unknown argument; did you mean 'pnl'\?"),
+        ({"exit_reasn": "x"}, Invalid, r"exit_reasn: .* line 2: unknown argument; did you mean 'exit_reason'\?"),
+        ({"leverage": 0.0}, Invalid, r"leverage: .* line 2: "),
         ({"context": {"sesion": "london"}}, Invalid, r"context\.sesion: .* line 2: unknown argument"),
         ({"deployment": "nothing"}, NotFound, r"deployment: .* line 2: no deployment 'nothing'"),
         (
@@ -252,6 +254,20 @@ def test_arguments_fill_in_what_the_file_leaves_out(memory: Memory, clock: FakeC
     )
     (trade,) = memory.list_trades(deployment="VolBreakout@main").trades
     assert (trade.closed_at, trade.pnl, trade.context.regime) == (T0, 5.0, "ranging")
+
+
+def test_a_file_has_columns_that_no_call_has(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    clock.advance(days=1)
+    header = "symbol,direction,entry_price,exit_price,pnl,closed_at,strategy_name,funding,leverage,reason,exit_reason"
+    row = "BTC,long,100,103,5,2026-06-04T10:00:00Z,A,-1.5,3,breakout,roi"
+    text = f"{header},max_favorable_excursion\n{row},7.5\n"
+    (tmp_path / "trades.csv").write_text(text)
+    first = memory.import_trades(path=str(tmp_path / "trades.csv"))
+    again = memory.import_trades(path=str(tmp_path / "trades.csv"))
+    (trade,) = memory.list_trades().trades
+    assert (first.added, again.replayed) == (1, 1)
+    assert (trade.funding, trade.realized_pnl, trade.mfe, trade.exit_reason) == (-1.5, 6.5, 7.5, "roi")
+    assert (trade.entry.leverage, trade.entry.reason) == (3.0, "breakout")
 
 
 def test_a_file_for_a_deployment_that_runs_by_ticks_is_a_conflict(

@@ -1,11 +1,11 @@
-"""Closed trades from files; the columns or keys are the arguments of `remember_trade`.
+"""Closed trades from files; the columns or keys are the arguments of `remember_trade`, and a few that only files have.
 
     CSV, Parquet   one trade a row, under a header of argument names. Fields of the context vector are columns like
                    context.session or context.atr_h1. Tags are separated by semicolons. An empty cell is left out.
     JSON Lines     one trade a line, as an object of arguments
 
 Times are ISO 8601 or numbers since 1970. A time without an offset is in the given time zone. Numbers in a CSV file are
-converted. Nothing else is converted or checked here: `remember_trade` checks the arguments.
+converted. Nothing else is converted or checked here: `import_trades` checks the arguments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +30,9 @@ NUMBERS = frozenset(
         "context_atr_d1",
         "confidence",
         "max_adverse_excursion",
+        "max_favorable_excursion",
+        "funding",
+        "leverage",
         "size",
         "risk",
         "stop_price",
@@ -47,7 +50,7 @@ class TradeRow:
     number: int
     """The line number in a text file, else the row number."""
     values: Mapping[str, Any]
-    """Arguments of `remember_trade` by name."""
+    """By name: arguments of `remember_trade`, and the columns that only files have."""
 
 
 @dataclass(frozen=True, slots=True)

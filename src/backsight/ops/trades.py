@@ -1,8 +1,12 @@
 """Trades and inactions: what agents and files report, what memory holds of a trade, and notes on it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ValidationError, create_model
 
 from backsight.arguments import (
     AsOf,
@@ -22,6 +26,7 @@ from backsight.arguments import (
     Share,
     Symbol,
     Tags,
+    invalid_from,
 )
 from backsight.core.context import ContextVector, merged_context
 from backsight.core.errors import Invalid, NotFound
@@ -271,7 +276,8 @@ def import_trades(
     *,
     path: Annotated[
         Key,
-        "Path of a CSV, Parquet or JSON Lines file on this machine; its columns are the arguments of remember_trade.",
+        "Path of a CSV, Parquet or JSON Lines file on this machine; its columns are the arguments of remember_trade, "
+        "reason, exit_reason, max_favorable_excursion, funding and leverage.",
     ],
     strategy_name: Annotated[Name | None, "The strategy of rows that name none."] = None,
     deployment: Annotated[Key | None, "The deployment of rows that name none, by name or id."] = None,
@@ -283,6 +289,10 @@ def import_trades(
     Either all rows are imported or none: an error names the first bad row and its field. Every row needs closed_at. A
     row that is stored already, by its idempotency_key or its content, changes nothing. A key that belongs to a trade
     with other content is refused.
+
+    Columns beyond the arguments of remember_trade are why the trade was opened (reason) and closed (exit_reason), its
+    best unrealised gain in the account's currency (max_favorable_excursion), funding received (negative for paid; the
+    pnl includes it), and the leverage.
     """
     defaults = {"strategy_name": strategy_name, "deployment": deployment, "mode": mode}
     with garbage_collection_paused():
@@ -291,7 +301,7 @@ def import_trades(
             ctx,
             file,
             defaults={name: value for name, value in defaults.items() if value is not None},
-            check_arguments=_remember_trade_operation().check,
+            check_arguments=_checked_columns,
         )
         with ctx.writing() as transaction:
             new = unknown_rows(transaction, ctx, file.source, rows)
@@ -553,8 +563,37 @@ def _trade(connection: Connection, ctx: Context, trade_id: str, horizon: Horizon
     return trade
 
 
+class FileColumns(BaseModel):
+    """Columns of a file beyond the arguments of `remember_trade`, which a trader's tool would pay for in tokens."""
+
+    reason: Reason | None = None
+    exit_reason: Reason | None = None
+    max_favorable_excursion: Number | None = None
+    funding: Number | None = None
+    leverage: Positive | None = None
+
+
+def _checked_columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a row, checked. Columns that only files have are left out if the row does not give them.
+
+    So a row without them is the same request as a call of `remember_trade`.
+    """
+    model = _columns_model()
+    try:
+        row = model.model_validate(values)
+    except ValidationError as error:
+        raise invalid_from(error.errors(include_url=False), known=model.model_fields) from None
+    columns = {name: getattr(row, name) for name in model.model_fields}
+    return {name: value for name, value in columns.items() if value is not None or name not in FileColumns.model_fields}
+
+
+@cache
+def _columns_model() -> type[BaseModel]:
+    return create_model("TradeColumns", __base__=(_remember_trade_operation().arguments, FileColumns))
+
+
 def _remember_trade_operation() -> Operation:
-    """The operation whose arguments are the columns of an import."""
+    """The operation whose arguments are columns of an import."""
     operation = operation_of(remember_trade)
     if operation is None:
         raise AssertionError("remember_trade is not marked as an operation")

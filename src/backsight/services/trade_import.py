@@ -60,7 +60,7 @@ def checked_rows(
     defaults: Mapping[str, str],
     check_arguments: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> list[ReportRow]:
-    """The rows of a file, each checked as the arguments of `remember_trade`; an error names the row.
+    """The rows of a file, each checked as the report of a trade; an error names the row.
 
     `defaults` are arguments for rows that do not have them.
     """

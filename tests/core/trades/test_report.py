@@ -98,6 +98,7 @@ def test_a_stated_risk_or_r_is_not_computed_from_the_stop() -> None:
         ({"pnl": 1e308, "risk": 1e-9}, "pnl: too large or too small"),
         ({"pnl": 1e308, "fees": 1e308}, "pnl: too large or too small"),
         ({"stop_price": -1e308, "size": 1e308}, "stop_price: too large or too small"),
+        ({"max_favorable_excursion": 1e308, "risk": 1e-9}, "max_favorable_excursion: too large or too small"),
     ],
 )
 def test_a_report_that_contradicts_itself_is_refused(changes: Any, message: str) -> None:
@@ -118,6 +119,20 @@ def test_a_trade_is_known_from_its_close_and_recorded_now() -> None:
     assert (trade.closed_at, trade.known_at, trade.recorded_at) == (CLOSED, CLOSED, NOW)
     assert (trade.pnl, trade.realized_pnl, trade.mae, trade.holding_minutes) == (20.0, 23.0, -7.0, 120.0)
     assert (trade.position_key, trade.deployment_id, trade.strategy_name) == ("BTC", "d1", "VolBreakout")
+
+
+def test_columns_of_a_file_are_facts_of_the_trade() -> None:
+    words = {"reason": "breakout", "exit_reason": "trailing_stop_loss", "leverage": 3.0}
+    money = {"fees": 3.0, "funding": -2.0, "max_favorable_excursion": 30.0, "max_adverse_excursion": -5.0}
+    trade = a_trade(a_report(risk=10.0, **words, **money))
+    assert (trade.entry.reason, trade.exit_reason, trade.entry.leverage) == ("breakout", "trailing_stop_loss", 3.0)
+    assert (trade.pnl, trade.funding, trade.fees, trade.realized_pnl) == (20.0, -2.0, 3.0, 25.0)
+    assert (trade.mfe, trade.mae, trade.mfe_r, trade.mae_r) == (30.0, -5.0, 3.0, -0.5)
+
+
+def test_the_best_of_a_trade_that_was_never_in_profit_is_nothing() -> None:
+    trade = a_trade(a_report(max_favorable_excursion=-4.0))
+    assert (trade.mfe, trade.mfe_r, trade.mae) == (0.0, None, None)
 
 
 def test_a_trade_without_a_close_time_was_closed_now() -> None:

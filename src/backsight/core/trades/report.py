@@ -45,7 +45,7 @@ class TradeNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeReport:
-    """A closed trade as it is reported; the fields are arguments of `remember_trade`."""
+    """A closed trade as it is reported: arguments of `remember_trade`, and columns that only a file has."""
 
     symbol: str
     direction: Direction
@@ -70,6 +70,13 @@ class TradeReport:
     context: ContextVector = field(default_factory=ContextVector)
     position_key: str | None = None
     tags: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why the trade was opened. This and what follows are columns of a file only."""
+    exit_reason: str | None = None
+    max_favorable_excursion: float | None = None
+    funding: float = 0.0
+    """Received; negative for paid."""
+    leverage: float | None = None
 
     @property
     def note(self) -> TradeNote:
@@ -98,6 +105,21 @@ class TradeReport:
         stated = self.max_adverse_excursion
         return None if stated is None else positive_zero(-abs(stated))
 
+    @property
+    def mfe(self) -> float | None:
+        """The maximum favourable excursion: 0 for a trade that was never in profit, else positive."""
+        stated = self.max_favorable_excursion
+        return None if stated is None else max(0.0, stated)
+
+    def in_risk(self, amount: float | None) -> float | None:
+        """An amount in multiples of the risk; None if either is not known."""
+        return None if amount is None or not self.risk else amount / self.risk
+
+    @property
+    def gross(self) -> float:
+        """The result before fees and funding."""
+        return self.pnl + self.fees - self.funding
+
 
 def checked_report(report: TradeReport, *, now: datetime) -> TradeReport:
     """The report with its context and its risk completed; `Invalid` if its numbers or times contradict each other."""
@@ -113,7 +135,9 @@ def checked_report(report: TradeReport, *, now: datetime) -> TradeReport:
     _check_result(completed.pnl, pnl_r=completed.pnl_r, risk=completed.risk)
     outcome = completed.outcome
     _finite("pnl", None if outcome is None else outcome.value)
-    _finite("pnl", completed.pnl + completed.fees)
+    _finite("pnl", completed.gross)
+    _finite("max_adverse_excursion", completed.in_risk(completed.mae))
+    _finite("max_favorable_excursion", completed.in_risk(completed.mfe))
     return completed
 
 
@@ -129,7 +153,6 @@ def trade_from_report(
 ) -> Trade:
     """The ledger row of a checked report; `entry` has what is known of the entry beyond the report."""
     closed_at = now if report.closed_at is None else report.closed_at
-    gross = report.pnl + report.fees
     return Trade(
         owner_id=deployment.owner_id,
         id=trade_id,
@@ -153,16 +176,21 @@ def trade_from_report(
         initial_risk=report.risk,
         risk=report.risk,
         pnl=report.pnl,
-        realized_pnl=gross,
-        realized_pnl_usd=in_dollars(gross, usd_rate),
+        realized_pnl=report.gross,
+        realized_pnl_usd=in_dollars(report.gross, usd_rate),
         usd_rate=usd_rate,
         fees=report.fees,
         fees_usd=in_dollars(report.fees, usd_rate),
-        funding=0.0,
+        funding=report.funding,
         outcome=report.outcome,
+        mfe=report.mfe,
         mae=report.mae,
+        mfe_r=report.in_risk(report.mfe),
+        mae_r=report.in_risk(report.mae),
+        mfe_usd=in_dollars(report.mfe, usd_rate),
         mae_usd=in_dollars(report.mae, usd_rate),
-        entry=entry,
+        entry=replace(entry, leverage=report.leverage, reason=report.reason),
+        exit_reason=report.exit_reason,
         context=report.context,
         market_context=report.market_context,
         confidence=report.confidence,
