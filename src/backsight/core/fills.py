@@ -5,7 +5,17 @@ from datetime import datetime
 from typing import Literal
 
 FillKind = Literal[
-    "trade", "funding", "fee", "transfer", "inferred", "split", "dividend", "expiry", "assignment", "asset_transfer"
+    "trade",
+    "funding",
+    "fee",
+    "transfer",
+    "inferred",
+    "split",
+    "dividend",
+    "expiry",
+    "assignment",
+    "asset_transfer",
+    "opening",
 ]
 PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known"]
 """Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average
@@ -90,4 +100,4 @@ class Fill:
 
     @property
     def changes_size(self) -> bool:
-        return self.executed or self.kind in ("split", "asset_transfer")
+        return self.executed or self.kind in ("split", "asset_transfer", "opening")

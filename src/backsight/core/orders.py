@@ -13,11 +13,12 @@ from backsight.core.instruments import is_base_asset
 from backsight.core.portfolio import Account, Direction, Portfolio
 
 ReportedKind = Literal[
-    "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer"
+    "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer", "opening"
 ]
 """`split` changes size and average price and realises nothing. `dividend` is money for a position. `expiry` and
 `assignment` close it at a price. `asset_transfer` moves units in or out at their cost and realises nothing; `transfer`
-moves money of the account."""
+moves money of the account. `opening` is a position that was entered before the first fill that is known; it counts only
+where no earlier fill of the position is known, so that earlier fills may be reported later."""
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
 
 
@@ -286,7 +287,7 @@ def _check_reported(reported: ReportedFill) -> None:
         raise Invalid(f"{reported.ratio} splits nothing; give how many units one became, above 0", field="ratio")
     if reported.kind == "asset_transfer" and reported.quantity == 0:
         raise Invalid("0 units are moved; give units, positive for in and negative for out", field="quantity")
-    executed = reported.kind in ("trade", "expiry", "assignment")
+    executed = reported.kind in ("trade", "expiry", "assignment", "opening")
     if executed and (reported.price is None or reported.quantity == 0):
         message = f"{reported.quantity} at {reported.price} is not an execution; give a quantity and a price"
         raise Invalid(f"{message}, or report another kind", field="quantity")

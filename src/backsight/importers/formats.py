@@ -42,6 +42,16 @@ class InstrumentRow:
     multiplier: float = 1.0
     currency: str | None = None
     underlying: str | None = None
+    inverse: bool = False
+    """Whether it is priced in one currency and settled in its base asset: the multiplier is then what one unit of size
+    is worth in the currency of its prices, and `currency` is the base asset, in which it earns and pays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemarkRow:
+    """What a file shows and no row of it says: fills that are missing, a default that was taken."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +65,7 @@ class LeftOutRow:
     """Whether the row cannot be read, rather than being of no use: an import refuses the file unless told to go on."""
 
 
-FileRow = FillRow | TradeRow | InstrumentRow | LeftOutRow
+FileRow = FillRow | TradeRow | InstrumentRow | RemarkRow | LeftOutRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,15 @@ def test_an_addition_moves_the_average_cost() -> None:
     assert trip.peak_notional == 460.0
 
 
+def test_a_position_of_before_the_first_fill_counts_only_without_earlier_fills() -> None:
+    opening = a_fill(1, quantity=2, price=100.0, kind="opening")
+    sale = a_fill(2, quantity=-2, price=110.0)
+    (trip,) = fold([opening, sale])
+    assert (trip.direction, trip.realized_pnl, trip.inferred) == ("long", 20.0, True)
+    (trip,) = fold([a_fill(0, quantity=2, price=90.0), opening, sale])
+    assert (trip.entry_price, trip.realized_pnl, trip.inferred) == (90.0, 40.0, False)
+
+
 def test_a_flip_is_two_trades_and_shares_the_fee_by_quantity() -> None:
     first, second = fold([a_fill(0, quantity=1, price=100.0), a_fill(1, quantity=-4, price=90.0, fee=8.0)])
     assert (first.direction, first.status, first.realized_pnl, first.fees) == ("long", "closed", -10.0, 2.0)

@@ -120,6 +120,8 @@ def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
         return [_split(trip, fill.ratio or 1.0, fill)] if trip is not None and is_open else []
     if fill.kind == "asset_transfer":
         return _moved(trip if is_open else None, fill, flatness)
+    if fill.kind == "opening":
+        return [] if is_open or fill.price is None else [_opened(fill, fill.quantity, fill.price, fill.fee)]
     if not fill.executed:
         return [] if trip is None else [_charged(trip, fill)]
     price = fill.price
@@ -163,7 +165,7 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
         fees=fee,
         funding=0.0,
         broker_pnl=None,
-        inferred=fill.kind == "inferred",
+        inferred=fill.kind in ("inferred", "opening"),
         entry_reason=fill.reason,
         exit_reason=None,
         entry_decision_id=fill.decision_id,
