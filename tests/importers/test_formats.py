@@ -1,5 +1,6 @@
 """The beginning of a file, from which its format is recognised."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from backsight.importers.formats import HEAD_BYTES, head_of
         (b'\xef\xbb\xbf [ {"symbol": "BTC"}, {"symbol": "ETH"}]', "BTC"),
         (b'{"symbol": "BTC"}\n{"symbol": "ETH"}\n', "BTC"),
         ('{"symbol": "BTC"}'.encode("utf-16"), "BTC"),
+        (gzip.compress(b'{"symbol": "BTC"}'), "BTC"),
+        (gzip.compress(b'{"symbol": "BTC"}')[:15], None),
+        (b"\x1f\x8bnot gzip", None),
         (b'{"symbol": "BTC"', None),
         (b"symbol\nBTC\n", None),
         (b"[1, 2]", None),

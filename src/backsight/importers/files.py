@@ -1,10 +1,13 @@
 """Files of rows: CSV, Parquet and JSON Lines, with their times and numbers, and errors that name the row."""
 
+import codecs
 import csv
+import gzip
 import io
 import json
 import math
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from backsight.core.errors import BacksightError, Invalid, NotFound, Refused, Unavailable, nearest
@@ -29,6 +32,8 @@ EPOCH_UNITS: tuple[tuple[float, Decimal], ...] = (
 YEARS = (1700, 9000)
 """Accepted years: far enough from the ends of the calendar that no zone or interval leads out of it."""
 NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+GZIP = b"\x1f\x8b"
+"""How a file that is compressed with gzip begins."""
 EPOCH_SMALLEST = 1e8
 """Smaller numbers (before March 1973, as seconds) are years or compact dates and not times."""
 
@@ -107,6 +112,25 @@ def read_bytes(path: Path) -> bytes:
     if not content:
         raise _empty(path)
     return content
+
+
+def text_stream(path: Path) -> io.TextIOWrapper:
+    """A text file, plain or compressed with gzip, to be read line by line: UTF-16 by its byte order mark, else UTF-8.
+
+    A character that cannot be decoded becomes U+FFFD.
+    """
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == GZIP
+        raw = cast(BinaryIO, gzip.GzipFile(path)) if compressed else path.open("rb")
+        start = raw.read(2)
+        raw.seek(0)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {path}; check its name and folder", field="path") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise Invalid(f"{str(path)!r} cannot be read ({error}); give the path of a file", field="path") from None
+    encoding = "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    return io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
 
 
 def decode(content: bytes, *, path: Path) -> str:

@@ -5,6 +5,7 @@ writes nothing. What cannot be read is not dropped: it becomes a `LeftOutRow` wi
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -15,6 +16,7 @@ from typing import Any, Literal
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.core.portfolio import Mode
+from backsight.importers.files import GZIP
 from backsight.importers.trades import TradeRow
 
 HEAD_BYTES = 65_536
@@ -90,10 +92,11 @@ class FileHead:
 
     @cached_property
     def text(self) -> str:
-        """The beginning as text; empty if the file is not text."""
-        if self.start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return self.start[: len(self.start) // 2 * 2].decode("utf-16", errors="ignore")
-        return "" if b"\0" in self.start else self.start.decode("utf-8-sig", errors="ignore")
+        """The beginning as text, also of a text file that is compressed with gzip; empty if the file is not text."""
+        start = _start_of_gzip(self.start) if self.start.startswith(GZIP) else self.start
+        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return start[: len(start) // 2 * 2].decode("utf-16", errors="ignore")
+        return "" if b"\0" in start else start.decode("utf-8-sig", errors="ignore")
 
     @cached_property
     def first_lines(self) -> list[str]:
@@ -128,6 +131,13 @@ class FileFormat:
     """The rows in file order, one at a time."""
     mode: Mode | None = None
     """The mode of every file of this format, like `sim` for the results of a backtest; None if it must be given."""
+
+
+def _start_of_gzip(start: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(start, HEAD_BYTES)
+    except zlib.error:
+        return b""
 
 
 def head_of(path: Path) -> FileHead:

@@ -1,0 +1,144 @@
+"""Rows of other people's files, one at a time: CSV rows by column name, and the values in their cells.
+
+A value that cannot be read raises `ValueError` with a reason that does not contain the value, so that the rows that are
+left out can be counted by their reason.
+"""
+
+import csv
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any, TypeVar
+
+from backsight.importers.files import instant_of, number_of, text_stream
+from backsight.importers.formats import FileRow, LeftOutRow
+
+Row = Mapping[str, Any]
+"""The values of a row by column name; empty cells are left out."""
+R = TypeVar("R")
+EMPTY = frozenset({"", "nan", "nat", "none", "null", "<na>"})
+"""How programs write an empty cell, in lower case."""
+
+
+def file_rows(rows: Iterable[tuple[int, R]], read: Callable[[int, R], Iterable[FileRow]]) -> Iterator[FileRow]:
+    """What `read` makes of each numbered row; a row that it cannot read is left out as broken.
+
+    >>> list(file_rows([(2, {"size": "x"})], lambda number, row: [number_in(row, "size")]))
+    [LeftOutRow(number=2, reason='size is not a number', broken=True)]
+    """
+    last = 0
+    try:
+        for number, row in rows:
+            last = number
+            try:
+                made = tuple(read(number, row))
+            except ValueError as error:
+                made = (LeftOutRow(number=number, reason=str(error), broken=True),)
+            yield from made
+    except UnreadableError as error:
+        yield LeftOutRow(number=error.number or last + 1, reason=error.reason, broken=True)
+
+
+class UnreadableError(Exception):
+    """From some row on a file cannot be read: it was cut off, or is damaged."""
+
+    def __init__(self, reason: str, number: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.number = number
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """The rows of a CSV file below its header, with their line numbers; plain or compressed with gzip."""
+    with text_stream(path) as stream:
+        reader = csv.reader(stream)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    yield reader.line_num, _by_name(header, cells)
+        except csv.Error:
+            raise UnreadableError("not CSV", reader.line_num) from None
+        except (EOFError, OSError, zlib.error):
+            raise UnreadableError("the compressed file is cut off or damaged", reader.line_num + 1) from None
+
+
+def header_of(line: str) -> list[str]:
+    """The column names in the first line of a CSV file."""
+    return [name.strip() for name in next(csv.reader([line]), [])]
+
+
+def _by_name(header: list[str], cells: list[str]) -> Row:
+    """The cells by column name; a row of another length than the header has none, so that it is named as broken."""
+    if len(cells) != len(header):
+        return {WRONG_LENGTH: True}
+    texts = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+    return {name: text for name, text in texts.items() if text.casefold() not in EMPTY}
+
+
+WRONG_LENGTH = "\0length"
+"""The only key of a row that has another number of cells than the header."""
+
+
+def value_in(row: Row, *names: str) -> Any:
+    """The value of the first of these columns that has one; None if none has."""
+    if WRONG_LENGTH in row:
+        raise ValueError("another number of cells than the header")
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def text_in(row: Row, *names: str) -> str:
+    """The text of the first of these columns that has one."""
+    text = optional_text_in(row, *names)
+    if text is None:
+        raise ValueError(f"{names[0]} is missing")
+    return text
+
+
+def optional_text_in(row: Row, *names: str) -> str | None:
+    """The text of the first of these columns that has one; None if none has."""
+    value = value_in(row, *names)
+    text = "" if value is None else str(value).strip()
+    if "\N{REPLACEMENT CHARACTER}" in text:
+        raise ValueError(f"{names[0]} is not UTF-8")
+    return text or None
+
+
+def number_in(row: Row, *names: str) -> float:
+    """The finite number of the first of these columns that has a value."""
+    number = optional_number_in(row, *names)
+    if number is None:
+        raise ValueError(f"{names[0]} is missing")
+    return number
+
+
+def optional_number_in(row: Row, *names: str) -> float | None:
+    """The finite number of the first of these columns that has a value; None if none has, or if it is NaN."""
+    value = value_in(row, *names)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    number = number_of(value)
+    if number is None or math.isinf(number):
+        raise ValueError(f"{names[0]} is not a number")
+    return None if math.isnan(number) else number
+
+
+def instant_in(row: Row, *names: str, zone: tzinfo) -> datetime:
+    """The instant of the first of these columns that has a value."""
+    instant = optional_instant_in(row, *names, zone=zone)
+    if instant is None:
+        raise ValueError(f"{names[0]} is missing")
+    return instant
+
+
+def optional_instant_in(row: Row, *names: str, zone: tzinfo) -> datetime | None:
+    """The instant of the first of these columns that has a value; None if none has."""
+    value = value_in(row, *names)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        return instant_of(value, zone=zone)
+    except ValueError:
+        raise ValueError(f"{names[0]} is not a time") from None
