@@ -17,7 +17,7 @@ COUNTED_CHARACTERS = 20_000
 """Tokens are counted in this many characters of a line; a longer line is a chunk of its own in any case."""
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
-HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 TABLE = re.compile(r" {0,3}\|")
@@ -206,13 +206,24 @@ def _block(lines: list[str], start: int) -> tuple[int, int, str]:
         closes = re.compile(rf" {{0,3}}{re.escape(fence[1])}{re.escape(fence[1][0])}*[ \t]*$")
         return _after_closing_line(lines, start, lambda bare: closes.match(bare) is not None), 0, ""
     if heading := HEADING.match(line):
-        return start + 1, len(heading[1]), (heading[2] or "").strip()
+        return start + 1, len(heading[1]), _title(line[heading.end() :])
     if TABLE.match(line):
         end = start + 1
         while end < len(lines) and TABLE.match(lines[end]):
             end += 1
         return end, 0, ""
     return _paragraph(lines, start)
+
+
+def _title(text: str) -> str:
+    """The title of a heading without the number signs that may close it.
+
+    >>> _title(" Stops ##"), _title(" C#"), _title(" #")
+    ('Stops', 'C#', '')
+    """
+    title = text.strip()
+    bare = title.rstrip("#")
+    return title if bare and not bare[-1].isspace() else bare.rstrip()
 
 
 def _after_closing_line(lines: list[str], start: int, closes: Callable[[str], bool]) -> int:

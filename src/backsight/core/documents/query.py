@@ -27,8 +27,8 @@ _NUMBER_SIGN = "\u2d4c"
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 _IS_CJK = re.compile(f"[{_CJK}]")
-_QUOTED = re.compile(r'"([^"]*)"|\u201c([^\u201d]*)\u201d')
-_PREFIX = re.compile(r"([^\W_]+)\*(?!\S)")
+_QUOTED = re.compile(r'"([^"]*)"|\u201c([^\u201c\u201d]*)\u201d')
+_PREFIX = re.compile(r"(?<![^\W_])([^\W_]+)\*(?!\S)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

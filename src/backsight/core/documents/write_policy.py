@@ -31,10 +31,10 @@ _SECRETS: Mapping[str, re.Pattern[str]] = {
     "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     "a GitHub token": re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b|\bgithub_pat_\w{40,}\b"),
     "a Slack token": re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    "a model provider's key": re.compile(r"\bsk-(?:[a-z]+-)*(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
+    "a model provider's key": re.compile(r"\bsk-(?=[A-Za-z_-]{0,99}[0-9])[A-Za-z0-9_-]{20}"),
     "a Google key": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
-    "a web token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    "a password in an address": re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@"),
+    "a web token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,400}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8}"),
+    "a password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]{1,200}:[^\s/@]{3,200}@"),
     "a key": re.compile(
         r"(?i)\b(?:api[_ -]?(?:key|secret)|secret(?:[_ -]?(?:access[_ -]?)?key)?|passw(?:or)?d|passphrase"
         r"|access[_ -]?token|auth[_ -]?token|private[_ -]?key|mnemonic)\b[\"']?\s*[:=]\s*[\"']?[^\s\"']{8,}"

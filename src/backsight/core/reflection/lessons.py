@@ -30,7 +30,6 @@ HASH_DIGITS = 16
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
 
-_HEADING = re.compile(r"#+\s*(.*?)\s*:?\s*")
 _BULLET = re.compile(r"\s*[-*•](?:\s+(.*)|\s*)")
 _SLOT_OF = {heading.casefold(): slot for slot, heading in HEADINGS.items()}
 
@@ -201,8 +200,8 @@ def _lines(note: LessonsNote, slot: Slot) -> list[str]:
 
 
 def _slot_of(line: str) -> Slot | None:
-    heading = _HEADING.fullmatch(line.strip())
-    return _SLOT_OF.get(heading[1].casefold()) if heading else None
+    heading = line.strip()
+    return _SLOT_OF.get(heading.strip("#: \t").casefold()) if heading.startswith("#") else None
 
 
 def _one_line(text: str) -> str:
