@@ -30,6 +30,11 @@ class Verification:
     head: str
     findings: tuple[Finding, ...]
 
+    @property
+    def passed(self) -> bool:
+        """Whether the check found nothing wrong."""
+        return self.intact
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
@@ -43,6 +48,11 @@ class Diagnosis:
     repaired: bool
     remarks: tuple[str, ...]
     """Known problems of the database, and where brokers contradict the ledger."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check found nothing wrong, or repaired it."""
+        return self.healthy or self.repaired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ DIRECT = {"doctor": "Derive every memory again from the episodes and compare it 
 SYNONYMS = {"documents": ("memory",)}
 """Words that command names leave out because they mean the same as the noun."""
 
+FAILED_CHECK = 3
+"""The exit status of a check that found something wrong; an error has 1, a mistyped command 2."""
 DETAIL_HELP = "How much of the answer to show. [default: brief; with --json: full]"
 JSON_HELP = "Print the answer as JSON: every field, or with --detail brief the brief rows."
 
@@ -136,6 +138,8 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         from backsight.surfaces.tables import console, show, show_record
 
         (show_record if detail == "full" else show)(console(), answer)
+    if not getattr(answer, "passed", True):
+        sys.exit(FAILED_CHECK)
 
 
 def _lazy_progress(bars: ExitStack) -> "Progress":
