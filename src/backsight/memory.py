@@ -141,6 +141,8 @@ class Memory(Context):
     doctor = admin.doctor
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
+    export_data = admin.export_data
+    import_data = admin.import_data
 
     def run(self, operation: Operation, arguments: object) -> Any:
         """Check the arguments, then run the operation."""

@@ -50,6 +50,8 @@ ELSEWHERE = {
     "services/lessons_draft.py": ("services/test_reflection.py", WHOLE),
     "services/reviews.py": ("ops/test_lessons.py", WHOLE),
     "services/traces.py": ("ops/test_documents.py", WHOLE),
+    "services/table_files.py": ("services/test_archive.py", WHOLE),
+    "store/archive.py": ("services/test_archive.py", QUERIES),
     "store/audit.py": ("store/test_verify.py", WHOLE),
     "store/columns_file.py": ("store/test_columns.py", WHOLE),
     "store/decisions.py": ("ops/test_ticks.py", QUERIES),

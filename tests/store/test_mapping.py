@@ -1,5 +1,6 @@
 """Rows read back equal the values written, to the bit and the microsecond."""
 
+import json
 import struct
 import typing
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not,
 from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
-from backsight.store.mapping import METADATA, OWNER, Noun, noun
+from backsight.store.mapping import METADATA, OWNER, Noun, _tuple_text, noun
 from backsight.store.schema import AUDITED, CURRENT
 from backsight.store.transaction import Transaction, insert_all
 from backsight.testing import T0
@@ -143,6 +144,11 @@ def test_audit_cells_of_a_json_column_are_its_stored_text(connection: Connection
     assert first.set == full == BASKETS.cells(BASKETS.to_row(FULL))
     assert second.was == item_hash(full)
     assert second.set == {**full, "hedge": None, "legs": "[]", "exit": ""}
+
+
+def test_equal_numbers_of_another_type_have_their_own_text() -> None:
+    _, _, _, *rest = (json.loads(_tuple_text(items)) for items in [(), (0, -0.0), ("a",), (0.0, 0.0), (0, 0)])
+    assert list(map(repr, rest)) == ["[0.0, 0.0]", "[0, 0]"]
 
 
 def test_the_database_computes_nothing() -> None:

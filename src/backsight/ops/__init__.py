@@ -16,6 +16,6 @@ NOUNS = {
     "events": "Import and record market bars.",
     "positions": "Import position logs of other agents.",
     "legacy": "Import memories of the older three-layer scheme.",
-    "admin": "Verify and export the audit chain; check and repair derived rows.",
+    "admin": "Verify and export the audit chain; repair derived rows; export all rows and import them.",
 }
 """Each module of `ops` and the purpose of its operations."""

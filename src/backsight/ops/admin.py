@@ -1,20 +1,26 @@
-"""Operations on the audit chain: verify it, export it, and repair rows that are derived from others."""
+"""Operations on the whole store: verify and export its audit chain, repair derived rows, and copy all rows to files."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
 
 from backsight.arguments import Flag, Key, Whole
 from backsight.core.audit import AuditRow, Finding, parse_head
+from backsight.core.errors import Conflict
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
 from backsight.operation import command, query
+from backsight.services.archive import Manifest, read_archive, read_manifest, write_archive
 from backsight.services.context import Context
 from backsight.services.derivation import find_differences, rebuild_rows
 from backsight.store import audit as stored
+from backsight.store.archive import has_rows
 from backsight.store.database import Connection
 from backsight.store.decisions import unexplained_equity
+from backsight.store.documents import WRITINGS
 from backsight.store.experience import DERIVED, count
 from backsight.store.trades import contradicted_trades
 from backsight.store.verify import verify
@@ -61,6 +67,37 @@ class AuditExport:
 
     head: str
     links: tuple[AuditRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedData:
+    """A folder with everything of an owner: the number of rows by table, and the head of the audit chain."""
+
+    path: str
+    owner: str
+    exported_at: datetime
+    head: str
+    facts: Mapping[str, int]
+    """Rows by table: a file of JSON Lines each, which import_data reads."""
+    derived: Mapping[str, int]
+    """Rows by table that follow from the facts; import_data derives them again."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedData:
+    """The number of rows that were imported, and whether they agree with the audit chain that came with them."""
+
+    path: str
+    owner: str
+    exported_at: datetime
+    head: str
+    facts: Mapping[str, int]
+    intact: bool
+    """Whether verify_audit finds no difference; if it does, the exported store had the same differences."""
+    replayed: bool
+    """Whether the store had these rows already; nothing was changed then."""
+    notes: tuple[str, ...]
 
 
 @query()
@@ -153,3 +190,81 @@ def export_audit(
     with ctx.reading() as connection:
         links = tuple(stored.links(connection, ctx.owner, after=after, limit=limit))
         return AuditExport(head=str(stored.head(connection, ctx.owner)), links=links)
+
+
+@command()
+def export_data(
+    ctx: Context,
+    *,
+    path: Annotated[Key, "A new folder on this machine; an existing one is never written to."],
+    tables: Annotated[
+        Literal["csv", "parquet", "none"], "The format of the second file of each table, for spreadsheets."
+    ] = "csv",
+) -> ExportedData:
+    """Export everything of the owner to a folder: each table as JSON Lines and as CSV or Parquet, and a manifest.
+
+    The manifest has the rows and the hash of each file, the schema and the head of the audit chain. import_data reads
+    the folder into an empty store, also of the other database. Files of the documents workspace are not in the store
+    and not in the export.
+    """
+    folder = Path(path)
+    manifest = write_archive(ctx, folder, tables=None if tables == "none" else tables)
+    return ExportedData(
+        path=str(folder),
+        owner=manifest.owner,
+        exported_at=manifest.exported_at,
+        head=manifest.head,
+        facts=_rows_by_table(manifest),
+        derived={name: table.rows for name, table in manifest.derived.items()},
+        notes=_workspace_note(manifest),
+    )
+
+
+@command()
+def import_data(
+    ctx: Context, *, path: Annotated[Key, "A folder that export_data wrote, on this machine."]
+) -> ImportedData:
+    """Import a folder of export_data into a store that has nothing of the owner yet.
+
+    All facts come with their instants, former versions and audit chain, so every query answers as in the exported
+    store; beliefs, habits and moods are derived again. Every file is checked before anything is written.
+    """
+    folder = Path(path)
+    manifest = read_manifest(ctx, folder)
+    notes = _workspace_note(manifest)
+    with ctx.writing() as transaction:
+        occupied = has_rows(transaction.connection, ctx.owner)
+        replayed = occupied and str(stored.head(transaction.connection, ctx.owner)) == manifest.head
+        if not replayed:
+            if occupied:
+                message = f"the owner {ctx.owner!r} has rows in this store already; import into an empty store"
+                raise Conflict(message, field="path")
+            different = read_archive(ctx, transaction, folder, manifest)
+            notes = (
+                *(f"{table}: derived again, some rows differ from the exported ones." for table in different),
+                *notes,
+            )
+        _, _, findings = verify(transaction.connection, ctx.owner)
+    return ImportedData(
+        path=str(folder),
+        owner=manifest.owner,
+        exported_at=manifest.exported_at,
+        head=manifest.head,
+        facts=_rows_by_table(manifest),
+        intact=not findings,
+        replayed=replayed,
+        notes=notes if not findings else (*notes, _not_intact(len(findings))),
+    )
+
+
+def _rows_by_table(manifest: Manifest) -> dict[str, int]:
+    return {name: table.rows for name, table in manifest.facts.items()}
+
+
+def _workspace_note(manifest: Manifest) -> tuple[str, ...]:
+    writings = manifest.facts[WRITINGS.table.name].rows
+    return ("The files of the documents workspace are not in the export; copy that folder too.",) if writings else ()
+
+
+def _not_intact(findings: int) -> str:
+    return f"{count_of(findings, 'difference')} between rows and audit chain: verify_audit names them."

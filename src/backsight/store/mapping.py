@@ -268,12 +268,17 @@ def _instant_text(value: Any) -> Any:
 
 
 def _tuple_text(value: Any) -> Any:
-    return _json_array(value) if isinstance(value, tuple) else value
+    if not isinstance(value, tuple):
+        return value
+    return _json_array(value) if all(type(item) is str for item in value) else canonical_json(value)
 
 
 @lru_cache(maxsize=256)
 def _json_array(texts: tuple[str, ...]) -> str:
-    """Texts as a JSON array; cached, because the same labels come again and again."""
+    """Texts as a JSON array; cached, because the same labels come again and again.
+
+    Numbers are not cached: (0, -0.0) equals (0.0, 0.0), and its text is another one.
+    """
     return canonical_json(texts)
 
 

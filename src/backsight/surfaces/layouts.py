@@ -314,6 +314,11 @@ def _chain(answer: Any) -> str:
     return "\n".join(json.dumps(link, ensure_ascii=False) for link in [*export["links"], {"head": export["head"]}])
 
 
+def _rows_in_tables(answer: Any) -> str:
+    filled = [rows for rows in answer.facts.values() if rows]
+    return f"{count_of(sum(filled), 'row')} in {count_of(len(filled), 'table')}"
+
+
 def _reflection_headline(answer: Any) -> str:
     prefix, suffix = "would be " if answer.dry_run else "", " (already known)" if answer.replayed else ""
     return f"{prefix}{answer.came}{suffix}: {answer.reason}"
@@ -861,6 +866,23 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line(_intact, "green", when="intact"),
         Line(_tampered, "red"),
         Rows("findings", FINDINGS),
+        Line("head {head}", "dim"),
+    ),
+    "ExportedData": (
+        Line(lambda answer: f"{_rows_in_tables(answer)} of the owner {answer.owner} exported to {answer.path}."),
+        Each("notes", "note: {}", "dim"),
+        Line("head {head}", "dim"),
+    ),
+    "ImportedData": (
+        Line(
+            lambda answer: (
+                REPLAYED
+                if answer.replayed
+                else f"{_rows_in_tables(answer)} of the owner {answer.owner} imported from {answer.path}."
+            )
+        ),
+        Line("All rows agree with the audit chain.", "green", when="intact"),
+        Each("notes", "note: {}", "dim"),
         Line("head {head}", "dim"),
     ),
     "AuditExport": (
