@@ -129,6 +129,10 @@ class FileFormat:
     recognises: Callable[[FileHead], bool]
     read: Callable[[Path, ReadOptions], Iterator[FileRow]]
     """The rows in file order, one at a time."""
+    timezone: str = "UTC"
+    """Of times without an offset, unless another one is given."""
+    currency: str = "USD"
+    """Of the account, unless another one is given."""
     mode: Mode | None = None
     """The mode of every file of this format, like `sim` for the results of a backtest; None if it must be given."""
 

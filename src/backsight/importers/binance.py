@@ -1,0 +1,189 @@
+"""Trade history that Binance exports as CSV: spot, margin, USDⓈ-M and COIN-M futures, and the futures' transactions.
+
+    spot, margin       Date(UTC), Pair, Side, Price, Executed, Amount, Fee: numbers with their unit (0.5BTC)
+    spot before 2021   Date(UTC), Market, Type, Price, Amount, Total, Fee, Fee Coin
+    futures            Date(UTC) or Time(UTC), Symbol, Side, Price, Quantity, Amount, Fee, [Fee Coin],
+                       [Realized Profit], [Quote Asset]
+    transactions       Date(UTC), Type, Amount, Asset, Symbol, [Transaction ID]: of these the funding and the
+                       transfers; profits and commissions are in the trade history too
+
+The headers are those that rotki, everytrade and other public importers of these exports read. A fee above 0 was paid.
+`Realized Profit` is before fees. The exports have no id of a fill and times in seconds, with the latest row first. So a
+fill is named by what is told of it, and equal rows are counted. In COIN-M a contract is worth 100 USD of Bitcoin and 10
+USD of any other coin; profits and fees are in the coin.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from backsight.core.orders import ReportedFill
+from backsight.importers.cells import file_rows
+from backsight.importers.export_tables import (
+    CsvHeader,
+    CsvRow,
+    ExportTable,
+    amount_with_unit,
+    csv_table,
+    find_header,
+    number_in_text,
+)
+from backsight.importers.formats import (
+    FileFormat,
+    FileHead,
+    FileRow,
+    FillRow,
+    InstrumentRow,
+    LeftOutRow,
+    ReadOptions,
+)
+from backsight.importers.market_symbols import DATED, base_and_quote, inverse_instrument, pair_instrument
+
+SPOT = frozenset({"pair", "side", "price", "executed", "amount", "fee"})
+OLD_SPOT = frozenset({"dateutc", "market", "type", "price", "amount", "total", "fee", "feecoin"})
+FUTURES = frozenset({"symbol", "side", "price", "quantity", "amount", "fee"})
+TRADES = (SPOT, OLD_SPOT, FUTURES)
+TRANSACTIONS = frozenset({"type", "amount", "asset", "symbol"})
+COIN_MARGINED = re.compile(r"([A-Z0-9]+)USD_(PERP|[0-9]{6})")
+SIDES = {"BUY": 1.0, "SELL": -1.0}
+TOLD_BY_TRADES = ("REALIZED_PNL", "COMMISSION")
+
+
+def _has_time(header: CsvHeader | None) -> bool:
+    """Whether the time says that it is of UTC or an offset from it, as Binance writes it."""
+    return header is not None and _time_title(header) is not None
+
+
+def _time_title(header: CsvHeader) -> str | None:
+    return header.title_starting("dateutc", "timeutc")
+
+
+def _is_trades(head: FileHead) -> bool:
+    header = find_header(head.first_lines, TRADES)
+    return _has_time(header) and header is not None and "filledprice" not in header.names
+
+
+def _is_transactions(head: FileHead) -> bool:
+    header = find_header(head.first_lines, (TRANSACTIONS,))
+    return _has_time(header) and header is not None and not any(header.has(layout) for layout in TRADES)
+
+
+def _read_table(path: Path, header: CsvHeader, options: ReadOptions) -> ExportTable:
+    return ExportTable(path, header, _time_title(header) or header.title_starting("date", "time"), options.zone)
+
+
+def _read_trades(path: Path, options: ReadOptions) -> Iterator[FileRow]:
+    header, rows = csv_table(path, TRADES)
+    table = _read_table(path, header, options)
+    yield from file_rows(rows, lambda number, row: _trade(number, row, table))
+
+
+def _trade(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
+    symbol = row.text("pair", "symbol", "market").upper()
+    side = SIDES.get(row.text("side", "type").upper())
+    if not symbol or side is None:
+        raise ValueError("no symbol, or a side that is neither BUY nor SELL")
+    at, price = table.instant(row), row.required("price")
+    size, fee, fee_coin = _amounts(row, symbol)
+    if size <= 0:
+        raise ValueError("the quantity is not above 0")
+    instrument = _instrument(symbol, row)
+    yield from table.once(instrument)
+    settled = row.text("quoteasset") or instrument.currency
+    fill = ReportedFill(
+        id=table.order.name(symbol, at.isoformat(), row.text("side", "type").upper(), price, size, fee),
+        at=at,
+        sequence=table.order.next_sequence(),
+        kind="trade",
+        symbol=symbol,
+        quantity=side * size,
+        price=price,
+        fee=fee,
+        fee_currency=fee_coin or settled,
+        realized_pnl=row.number_in("realizedprofit") or None,
+    )
+    yield FillRow(number=number, fill=fill)
+
+
+def _amounts(row: CsvRow, symbol: str) -> tuple[float, float, str]:
+    """The size, the fee and the coin of the fee, with or without units right after the numbers."""
+    assets = base_and_quote(symbol) or ("", "")
+    executed = row.text("executed", "quantity") if "market" not in row.cells else row.text("amount")
+    if not executed:
+        raise ValueError("no quantity")
+    size, _ = amount_with_unit(executed, _units_of(symbol, executed, assets))
+    cell = row.text("fee")
+    if not cell:
+        return size, 0.0, ""
+    fee, coin = amount_with_unit(cell, {*assets, *_units_of(symbol, cell, assets)})
+    return size, fee, (coin or row.text("feecoin")).upper()
+
+
+def _units_of(symbol: str, cell: str, assets: tuple[str, str]) -> set[str]:
+    """The units that may follow a number: the base asset is any beginning of the symbol that the cell ends with."""
+    if not cell[-1:].isalpha():
+        return set()
+    fitting = {symbol[:length] for length in range(1, len(symbol)) if cell.endswith(symbol[:length])}
+    return {each for each in (fitting or set(assets)) if _is_number(cell.removesuffix(each))}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        number_in_text(text, column="amount")
+    except ValueError:
+        return False
+    return True
+
+
+def _instrument(symbol: str, row: CsvRow) -> InstrumentRow:
+    coin_margined = COIN_MARGINED.fullmatch(symbol)
+    if coin_margined:
+        base = coin_margined[1]
+        return inverse_instrument(symbol, base, face_value=100.0 if base == "BTC" else 10.0)
+    if "executed" in row.cells or "market" in row.cells:
+        return pair_instrument(symbol, symbol, "spot")
+    kind = "perpetual" if "realizedprofit" in row.cells else None
+    pair = DATED.sub("", symbol)
+    return pair_instrument(symbol, pair, "future" if pair != symbol else kind)
+
+
+def _read_transactions(path: Path, options: ReadOptions) -> Iterator[FileRow]:
+    header, rows = csv_table(path, (TRANSACTIONS,))
+    table = _read_table(path, header, options)
+    yield from file_rows(rows, lambda number, row: [_transaction(number, row, table)])
+
+
+def _transaction(number: int, row: CsvRow, table: ExportTable) -> FileRow:
+    kind, symbol, asset = row.text("type").upper(), row.text("symbol").upper(), row.text("asset").upper()
+    at, amount = table.instant(row), row.required("amount")
+    if kind in TOLD_BY_TRADES:
+        return LeftOutRow(number=number, reason="a profit or commission, which the trade history tells too")
+    name = row.text("transactionid") or table.order.name(kind, symbol, at.isoformat(), amount)
+    sequence = table.order.next_sequence()
+    if kind == "FUNDING_FEE" and symbol:
+        fill = ReportedFill(
+            id=f"funding:{name}", at=at, sequence=sequence, kind="funding", symbol=symbol, amount=amount
+        )
+    elif kind == "TRANSFER" and asset:
+        fill = ReportedFill(id=f"transfer:{name}", at=at, sequence=sequence, kind="transfer", amount=amount)
+    else:
+        return LeftOutRow(number=number, reason=f"a transaction of type {kind or 'unknown'}")
+    return FillRow(number=number, fill=fill)
+
+
+FORMATS = (
+    FileFormat(
+        name="binance",
+        title="Binance trade history (CSV)",
+        rows="fills",
+        recognises=_is_trades,
+        read=_read_trades,
+    ),
+    FileFormat(
+        name="binance-transactions",
+        title="Binance futures transaction history: funding (CSV)",
+        rows="fills",
+        recognises=_is_transactions,
+        read=_read_transactions,
+    ),
+)
