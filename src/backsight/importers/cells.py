@@ -7,11 +7,14 @@ left out can be counted by their reason.
 import csv
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
+from backsight.core.ids import derive_id
+from backsight.core.instants import format_instant
 from backsight.importers.files import instant_of, number_of, text_stream
 from backsight.importers.formats import FileRow, LeftOutRow
 
@@ -142,3 +145,32 @@ def optional_instant_in(row: Row, *names: str, zone: tzinfo) -> datetime | None:
         return instant_of(value, zone=zone)
     except ValueError:
         raise ValueError(f"{names[0]} is not a time") from None
+
+
+class ContentIds:
+    """Ids for the fills of a file that has none, so that importing it again, or a longer file, adds only what is new.
+
+    An id is made from the content of a fill, and from the number of equal fills right before it at the same instant.
+
+    >>> from backsight.testing import T0
+    >>> ids = ContentIds("transactions")
+    >>> first, again = ids.next_id(T0, "BTC", 1.0), ids.next_id(T0, "BTC", 1.0)
+    >>> first == ContentIds("transactions").next_id(T0, "BTC", 1.0), first == again
+    (True, False)
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._at: datetime | None = None
+        self._counts: Counter[tuple[object, ...]] = Counter()
+        self.sequence = 0
+        """How many fills came before the last one at its instant."""
+
+    def next_id(self, at: datetime, *content: object) -> str:
+        """The id of the next fill in the file."""
+        self.sequence += 1
+        if at != self._at:
+            self._at, self.sequence = at, 0
+            self._counts.clear()
+        self._counts[content] += 1
+        return derive_id("fill", self._kind, format_instant(at), *map(repr, content), str(self._counts[content]))
