@@ -24,10 +24,12 @@ def an_instrument(symbol: str, *, multiplier: float = 1.0, lot_step: float | Non
 
 
 def test_rules_hold_for_the_symbols_of_the_instruments_only() -> None:
-    rules = symbol_rules([an_instrument("ES", multiplier=50.0), an_instrument("BTC", lot_step=0.001)], dust=None)
-    assert [rules.point_value(symbol) for symbol in ("ES", "BTC", "ETH")] == [50.0, 1.0, 1.0]
+    rules = symbol_rules(
+        [an_instrument("ES", multiplier=50.0), an_instrument("BTC", lot_step=0.001)], currency="USD", dust=None
+    )
+    assert [rules.worth(symbol).point_value for symbol in ("ES", "BTC", "ETH")] == [50.0, 1.0, 1.0]
     assert rules.flatness.lot_steps == {"BTC": 0.001}
-    assert PLAIN.point_value("ES") == 1.0
+    assert PLAIN.worth("ES").point_value == 1.0
 
 
 def test_a_whole_lot_is_never_flat_and_less_is() -> None:

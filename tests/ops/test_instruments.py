@@ -8,9 +8,11 @@ import pytest
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Position
+from backsight.core.trades.trade import Outcome
 from backsight.memory import Memory
+from backsight.ops.ticks import ClosedTick
 from backsight.testing import FakeClock, a_position
-from ops.test_ticks import Desk, a_report, an_order, at
+from ops.test_ticks import DEPLOYMENT, Desk, a_bar, a_report, an_order, at
 
 
 def test_an_instrument_is_saved_once_and_its_history_is_kept(memory: Memory, clock: FakeClock) -> None:
@@ -265,3 +267,182 @@ def test_a_corporate_action_without_its_numbers_is_refused(
     held_stock(desk)
     with pytest.raises(Invalid, match=message):
         desk.tick(3, [], fills=[a_report("s", at(2.5), **({"quantity": 0.0, "price": None} | report))])
+
+
+# Instruments that pay in another currency than the account's.
+
+
+def bought_in_yen(desk: Desk, *, entry: float | None = None, leave: float | None = None, **marks: float) -> ClosedTick:
+    """Buy 1,000 at 150 and sell at 151 on an account in dollars; `entry` and `leave` are the rates of the fills."""
+    desk.memory.save_instrument(symbol="BTC", currency="JPY")
+    position = a_position(1_000.0, average_price=150.0, mark=150.0, stop_price=149.0)
+    bought = a_report("i", at(0.5), 1_000.0, 150.0, rate=entry)
+    desk.tick(1, [position], fills=[bought], mark=150.0, marks=marks)
+    desk.tick(2, [position], mark=150.0, marks=marks)
+    sold = a_report("o", at(2.5), -1_000.0, 151.0, rate=leave)
+    return desk.tick(3, [], fills=[sold], mark=151.0, marks=marks, equity=10_010.0)
+
+
+@pytest.mark.parametrize("source", ["fill", "mark", "inverse mark", "bar"])
+def test_money_is_converted_at_the_rate_of_the_fill_the_tick_or_a_bar(
+    memory: Memory, clock: FakeClock, source: str
+) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    if source == "bar":
+        clock.at = at(3)
+        memory.record_bars(bars=[a_bar(-1, 200.0, symbol="USD/JPY"), a_bar(1, 100.0, symbol="USD/JPY")])
+    rates = {"entry": 0.005, "leave": 0.01} if source == "fill" else {}
+    marks = {"mark": {"JPYUSD": 0.01}, "inverse mark": {"USDJPY": 100.0}}.get(source, {})
+    closed = bought_in_yen(desk, **rates, **marks)
+    trade = desk.trade()
+    assert (trade.pnl, trade.currency, trade.realized_pnl_usd) == (pytest.approx(10.0), None, pytest.approx(10.0))
+    at_entry = {"fill": 0.005, "bar": 0.005}.get(source, 0.01)
+    assert trade.entry.size_usd == pytest.approx(150_000.0 * at_entry)
+    assert trade.outcome == Outcome(value=pytest.approx(1.0), unit="R")
+    assert closed.notes == ()
+
+
+def test_a_currency_pair_is_its_own_rate(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="USDJPY", currency="JPY", kind="fx")
+    held = a_position(1_000.0, symbol="USDJPY", average_price=150.0, mark=150.0)
+    desk.tick(1, [held], fills=[a_report("i", at(0.5), 1_000.0, 150.0, symbol="USDJPY")])
+    desk.tick(2, [], fills=[a_report("o", at(1.5), -1_000.0, 160.0, symbol="USDJPY")])
+    assert desk.trade().pnl == pytest.approx(1_000.0 * 10.0 / 160.0)
+
+
+def test_without_a_rate_the_result_keeps_its_currency_and_is_in_no_sum(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD", risk_per_trade=0.01)
+    closed = bought_in_yen(desk)
+    trade = desk.trade()
+    assert (trade.pnl, trade.currency, trade.risk, trade.realized_pnl_usd) == (1_000.0, "JPY", 1_000.0, None)
+    (note,) = closed.notes
+    assert note.startswith("BTC: the result is kept in JPY and is in no sum, because no rate from JPY to USD is known.")
+    (tally,) = [each.tally for each in memory.get_my_deployments().deployments]
+    assert (tally.trades, tally.wins, tally.pnl, tally.unconverted) == (1, 1, 0.0, 1)
+    assert memory.get_recent_activity(deployment=DEPLOYMENT).state.realized_share_today in (None, 0.0)
+    (remark,) = remarks_of(memory)
+    assert remark.startswith("BTC: the money of 1 trade is in JPY and in no sum")
+
+
+def test_a_ratio_within_one_currency_teaches_and_a_share_of_equity_does_not(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD", risk_per_trade=0.01)
+    bought_in_yen(desk)
+    episode = memory.get_trade(trade_id=desk.trade().id).episode
+    assert episode is not None
+    assert episode.outcome == Outcome(value=1.0, unit="R")
+    assert (episode.size_share, episode.risk_share) == (None, None)
+
+
+def test_without_a_stop_a_risk_in_the_accounts_currency_is_not_taken(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD", risk_per_trade=0.01)
+    memory.save_instrument(symbol="BTC", currency="JPY")
+    desk.tick(1, [a_position(1.0)], fills=[a_report("i", at(0.5), 1.0, 100.0)])
+    desk.tick(2, [], fills=[a_report("o", at(1.5), -1.0, 110.0)])
+    assert desk.trade().risk is None
+    assert desk.trade().outcome == Outcome(value=0.1, unit="pct")
+
+
+def test_an_entry_without_a_rate_counts_at_that_of_the_exit(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    bought_in_yen(desk, leave=0.01)
+    trade = desk.trade()
+    assert (trade.pnl, trade.risk, trade.currency) == (pytest.approx(10.0), pytest.approx(10.0), None)
+
+
+def test_an_exit_without_a_rate_leaves_the_whole_trade_unconverted(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    bought_in_yen(desk, entry=0.01)
+    trade = desk.trade()
+    assert (trade.pnl, trade.risk, trade.currency) == (1_000.0, pytest.approx(1_000.0), "JPY")
+
+
+def test_an_inferred_exit_takes_the_rate_of_the_tick(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="BTC", currency="JPY")
+    desk.tick(0, [], [a_position(2.0)], order=an_order(2.0), marks={"USDJPY": 200.0})
+    desk.tick(1, [a_position(2.0)], [], mark=150.0, order=an_order(-2.0), marks={"USDJPY": 100.0})
+    assert (desk.trade().pnl, desk.trade().inferred) == (pytest.approx(1.0), True)
+
+
+@pytest.mark.parametrize(
+    ("fee_currency", "marks", "fees"),
+    [
+        ("JPY", {"USDJPY": 100.0}, 0.5),
+        ("BNB", {"USDJPY": 100.0, "BNB/USD": 0.2}, 10.0),
+        ("USD", {"USDJPY": 100.0}, 50.0),
+    ],
+)
+def test_fees_are_converted_too(
+    memory: Memory, clock: FakeClock, fee_currency: str, marks: dict[str, float], fees: float
+) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="BTC", currency="JPY")
+    bought = a_report("i", at(0.5), 1_000.0, 150.0, fee=50.0, fee_currency=fee_currency)
+    closed = desk.tick(1, [a_position(1_000.0, average_price=150.0)], fills=[bought], marks=marks)
+    assert (desk.trade().fees, closed.notes) == (pytest.approx(fees), ())
+    # Reported again at another rate, it is the same fill.
+    desk.tick(2, [a_position(1_000.0, average_price=150.0)], fills=[bought], marks={"USDJPY": 50.0, "BNB/USD": 0.1})
+    assert desk.trade().fees == pytest.approx(fees)
+
+
+def test_a_fee_in_the_accounts_currency_is_named_where_the_money_is_in_another(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="BTC", currency="JPY")
+    closed = desk.tick(1, [a_position(1.0)], fills=[a_report("i", at(0.5), 1.0, 100.0, fee=2.0)])
+    assert closed.notes == ("BTC: the fee of 2 USD is not counted, because its worth in JPY is not known.",)
+    assert desk.trade().fees == 0.0
+
+
+# Inverse contracts: a face value in dollars, paid in coin.
+
+
+def test_an_inverse_contract_is_right_in_coin(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="BTC")
+    memory.save_instrument(symbol="BTCUSD_PERP", multiplier=100.0, inverse=True, currency="BTC", kind="perpetual")
+    report: dict[str, Any] = {"symbol": "BTCUSD_PERP"}
+    one = a_position(100.0, **report, average_price=50_000.0, mark=50_000.0, stop_price=40_000.0)
+    desk.tick(
+        1, [one], fills=[a_report("i", at(0.5), 100.0, 50_000.0, fee=0.0001, fee_currency="BTC", **report)], equity=1.0
+    )
+    desk.tick(2, [replace(one, mark=40_000.0)], equity=0.95 - 0.0001)
+    so_far = memory.get_trade(trade_id=desk.trade().id).so_far
+    assert so_far is not None
+    assert (so_far.unrealized_pnl, so_far.risk) == (pytest.approx(-0.05), pytest.approx(0.05))
+    two = replace(one, size=200.0, average_price=2 / (1 / 50_000 + 1 / 40_000), mark=40_000.0)
+    desk.tick(3, [two], fills=[a_report("j", at(2.5), 100.0, 40_000.0, **report)], equity=0.95 - 0.0001)
+    sold = a_report("o", at(3.5), -200.0, 50_000.0, realized_pnl=0.05, **report)
+    closed = desk.tick(4, [], fills=[sold], equity=1.05 - 0.0001)
+    trade = desk.trade()
+    assert trade.realized_pnl == pytest.approx(100 * 100 * (1 / 40_000 - 1 / 50_000))
+    assert (trade.average_cost, trade.contradiction) == (pytest.approx(44_444.44, abs=0.01), None)
+    assert (trade.mae, trade.notional(trade.size)) == (pytest.approx(-0.05), pytest.approx(0.45))
+    assert (closed.notes, len(closed.learned)) == ((), 1)
+
+
+def test_an_inverse_contract_is_converted_by_its_own_price(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="BTCUSD", multiplier=1.0, inverse=True, currency="BTC")
+    held = a_position(-10_000.0, symbol="BTCUSD", average_price=50_000.0, mark=50_000.0)
+    desk.tick(1, [held], fills=[a_report("i", at(0.5), -10_000.0, 50_000.0, symbol="BTCUSD")])
+    desk.tick(2, [], fills=[a_report("o", at(1.5), 10_000.0, 40_000.0, symbol="BTCUSD")])
+    assert desk.trade().pnl == pytest.approx(0.05 * 40_000.0)
+
+
+def test_an_inferred_addition_moves_the_harmonic_average(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="BTC")
+    memory.save_instrument(symbol="BTC", multiplier=100.0, inverse=True)
+    desk.enter(size=1.0)
+    both = a_position(2.0, average_price=400 / 3, mark=200.0)
+    desk.tick(1, [both], mark=200.0)
+    trade = desk.trade()
+    assert (trade.average_cost, trade.open_size) == (pytest.approx(400 / 3), 2.0)
+
+
+def test_an_inverse_contract_has_a_price_above_zero(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="BTC")
+    memory.save_instrument(symbol="BTC", multiplier=100.0, inverse=True)
+    with pytest.raises(Invalid, match="is no price of an inverse contract"):
+        desk.tick(1, [], fills=[a_report("i", at(0.5), 1.0, -100.0)])

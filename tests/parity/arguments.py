@@ -31,6 +31,7 @@ EVERY_ARGUMENT: list[Step] = [
             "currency": "USD",
             "underlying": "SPX",
             "kind": "future",
+            "inverse": True,
         },
     ),
     ("list_instruments", "", {"underlying": "SPX", **THEN}),

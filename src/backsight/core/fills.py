@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from backsight.core.rates import RateSource
+
 FillKind = Literal[
     "trade",
     "funding",
@@ -41,9 +43,16 @@ class Fill:
     price: float | None
     price_source: PriceSource
     point_value: float = 1.0
-    """Money, in the account's currency, that one unit of size earns for one point of price."""
+    """Money that one unit of size earns for one point of price, in the account's currency if a rate to it is known."""
+    inverse: bool = False
+    """Whether its points are those of −1/price: an inverse contract."""
+    currency: str | None = None
+    """The currency of the instrument, if it is another than the account's."""
+    rate: float | None = None
+    """Units of the account's currency for one unit of the instrument's; None if not known, or if they are the same."""
+    rate_source: RateSource | None = None
     fee: float
-    """Fee paid, in the account's currency; negative for a rebate. 0 if the rate of its currency is not known."""
+    """Fee paid, in the currency of the money; negative for a rebate. 0 if the rate of its currency is not known."""
     fee_currency: str | None = None
     """Given if the broker took the fee in another currency than the account's."""
     fee_amount: float | None = None
@@ -78,10 +87,20 @@ class Fill:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """The fields that the broker reports; they never change."""
+        """The fields that the broker reports and never changes; a fee may be restated."""
         key = self.kind, self.at, self.position_key, self.symbol
-        fee = self.fee, self.fee_currency, self.fee_amount
-        return *key, self.quantity, self.price, self.ratio, *fee, self.amount, self.realized_pnl
+        return *key, self.quantity, self.price, self.ratio, self.amount, self.realized_pnl
+
+    def fee_taken(self, account_currency: str) -> tuple[str, float]:
+        """The currency and the amount of the fee as the broker took it."""
+        if self.fee_currency is None or self.fee_amount is None:
+            return account_currency, self.fee
+        return self.fee_currency, self.fee_amount
+
+    @property
+    def money_currency(self) -> str | None:
+        """The currency of its money: None for the account's, the instrument's if no rate is known."""
+        return self.currency if self.rate is None else None
 
     @property
     def name(self) -> str:

@@ -9,8 +9,9 @@ from typing import Literal
 from backsight.core.errors import Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import to_utc
-from backsight.core.instruments import is_base_asset
+from backsight.core.instruments import ONE_TO_ONE, UnitWorth, is_base_asset
 from backsight.core.portfolio import Account, Direction, Portfolio
+from backsight.core.rates import ExchangeRate
 
 ReportedKind = Literal[
     "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer", "opening"
@@ -110,7 +111,7 @@ class ReportedFill:
     fee_currency: str | None = None
     """The currency of the fee; that of the account if left out. A fee in the base asset comes off the position."""
     rate: float | None = None
-    """Units of the account's currency for one unit of the instrument's; 1 if left out."""
+    """Units of the account's currency for one unit of the instrument's; if left out, a price of the pair is taken."""
     order_id: str | None = None
     """The broker's id of the order that was executed."""
     amount: float = 0.0
@@ -129,7 +130,7 @@ class BrokerSnapshot:
     fills: tuple[ReportedFill, ...] = ()
     """Executions, payments and transfers since the last snapshot; empty from a broker that reports no fills."""
     marks: Mapping[str, float]
-    """The last price of every symbol, with or without a position."""
+    """The last price of every symbol, with or without a position; of currency pairs like USDJPY they are rates."""
 
 
 def without_empty_positions(snapshot: BrokerSnapshot) -> BrokerSnapshot:
@@ -206,12 +207,14 @@ def as_fill(
     known_at: datetime,
     recorded_at: datetime,
     reason: str | None = None,
-    multiplier: float = 1.0,
+    worth: UnitWorth = ONE_TO_ONE,
+    fee_rate: float | None = None,
 ) -> Fill:
     """The ledger's fill of a broker's report; refuses numbers that are not finite and times without a zone.
 
-    `reason` is the agent's, for fills of its order; a reason that the broker gives takes precedence. `multiplier` is
-    that of the instrument.
+    `reason` is the agent's, for fills of its order; a reason that the broker gives takes precedence. `worth` is that of
+    the instrument, at the rate to take if the report has none. `fee_rate` is the account's money for one unit of the
+    fee's currency, if that is a third one and the rate is known.
 
     >>> from backsight.testing import T0, an_account
     >>> report = ReportedFill(id="7", at=T0, sequence=0, kind="trade", symbol="BTC", quantity=2.0, price=100.0)
@@ -224,8 +227,12 @@ def as_fill(
     (1.998, 0.2, 0.002)
     """
     _check_reported(reported)
-    fee = _fee(reported, account.currency)
-    return Fill(
+    if reported.rate is not None:
+        worth = worth.at_rate(ExchangeRate(value=reported.rate, source="reported"))
+    if worth.inverse and reported.price is not None and reported.price <= 0:
+        raise Invalid(f"{reported.price} is no price of an inverse contract; give one above 0", field="price")
+    fee = fee_of(reported, account.currency, worth, fee_rate)
+    fill = Fill(
         owner_id=account.owner_id,
         account_id=account.id,
         id=reported.id,
@@ -237,7 +244,6 @@ def as_fill(
         quantity=reported.quantity - fee.base_units,
         price=reported.price,
         price_source="reported",
-        point_value=multiplier * (reported.rate or 1.0),
         fee=fee.money,
         fee_currency=fee.currency,
         fee_amount=None if fee.currency is None else reported.fee,
@@ -254,30 +260,53 @@ def as_fill(
         known_at=to_utc(known_at, field="known_at"),
         recorded_at=to_utc(recorded_at, field="recorded_at"),
     )
+    return in_money(fill, worth) if fill.changes_size else fill
+
+
+def in_money(fill: Fill, worth: UnitWorth) -> Fill:
+    """A fill with what one unit of its symbol is worth."""
+    return replace(
+        fill,
+        point_value=worth.point_value,
+        inverse=worth.inverse,
+        currency=worth.currency,
+        rate=worth.rate,
+        rate_source=worth.rate_source,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fee:
-    """A fee in the account's currency, and what it takes off the position."""
+class FeeMoney:
+    """A fee in the currency of its fill's money, and what it takes off the position."""
 
     money: float
+    """0 if it cannot be converted."""
     base_units: float = 0.0
     currency: str | None = None
-    """Given if it is not the account's."""
+    """The currency in which it was taken, if that is not the account's or its worth is not known."""
 
 
-def _fee(reported: ReportedFill, currency: str) -> _Fee:
-    """The fee of a report; 0 in money if it is in a third currency, of which no rate is known."""
-    other = reported.fee_currency
-    if not reported.fee or other is None or other.upper() == currency.upper():
-        return _Fee(money=reported.fee)
-    if not is_base_asset(other, reported.symbol) or reported.price is None:
-        return _Fee(money=0.0, currency=other)
-    if abs(reported.fee) >= abs(reported.quantity):
-        message = f"a fee of {reported.fee} {other} is more than the execution of {reported.quantity}"
-        raise Invalid(f"{message}; give the fee in the currency that you name", field="fee")
-    money = reported.fee * reported.price * (reported.rate or 1.0)
-    return _Fee(money=money, base_units=reported.fee, currency=other)
+def fee_of(reported: ReportedFill, currency: str, worth: UnitWorth, fee_rate: float | None) -> FeeMoney:
+    """The fee of a report in the currency of the fill's money; `currency` is the account's.
+
+    An execution in a currency without a rate has its money in that currency, so that no other fee can be added to it.
+    """
+    fee, other = reported.fee, reported.fee_currency
+    unconverted = worth.unconverted if reported.quantity else None
+    if not fee:
+        return FeeMoney(money=fee)
+    if other is None or other.upper() == currency.upper():
+        return FeeMoney(money=fee) if unconverted is None else FeeMoney(money=0.0, currency=currency)
+    if worth.currency is not None and other.upper() == worth.currency.upper():
+        known = worth.rate is not None or unconverted is not None
+        return FeeMoney(money=fee * (worth.rate or 1.0) if known else 0.0, currency=other)
+    if is_base_asset(other, reported.symbol) and not worth.is_contract and reported.price is not None:
+        if abs(fee) >= abs(reported.quantity):
+            message = f"a fee of {fee} {other} is more than the execution of {reported.quantity}"
+            raise Invalid(f"{message}; give the fee in the currency that you name", field="fee")
+        return FeeMoney(money=fee * reported.price * (worth.rate or 1.0), base_units=fee, currency=other)
+    is_known = fee_rate is not None and unconverted is None
+    return FeeMoney(money=fee * (fee_rate or 0.0) if is_known else 0.0, currency=other)
 
 
 def _check_reported(reported: ReportedFill) -> None:

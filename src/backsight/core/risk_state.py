@@ -58,10 +58,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """The close of a trade, with its net result in the account's currency."""
+    """The close of a trade, with its net result."""
 
     at: datetime
     net: float
+    currency: str | None = None
+    """Given if the result could not be converted into the account's currency: it is in no sum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,7 @@ def risk_state(
     past_attempts, past_closes = _until(attempts, now=now), _until(closes, now=now)
     rules = [attempt.rule for attempt in past_attempts if attempt.kind == "rejected" and now - attempt.at < HOUR]
     executed = [attempt for attempt in past_attempts if attempt.kind == "executed" and _same_day(attempt.at, now)]
-    today = [close.net for close in past_closes if _same_day(close.at, now)]
+    today = [close.net for close in past_closes if _same_day(close.at, now) and close.currency is None]
     return RiskState(
         rejections=_by_rule(rules),
         tail=tuple(rules[-TAIL:]),

@@ -22,7 +22,7 @@ from backsight.store.database import Connection
 from backsight.store.decisions import unexplained_equity
 from backsight.store.documents import WRITINGS
 from backsight.store.experience import DERIVED, count
-from backsight.store.trades import contradicted_trades
+from backsight.store.trades import contradicted_trades, unconverted_trades
 from backsight.store.verify import verify
 
 
@@ -161,12 +161,17 @@ def _diagnosis(ctx: Context, connection: Connection, column_findings: list[Findi
 
 
 def contradictions(connection: Connection, owner: str) -> Iterator[str]:
-    """Sentences about trades whose results brokers contradict, and about changes of equity that nothing explains."""
+    """Sentences about trades whose results brokers contradict or no rate converts, and about unexplained equity."""
     symbols = Counter(trade.symbol for trade in contradicted_trades(connection, owner))
     for symbol, trades in sorted(symbols.items()):
         yield (
             f"{symbol}: the broker's result differs from the ledger's in {count_of(trades, 'trade')}, from which"
             " nothing is learned; a multiplier may be missing (save_instrument)."
+        )
+    for symbol, currency, trades in unconverted_trades(connection, owner):
+        yield (
+            f"{symbol}: the money of {count_of(trades, 'trade')} is in {currency} and in no sum, because no rate to the"
+            f" account's currency is known; import bars of the currency pair, and save_instrument for {symbol} again."
         )
     gaps = unexplained_equity(connection, owner)
     if gaps:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from backsight.arguments import AsOf, Name, Positive, SeenAt, Symbol
+from backsight.arguments import AsOf, Flag, Name, Positive, SeenAt, Symbol
 from backsight.core.instruments import Instrument, InstrumentKind
 from backsight.core.text.counts import count_of
 from backsight.operation import command, query
@@ -39,9 +39,16 @@ def save_instrument(
     ] = 1.0,
     lot_step: Annotated[Positive | None, "The smallest step of the size; less than one step is no position."] = None,
     tick_size: Annotated[Positive | None, "The smallest step of the price."] = None,
-    currency: Annotated[Name | None, "The currency of its prices, if it is not that of the account."] = None,
+    currency: Annotated[
+        Name | None,
+        "The currency in which it pays, if it is not that of the account: that of its prices, or the coin of an inverse"
+        " contract.",
+    ] = None,
     underlying: Annotated[Name | None, "What several symbols have in common, like 'BTC'."] = None,
     kind: Annotated[InstrumentKind | None, "What is traded."] = None,
+    inverse: Annotated[
+        Flag, "The contract pays in the coin and is worth `multiplier` of the price's currency, as on COIN-M markets."
+    ] = False,
 ) -> SavedInstrument:
     """Save what is known of a symbol, so that positions, money and risk in it are right from the next tick on."""
     instrument = Instrument(
@@ -49,6 +56,7 @@ def save_instrument(
         symbol=symbol,
         kind=kind,
         multiplier=multiplier,
+        inverse=inverse,
         lot_step=lot_step,
         tick_size=tick_size,
         currency=currency,

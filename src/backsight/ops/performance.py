@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from backsight.arguments import AsOf, Key, SeenAt
 from backsight.core.strategies import Deployment
-from backsight.core.trades.summary import Tally, tally
+from backsight.core.trades.summary import Tally, TradeResult, tally
 from backsight.core.trades.trade import Trade
 from backsight.operation import query
 from backsight.services.context import Context
@@ -55,9 +55,9 @@ def get_my_deployments(
             for deployment in deployments
             if detail == "trades"
         }
-    closes: dict[str, list[tuple[float, datetime]]] = {}
-    for closed_deployment_id, pnl, at in results:
-        closes.setdefault(closed_deployment_id, []).append((pnl, at))
+    closes: dict[str, list[TradeResult]] = {}
+    for result in results:
+        closes.setdefault(result.deployment_id, []).append(result)
     summaries = tuple(
         DeploymentSummary(
             deployment=deployment,

@@ -636,6 +636,7 @@ def _notes(
     return (
         *(_incomplete_note(fill, account) for fill in incomplete),
         *(_contradiction_note(trade, account) for trade in closed if trade.contradiction is not None),
+        *(_currency_note(trade, account) for trade in closed if trade.currency is not None),
         *(() if decision.equity_gap is None else (_gap_note(decision.equity_gap, account),)),
     )
 
@@ -643,7 +644,8 @@ def _notes(
 def _incomplete_note(fill: Fill, account: Account) -> str:
     if fill.fee_is_missing:
         fee = f"{fill.fee_amount:.10g} {fill.fee_currency}"
-        return f"{fill.symbol}: the fee of {fee} is not counted, because its worth in {account.currency} is not known."
+        money = fill.money_currency or account.currency
+        return f"{fill.symbol}: the fee of {fee} is not counted, because its worth in {money} is not known."
     gone = "the position is gone and has no mark; it is closed at"
     return f"{fill.symbol}: {gone} {fill.price:.10g}, the last price known. Report its fill to correct the price."
 
@@ -652,6 +654,12 @@ def _contradiction_note(trade: Trade, account: Account) -> str:
     results = f"the broker realised {trade.broker_pnl:.10g} {account.currency}, the ledger {trade.realized_pnl:.10g}"
     remedy = "If one unit is not one unit of money, save_instrument with its multiplier"
     return f"{trade.symbol}: {results}; nothing is learned from this trade. {remedy}."
+
+
+def _currency_note(trade: Trade, account: Account) -> str:
+    rate = f"no rate from {trade.currency} to {account.currency} is known"
+    remedy = f"Give `rate` with the fill, a mark of {account.currency}{trade.currency}, or bars of it"
+    return f"{trade.symbol}: the result is kept in {trade.currency} and is in no sum, because {rate}. {remedy}."
 
 
 def _gap_note(gap: float, account: Account) -> str:

@@ -10,11 +10,10 @@ from backsight.core.decision import Decision, LastTick, placed_orders
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
-from backsight.core.instruments import SymbolRules, symbol_rules
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
-from backsight.core.orders import BrokerReason, PlacedOrder, ReportedFill, as_fill
+from backsight.core.orders import BrokerReason, BrokerSnapshot, PlacedOrder, as_fill
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
 from backsight.core.trades.equity_check import TradeWorth, equity_gap
@@ -27,6 +26,7 @@ from backsight.core.trades.mark import (
     SnapshotSide,
     TradeProgress,
     continued_trip,
+    converted,
     fold_state,
     progress_after,
 )
@@ -44,6 +44,7 @@ from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollar
 from backsight.services.learning import LearningReport, learn_equity, learn_trades
 from backsight.services.market import context_at, recent_bars, regime_at
 from backsight.services.mood import mood_at
+from backsight.services.rates import Rates
 from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
 from backsight.store import instruments as stored_instruments
@@ -132,8 +133,8 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     """Bring the ledger to the broker's state, and return the trades that were opened and closed."""
     connection = transaction.connection
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
-    rules = _rules(connection, tick)
-    since, now = _phases(connection, tick, rules)
+    symbols = _Symbols(connection, tick)
+    since, now = _phases(connection, tick, symbols)
     market = _Market(connection, tick)
     state = _ledger_state(market, tick, (*since.reported, *now.reported))
     since, now = _linked(connection, tick, state, since, now)
@@ -148,7 +149,7 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
         bars=bars,
         continued=state.continued,
         same_instant=state.same_instant,
-        rules=rules,
+        rules=symbols.rules,
     )
     trades = _trades(market, tick, state, change)
     rows = [each.trade for each in trades]
@@ -158,7 +159,9 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     learned = _write_trades(transaction, tick, state, change, rows)
     _write_marks(transaction, tick, state, trades)
     _write_equity(transaction, tick, change)
-    gap = equity_gap(tick.equity_change, change, [_worth(tick, state, each) for each in trades])
+    gap = None
+    if not any(each.trade.currency for each in trades):
+        gap = equity_gap(tick.equity_change, change, [_worth(tick, state, each) for each in trades])
     return _posted(replace(tick, decision=replace(tick.decision, equity_gap=gap)), state, change, rows, learned)
 
 
@@ -169,8 +172,8 @@ def _worth(tick: Tick, state: _LedgerState, each: _TradeAfter) -> TradeWorth:
     before = 0.0
     if former is not None:
         before = (former.realized_pnl or 0.0) + former.funding - former.fees
-        if former.status == "open" and former.average_cost is not None and mark is not None:
-            before += (mark.position.mark - former.average_cost) * mark.position.signed_size * former.point_value
+        if former.status == "open" and mark is not None:
+            before += former.unrealized(mark.position.mark, mark.position.signed_size) or 0.0
     after = trip.net + (trip.unrealized(position.mark) if trip.status == "open" and position is not None else 0.0)
     fees = trip.fees - (0.0 if former is None else former.fees)
     return TradeWorth(before=before, after=after, notional=trip.peak_notional, fees=abs(fees))
@@ -201,15 +204,19 @@ class _Market:
         )
 
 
-def _rules(connection: Connection, tick: Tick) -> SymbolRules:
-    """What is known of the symbols of a tick."""
-    snapshots = tick.decision.before, tick.decision.last_snapshot
-    symbols = {symbol for each in snapshots for symbol in (*each.marks, *(fill.symbol for fill in each.fills))}
-    instruments = stored_instruments.instruments_of(connection, tick.decision.owner_id, sorted(symbols))
-    return symbol_rules(instruments, dust=tick.account.dust)
+class _Symbols:
+    """What is known of the symbols of a tick: their instruments, and the rates of their currencies."""
+
+    def __init__(self, connection: Connection, tick: Tick) -> None:
+        snapshots = tick.decision.before, tick.decision.last_snapshot
+        symbols = {symbol for each in snapshots for symbol in (*each.marks, *(fill.symbol for fill in each.fills))}
+        instruments = stored_instruments.instruments_of(connection, tick.decision.owner_id, sorted(symbols))
+        self.instruments = {each.symbol: each for each in instruments}
+        self.rates = Rates(connection, tick.account)
+        self.rules = self.rates.rules(instruments, tick.at, tick.decision.last_snapshot.marks)
 
 
-def _phases(connection: Connection, tick: Tick, rules: SymbolRules) -> tuple[Phase, Phase]:
+def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phase, Phase]:
     """The two phases of a tick: from the last tick to `before`, and from `before` to `after`."""
     decision = tick.decision
     since = FillStamp(
@@ -231,17 +238,17 @@ def _phases(connection: Connection, tick: Tick, rules: SymbolRules) -> tuple[Pha
         proposal=decision.executed,
     )
     before, after = decision.before, decision.last_snapshot
-    first = _reported(tick, before.fills, rules, known={})
-    second = _reported(tick, after.fills, rules, known=first, decided=True)
+    first = _reported(tick, before, symbols, known={})
+    second = _reported(tick, after, symbols, known=first, decided=True)
     stored_fills = stored.fills_by_id(connection, decision.owner_id, decision.account_id, [*first, *second])
     return (
-        Phase(stamp=since, snapshot=before, reported=_new(first, stored_fills)),
-        Phase(stamp=now, snapshot=after, reported=_new(second, {**stored_fills, **first})),
+        Phase(stamp=since, snapshot=before, reported=_new(tick, first, stored_fills)),
+        Phase(stamp=now, snapshot=after, reported=_new(tick, second, {**stored_fills, **first})),
     )
 
 
 def _reported(
-    tick: Tick, fills: Iterable[ReportedFill], rules: SymbolRules, *, known: Mapping[str, Fill], decided: bool = False
+    tick: Tick, snapshot: BrokerSnapshot, symbols: _Symbols, *, known: Mapping[str, Fill], decided: bool = False
 ) -> dict[str, Fill]:
     """The reported fills of a snapshot by id; an id that occurs twice must have the same content.
 
@@ -249,7 +256,7 @@ def _reported(
     """
     order = tick.decision.executed if decided else None
     by_id: dict[str, Fill] = {}
-    for reported in fills:
+    for reported in snapshot.fills:
         key = reported.position_key or reported.symbol
         proposed = order is not None and order.may_have_made(
             symbol=reported.symbol, position_key=key, quantity=reported.quantity
@@ -257,7 +264,8 @@ def _reported(
         fill = as_fill(
             reported,
             tick.account,
-            multiplier=rules.point_value(reported.symbol),
+            worth=symbols.rates.worth_of(reported, symbols.instruments.get(reported.symbol), snapshot.marks),
+            fee_rate=symbols.rates.fee_rate(reported, snapshot.marks),
             decision_id=tick.decision.id if proposed or (decided and tick.decision.flatten) else None,
             known_at=tick.at,
             recorded_at=tick.decision.recorded_at,
@@ -266,7 +274,7 @@ def _reported(
         if fill.at > tick.decision.broker_at:
             message = f"fill {fill.id!r} is of {format_instant(fill.at)}, after the snapshot that reports it"
             raise Invalid(f"{message}; give the instant of the snapshot as portfolio.at", field="fills")
-        _check_same(fill, {**known, **by_id}.get(fill.id))
+        _check_same(fill, {**known, **by_id}.get(fill.id), tick.account)
         by_id.setdefault(fill.id, fill)
     return by_id
 
@@ -311,15 +319,17 @@ def _of_placed_order(fill: Fill, placed: Mapping[str, PlacedOrder], waiting: Seq
     return replace(fill, decision_id=order.decision_id, reason=broker_reason or order.reason)
 
 
-def _new(reported: Mapping[str, Fill], known: Mapping[str, Fill]) -> tuple[Fill, ...]:
+def _new(tick: Tick, reported: Mapping[str, Fill], known: Mapping[str, Fill]) -> tuple[Fill, ...]:
     """The reported fills that are not known yet; a known one must have the same content."""
     for fill_id, fill in reported.items():
-        _check_same(fill, known.get(fill_id))
+        _check_same(fill, known.get(fill_id), tick.account)
     return tuple(fill for fill_id, fill in reported.items() if fill_id not in known)
 
 
-def _check_same(fill: Fill, known: Fill | None) -> None:
-    if known is not None and fill.content != known.content:
+def _check_same(fill: Fill, known: Fill | None, account: Account) -> None:
+    if known is None:
+        return
+    if fill.content != known.content or fill.fee_taken(account.currency) != known.fee_taken(account.currency):
         message = f"fill {fill.id!r} is known with other content ({known.quantity} {known.symbol} at {known.price})"
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
@@ -487,6 +497,7 @@ def _is_unchanged(former: Trade, trip: RoundTrip) -> bool:
         and (former.open_size, former.average_cost, former.rest) == (trip.size, trip.average_cost, trip.rest)
         and (former.entry_price, former.exit_price) == (trip.entry_price, trip.exit_price)
         and (former.broker_pnl, former.inferred) == (trip.broker_pnl, trip.inferred)
+        and (former.point_value, former.inverse, former.currency) == (trip.point_value, trip.inverse, trip.currency)
     )
 
 
@@ -502,7 +513,7 @@ def _progress(market: _Market, tick: Tick, state: _LedgerState, trip: RoundTrip,
         return _progress_anew(market, tick, trip, state.trades.get(trade_id))
     if mark is not None and mark.trade_id != trade_id:
         mark = None
-    former = NO_PROGRESS if mark is None else mark.reach
+    former = NO_PROGRESS if mark is None else _in_currency_of(trip, state.trades.get(trade_id), mark)
     positions = _observed_positions(tick, trip)
     stops = [] if mark is None else _stops([(mark.at, mark.position)])
     # Excursions that rest on bars need only the new bars; excursions that rest on marks need all bars of the trade.
@@ -518,6 +529,14 @@ def _progress(market: _Market, tick: Tick, state: _LedgerState, trip: RoundTrip,
         bars=bars,
         marks=[ObservedPrice(at=at, price=position.mark) for at, position in positions],
     )
+
+
+def _in_currency_of(trip: RoundTrip, former: Trade | None, mark: PositionMark) -> TradeProgress:
+    """The progress that a mark keeps, in the currency of the round trip's money."""
+    if former is None or former.currency == trip.currency:
+        return mark.reach
+    factor = trip.rate if trip.currency is None else 1.0 / (mark.fold.rate or 1.0)
+    return converted(mark.reach, factor or 1.0)
 
 
 def _progress_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | None) -> TradeProgress:
@@ -570,7 +589,10 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
     first = trip.steps[0]
     entry = Entry(
         size=first.size,
-        size_usd=in_dollars(abs(first.size * first.average_cost) * trip.point_value, tick.usd_rate),
+        size_usd=in_dollars(
+            abs(first.size * trip.valued(first.average_cost)) * trip.point_value,
+            tick.usd_rate if trip.currency is None else dollars_for_one(trip.currency),
+        ),
         leverage=None if position is None else position.leverage,
         reason=trip.entry_reason,
         snapshot_id=None if decision is None else decision.id,

@@ -15,6 +15,7 @@ from backsight.core.risk_state import Close
 from backsight.core.scope import TradeCount
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
+from backsight.core.trades.summary import TradeResult
 from backsight.core.trades.trade import Outcome, Trade, TradeStatus
 from backsight.store.mapping import noun
 from backsight.store.reading import (
@@ -153,11 +154,15 @@ def close_marks(connection: Connection, owner: str) -> list[tuple[str, datetime,
     return [(row[0], row[1], row[2]) for row in connection.execute(closed)]
 
 
-def results(view: View) -> list[tuple[str, float, datetime]]:
-    """Deployment id, net PnL and instant of every close, oldest first."""
+def results(view: View) -> list[TradeResult]:
+    """The result of every closed trade, oldest first."""
     rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, status="closed")).subquery()
-    statement = select(rows.c.deployment_id, rows.c.pnl, rows.c.exit_tick_at).order_by(rows.c.exit_tick_at, rows.c.id)
-    return [(row.deployment_id, row.pnl, row.exit_tick_at) for row in view.connection.execute(statement)]
+    columns = rows.c.deployment_id, rows.c.pnl, rows.c.currency, rows.c.exit_tick_at
+    statement = select(*columns).order_by(rows.c.exit_tick_at, rows.c.id)
+    return [
+        TradeResult(deployment_id=row.deployment_id, pnl=row.pnl, currency=row.currency, closed_at=row.exit_tick_at)
+        for row in view.connection.execute(statement)
+    ]
 
 
 def last_closed(view: View, *, strategy_id: str, mode: Mode, limit: int) -> list[Trade]:
@@ -183,6 +188,7 @@ def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTra
         c.outcome_value,
         c.outcome_unit,
         c.pnl,
+        c.currency,
         c.realized_pnl_usd,
         c.entry_lessons_hash,
         c.memory_arm,
@@ -195,6 +201,7 @@ def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTra
             closed_at=row.exit_tick_at,
             outcome=None if row.outcome_unit is None else Outcome(value=row.outcome_value, unit=row.outcome_unit),
             pnl=row.pnl,
+            currency=row.currency,
             realized_pnl_usd=row.realized_pnl_usd,
             lessons_hash=row.entry_lessons_hash,
             memory_arm=row.memory_arm,
@@ -235,7 +242,9 @@ def _closed(c: Columns) -> list[ColumnElement[bool]]:
     return [c.deployment_id == bindparam("deployment"), c.status == "closed"]
 
 
-_CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "id"], _closed).order_by(desc("exit_tick_at"), desc("id"))
+_CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "currency", "id"], _closed).order_by(
+    desc("exit_tick_at"), desc("id")
+)
 _LIMITS = (12, 200, None)
 """Closes that are read first, then if that is not enough, then all: a day and a losing streak are seldom longer."""
 _LATEST = [_CLOSES.limit(limit) for limit in _LIMITS]
@@ -268,7 +277,7 @@ def closes(view: View, deployment_id: str, *, since: datetime) -> list[Close]:
         rows = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, latest))
         if limit is None or len(rows) < limit:
             break
-    return [Close(at=row.exit_tick_at, net=row.pnl) for row in reversed(rows)]
+    return [Close(at=row.exit_tick_at, net=row.pnl, currency=row.currency) for row in reversed(rows)]
 
 
 _CLOSED = [
@@ -368,6 +377,16 @@ def contradicted_trades(connection: Connection, owner: str) -> list[Trade]:
     c = TRADES.table.c
     reported = owned(TRADES, owner, c.status == "closed", c.broker_pnl.is_not(None), c.broker_pnl != c.realized_pnl)
     return [trade for trade in fetch(connection, TRADES, reported) if trade.contradiction is not None]
+
+
+def unconverted_trades(connection: Connection, owner: str) -> list[tuple[str, str, int]]:
+    """Symbol, currency and number of the trades whose money could not be converted into the account's currency."""
+    c = TRADES.table.c
+    statement = select(c.symbol, c.currency, func.count().label("trades")).where(
+        c.owner_id == owner, c.currency.is_not(None)
+    )
+    rows = connection.execute(statement.group_by(c.symbol, c.currency).order_by(c.symbol, c.currency))
+    return [(row.symbol, row.currency, row.trades) for row in rows]
 
 
 def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:

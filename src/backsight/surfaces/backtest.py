@@ -48,7 +48,7 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     to = console()
     trades = all_trades(memory, deployment)
     won = sum(trade.won for trade in trades)
-    net = sum(trade.pnl or 0.0 for trade in trades)
+    net = sum(trade.money or 0.0 for trade in trades)
     change = run.end_equity - run.start_equity
     to.print(Text.assemble(("equity   ", "bold"), sparkline(run.equity)))
     to.print(

@@ -207,8 +207,8 @@ ATTEMPTS = {
     **columns(">trades: {closed} | reason"),
 }
 INSTRUMENTS = columns(
-    "symbol | kind | >multiplier: {multiplier:.10g} | >lot step: {lot_step:.10g} | >tick: {tick_size:.10g} | currency |"
-    " underlying"
+    "symbol | kind | >multiplier: {multiplier:.10g} | inverse | >lot step: {lot_step:.10g} |"
+    " >tick: {tick_size:.10g} | currency | underlying"
 )
 EDITS = columns("status | proposed: {known_at} | agent | run: {run_id} | path | reason | id: {id:id}")
 LINKS = columns(">sequence | at | actor | operation | hash: {hash:id}")

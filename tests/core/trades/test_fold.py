@@ -1,9 +1,11 @@
 """Fills become round trips."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,6 +161,68 @@ def test_realised_plus_unrealised_is_what_the_account_gained(executions: list[An
     worth = math.fsum(q * marks[key] for q, _, _, key in executions)
     ours = math.fsum(t.realized_pnl + t.unrealized(marks[t.symbol]) for t in trips)
     assert math.isclose(ours, cash + worth, rel_tol=1e-9, abs_tol=1e-6)
+
+
+@given(PATHS, PRICES)
+def test_an_inverse_contract_pays_one_over_each_price(executions: list[Any], mark: float) -> None:
+    fills = [replace(fill, inverse=True, point_value=100.0, position_key="A") for fill in drawn(executions)]
+    trips = fold(fills)
+    coins = 100.0 * math.fsum(fill.quantity * (1 / (fill.price or 1.0) - 1 / mark) for fill in fills)
+    ours = math.fsum(trip.realized_pnl + trip.unrealized(mark) for trip in trips)
+    assert math.isclose(ours, coins, rel_tol=1e-9, abs_tol=1e-6)
+
+
+def test_the_average_cost_of_an_inverse_contract_is_harmonic() -> None:
+    (trip,) = path((1.0, 100.0), (1.0, 200.0), (-2.0, 150.0), inverse=True, point_value=100.0)
+    assert (trip.average_cost, trip.entry_price) == (pytest.approx(400 / 3), pytest.approx(400 / 3))
+    assert trip.realized_pnl == pytest.approx(1.0 + 0.5 - 2 * 100 / 150)
+    assert trip.peak_notional == pytest.approx(1.5)
+
+
+@given(PATHS, st.lists(st.sampled_from([None, 0.5, 2.0]), min_size=25, max_size=25), st.integers(1, 24))
+def test_a_round_trip_goes_on_in_the_currency_it_was_left_in(
+    executions: list[Any], rates: list[float | None], cut: int
+) -> None:
+    """Folding all fills is folding the first, and then the others from there, whatever rates are known."""
+    fills = [
+        replace(fill, currency="JPY", rate=rate, point_value=rate or 1.0)
+        for fill, rate in zip(drawn(executions), rates, strict=False)
+    ]
+    early = fold(fills[:cut])
+    left_open = [trip for trip in early if trip.status == "open"]
+    late = fold(fills[cut:], continued=left_open)
+    assert [_money(trip) for trip in fold(fills) if trip.status == "open" or trip.closed_at not in _closes(early)] == [
+        _money(trip) for trip in sorted(late, key=lambda each: (each.opened_at, each.first_fill_id))
+    ]
+
+
+def _closes(trips: list[RoundTrip]) -> set[Any]:
+    return {trip.closed_at for trip in trips if trip.status == "closed"}
+
+
+def _money(trip: RoundTrip) -> tuple[object, ...]:
+    return trip.first_fill_id, trip.currency, trip.realized_pnl, trip.fees, trip.rate, trip.steps[-1].realized_pnl
+
+
+def test_money_is_in_the_currency_of_the_last_fill() -> None:
+    jpy = {"currency": "JPY"}
+    entry = a_fill(0, quantity=2.0, fee=10.0, **jpy)
+    half = a_fill(1, quantity=-1.0, price=110.0, **jpy)
+    converted = a_fill(2, quantity=-1.0, price=120.0, rate=0.5, point_value=0.5, **jpy)
+    (kept,) = fold([entry, half])
+    assert (kept.currency, kept.realized_pnl, kept.fees) == ("JPY", 10.0, 10.0)
+    (trip,) = fold([entry, half, converted])
+    assert (trip.currency, trip.realized_pnl, trip.fees) == (None, 15.0, 5.0)
+    assert [step.realized_pnl for step in trip.steps] == [0.0, 5.0, 15.0]
+
+
+def test_a_payment_that_no_rate_converts_is_left_out() -> None:
+    paid = a_fill(1, kind="funding", quantity=0.0, price=None, amount=3.0)
+    (unknown,) = fold([a_fill(0, currency="JPY"), paid])
+    assert unknown.funding == 0.0
+    later = replace(paid, at=T0 + timedelta(minutes=3))
+    (known,) = fold([a_fill(0, currency="JPY", rate=0.5, point_value=0.5), a_fill(2, currency="JPY"), later])
+    assert (known.currency, known.funding) == ("JPY", 6.0)
 
 
 @given(PATHS)

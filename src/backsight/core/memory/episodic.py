@@ -176,7 +176,7 @@ def size_share(trade: Trade) -> float | None:
     """The largest size at the entry price as a share of the equity at entry; None where a part is not known."""
     equity = trade.entry.equity
     notional = trade.notional(trade.size)
-    if not equity or equity < 0 or notional is None:
+    if not equity or equity < 0 or notional is None or trade.currency is not None:
         return None
     share = notional / equity
     return share if math.isfinite(share) else None
@@ -185,7 +185,7 @@ def size_share(trade: Trade) -> float | None:
 def risk_share(trade: Trade) -> float | None:
     """The risk of a trade as a share of the equity at entry; None where a part is not known."""
     equity = trade.entry.equity
-    if not equity or equity < 0 or trade.risk is None:
+    if not equity or equity < 0 or trade.risk is None or trade.currency is not None:
         return None
     share = trade.risk / equity
     return share if math.isfinite(share) else None

@@ -164,7 +164,7 @@ def closed_line(trade: Trade, *, currency: str | None) -> ClosedLine:
         regime=trade.entry.regime_tag,
         reason=trade.entry.reason,
         exit_reason=trade.exit_reason,
-        currency=currency,
+        currency=trade.currency or currency,
     )
 
 
@@ -190,7 +190,7 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
         mae=trade.mae if excursions is None else excursions.mae,
         minutes=minutes_between(trade.opened_at, now),
         reason=trade.entry.reason,
-        currency=currency,
+        currency=trade.currency or currency,
     )
 
 

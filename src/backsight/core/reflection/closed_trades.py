@@ -22,9 +22,16 @@ class ClosedTradeRow:
     closed_at: datetime
     outcome: Outcome | None
     pnl: float | None
+    currency: str | None = None
+    """Given if the result could not be converted into the account's currency: it is in no sum."""
     realized_pnl_usd: float | None
     lessons_hash: str | None
     memory_arm: MemoryArm | None
+
+    @property
+    def money(self) -> float | None:
+        """The net result in the account's currency."""
+        return self.pnl if self.currency is None else None
 
 
 def closed_trade(trade: Trade) -> ClosedTrade:
@@ -58,7 +65,7 @@ def trade_under_lessons(row: ClosedTradeRow) -> TradeUnderLessons:
         lessons_hash=row.lessons_hash,
         day=row.closed_at.astimezone(UTC).date(),
         outcome=row.outcome,
-        pnl=row.pnl,
+        pnl=row.money,
         pnl_usd=row.realized_pnl_usd,
         won=None if row.pnl is None else row.pnl > 0,
     )
@@ -69,7 +76,9 @@ def holdout_trade(row: ClosedTradeRow) -> HoldoutTrade | None:
     if row.memory_arm is None or row.opened_at is None or row.outcome is None:
         return None
     day = row.opened_at.astimezone(UTC).date()
-    return HoldoutTrade(arm=row.memory_arm, day=day, deployment_id=row.deployment_id, outcome=row.outcome, pnl=row.pnl)
+    return HoldoutTrade(
+        arm=row.memory_arm, day=day, deployment_id=row.deployment_id, outcome=row.outcome, pnl=row.money
+    )
 
 
 def _size_share(trade: Trade) -> float | None:
@@ -79,7 +88,7 @@ def _size_share(trade: Trade) -> float | None:
     trade went.
     """
     equity, size = trade.entry.equity, trade.size if trade.entry.size is None else trade.entry.size
-    notional = trade.notional(size)
+    notional = trade.notional(size) if trade.currency is None else None
     if not equity or equity < 0.0 or notional is None:
         return None
     share = notional / equity

@@ -46,6 +46,8 @@ class PeriodResult:
     pnl: float
     """Net, in the currency of the account."""
     fees: float
+    unconverted: int = 0
+    """Trades that are not in the sums, because no rate of their currency is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,16 +141,17 @@ def summarise_trades(trades: Iterable[Trade]) -> PeriodResult:
         wins=wins,
         win_rate=wins / len(closed) if closed else None,
         win_rate_interval=rate_bounds(wins, len(closed)) if closed else None,
-        pnl=math.fsum(trade.pnl or 0.0 for trade in closed),
-        fees=math.fsum(trade.fees for trade in closed),
+        pnl=math.fsum(trade.money or 0.0 for trade in closed),
+        fees=math.fsum(trade.fees for trade in closed if trade.currency is None),
+        unconverted=sum(trade.currency is not None for trade in closed),
     )
 
 
 def best_and_worst(trades: Iterable[Trade]) -> tuple[tuple[Trade, ...], tuple[Trade, ...]]:
     """The trades with the largest gains and with the largest losses."""
-    ranked = sorted(trades, key=lambda trade: (-(trade.pnl or 0.0), trade.id))
-    won = tuple(trade for trade in ranked if trade.won)
-    lost = tuple(trade for trade in reversed(ranked) if (trade.pnl or 0.0) < 0.0)
+    ranked = sorted(trades, key=lambda trade: (-(trade.money or 0.0), trade.id))
+    won = tuple(trade for trade in ranked if (trade.money or 0.0) > 0.0)
+    lost = tuple(trade for trade in reversed(ranked) if (trade.money or 0.0) < 0.0)
     return won[:BEST_AND_WORST], lost[:BEST_AND_WORST]
 
 
@@ -194,7 +197,8 @@ def _results(record: PeriodRecord) -> Iterator[str]:
     if result.win_rate is not None and result.win_rate_interval is not None:
         low, high = (f"{100.0 * bound:.0f} %" for bound in result.win_rate_interval)
         yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f} % (90 %: {low} to {high}) |"
-    yield f"| net | {signed(result.pnl, 2)} {_cell(record.currency)}, after fees of {result.fees:.2f} |"
+    without = f", without {result.unconverted} in currencies of unknown rate" if result.unconverted else ""
+    yield f"| net | {signed(result.pnl, 2)} {_cell(record.currency)}, after fees of {result.fees:.2f}{without} |"
     means = mean_outcomes(trade.outcome for trade in record.trades if trade.outcome is not None)
     yield f"| mean outcome | {', '.join(map(str, means)) or 'not known'}, with its 95 % interval |"
 

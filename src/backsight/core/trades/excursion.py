@@ -88,7 +88,8 @@ def _in_force(steps: Sequence[Step], start: datetime, end: datetime) -> list[Ste
 
 def _value(trip: RoundTrip, step: Step, price: float) -> float:
     way = 1.0 if trip.direction == "long" else -1.0
-    return step.realized_pnl + way * step.size * (price - step.average_cost) * trip.point_value
+    points = trip.valued(price) - trip.valued(step.average_cost)
+    return step.realized_pnl + way * step.size * points * trip.point_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,5 +123,6 @@ def _risk_of_step(trip: RoundTrip, step: Step, stop: float | None) -> float | No
     if stop is None:
         return None
     size = step.size * trip.point_value
-    risk = risk_to_stop(trip.direction, entry_price=step.average_cost, stop_price=stop, size=size)
+    entry, exit_ = trip.valued(step.average_cost), trip.valued(stop)
+    risk = risk_to_stop(trip.direction, entry_price=entry, stop_price=exit_, size=size)
     return risk or None  # an empty position has no risk

@@ -1,7 +1,8 @@
 """Round trips from fills, for live ticks, simulations and every importer alike.
 
-Positions are valued at average cost. A fill that reverses a position ends one round trip and opens another; its fee is
-split by quantity.
+Positions are valued at average cost, of an inverse contract the harmonic one. A fill that reverses a position ends one
+round trip and opens another; its fee is split by quantity. The money of a round trip is in the currency of its last
+fill: the account's, or the instrument's if no rate was known.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.fills import Fill
-from backsight.core.instruments import EXACT, FLAT_SHARE, Flatness
+from backsight.core.instruments import EXACT, FLAT_SHARE, Flatness, average_price, valued
 from backsight.core.portfolio import Direction
 from backsight.core.trades.trade import TradeStatus
 
@@ -40,6 +41,12 @@ class RoundTrip:
     """The size that was left at the close, too small to count as a position."""
     point_value: float = 1.0
     """Money that one unit of size earns for one point of price, at the last fill."""
+    inverse: bool = False
+    """Whether its points are those of −1/price: an inverse contract."""
+    currency: str | None = None
+    """The currency of its money, if no rate to the account's was known at its last fill; None for the account's."""
+    rate: float | None = None
+    """The last rate known: units of the account's currency for one unit of the instrument's."""
     peak_size: float
     peak_notional: float
     average_cost: float
@@ -83,7 +90,11 @@ class RoundTrip:
 
     def unrealized(self, mark: float) -> float:
         """The PnL that closing at the mark would realise."""
-        return self.point_value * self.signed_size * (mark - self.average_cost)
+        return self.point_value * self.signed_size * (self.valued(mark) - self.valued(self.average_cost))
+
+    def valued(self, price: float) -> float:
+        """A price on the scale whose points are money."""
+        return valued(price, inverse=self.inverse)
 
 
 def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness: Flatness = EXACT) -> list[RoundTrip]:
@@ -101,6 +112,9 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
             continue
         place = last.get(fill.position_key)
         former = None if place is None else trips[place]
+        if place is not None and former is not None and (factor := _currency_factor(former, fill)) is not None:
+            former = trips[place] = _converted(former, factor)
+            steps[place] = [replace(step, realized_pnl=step.realized_pnl * factor) for step in steps[place]]
         for trip in _after(former, fill, flatness):
             if former is not None and trip.first_fill_id == former.first_fill_id and place is not None:
                 trips[place] = trip
@@ -133,13 +147,33 @@ def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
         return [_added(trip, fill, abs(fill.quantity), price)]
     size = abs(fill.quantity)
     beyond = size - trip.size
-    flat = flatness.below(fill.symbol, peak=max(trip.peak_size, size), point_price=price * fill.point_value)
+    worth = abs(trip.valued(price)) * fill.point_value
+    flat = flatness.below(fill.symbol, peak=max(trip.peak_size, size), point_price=worth)
     if beyond <= flat:
         return [_reduced(trip, fill, min(size, trip.size), price, fill.fee, flat)]
     opening_fee = fill.fee * (beyond / size)
     closed = _reduced(trip, fill, trip.size, price, fill.fee - opening_fee, flat)
     quantity = beyond if fill.quantity > 0 else -beyond
     return [closed, _opened(fill, quantity, price, opening_fee)]
+
+
+def _currency_factor(trip: RoundTrip, fill: Fill) -> float | None:
+    """What one unit of a round trip's money is in the currency of its next fill; None if it is the same currency."""
+    if trip.status == "closed" or not fill.changes_size or fill.money_currency == trip.currency:
+        return None
+    return (fill.rate if trip.currency is not None else 1.0 / (trip.rate or 1.0)) or 1.0
+
+
+def _converted(trip: RoundTrip, factor: float) -> RoundTrip:
+    """The round trip with its money in another currency."""
+    return replace(
+        trip,
+        point_value=trip.point_value * factor,
+        peak_notional=trip.peak_notional * factor,
+        realized_pnl=trip.realized_pnl * factor,
+        fees=trip.fees * factor,
+        funding=trip.funding * factor,
+    )
 
 
 def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
@@ -153,8 +187,11 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
         closed_at=None,
         size=size,
         point_value=fill.point_value,
+        inverse=fill.inverse,
+        currency=fill.money_currency,
+        rate=fill.rate,
         peak_size=size,
-        peak_notional=size * abs(price) * fill.point_value,
+        peak_notional=size * abs(valued(price, inverse=fill.inverse)) * fill.point_value,
         average_cost=price,
         entry_price=price,
         exit_price=None,
@@ -178,15 +215,17 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
 
 def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
     total = trip.size + size
-    cost = (trip.average_cost * trip.size + price * size) / total
+    cost = average_price(trip.average_cost, trip.size, price, size, inverse=trip.inverse)
     return replace(
         trip,
         size=total,
         point_value=fill.point_value,
+        currency=fill.money_currency,
+        rate=fill.rate or trip.rate,
         peak_size=max(trip.peak_size, total),
-        peak_notional=max(trip.peak_notional, total * abs(cost) * fill.point_value),
+        peak_notional=max(trip.peak_notional, total * abs(trip.valued(cost)) * fill.point_value),
         average_cost=cost,
-        entry_price=(trip.entry_price * trip.entered + price * size) / (trip.entered + size),
+        entry_price=average_price(trip.entry_price, trip.entered, price, size, inverse=trip.inverse),
         entered=trip.entered + size,
         fees=trip.fees + fill.fee,
         inferred=trip.inferred or fill.kind == "inferred",
@@ -197,7 +236,8 @@ def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
 
 def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float, flat_below: float) -> RoundTrip:
     way = 1.0 if trip.direction == "long" else -1.0
-    realized = trip.realized_pnl + way * (price - trip.average_cost) * size * fill.point_value
+    points = trip.valued(price) - trip.valued(trip.average_cost)
+    realized = trip.realized_pnl + way * points * size * fill.point_value
     rest = trip.size - size
     flat = rest <= flat_below
     left = trip.left + size
@@ -206,8 +246,12 @@ def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float,
         size=0.0 if flat else rest,
         rest=rest if flat and rest > FLAT_SHARE * trip.peak_size else 0.0,
         point_value=fill.point_value,
+        currency=fill.money_currency,
+        rate=fill.rate or trip.rate,
         closed_at=fill.at if flat else None,
-        exit_price=((trip.exit_price or 0.0) * trip.left + price * size) / left,
+        exit_price=price
+        if trip.exit_price is None
+        else average_price(trip.exit_price, trip.left, price, size, inverse=trip.inverse),
         left=left,
         realized_pnl=realized,
         fees=trip.fees + fee,
@@ -254,7 +298,7 @@ def _moved(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
     if fill.quantity * trip.signed_size > 0:
         return [_added(trip, fill, abs(fill.quantity), trip.average_cost if fill.price is None else fill.price)]
     cost = trip.average_cost
-    flat = flatness.below(fill.symbol, peak=trip.peak_size, point_price=cost * trip.point_value)
+    flat = flatness.below(fill.symbol, peak=trip.peak_size, point_price=trip.valued(cost) * trip.point_value)
     return [_reduced(trip, fill, min(abs(fill.quantity), trip.size), cost, fill.fee, flat)]
 
 
@@ -266,11 +310,17 @@ def _broker_pnl(trip: RoundTrip, fill: Fill) -> float | None:
 
 
 def _charged(trip: RoundTrip, fill: Fill) -> RoundTrip:
-    """The round trip with a fee or a funding payment; after the close it is a correction, known when it arrived."""
+    """The round trip with a fee or a funding payment; after the close it is a correction, known when it arrived.
+
+    A payment that cannot be converted into the currency of the round trip is left out.
+    """
+    share = 1.0
+    if trip.currency != fill.money_currency:
+        share = 0.0 if trip.rate is None else 1.0 / trip.rate
     return replace(
         trip,
-        fees=trip.fees + fill.fee,
-        funding=trip.funding + (fill.amount if fill.kind in ("funding", "dividend") else 0.0),
+        fees=trip.fees + fill.fee * share,
+        funding=trip.funding + (fill.amount * share if fill.kind in ("funding", "dividend") else 0.0),
         known_at=max(trip.known_at, fill.known_at),
     )
 

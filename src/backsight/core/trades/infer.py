@@ -9,9 +9,9 @@ from typing import Literal
 from backsight.core.fills import Fill, PriceSource
 from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
-from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
+from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules, UnitWorth, price_at, valued
 from backsight.core.market import Bar
-from backsight.core.orders import Order, PlacedOrder
+from backsight.core.orders import Order, PlacedOrder, in_money
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import RoundTrip
 
@@ -102,8 +102,7 @@ def infer_fills(
         for leg in _legs(closing, position, rules):
             fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
             continues = trip is not None and trip.symbol == leg.symbol
-            point_value = trip.point_value if trip is not None and continues else rules.point_value(leg.symbol)
-            fill = replace(fill, point_value=point_value)
+            fill = _in_money(fill, rules.worth(leg.symbol), trip if continues else None)
             before = [*before, fill]
             inferred.append(fill)
     return inferred
@@ -209,7 +208,9 @@ def split_ratio(trip: RoundTrip, position: Position) -> float | None:
     Their product is unchanged, and the larger size is a whole multiple of the smaller one, or half of one: 3:2 exists.
     """
     average = position.average_price
-    if average is None or average * trip.average_cost <= 0 or position.direction != trip.direction or not position.size:
+    if trip.inverse or average is None or average * trip.average_cost <= 0:
+        return None
+    if position.direction != trip.direction or not position.size:
         return None
     ratio = position.size / trip.size
     half_units = 2.0 * max(ratio, 1.0 / ratio)
@@ -258,12 +259,22 @@ def _opening(position: Position | None) -> list[_Leg]:
 
 def _price_of_addition(trip: RoundTrip, position: Position, average: float) -> float:
     """The price at which an addition moves the ledger's average cost to the broker's."""
-    return (average * position.size - trip.average_cost * trip.size) / (position.size - trip.size)
+    value = trip.valued(average) * position.size - trip.valued(trip.average_cost) * trip.size
+    return price_at(value / (position.size - trip.size), inverse=trip.inverse)
+
+
+def _in_money(fill: Fill, worth: UnitWorth, trip: RoundTrip | None) -> Fill:
+    """A fill with the worth of its symbol at this tick; of a symbol in the account's currency that of its position."""
+    if trip is not None and worth.currency is None:
+        return replace(fill, point_value=trip.point_value, inverse=trip.inverse)
+    return in_money(fill, worth)
 
 
 def _is_dust(position: Position, portfolio: Portfolio, rules: SymbolRules) -> bool:
     """Whether a position that is not in the ledger is a rest: below a lot step, dust or a billionth of the equity."""
-    price = max(abs(position.mark), abs(position.average_price or 0.0)) * rules.point_value(position.symbol)
+    worth = rules.worth(position.symbol)
+    prices = position.mark, position.mark if position.average_price is None else position.average_price
+    price = max(abs(valued(each, inverse=worth.inverse)) for each in prices) * worth.point_value
     if position.size * price <= FLAT_SHARE * max(0.0, portfolio.equity):
         return True
     return position.size <= rules.flatness.below(position.symbol, peak=position.size, point_price=price)
@@ -271,7 +282,7 @@ def _is_dust(position: Position, portfolio: Portfolio, rules: SymbolRules) -> bo
 
 def _same_size_within(trip: RoundTrip, position: Position, rules: SymbolRules) -> float:
     """By how much the sizes of ledger and broker may differ without a fill between them."""
-    peak, price = max(trip.peak_size, position.size), position.mark * trip.point_value
+    peak, price = max(trip.peak_size, position.size), trip.valued(position.mark) * trip.point_value
     return rules.flatness.below(trip.symbol, peak=peak, point_price=price)
 
 

@@ -36,6 +36,10 @@ class FoldState:
     peak_notional: float
     last_fill_at: datetime
     """When its size last changed."""
+    point_value: float = 1.0
+    """Of the trade: if it is another since, the fills were revalued."""
+    rate: float | None = None
+    """The last rate known: units of the account's currency for one unit of the instrument's."""
 
 
 SnapshotSide = Literal["before", "after"]
@@ -67,16 +71,24 @@ class PositionMark:
 def fold_state(trip: RoundTrip) -> FoldState:
     """The state of a round trip that its next mark keeps."""
     return FoldState(
-        entered=trip.entered, left=trip.left, peak_notional=trip.peak_notional, last_fill_at=trip.steps[-1].at
+        entered=trip.entered,
+        left=trip.left,
+        peak_notional=trip.peak_notional,
+        last_fill_at=trip.steps[-1].at,
+        point_value=trip.point_value,
+        rate=trip.rate,
     )
 
 
 def continued_trip(trade: Trade, mark: PositionMark) -> RoundTrip | None:
     """The round trip of an open trade as its last mark left it; None if its fills are needed to go on.
 
-    They are needed in the first ticks of a trade: its initial risk is that of the first fill.
+    They are needed in the first ticks of a trade: its initial risk is that of the first fill. They are needed again
+    after they were revalued.
     """
     fold = mark.fold
+    if fold.point_value != trade.point_value:
+        return None
     if mark.nth < STOP_SEEN_BY or trade.opened_at is None or trade.size is None or trade.average_cost is None:
         return None
     step = Step(
@@ -94,6 +106,9 @@ def continued_trip(trade: Trade, mark: PositionMark) -> RoundTrip | None:
         closed_at=None,
         size=trade.open_size,
         point_value=trade.point_value,
+        inverse=trade.inverse,
+        currency=trade.currency,
+        rate=fold.rate,
         peak_size=trade.size,
         peak_notional=fold.peak_notional,
         average_cost=trade.average_cost,
@@ -140,12 +155,14 @@ class OpenResult:
 
 def open_result(trade: Trade, mark: PositionMark | None) -> OpenResult | None:
     """The result of an open trade at its last mark; None if the trade is closed, or has no mark yet."""
-    if trade.status != "open" or mark is None or trade.average_cost is None:
+    if trade.status != "open" or mark is None:
         return None
     position, extremes, atr = mark.position, mark.reach.excursions, trade.context.atr_d1
-    unrealized = (position.mark - trade.average_cost) * position.signed_size * trade.point_value
+    unrealized = trade.unrealized(position.mark, position.signed_size)
+    if unrealized is None:
+        return None
     pnl = unrealized + (trade.realized_pnl or 0.0) + trade.funding - trade.fees
-    risk = mark.reach.risk or trade.entry.configured_risk
+    risk = mark.reach.risk or trade.configured_risk
     return OpenResult(
         mark=position.mark,
         at=mark.at,
@@ -165,6 +182,19 @@ def open_result(trade: Trade, mark: PositionMark | None) -> OpenResult | None:
 
 
 NO_PROGRESS = TradeProgress()
+
+
+def converted(progress: TradeProgress, factor: float) -> TradeProgress:
+    """The progress of a trade with its money in another currency."""
+    extremes = progress.excursions
+    if extremes is not None:
+        extremes = replace(extremes, mfe=extremes.mfe * factor, mae=extremes.mae * factor)
+    return replace(
+        progress,
+        excursions=extremes,
+        initial_risk=None if progress.initial_risk is None else progress.initial_risk * factor,
+        risk=None if progress.risk is None else progress.risk * factor,
+    )
 
 
 def progress_after(

@@ -12,7 +12,7 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.fold import RoundTrip
 from backsight.core.trades.mark import TradeProgress
-from backsight.core.trades.trade import Entry, Outcome, Trade, in_dollars, minutes_between, outcome_of
+from backsight.core.trades.trade import Entry, Outcome, Trade, dollars_for_one, in_dollars, minutes_between, outcome_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,8 @@ def updated_trade(
         open_size=trip.size,
         rest=trip.rest,
         point_value=trip.point_value,
+        inverse=trip.inverse,
+        currency=trip.currency,
         average_cost=trip.average_cost,
         entry=replace(row.entry, size=trip.entry_size),
         realized_pnl=trip.realized_pnl,
@@ -164,7 +166,8 @@ def progress_of(row: Trade) -> TradeProgress:
 
 def _closed(row: Trade, trip: RoundTrip, progress: TradeProgress, *, usd_rate: float | None) -> Trade:
     excursions = progress.excursions
-    risk = progress.risk or row.entry.configured_risk
+    risk = progress.risk or row.configured_risk
+    usd_rate = usd_rate if row.currency is None else dollars_for_one(row.currency)
     return replace(
         row,
         stop_price=progress.first_stop,

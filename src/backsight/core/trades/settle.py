@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from backsight.core.fills import Fill
-from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
+from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules, price_at, valued
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
@@ -240,7 +240,9 @@ def _rest_of(guess: Fill, report: Fill, quantity: float) -> Fill:
     rest = size - quantity
     if rest <= FLAT_SHARE * size or guess.price is None or report.price is None:
         return replace(guess, quantity=0.0)
-    price = (guess.price * size - report.price * quantity) / rest
+    inverse = guess.inverse
+    value = valued(guess.price, inverse=inverse) * size - valued(report.price, inverse=inverse) * quantity
+    price = price_at(value / rest, inverse=inverse)
     sign = 1.0 if guess.quantity > 0 else -1.0
     return replace(guess, quantity=sign * rest, price=price if price > 0 else guess.price)
 

@@ -13,29 +13,46 @@ from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The number of closed trades and of wins, and their net PnL; a win is net > 0."""
+    """The number of closed trades and of wins, and their net PnL in the account's currency; a win is net > 0."""
 
     trades: int
     wins: int
     pnl: float
     last_closed_at: datetime | None
+    unconverted: int = 0
+    """Trades that are not in the sum, because no rate of their currency is known."""
 
 
-def tally(results: Iterable[tuple[float, datetime]]) -> Tally:
-    """The tally of (net PnL, instant of the close) pairs; the sum does not depend on their order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeResult:
+    """The result of a closed trade."""
+
+    deployment_id: str
+    pnl: float
+    currency: str | None
+    """Given if the result could not be converted into the account's currency."""
+    closed_at: datetime
+
+
+def tally(results: Iterable[TradeResult]) -> Tally:
+    """The tally of results; the sum does not depend on their order.
 
     >>> from datetime import UTC
-    >>> tally([(0.1, datetime(2026, 1, 2, tzinfo=UTC)), (0.2, datetime(2026, 1, 1, tzinfo=UTC))]).trades
-    2
+    >>> at = datetime(2026, 1, 2, tzinfo=UTC)
+    >>> gains = [TradeResult(deployment_id="d", pnl=7.0, currency=currency, closed_at=at) for currency in (None, "JPY")]
+    >>> tally(gains).pnl, tally(gains).trades, tally(gains).unconverted
+    (7.0, 2, 1)
     >>> tally([])
-    Tally(trades=0, wins=0, pnl=0.0, last_closed_at=None)
+    Tally(trades=0, wins=0, pnl=0.0, last_closed_at=None, unconverted=0)
     """
-    pairs = list(results)
+    closed = list(results)
+    converted = [each.pnl for each in closed if each.currency is None]
     return Tally(
-        trades=len(pairs),
-        wins=sum(pnl > 0 for pnl, _ in pairs),
-        pnl=math.fsum(pnl for pnl, _ in pairs),
-        last_closed_at=max((at for _, at in pairs), default=None),
+        trades=len(closed),
+        wins=sum(each.pnl > 0 for each in closed),
+        pnl=math.fsum(converted),
+        last_closed_at=max((each.closed_at for each in closed), default=None),
+        unconverted=len(closed) - len(converted),
     )
 
 

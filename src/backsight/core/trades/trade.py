@@ -6,6 +6,7 @@ from typing import Literal, assert_never
 
 from backsight.core.context import ContextVector
 from backsight.core.holdout import MemoryArm
+from backsight.core.instruments import valued
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Preset, RegimeTag
 
@@ -115,7 +116,10 @@ REPORTED_ENTRY = Entry()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
-    """One round trip. Money is in the account's currency; `pnl` is net, and a win is net > 0."""
+    """One round trip. Money is in the account's currency, unless `currency` names another that could not be converted.
+
+    `pnl` is net, and a win is net > 0.
+    """
 
     owner_id: str
     id: str
@@ -143,6 +147,10 @@ class Trade:
     """What was left at the close, too small to count as a position."""
     point_value: float = 1.0
     """Money that one unit of size earns for one point of price."""
+    inverse: bool = False
+    """Whether its points are those of −1/price: an inverse contract."""
+    currency: str | None = None
+    """The currency of its money, if no rate to the account's is known: no sum contains it. None for the account's."""
     average_cost: float | None = None
     """Average cost of the open size; of a closed trade, before the exit."""
     stop_price: float | None
@@ -208,7 +216,7 @@ class Trade:
 
         A missing multiplier shows itself here, a split, or an inverse contract.
         """
-        if self.broker_pnl is None or self.realized_pnl is None:
+        if self.broker_pnl is None or self.realized_pnl is None or self.currency is not None:
             return None
         gap = self.broker_pnl - self.realized_pnl
         explained = EXPLAINED_SHARE * (self.notional(self.size) or 0.0) + abs(self.fees)
@@ -216,7 +224,25 @@ class Trade:
 
     def notional(self, size: float | None, price: float | None = None) -> float | None:
         """What a size of this trade is worth at a price, by default at the average of its entries."""
-        return None if size is None else abs(size * (self.entry_price if price is None else price)) * self.point_value
+        value = valued(self.entry_price if price is None else price, inverse=self.inverse)
+        return None if size is None else abs(size * value) * self.point_value
+
+    def unrealized(self, mark: float, signed_size: float) -> float | None:
+        """The PnL that closing a size at a mark would realise; None if the trade has no average cost."""
+        if self.average_cost is None:
+            return None
+        points = valued(mark, inverse=self.inverse) - valued(self.average_cost, inverse=self.inverse)
+        return points * signed_size * self.point_value
+
+    @property
+    def money(self) -> float | None:
+        """The net result in the account's currency; None while the trade is open, or if no rate is known."""
+        return self.pnl if self.currency is None else None
+
+    @property
+    def configured_risk(self) -> float | None:
+        """The strategy's risk per trade, if it is in the currency of the trade's money."""
+        return self.entry.configured_risk if self.currency is None else None
 
     @property
     def won(self) -> bool:
