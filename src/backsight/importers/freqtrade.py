@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from backsight.core.errors import Invalid
 from backsight.importers.cells import (
@@ -40,9 +39,10 @@ from backsight.importers.cells import (
 from backsight.importers.files import decode, read_bytes
 from backsight.importers.formats import FileFormat, FileHead, FileRow, LeftOutRow, ReadOptions
 from backsight.importers.json_text import JsonCursor
+from backsight.importers.sqlite_files import SQLITE, columns_of, readonly
 from backsight.importers.trades import TradeRow
 
-SQLITE, ZIP = b"SQLite format 3\0", b"PK\x03\x04"
+ZIP = b"PK\x03\x04"
 LARGEST_RESULT = 2**30
 """Bytes of the largest result that is unpacked from a `.zip`."""
 DRY_RUN = "dry_run"
@@ -61,8 +61,8 @@ def _is_database(head: FileHead) -> bool:
     if not head.start.startswith(SQLITE):
         return False
     try:
-        with closing(_database(head.path)) as connection:
-            return {"pair", "open_rate", "stake_amount"} <= _columns(connection, "trades")
+        with closing(readonly(head.path)) as connection:
+            return {"pair", "open_rate", "stake_amount"} <= columns_of(connection, "trades")
     except sqlite3.Error:
         return False
 
@@ -255,10 +255,10 @@ def _trades_of_result(text: str) -> Iterator[tuple[int, Row]]:
 def _trades_of_database(path: Path) -> Iterator[tuple[int, Row]]:
     """The trades of a database with their filled orders, numbered from 1."""
     try:
-        with closing(_database(path)) as connection:
-            if "pair" not in _columns(connection, "trades"):
+        with closing(readonly(path)) as connection:
+            if "pair" not in columns_of(connection, "trades"):
                 raise Invalid(f"{path} has no table of trades; give a tradesv3.sqlite of freqtrade", field="path")
-            with_orders = "ft_trade_id" in _columns(connection, "orders")
+            with_orders = "ft_trade_id" in columns_of(connection, "orders")
             for number, trade in enumerate(connection.execute("SELECT * FROM trades ORDER BY id"), start=1):
                 row = dict(trade)
                 if with_orders:
@@ -271,18 +271,3 @@ def _trades_of_database(path: Path) -> Iterator[tuple[int, Row]]:
 def _filled_orders(connection: sqlite3.Connection, trade_id: object) -> list[Row]:
     query = "SELECT * FROM orders WHERE ft_trade_id = ? AND filled > 0 ORDER BY id"
     return [dict(order) for order in connection.execute(query, (trade_id,))]
-
-
-def _database(path: Path) -> sqlite3.Connection:
-    """A database opened for reading only; without its write-ahead log nothing is written beside it."""
-    log = path.with_name(path.name + "-wal")
-    options = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
-    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{options}", uri=True)
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """The columns of a table; none if there is no such table (a view is none)."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
-    return {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")} if known else set()

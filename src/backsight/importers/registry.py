@@ -4,10 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backsight.core.errors import Invalid, nearest
-from backsight.importers import freqtrade, metatrader5, nautilus, pyfolio
+from backsight.importers import ai_hedge_fund, freqtrade, metatrader5, nautilus, nofx, pyfolio
 from backsight.importers.formats import FileFormat, head_of
 
-FORMATS: tuple[FileFormat, ...] = (*freqtrade.FORMATS, *metatrader5.FORMATS, *nautilus.FORMATS, *pyfolio.FORMATS)
+FORMATS: tuple[FileFormat, ...] = (
+    *ai_hedge_fund.FORMATS,
+    *freqtrade.FORMATS,
+    *metatrader5.FORMATS,
+    *nautilus.FORMATS,
+    *nofx.FORMATS,
+    *pyfolio.FORMATS,
+)
 """Special formats first; a file that fits none of them may still be a table with known columns."""
 
 
