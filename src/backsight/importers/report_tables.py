@@ -125,7 +125,8 @@ def _part(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 def _events(part: IO[bytes]) -> Iterator[Any]:
     """The elements of an XML part, each when it ends."""
-    parser, chunk = ElementTree.XMLPullParser(events=("start", "end")), part.read(CHUNK)
+    parser: ElementTree.XMLPullParser[Any] = ElementTree.XMLPullParser(events=("start", "end"))
+    chunk = part.read(CHUNK)
     if chunk and not _begins_with_element(chunk):
         raise Invalid("the workbook has a document type, or is not in UTF-8; save it anew", field="path")
     while chunk:
