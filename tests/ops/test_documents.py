@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from backsight.core.decision import Segment, Verdict
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.core.market import Bar
+from backsight.core.strategies import MemoryOverrides
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.services.background import BackgroundWorker
@@ -86,6 +87,23 @@ def paths(memory: Memory, query: str, **more: Any) -> list[str]:
 
 
 # Indexing
+
+
+def test_notes_are_left_out_while_every_deployment_withholds_memory(memory: Memory, clock: FakeClock) -> None:
+    memory.reindex()
+    assert paths(memory, "restarted bridge") == ["journal/2026-06-03.md"]
+    memory.open_account(venue="x", name="main", currency="EUR")
+    memory.save_strategy(name="S")
+    memory.deploy(strategy_name="S", account="main", memory=MemoryOverrides(holdout=1.0))
+    answer = memory.search_memory(query="restarted bridge")
+    assert answer.citations == ()
+    assert "Notes, decisions, runs and reviews are left out" in answer.message
+    assert memory.search_memory(query="restarted", source=["journal"]).citations == ()
+    assert "TRADING_MANUAL.md" in paths(memory, "R3_POSITION_CAP")
+    assert paths(memory, "restarted bridge", as_of=clock.now()) == ["journal/2026-06-03.md"]
+    memory.open_account(venue="x", name="other", currency="EUR")
+    memory.deploy(strategy_name="S", account="other")
+    assert paths(memory, "restarted bridge") == ["journal/2026-06-03.md"]
 
 
 def test_a_rule_is_cited_to_the_line(memory: Memory) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from backsight.core.decision import Segment, Verdict
+from backsight.core.errors import Refused
 from backsight.core.holdout import MemoryArm, memory_arm
 from backsight.core.orders import Order
 from backsight.core.strategies import Deployment, MemoryOverrides
 from backsight.memory import Memory
 from backsight.services.holdout import HoldoutRecord, holdout_record
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
-from support import deployed
+from support import LESSONS, deployed
 
 SHOWN = [Segment(name="recent_activity", text="## Recent activity (this session)")]
 MIDNIGHT = T0.replace(hour=0)
@@ -149,3 +150,24 @@ def test_recall_memories_withholds_on_a_withheld_day_and_its_handle_spoils_no_da
     while memory_arm(deployment.id, clock.at, holdout=0.5) != "shown":
         clock.advance(days=1)
     assert memory.recall_memories(symbol="BTC", deployment=deployment.id).candidates == 1
+
+
+def test_sizes_and_lessons_are_withheld_on_a_withheld_day(
+    memory: Memory, clock: FakeClock, deployment: Deployment
+) -> None:
+    memory.promote_lessons(deployment=deployment.id, lessons=LESSONS)
+    memory.open_account(venue="binance", name="second", currency="EUR")
+    overrides = MemoryOverrides(holdout=0.5)
+    deployment = memory.deploy(strategy_name="VolBreakout", account="second", memory=overrides).deployment
+    clock.at = next(days_of(deployment, "withheld")) + timedelta(hours=8)
+    sized: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
+    with pytest.raises(Refused, match=r"^Memory is withheld today.* Size the trade by the strategy's own rules"):
+        memory.position_size(**sized, deployment=deployment.id)
+    assert memory.position_size(**sized, deployment=deployment.id, as_of=clock.at).size.recommended == 0.0
+    withheld = memory.active_lessons(deployment=deployment.id)
+    assert (withheld.note, withheld.text, withheld.hash) == (None, None, None)
+    assert withheld.message.startswith("Memory is withheld today")
+    assert memory.active_lessons(deployment=deployment.id, as_of=clock.at).note is not None
+    clock.at = next(day for day in days_of(deployment, "shown") if day > clock.at)
+    assert memory.active_lessons(deployment=deployment.id).note is not None
+    assert memory.position_size(**sized, deployment=deployment.id).size.recommended == 0.0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from backsight.arguments import AnyText, AsOf, Instant, Key, Limit, LongProse, Name, Reason, SeenAt, Whole
 from backsight.core.documents.chunk import lines_of
@@ -25,6 +25,7 @@ from backsight.services.context import Context
 from backsight.services.document_search import cite_matches, library_of
 from backsight.services.document_writes import edit_named, new_writing, replayed_note, write_pending
 from backsight.services.embedding import embed_missing
+from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_everywhere
 from backsight.services.indexing import sync_index
 from backsight.services.library import Library
 from backsight.services.protocol import protocol_warnings
@@ -69,6 +70,11 @@ class ReindexResult:
     waiting: int
     """Texts without a vector yet; until they have one, only keyword search finds them."""
     skipped: tuple[SkippedFile, ...]
+
+
+EXPERIENCE: frozenset[Source] = frozenset({"journal", "memory", "run", "decision", "review"})
+"""The documents that agents write, or that are written from their decisions and results."""
+WITHHELD_NOTES = f"{WITHHELD} Notes, decisions, runs and reviews are left out. {READ_ANYWAY}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +228,11 @@ def search_memory(
         index = stored.index_state(connection, ctx.owner, at)
         if index is None or not parsed.text.strip():
             return _answer(parsed, (), _why_nothing(parsed, index), now)
+        if at is None and withholds_everywhere(ctx.view(connection)):
+            scope = replace(scope, sources=tuple(each for each in source or get_args(Source) if each not in EXPERIENCE))
+            limitation = " ".join(filter(None, (limitation, WITHHELD_NOTES)))
+            if not scope.sources:
+                return _answer(parsed, (), limitation, now)
         matches = hybrid_search(connection, index, parsed, scope, vector)
         # The caps keep frequent sources from crowding out others; a query for certain sources wants all of them.
         ranking = library.ranking if source is None else replace(library.ranking, per_source={})

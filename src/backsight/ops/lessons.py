@@ -46,7 +46,7 @@ from backsight.services.deployments import (
     resolve_scope,
     the_deployment,
 )
-from backsight.services.holdout import HoldoutRecord, holdout_record
+from backsight.services.holdout import READ_ANYWAY, WITHHELD, HoldoutRecord, holdout_record, withholds_memory
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import (
@@ -72,7 +72,7 @@ class ActiveLessons:
 
     deployment: str
     note: NoteView | None
-    """None if there are no lessons yet."""
+    """None if there are no lessons yet, and on a day on which memory is withheld."""
     text: str | None
     """The text without the suppressed slots, and with the watched patterns if the deployment shows them."""
     hash: str | None
@@ -237,15 +237,17 @@ def active_lessons(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         target, default = chosen_deployment(view, deployment)
-        note = stored.active_note(view, target.id)
-        text = _visible_text(view, note, target)
+        is_withheld = as_of is None and withholds_memory(target, view.as_of)
+        note = None if is_withheld else stored.active_note(view, target.id)
+        text = None if is_withheld else _visible_text(view, note, target)
+        message = f"{WITHHELD} {READ_ANYWAY}" if is_withheld else _active_message(target, note)
     return ActiveLessons(
         deployment=target.name,
         note=note,
         text=text,
         hash=None if note is None else note.content_hash,
         suppressed=target.memory.suppressed,
-        message=" ".join([*default, _active_message(target, note)]),
+        message=" ".join([*default, message]),
         as_of=view.as_of,
     )
 

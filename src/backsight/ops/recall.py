@@ -24,8 +24,7 @@ from backsight.arguments import (
     Tags,
 )
 from backsight.core.context import merged_context
-from backsight.core.errors import Invalid, NotFound
-from backsight.core.holdout import memory_arm
+from backsight.core.errors import Invalid, NotFound, Refused
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
@@ -47,6 +46,7 @@ from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_abou
 from backsight.services.context import Context
 from backsight.services.deployments import hint_where_trades_are, resolve_scope
 from backsight.services.habit_learning import evidence_filter
+from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.outlook import open_in, open_risk, recommended_size, sizing_query
@@ -101,18 +101,8 @@ class Recall:
     seen_at: datetime | None
 
 
-WITHHELD = (
-    "Memory is withheld today, a holdout day of this deployment: does_memory_help compares such days with others, to "
-    "tell what memory brings. Mood and plans are in the answer. To read memory all the same, give as_of."
-)
-
-
-def _withholds_memory(deployment: Deployment | None, at: datetime) -> bool:
-    """Whether a deployment's memory is withheld on the day of an instant."""
-    if deployment is None:
-        return False
-    memory = deployment.memory
-    return memory_arm(deployment.id, at, holdout=memory.holdout, enabled=memory.enabled) == "withheld"
+WITHHELD_RECALL = f"{WITHHELD} Mood and plans are in the answer. {READ_ANYWAY}"
+WITHHELD_SIZE = f"{WITHHELD} Size the trade by the strategy's own rules. {READ_ANYWAY}"
 
 
 @query(audience=("trader", "coach"))
@@ -164,7 +154,7 @@ def recall_memories(
             all_modes=mode == "all",
         )
         target = scope.deployment
-        is_withheld = as_of is None and cursor is None and _withholds_memory(target, horizon.as_of)
+        is_withheld = as_of is None and cursor is None and withholds_memory(target, horizon.as_of)
         kinds: tuple[MemoryKind, ...] = () if is_withheld else tuple(memory_types)
         recall_query = RecallQuery(
             symbol=symbol,
@@ -215,7 +205,9 @@ def recall_memories(
         plans=plans,
         mood=session.mood,
         candidates=answer.candidates,
-        message=f"{_message(scope, answer, recall_query, others)} {hint}".strip() if not is_withheld else WITHHELD,
+        message=f"{_message(scope, answer, recall_query, others)} {hint}".strip()
+        if not is_withheld
+        else WITHHELD_RECALL,
         recall=encode_recall(recall_query, now=ctx.now),
         mode=recall_query.mode,
         as_of=recall_query.as_of,
@@ -388,6 +380,8 @@ def position_size(
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         target, evidence_mode = scope.deployment, scope.mode
+        if as_of is None and withholds_memory(target, view.as_of):
+            raise Refused(WITHHELD_SIZE)
         columns = ctx.database.images.at(view)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
         trade_filter = evidence_filter(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)

@@ -25,7 +25,7 @@ def report_path(strategy: str, run: BacktestRun, text: str) -> str:
 def backtest_report(memory: Memory, setup: BacktestSetup, run: BacktestRun, *, deployment: str) -> str:
     """The report of a run that is still in memory: its result, its strategy, its terms and the active lessons."""
     agent = setup.agent
-    note = memory.active_lessons(deployment=deployment).note
+    note = memory.active_lessons(deployment=deployment, as_of=memory.now).note
     sections = [
         f"# Backtest of {agent.name}",
         _list(_result(run, all_trades(memory, deployment))),

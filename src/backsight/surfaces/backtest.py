@@ -84,7 +84,7 @@ def _write_report(text: str, *, file: Path | None, workspace: str | None, path: 
 def show_lessons(memory: Memory, *, deployment: str) -> None:
     """Print the number of reflections, and the lessons that are active at the end."""
     listed = memory.list_lessons(deployment=deployment, limit=100)
-    lessons = memory.active_lessons(deployment=deployment)
+    lessons = memory.active_lessons(deployment=deployment, as_of=memory.now)
     counts = f"{len(listed.notes)} revisions from {len(listed.attempts)} reflections"
     console().print(Text.assemble(("lessons  ", "bold"), counts))
     for bullet in () if lessons.note is None else lessons.note.bullets:
