@@ -6,11 +6,14 @@ import pytest
 
 from backsight.core.decision import Verdict
 from backsight.core.instants import JUST_BEFORE
+from backsight.core.memory.conditions import parse_condition
 from backsight.core.orders import Order
 from backsight.core.portfolio import Direction
 from backsight.core.recommended_size import PositionSize
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
+from backsight.services.advice import AdviceEvidence, advice_evidence
+from backsight.services.deployments import deployment_named
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 DEPLOYMENT = "S@main"
@@ -50,6 +53,18 @@ def trade_once(
             )
         )
     return ticks[0], ticks[1]
+
+
+def enter(memory: Memory, *, quantity: float) -> None:
+    """Enter at T0 with a stop 5 below."""
+    memory.close_tick(
+        deployment=DEPLOYMENT,
+        at=T0,
+        before=a_snapshot(at=T0),
+        after=a_snapshot(a_position(quantity, stop_price=95.0), at=T0),
+        proposal=Order(symbol="BTC", quantity=quantity),
+        verdict=Verdict(kind="executed"),
+    )
 
 
 def test_the_share_recommended_at_entry_is_that_of_position_size_right_before_the_tick(
@@ -126,15 +141,7 @@ def test_an_open_trade_on_the_same_signal_takes_its_risk_off(memory: Memory, clo
         ).size
 
     before = {(symbol, way): advice(symbol, way) for symbol in ("BTC", "ETH") for way in WAYS}
-    position = a_position(60.0, stop_price=95.0)
-    memory.close_tick(
-        deployment=DEPLOYMENT,
-        at=T0,
-        before=a_snapshot(at=T0),
-        after=a_snapshot(position, at=T0),
-        proposal=Order(symbol="BTC", quantity=60.0),
-        verdict=Verdict(kind="executed"),
-    )
+    enter(memory, quantity=60.0)
     clock.advance(hours=1)
     btc, eth = advice("BTC", "long"), advice("ETH", "long")
     assert btc.open_risk == eth.open_risk
@@ -145,3 +152,20 @@ def test_an_open_trade_on_the_same_signal_takes_its_risk_off(memory: Memory, clo
     assert btc.recommended == pytest.approx(0.02)
     assert btc.reason.endswith("3.0% is already at risk on the same signal: 2.0% is left.")
     assert advice("BTC", "short") == before["BTC", "short"]
+
+
+def test_an_open_trade_does_not_change_advice_since_advice_outlasts_it(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory, clock)
+    clock.at = T0
+
+    def evidence() -> AdviceEvidence:
+        with memory.reading() as connection:
+            deployment = deployment_named(connection, memory.owner, DEPLOYMENT)
+            condition = parse_condition({"symbol": "BTC"})
+            return advice_evidence(memory.view(connection), deployment, condition)
+
+    before = evidence()
+    enter(memory, quantity=60.0)
+    clock.advance(hours=1)
+    assert memory.position_size(symbol="BTC", direction="long", strategy_name="S").size.open_risk.share > 0.0
+    assert evidence() == before

@@ -2,14 +2,15 @@
 
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from backsight.core.memory.conditions import parse_condition
 from backsight.core.memory.semantic import Claim
+from backsight.core.portfolio import Direction
 from backsight.memory import Memory
-from backsight.services.advice import advice_evidence
+from backsight.services.advice import AdviceEvidence, advice_evidence
 from backsight.store.strategies import deployment as stored_deployment
 from backsight.testing import FakeClock, a_trade_call
 
@@ -35,9 +36,13 @@ def advised(memory: Memory) -> dict[str, str]:
     return {json.dumps(each["trigger_condition"]): each["planned_action"]["type"] for each in contents}
 
 
-def recommended(memory: Memory, regime: Any) -> float:
-    size = memory.position_size(symbol="BTC", direction="long", strategy_name="Mixed", context_regime=regime).size
+def recommended(memory: Memory, regime: Any, direction: Direction = "long") -> float:
+    size = memory.position_size(symbol="BTC", direction=direction, strategy_name="Mixed", context_regime=regime).size
     return size.recommended
+
+
+def largest_recommended(memory: Memory, regime: Any) -> float:
+    return max(recommended(memory, regime, each) for each in get_args(Direction))
 
 
 THREE_OF_TEN = [-1.0, 5.0, -1.0, -1.0, 5.0, -1.0, -1.0, 5.0, -1.0, -1.0]
@@ -96,3 +101,56 @@ def test_evidence_for_advice_is_the_mean_there_the_mean_elsewhere_and_the_sizes(
     assert (evidence.advice, evidence.objection) == (advice, None)
     assert evidence.sizes is not None
     assert evidence.sizes.largest == pytest.approx(recommended(memory, regime), abs=0.01)
+
+
+def the_evidence(memory: Memory, regime: str) -> AdviceEvidence:
+    with memory.reading() as connection:
+        deployment = stored_deployment(connection, memory.owner, DEPLOYMENT)
+        assert deployment is not None
+        return advice_evidence(memory.view(connection), deployment, parse_condition({"regime": regime}))
+
+
+def remember(memory: Memory, clock: FakeClock, **changes: Any) -> None:
+    clock.advance(hours=13)
+    times = {"opened_at": clock.now() - timedelta(hours=1), "closed_at": clock.now()}
+    memory.remember_trade(**a_trade_call(symbol="BTC", **changes) | times)
+
+
+def test_sizes_for_advice_know_how_many_strategies_were_tried(memory: Memory, clock: FakeClock) -> None:
+    traded(memory, clock, trend=[9.0, 9.0, -9.0, 9.0], ranges=[-9.0, 1.8], trades=60)
+    alone = the_evidence(memory, "trending_up")
+    for number in range(7):
+        for _ in range(10):
+            remember(memory, clock, strategy_name=f"Coin{number}", direction="long", pnl=-100.0, pnl_r=-1.0)
+    assert memory.position_size(symbol="BTC", direction="long", strategy_name="Mixed").size.strategies == 8
+    among_eight = the_evidence(memory, "trending_up")
+    assert alone.sizes is not None
+    assert among_eight.sizes is not None
+    assert among_eight.sizes.largest < alone.sizes.largest
+    assert among_eight.sizes.largest == pytest.approx(largest_recommended(memory, "trending_up"), abs=0.002)
+
+
+def test_trades_without_r_lower_the_sizes_and_are_counted_in_words(memory: Memory, clock: FakeClock) -> None:
+    traded(memory, clock, trend=[9.0, 9.0, -9.0, 9.0], ranges=[-9.0, 1.8], trades=60)
+    before = the_evidence(memory, "trending_up")
+    subject: dict[str, Any] = {"strategy_name": "Mixed", "direction": "long", "context_regime": "trending_up"}
+    for number in range(12):
+        remember(memory, clock, **subject, pnl=-50.0 if number % 4 == 3 else 100.0, pnl_r=None)
+    after = the_evidence(memory, "trending_up")
+    assert (after.outcome.n, after.outcome.unknown, after.outcome.biased) == (30, 12, None)
+    assert before.sizes is not None
+    assert after.sizes is not None
+    assert after.sizes.largest < before.sizes.largest
+    assert after.sizes.largest == pytest.approx(largest_recommended(memory, "trending_up"), abs=0.002)
+
+
+@pytest.mark.parametrize(("regime", "pnl"), [("trending_up", -100.0), ("ranging", 100.0)])
+def test_no_advice_where_the_outcomes_that_contradict_it_are_unknown(
+    memory: Memory, clock: FakeClock, regime: str, pnl: float
+) -> None:
+    traded(memory, clock, trend=[1.0, 2.0, 1.0, -0.5], ranges=[-1.0, 0.2], trades=60)
+    for _ in range(12):
+        remember(memory, clock, strategy_name="Mixed", direction="long", context_regime=regime, pnl=pnl, pnl_r=None)
+    evidence = the_evidence(memory, regime)
+    assert evidence.advice is None
+    assert "R is unknown for" in (evidence.objection or "")

@@ -10,7 +10,7 @@ from backsight.core.errors import Conflict
 from backsight.core.memory.semantic import Domain
 from backsight.memory import Memory
 from backsight.services.beliefs import DecisionSubject, beliefs_about, make_stated_belief, state_belief
-from backsight.testing import FakeClock
+from backsight.testing import FakeClock, a_trade_call
 
 BTC_RANGING = DecisionSubject(
     symbol="BTC", direction="long", strategy_name="IM", context=ContextVector(regime="ranging", atr_d1=120.0)
@@ -58,3 +58,13 @@ def test_the_same_statement_is_stored_once_and_keeps_its_reference(memory: Memor
         assert state_belief(transaction, first, recorded_at=memory.now)
         with pytest.raises(Conflict, match=r"^reference: .* 0\.4 since "):
             state_belief(transaction, again, recorded_at=memory.now)
+
+
+def test_a_belief_says_for_how_many_trades_its_mean_is_known(memory: Memory, clock: FakeClock) -> None:
+    memory.add_belief(proposition="in trends", regime="trending_up")
+    for number in range(5):
+        clock.advance(hours=30)
+        memory.remember_trade(**a_trade_call(pnl_r=None if number == 4 else 1.0))
+    (view,) = memory.list_beliefs().beliefs
+    known = next(each for each in view.outcomes if each.unit == "R")
+    assert (view.posterior.n, known.n, known.unknown) == (5, 4, 1)

@@ -48,6 +48,16 @@ class KnownOutcomes:
         return self.unknown > 0 and self.p_value <= LEVEL
 
     @property
+    def hides_winners(self) -> bool:
+        """Whether R is missing more often among winners than among losers, beyond chance.
+
+        >>> KnownOutcomes(won=20, lost=20, known_won=14, known_lost=20).hides_winners
+        True
+        """
+        turned = KnownOutcomes(won=self.lost, lost=self.won, known_won=self.known_lost, known_lost=self.known_won)
+        return turned.hides_losers
+
+    @property
     def p_value(self) -> float:
         """The probability that R is known of so few losers by chance (one-sided; hypergeometric).
 

@@ -1,7 +1,8 @@
 """The evidence for advice: what trades earned where a plan would apply, and the sizes that are recommended there."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection
@@ -10,7 +11,8 @@ from backsight.core.memory.conditions import Condition
 from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import conditions_held
-from backsight.core.memory.semantic import main_outcome
+from backsight.core.memory.semantic import main_outcome, won
+from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.recommended_size import SizedTrade, SizingQuery
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import OutcomeUnit
@@ -66,10 +68,30 @@ def advice_evidence(view: View, deployment: Deployment, condition: Condition) ->
         mean=moments.mean,
         interval=moments.interval(),
         elsewhere=sum(others) / len(others) if others else None,
+        unknown=len(inside) - moments.n,
     )
-    if direction_of(outcome) is None:
+    outcome = replace(outcome, biased=_bias(outcome, inside))
+    if outcome.biased is not None or direction_of(outcome) is None:
         return AdviceEvidence(outcome=outcome, sizes=None)
     return AdviceEvidence(outcome=outcome, sizes=_recommended_sizes(view, deployment, trades, inside))
+
+
+def _bias(outcome: DomainOutcome, trades: Sequence[Episode]) -> str | None:
+    """Why the known outcomes do not speak for all trades of a domain: those that contradict the advice are missing."""
+    known = known_outcomes(trades, outcome.unit)
+    hides = known.hides_losers if direction_of(outcome) == "trade_more" else known.hides_winners
+    return known.in_words if outcome.unknown and hides else None
+
+
+def known_outcomes(trades: Iterable[Episode], unit: OutcomeUnit) -> KnownOutcomes:
+    """Of how many winners and losers the outcome is known in a unit; trades without any result are left out."""
+    counts = Counter((won(trade), _is_in(trade, unit)) for trade in trades)
+    return KnownOutcomes(
+        won=counts[True, True] + counts[True, False],
+        lost=counts[False, True] + counts[False, False],
+        known_won=counts[True, True],
+        known_lost=counts[False, True],
+    )
 
 
 def _moments(trades: Iterable[Episode]) -> dict[OutcomeUnit, DailyMoments]:
@@ -87,18 +109,28 @@ def _recommended_sizes(
     """The range of the sizes in the contexts in which the trades inside a domain were made.
 
     Each context is asked about with all its categories, and without volatility and session, which many callers leave
-    out. Where the results of a symbol or of the strategy decline, only trades since then count, as in `position_size`.
+    out. Where the results of a symbol or of the strategy decline, only trades since then count, as in `position_size`;
+    as there, other strategies tried and outcomes that are not known in R lower the sizes. Open trades do not, since
+    advice outlasts them: `position_size` subtracts what is at risk when a trade is sized.
     """
-    from backsight.core.sizing import position_sizes, trade_columns
+    from backsight.core.sizing import FEWEST_TRADES, position_sizes, trade_columns
+
+    counts = stored.trades_in_r(view, deployment.mode)
+    strategies = sum(n >= FEWEST_TRADES for n in counts.values())
 
     queries = {query for trade in inside for query in _queries(trade)}
     sizes: list[float] = []
     for symbol in sorted({query.symbol or "" for query in queries}):
         declines = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbol=symbol)
         counted = [trade for trade in trades if _is_after(trade, declines)]
-        columns = trade_columns(_sized_trade(trade) for trade in counted if _is_in_r(trade))
+        known = known_outcomes(counted, "R")
+        columns = replace(
+            trade_columns(_sized_trade(trade) for trade in counted if _is_in(trade, "R")),
+            unknown_won=known.won - known.known_won,
+            unknown_lost=known.lost - known.known_lost,
+        )
         of_symbol = sorted((query for query in queries if (query.symbol or "") == symbol), key=repr)
-        sizes += (size.recommended for size in position_sizes(columns, of_symbol))
+        sizes += (size.recommended for size in position_sizes(columns, of_symbol, strategies=strategies))
     return SizeRange(smallest=min(sizes, default=0.0), largest=max(sizes, default=0.0))
 
 
@@ -121,8 +153,8 @@ def _queries(trade: Episode) -> tuple[SizingQuery, SizingQuery]:
     return brief, whole
 
 
-def _is_in_r(trade: Episode) -> bool:
-    return trade.outcome is not None and trade.outcome.unit == "R"
+def _is_in(trade: Episode, unit: OutcomeUnit) -> bool:
+    return trade.outcome is not None and trade.outcome.unit == unit
 
 
 def _sized_trade(trade: Episode) -> SizedTrade:

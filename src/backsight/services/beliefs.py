@@ -57,6 +57,8 @@ class BeliefOutcome:
 
     unit: OutcomeUnit
     n: int
+    unknown: int
+    """The number of further episodes of the evidence, whose outcome is not known in the unit."""
     mean: float
     low: float | None
     """The lower end of the interval; None if all trades closed on one day."""
@@ -205,7 +207,9 @@ def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = 
         win_rate_high=high,
         without_founding=posterior(standing, with_founding=False) if standing.founding.n else record.posterior,
         founding=standing.founding.n,
-        outcomes=tuple(_belief_outcome(unit, moments) for unit, moments in sorted(standing.outcomes.items())),
+        outcomes=tuple(
+            _belief_outcome(unit, moments, of=standing.n) for unit, moments in sorted(standing.outcomes.items())
+        ),
         strength=strength(standing, now=now, regime=regime or belief.domain.regime),
         established=standing.established,
         worth_testing=worth_testing(standing),
@@ -213,6 +217,6 @@ def belief_view(record: BeliefRecord, *, now: datetime, regime: Regime | None = 
     )
 
 
-def _belief_outcome(unit: OutcomeUnit, moments: DailyMoments) -> BeliefOutcome:
+def _belief_outcome(unit: OutcomeUnit, moments: DailyMoments, *, of: int) -> BeliefOutcome:
     low, high = moments.interval(level=LEVEL) or (None, None)
-    return BeliefOutcome(unit=unit, n=moments.n, mean=moments.mean, low=low, high=high)
+    return BeliefOutcome(unit=unit, n=moments.n, unknown=of - moments.n, mean=moments.mean, low=low, high=high)

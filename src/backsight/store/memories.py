@@ -153,6 +153,14 @@ def teaching_trades(view: View, **equal: str | None) -> list[Episode]:
     return sorted(fetch(view.connection, EPISODES, statement), key=lambda episode: episode.place)
 
 
+def trades_in_r(view: View, mode: Mode) -> Counter[str]:
+    """How many closed trades with an outcome in R each strategy has in a mode."""
+    rows = known(EPISODES, view.owner, view.horizon, lambda c: matching(c, kind="trade", mode=mode, outcome_unit="R"))
+    c = rows.subquery().c
+    statement = select(c.strategy_name, func.count()).group_by(c.strategy_name)
+    return Counter({row[0]: row[1] for row in view.connection.execute(statement)})
+
+
 def current_teaching_trades(connection: Connection, owner: str, **equal: str | None) -> list[Episode]:
     """The current versions of the episodes of closed trades, in teaching order."""
     statement = owned(EPISODES, owner, *matching(EPISODES, kind="trade", **equal))

@@ -105,6 +105,12 @@ def _mean_outcome(outcome: Any) -> str:
     return with_unit(outcome.mean, outcome.unit, None if outcome.low is None else (outcome.low, outcome.high))
 
 
+def _known_mean(outcome: Any) -> str:
+    """A mean outcome, and for how many of the trades it is known where it is not for all."""
+    known = f" ({outcome.n} of {outcome.n + outcome.unknown})" if outcome.unknown else ""
+    return f"{_mean_outcome(outcome)}{known}"
+
+
 def _claim(belief: Any) -> str:
     if belief.about == "win_rate":
         return f"win rate {belief.claims} {belief.reference:.0%}"
@@ -150,7 +156,7 @@ BELIEFS = {
     **columns(">win rate (90 %): {posterior.win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})"),
     "claim": lambda row: _claim(row.belief),
     **columns(">n: {posterior.n}"),
-    ">mean outcome": lambda row: ", ".join(map(_mean_outcome, row.outcomes)),
+    ">mean outcome": lambda row: ", ".join(map(_known_mean, row.outcomes)),
     ">strength": "{strength:.2f}",
     "status": lambda row: (
         fill("retired {belief.retired_at:%Y-%m-%d}", row) or ("worth testing" if row.worth_testing else "")

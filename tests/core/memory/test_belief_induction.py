@@ -225,6 +225,15 @@ def test_an_induced_belief_keeps_the_rate_elsewhere_and_its_founding_evidence() 
     assert all(each.founding and each.confirms and each.known_at <= belief.known_at for each in founders)
 
 
+def test_an_induced_belief_says_for_how_many_trades_r_is_known() -> None:
+    trades, learned = learned_edge()
+    belief = next(each for each in learned.induced if each.domain == UP)
+    assert "unknown" not in belief.proposition
+    hidden = [replace(each, outcome=None, pnl=1.0) if n % 6 == 1 else each for n, each in enumerate(trades)]
+    belief = next(each for each in learn_all(hidden, knowledge=NOTHING).induced if each.domain == UP)
+    assert "R is unknown for" in belief.proposition
+
+
 def test_an_existing_belief_is_not_induced_again() -> None:
     _, learned = learned_edge()
     domains = [belief.domain for belief in learned.induced]

@@ -21,6 +21,7 @@ from backsight.core.reflection.patterns import (
     SignificantPattern,
     TradeEvidence,
 )
+from backsight.core.reflection.wording import bullet_text
 from backsight.core.trades.trade import Outcome
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -129,6 +130,37 @@ def test_units_do_not_mix() -> None:
     result = find_evidence(in_r + shares, as_of=LATER)
     assert (result.unit, result.n) == ("R", 24)
     assert (the(result, "entry_timing/session=asia").n, the(result, "entry_timing/session=asia").mean) == (8, 1.0)
+
+
+def with_unknown(trades: Sequence[ClosedTrade], *, session: str, won: bool, every: int = 1) -> list[ClosedTrade]:
+    """The trades without the outcomes of every so many winners or losers of a session."""
+    hidden = [each.id for each in trades if each.session == session and each.won == won][::every]
+    return [replace(each, outcome=None) if each.id in hidden else each for each in trades]
+
+
+def sessions_in_turn(n: int = 120) -> list[ClosedTrade]:
+    """A trade a day in Asia and London by turns; half of each win."""
+    return [a_trade(n, r=1.0 if n % 4 < 2 else -1.0, session="asia" if n % 2 else "london") for n in range(n)]
+
+
+def test_groups_count_their_trades_without_an_outcome() -> None:
+    trades = with_unknown(sessions_in_turn(), session="asia", won=True, every=10)
+    asia = the(find_evidence(trades, as_of=LATER), "entry_timing/session=asia")
+    assert (asia.n, asia.unknown, asia.biased) == (57, 3, None)
+    assert "over 57 of 60 trades (R is unknown for 3) on 57 days" in bullet_text(asia)
+
+
+@pytest.mark.parametrize("won", [True, False])
+def test_no_lesson_rests_on_outcomes_of_which_one_side_is_unknown(won: bool) -> None:
+    """Asia wins as often as London, but only its losers, or only its winners, have an outcome."""
+    result = find_evidence(with_unknown(sessions_in_turn(), session="asia", won=won), as_of=LATER)
+    asia = the(result, "entry_timing/session=asia")
+    assert asia.stands_out
+    assert (result.level > 0.0, result.patterns) == (True, ())
+    side = "0 % of losing trades and 100 % of winning" if won else "100 % of losing trades and 0 % of winning"
+    assert result.passed_over[asia.key] == f"R is unknown for {side} ones there"
+    london = result.passed_over["entry_timing/session=london"]
+    assert london == f"R is unknown for {side} ones elsewhere"
 
 
 def test_results_are_measured_and_never_groups() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from backsight.core.numbers import signed
-from backsight.core.trades.trade import OutcomeUnit, unit_suffix
+from backsight.core.trades.trade import OutcomeUnit, unit_suffix, unknown_outcomes
 
 Advice = Literal["trade_less", "trade_more"]
 
@@ -30,11 +30,16 @@ class DomainOutcome:
 
     unit: OutcomeUnit
     n: int
+    """The number of trades whose outcome is known in the unit."""
     mean: float
     interval: tuple[float, float] | None
     """The 90 % confidence interval of the mean, clustered by day; None if all trades closed on one day."""
     elsewhere: float | None
     """The mean outcome of the strategy's other trades; None if there are none."""
+    unknown: int = 0
+    """The number of further trades in the domain, whose outcome is not known in the unit."""
+    biased: str | None = None
+    """Why the trades with a known outcome do not speak for the others, in one clause; None if they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +89,10 @@ def objection(outcome: DomainOutcome, sizes: SizeRange | None) -> str | None:
     'the mean outcome there is -0.10R (90 %: -0.40 to +0.20R, n=60), neither surely below 0 nor surely the better'
     """
     direction = direction_of(outcome)
+    if outcome.biased is not None:
+        return f"{outcome.biased}: the mean outcome there is not that of all trades"
     if direction is None or sizes is None:
-        mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n)
+        mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n, unknown=outcome.unknown)
         return f"the mean outcome there is {mean}, neither surely below 0 nor surely the better"
     if direction == "trade_less" and sizes.largest > 0.0:
         return f"position_size recommends up to {sizes.largest:.1%} of equity there"
@@ -94,18 +101,31 @@ def objection(outcome: DomainOutcome, sizes: SizeRange | None) -> str | None:
     return None
 
 
-def outcome_text(mean: float, interval: tuple[float, float] | None, *, unit: OutcomeUnit, n: int | None = None) -> str:
+def outcome_text(
+    mean: float,
+    interval: tuple[float, float] | None,
+    *,
+    unit: OutcomeUnit,
+    n: int | None = None,
+    unknown: int = 0,
+) -> str:
     """A mean outcome in words, with its interval and its sample size where they are given.
+
+    `unknown` is the number of further trades whose outcome is not known in the unit.
 
     >>> outcome_text(0.8, (0.2, 1.4), unit="R", n=40), outcome_text(-0.0123, None, unit="pct")
     ('+0.80R (90 %: +0.20 to +1.40R, n=40)', '-1.23%')
+    >>> outcome_text(0.8, None, unit="R", n=40, unknown=12)
+    '+0.80R (n=40 of 52, R is unknown for 12)'
     """
     scale, suffix = 100.0 if unit == "pct" else 1.0, unit_suffix(unit)
     doubt = []
     if interval is not None:
         low, high = (signed(scale * end, 2) for end in interval)
         doubt.append(f"90 %: {low} to {high}{suffix}")
-    if n is not None:
+    if n is not None and unknown:
+        doubt.append(f"n={n} of {n + unknown}, {unknown_outcomes(unknown, unit)}")
+    elif n is not None:
         doubt.append(f"n={n}")
     return f"{signed(scale * mean, 2)}{suffix}" + (f" ({', '.join(doubt)})" if doubt else "")
 

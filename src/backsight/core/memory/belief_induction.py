@@ -391,7 +391,9 @@ def _earnings(cell: Cell, strategy: Cell) -> str:
     whole = strategy.tally.outcomes.get(unit)
     if not inside.n or whole is None:
         return "its mean outcome is not known"
-    text = f"it earned {outcome_text(inside.mean, inside.interval(), unit=unit)} a trade"
+    unknown = cell.tally.n - inside.n
+    n = inside.n if unknown else None  # of n trades, as the win rate beside it says
+    text = f"it earned {outcome_text(inside.mean, inside.interval(), unit=unit, n=n, unknown=unknown)} a trade"
     others = whole.n - inside.n
     if not others:
         return text

@@ -51,7 +51,7 @@ def advised_plan(
     belief: Belief, condition: Condition, advice: Advice, outcome: DomainOutcome, *, deployment_id: str
 ) -> dict[str, object]:
     """The plan that a belief suggests, as the arguments of `create_trading_plan`."""
-    mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n)
+    mean = outcome_text(outcome.mean, outcome.interval, unit=outcome.unit, n=outcome.n, unknown=outcome.unknown)
     elsewhere = (
         "" if outcome.elsewhere is None else f" against {outcome_text(outcome.elsewhere, None, unit=outcome.unit)}"
     )

@@ -9,6 +9,7 @@ that one fact becomes one lesson. Some groups are passed over, with a reason:
 - Its trades, or the others, come in fewer than ten separate runs: a single spell of the market may explain it.
 - Only one half carries it. Where shorts in ranging markets lose and longs do not, the pair may be a lesson, and
   "ranging markets" may not.
+- Outcomes are unknown for some trades, and more often for the losers of the better side or the winners of the worse.
 - It says what follows a win or a loss, and outcomes resemble the second and third before them as well: then not the
   last trade explains the next, but the state of the market both.
 
@@ -18,7 +19,7 @@ watch list.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from statistics import NormalDist
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.reflection.alpha_spending import USUAL_LEVEL, same_doubling, significance_level
 from backsight.core.reflection.day_clusters import Codes, Floats, GroupStatistics, compare_with_rest, group_means
 from backsight.core.reflection.groups import TradeGroup, group_trades
@@ -174,6 +176,7 @@ def _measure_table(
         members[list(group.members), column] = 1.0
     # Only trades that have the measure.
     has_value = np.isfinite(values)
+    missing = _missing_outcomes(trades, values, members) if measure == "outcome" else None
     measured = [trade for trade, known in zip(trades, has_value, strict=True) if known]
     values, members, codes = values[has_value], members[has_value], codes[has_value]
     runs = _runs(groups, members)
@@ -197,7 +200,53 @@ def _measure_table(
         _pattern(groups[column], figures, index, measure, unit, tuple(ids[members[:, index] > 0.0]))
         for index, column in enumerate(large.tolist())
     )
+    if missing is not None:
+        patterns = tuple(
+            replace(
+                pattern, unknown=missing.unknown[column], biased=missing.bias(column, better=pattern.difference > 0.0)
+            )
+            for pattern, column in zip(patterns, large.tolist(), strict=True)
+        )
     return _MeasureTable(values=values, codes=codes, members=members, patterns=patterns)
+
+
+class _MissingOutcomes(NamedTuple):
+    """For each group: its trades whose outcome is not known, and of how many winners and losers it is known."""
+
+    unknown: Sequence[int]
+    groups: Sequence[KnownOutcomes]
+    rests: Sequence[KnownOutcomes]
+
+    def bias(self, column: int, *, better: bool) -> str | None:
+        """Why a group may look better, or worse, than the rest only because of the outcomes that are not known."""
+        group, rest = self.groups[column], self.rests[column]
+        if group.hides_losers if better else group.hides_winners:
+            return f"{group.in_words} there"
+        if rest.hides_winners if better else rest.hides_losers:
+            return f"{rest.in_words} elsewhere"
+        return None
+
+
+def _missing_outcomes(trades: Sequence[ClosedTrade], values: Floats, members: Floats) -> _MissingOutcomes | None:
+    """The outcomes that are not known, group by group; None where all are known."""
+    is_known = np.isfinite(values)
+    if is_known.all():
+        return None
+    won = np.array([value > 0.0 if each.won is None else each.won for each, value in zip(trades, values, strict=True)])
+    is_judged = np.array([each.won is not None for each in trades]) | is_known
+    sides = [(is_judged & won), (is_judged & ~won), (is_known & won), (is_known & ~won)]
+    totals = [int(side.sum()) for side in sides]
+    inside = np.array([side @ members for side in sides]).astype(np.int64).T.tolist()
+    return _MissingOutcomes(
+        unknown=(~is_known @ members).astype(np.int64).tolist(),
+        groups=[_known_outcomes(counts) for counts in inside],
+        rests=[_known_outcomes([total - n for total, n in zip(totals, counts, strict=True)]) for counts in inside],
+    )
+
+
+def _known_outcomes(counts: Sequence[int]) -> KnownOutcomes:
+    won, lost, known_won, known_lost = counts
+    return KnownOutcomes(won=won, lost=lost, known_won=known_won, known_lost=known_lost)
 
 
 def _runs(groups: Sequence[TradeGroup], members: Floats) -> Floats:
@@ -370,6 +419,7 @@ class _PatternSearch:
             for index, pattern in enumerate(self.patterns)
             if pattern.runs < MIN_RUNS
         }
+        reasons |= {index: each.biased for index, each in enumerate(self.patterns) if each.biased is not None}
         first = 0
         for table, statistics in zip(self.tables, tables, strict=True):
             reasons |= {first + column: reason for column, reason in statistics.passed_over.items()}

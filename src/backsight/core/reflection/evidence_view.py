@@ -23,6 +23,8 @@ class GroupView:
     measure: Measure
     unit: OutcomeUnit | None
     n: int
+    unknown: int
+    """The number of further trades of the group, whose outcome is not known in the unit."""
     days: int
     mean: float
     interval: tuple[float, float] | None
@@ -103,6 +105,7 @@ def _group_view(group: Pattern, evidence: TradeEvidence) -> GroupView:
         measure=group.measure,
         unit=group.unit,
         n=group.n,
+        unknown=group.unknown,
         days=group.days,
         mean=group.mean,
         interval=group.interval,

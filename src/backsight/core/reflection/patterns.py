@@ -157,6 +157,10 @@ class Pattern:
     runs: int
     """How many separate runs of trades the group has, or the rest if it has fewer; of a pair, also of each part."""
     trade_ids: tuple[str, ...]
+    unknown: int = 0
+    """The number of further trades of the group, whose outcome is not known in the unit."""
+    biased: str | None = None
+    """Why the trades with a known outcome do not speak for the others, in one clause; None if they do."""
 
     @property
     def domain(self) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from backsight.core.numbers import half_width, signed, with_margin
 from backsight.core.reflection.patterns import Pattern
-from backsight.core.trades.trade import OutcomeUnit, unit_suffix
+from backsight.core.trades.trade import OutcomeUnit, unit_suffix, unknown_outcomes
 
 PERCENT = 100.0
 
@@ -43,7 +43,7 @@ def duration(seconds: float) -> str:
 
 
 def _headline(pattern: Pattern) -> str:
-    sample = f"over {pattern.n} trades on {pattern.days} days"
+    sample = f"over {_trades(pattern)} on {pattern.days} days"
     if pattern.unit is None:
         margin = None if pattern.half_width is None else PERCENT * pattern.half_width
         kept_share = with_margin(f"{PERCENT * pattern.mean:.0f}", margin, suffix=" %", digits=0)
@@ -55,6 +55,13 @@ def _headline(pattern: Pattern) -> str:
     if pattern.win_rate is None or pattern.rest_win_rate is None:
         return text
     return f"{text}; {_percent(pattern.win_rate)} won against {_percent(pattern.rest_win_rate)}"
+
+
+def _trades(pattern: Pattern) -> str:
+    """The number of trades of a mean, and of how many where their outcome is not known for all."""
+    if pattern.unit is None or not pattern.unknown:
+        return f"{pattern.n} trades"
+    return f"{pattern.n} of {pattern.n + pattern.unknown} trades ({unknown_outcomes(pattern.unknown, pattern.unit)})"
 
 
 def _difference(pattern: Pattern) -> str:

@@ -1,5 +1,6 @@
 """A trade: one round trip from flat to flat, and its outcome in a comparable unit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, assert_never
@@ -36,6 +37,16 @@ def unit_suffix(unit: OutcomeUnit) -> str:
         case "pct":
             return "%"
     assert_never(unit)
+
+
+def unknown_outcomes(count: int, unit: OutcomeUnit) -> str:
+    """For how many trades the outcome is not known in a unit, in words.
+
+    >>> unknown_outcomes(8, "R"), unknown_outcomes(3, "pct")
+    ('R is unknown for 8', 'the outcome in percent is unknown for 3')
+    """
+    names: Mapping[OutcomeUnit, str] = {"R": "R", "vol": "the outcome in daily ATR", "pct": "the outcome in percent"}
+    return f"{names[unit]} is unknown for {count}"
 
 
 def outcome_of(
