@@ -17,7 +17,7 @@ FillKind = Literal[
     "expiry",
     "assignment",
     "asset_transfer",
-    "opening",
+    "holding",
 ]
 PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known"]
 """Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average
@@ -119,4 +119,4 @@ class Fill:
 
     @property
     def changes_size(self) -> bool:
-        return self.executed or self.kind in ("split", "asset_transfer", "opening")
+        return self.executed or self.kind in ("split", "asset_transfer", "holding")

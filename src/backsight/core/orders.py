@@ -14,12 +14,13 @@ from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.rates import ExchangeRate
 
 ReportedKind = Literal[
-    "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer", "opening"
+    "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer", "holding"
 ]
 """`split` changes size and average price and realises nothing. `dividend` is money for a position. `expiry` and
 `assignment` close it at a price. `asset_transfer` moves units in or out at their cost and realises nothing; `transfer`
-moves money of the account. `opening` is a position that was entered before the first fill that is known; it counts only
-where no earlier fill of the position is known, so that earlier fills may be reported later."""
+moves money of the account. `holding` is the size of a position at an instant. Where the fills that are known lead to
+another size, the difference is moved in at the price, or out at cost, and realises nothing. Where they lead to it,
+nothing changes, so that missing fills may be reported later."""
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
 
 
@@ -316,7 +317,7 @@ def _check_reported(reported: ReportedFill) -> None:
         raise Invalid(f"{reported.ratio} splits nothing; give how many units one became, above 0", field="ratio")
     if reported.kind == "asset_transfer" and reported.quantity == 0:
         raise Invalid("0 units are moved; give units, positive for in and negative for out", field="quantity")
-    executed = reported.kind in ("trade", "expiry", "assignment", "opening")
+    executed = reported.kind in ("trade", "expiry", "assignment")
     if executed and (reported.price is None or reported.quantity == 0):
         message = f"{reported.quantity} at {reported.price} is not an execution; give a quantity and a price"
         raise Invalid(f"{message}, or report another kind", field="quantity")

@@ -8,15 +8,15 @@
                        transfers; profits and commissions are in the trade history too
 
 The headers are those that rotki, everytrade and other public importers of these exports read. A fee above 0 was paid.
-`Realized Profit` is before fees. The exports have no id of a fill and times in seconds, with the latest row first. So a
-fill is named by what is told of it, and equal rows are counted. In COIN-M a contract is worth 100 USD of Bitcoin and 10
-USD of any other coin; profits and fees are in the coin.
+`Realized Profit` is before fees. The exports have no id of a fill, and times in seconds. In COIN-M a contract is worth
+100 USD of Bitcoin and 10 USD of any other coin; profits, fees and funding are in the coin.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.importers.cells import file_rows
 from backsight.importers.export_tables import (
@@ -37,14 +37,14 @@ from backsight.importers.formats import (
     LeftOutRow,
     ReadOptions,
 )
-from backsight.importers.market_symbols import DATED, base_and_quote, inverse_instrument, pair_instrument
+from backsight.importers.market_symbols import DATED, DOLLARS, base_and_quote, inverse_instrument, pair_instrument
 
 SPOT = frozenset({"pair", "side", "price", "executed", "amount", "fee"})
 OLD_SPOT = frozenset({"dateutc", "market", "type", "price", "amount", "total", "fee", "feecoin"})
 FUTURES = frozenset({"symbol", "side", "price", "quantity", "amount", "fee"})
 TRADES = (SPOT, OLD_SPOT, FUTURES)
 TRANSACTIONS = frozenset({"type", "amount", "asset", "symbol"})
-COIN_MARGINED = re.compile(r"([A-Z0-9]+)USD_(PERP|[0-9]{6})")
+COIN_MARGINED = re.compile(r"([A-Z0-9]{1,15})USD_(PERP|[0-9]{6})")
 SIDES = {"BUY": 1.0, "SELL": -1.0}
 TOLD_BY_TRADES = ("REALIZED_PNL", "COMMISSION")
 
@@ -68,13 +68,13 @@ def _is_transactions(head: FileHead) -> bool:
     return _has_time(header) and header is not None and not any(header.has(layout) for layout in TRADES)
 
 
-def _read_table(path: Path, header: CsvHeader, options: ReadOptions) -> ExportTable:
-    return ExportTable(path, header, _time_title(header) or header.title_starting("date", "time"), options.zone)
+def _table(header: CsvHeader, options: ReadOptions) -> ExportTable:
+    return ExportTable(_time_title(header) or header.title_starting("date", "time"), options.zone)
 
 
 def _read_trades(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     header, rows = csv_table(path, TRADES)
-    table = _read_table(path, header, options)
+    table = _table(header, options)
     yield from file_rows(rows, lambda number, row: _trade(number, row, table))
 
 
@@ -91,9 +91,9 @@ def _trade(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
     yield from table.once(instrument)
     settled = row.text("quoteasset") or instrument.currency
     fill = ReportedFill(
-        id=table.order.name(symbol, at.isoformat(), row.text("side", "type").upper(), price, size, fee),
+        id="",
         at=at,
-        sequence=table.order.next_sequence(),
+        sequence=0,
         kind="trade",
         symbol=symbol,
         quantity=side * size,
@@ -111,11 +111,12 @@ def _amounts(row: CsvRow, symbol: str) -> tuple[float, float, str]:
     executed = row.text("executed", "quantity") if "market" not in row.cells else row.text("amount")
     if not executed:
         raise ValueError("no quantity")
-    size, _ = amount_with_unit(executed, _units_of(symbol, executed, assets))
+    size, _ = amount_with_unit(executed, _units_of(symbol, executed, assets), decimal_comma=row.decimal_comma)
     cell = row.text("fee")
     if not cell:
         return size, 0.0, ""
-    fee, coin = amount_with_unit(cell, {*assets, *_units_of(symbol, cell, assets)})
+    units = {*assets, *_units_of(symbol, cell, assets)}
+    fee, coin = amount_with_unit(cell, units, decimal_comma=row.decimal_comma)
     return size, fee, (coin or row.text("feecoin")).upper()
 
 
@@ -142,14 +143,14 @@ def _instrument(symbol: str, row: CsvRow) -> InstrumentRow:
         return inverse_instrument(symbol, base, face_value=100.0 if base == "BTC" else 10.0)
     if "executed" in row.cells or "market" in row.cells:
         return pair_instrument(symbol, symbol, "spot")
-    kind = "perpetual" if "realizedprofit" in row.cells else None
+    kind: InstrumentKind | None = "perpetual" if "realizedprofit" in row.cells else None
     pair = DATED.sub("", symbol)
     return pair_instrument(symbol, pair, "future" if pair != symbol else kind)
 
 
 def _read_transactions(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     header, rows = csv_table(path, (TRANSACTIONS,))
-    table = _read_table(path, header, options)
+    table = _table(header, options)
     yield from file_rows(rows, lambda number, row: [_transaction(number, row, table)])
 
 
@@ -158,16 +159,15 @@ def _transaction(number: int, row: CsvRow, table: ExportTable) -> FileRow:
     at, amount = table.instant(row), row.required("amount")
     if kind in TOLD_BY_TRADES:
         return LeftOutRow(number=number, reason="a profit or commission, which the trade history tells too")
-    name = row.text("transactionid") or table.order.name(kind, symbol, at.isoformat(), amount)
-    sequence = table.order.next_sequence()
-    if kind == "FUNDING_FEE" and symbol:
-        fill = ReportedFill(
-            id=f"funding:{name}", at=at, sequence=sequence, kind="funding", symbol=symbol, amount=amount
-        )
-    elif kind == "TRANSFER" and asset:
-        fill = ReportedFill(id=f"transfer:{name}", at=at, sequence=sequence, kind="transfer", amount=amount)
+    name = row.text("transactionid")
+    fill_id = f"{kind.casefold()}:{name}" if name else ""
+    if kind == "FUNDING_FEE" and symbol and asset in DOLLARS:
+        fill = ReportedFill(id=fill_id, at=at, sequence=0, kind="funding", symbol=symbol, amount=amount)
+    elif kind == "TRANSFER" and asset in DOLLARS:
+        fill = ReportedFill(id=fill_id, at=at, sequence=0, kind="transfer", amount=amount)
     else:
-        return LeftOutRow(number=number, reason=f"a transaction of type {kind or 'unknown'}")
+        in_coin = "" if asset in DOLLARS else ", in a coin"
+        return LeftOutRow(number=number, reason=f"a transaction of type {kind or 'unknown'}{in_coin}")
     return FillRow(number=number, fill=fill)
 
 
@@ -178,6 +178,7 @@ FORMATS = (
         rows="fills",
         recognises=_is_trades,
         read=_read_trades,
+        currency="USDT",
     ),
     FileFormat(
         name="binance-transactions",
@@ -185,5 +186,6 @@ FORMATS = (
         rows="fills",
         recognises=_is_transactions,
         read=_read_transactions,
+        currency="USDT",
     ),
 )

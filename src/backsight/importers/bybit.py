@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.importers.cells import file_rows
 from backsight.importers.export_tables import CsvRow, ExportTable, csv_table, find_header
@@ -27,7 +28,7 @@ from backsight.importers.formats import (
     LeftOutRow,
     ReadOptions,
 )
-from backsight.importers.market_symbols import base_and_quote, inverse_instrument, pair_instrument
+from backsight.importers.market_symbols import DOLLARS, base_and_quote, inverse_instrument, pair_instrument
 
 DERIVATIVES = frozenset({"market", "filledtype", "filledquantity", "filledprice", "direction", "tradingfee"})
 SPOT = frozenset({"spotpairs", "direction", "filledprice", "filledquantity", "fees"})
@@ -55,7 +56,7 @@ def _is_bybit(head: FileHead) -> bool:
 def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     header, rows = csv_table(path, LAYOUTS)
     title = header.title_starting("transactiontime", "timestamp", "tradetime", "time")
-    table = ExportTable(path, header, title, options.zone)
+    table = ExportTable(title, options.zone)
     read = _spot if header.has(SPOT) else _derivative
     yield from file_rows(rows, lambda number, row: read(number, row, table))
 
@@ -65,7 +66,7 @@ def _derivative(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRo
     if not symbol:
         raise ValueError("market is missing")
     if kind == "funding":
-        yield FillRow(number=number, fill=_funding(row, table, symbol))
+        yield _funding(number, row, table, symbol)
         return
     if kind not in EXECUTED:
         yield LeftOutRow(number=number, reason=f"a row of type {kind or 'unknown'}")
@@ -98,9 +99,9 @@ def _execution(
     if size <= 0:
         raise ValueError("filledquantity is not above 0")
     return ReportedFill(
-        id=_id(row) or table.order.name(symbol, at.isoformat(), row.text("direction"), price, size, fee),
+        id=_id(row),
         at=at,
-        sequence=table.order.next_sequence(),
+        sequence=0,
         kind="trade",
         symbol=symbol,
         quantity=_side(row) * size,
@@ -112,12 +113,15 @@ def _execution(
     )
 
 
-def _funding(row: CsvRow, table: ExportTable, symbol: str) -> ReportedFill:
-    fee, _ = _fee(row, "tradingfee")
-    at = table.instant(row)
-    name = _id(row) or table.order.name(symbol, at.isoformat(), fee)
-    sequence = table.order.next_sequence()
-    return ReportedFill(id=f"funding:{name}", at=at, sequence=sequence, kind="funding", symbol=symbol, amount=-fee)
+def _funding(number: int, row: CsvRow, table: ExportTable, symbol: str) -> FileRow:
+    fee, coin = _fee(row, "tradingfee")
+    coin = coin or _instrument(symbol).currency or ""
+    if coin not in DOLLARS:
+        return LeftOutRow(number=number, reason="funding in a coin, whose worth is not told")
+    at, name = table.instant(row), _id(row)
+    fill_id = f"funding:{name}" if name else ""
+    fill = ReportedFill(id=fill_id, at=at, sequence=0, kind="funding", symbol=symbol, amount=-fee)
+    return FillRow(number=number, fill=fill)
 
 
 def _id(row: CsvRow) -> str:
@@ -143,7 +147,7 @@ def _fee(row: CsvRow, column: str) -> tuple[float, str]:
 def _instrument(symbol: str) -> InstrumentRow:
     if "-" in symbol:
         underlying = symbol.partition("-")[0]
-        kind = "option" if symbol.count("-") > 2 else "future"
+        kind: InstrumentKind = "option" if symbol.count("-") > 2 else "future"
         return InstrumentRow(symbol=symbol, kind=kind, underlying=underlying)
     inverse, usdc = INVERSE.fullmatch(symbol), USDC_PERPETUAL.fullmatch(symbol)
     if inverse:
@@ -165,5 +169,6 @@ FORMATS = (
         rows="fills",
         recognises=_is_bybit,
         read=_read,
+        currency="USDT",
     ),
 )

@@ -7,7 +7,6 @@ Every line is a row of its own: a stray quote spoils one row and not the rest of
 import csv
 import re
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -15,12 +14,11 @@ from pathlib import Path
 
 from backsight.core.errors import Invalid
 from backsight.importers.cells import UnreadableError
-from backsight.importers.files import GZIP, instant_of, number_of, text_stream
+from backsight.importers.files import instant_of, number_of, text_stream
 from backsight.importers.formats import InstrumentRow
 
 HEADER_WITHIN = 20
 """How many lines may come before the header: some exports begin with the account's number."""
-TAIL_BYTES = 65_536
 GROUPED = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 UTC_OFFSET = re.compile(r"utc ?(?:([+-])([0-9]{1,2})(?::?([0-9]{2}))?)?", re.IGNORECASE)
 TWO_DIGIT_YEAR = re.compile(r"[0-9]{2}-[0-9]{2}-[0-9]{2} ")
@@ -56,8 +54,8 @@ class CsvHeader:
 
     def title_starting(self, *starts: str) -> str | None:
         """The first column whose plain name starts with one of these, as the file writes it."""
-        found = (title for title, name in zip(self.titles, self.names, strict=True) if name.startswith(starts))
-        return next(found, None)
+        titles = (title for title, name in zip(self.titles, self.names, strict=True) if name.startswith(starts))
+        return next(titles, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ def number_in_text(text: str, *, decimal_comma: bool = False, column: str) -> fl
     return number
 
 
-def amount_with_unit(text: str, units: Collection[str]) -> tuple[float, str]:
+def amount_with_unit(text: str, units: Collection[str], *, decimal_comma: bool = False) -> tuple[float, str]:
     """A number and the unit right after it; a unit that may begin with a digit must be one of `units`.
 
     >>> amount_with_unit("0.5BTC", ()), amount_with_unit("20.01000SHIB", {"1000SHIB"}), amount_with_unit("3", ())
@@ -124,7 +122,7 @@ def amount_with_unit(text: str, units: Collection[str]) -> tuple[float, str]:
     unit = next((each for each in sorted(units, key=len, reverse=True) if each and cell.endswith(each)), "")
     if not unit:
         unit = cell.lstrip("+-0123456789.,Ee ") if cell[-1:].isalpha() else ""
-    return number_in_text(cell.removesuffix(unit), column="amount"), unit
+    return number_in_text(cell.removesuffix(unit), decimal_comma=decimal_comma, column="amount"), unit
 
 
 def zone_in(text: str | None) -> tzinfo | None:
@@ -210,80 +208,22 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             raise UnreadableError("the compressed file is cut off or damaged", number + 1) from None
 
 
-def last_line(path: Path) -> str:
-    """The last line of a text file that is not blank; empty if it is too long, or if the file is compressed."""
-    with path.open("rb") as file:
-        if file.read(2) == GZIP:
-            return ""
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - TAIL_BYTES))
-        tail = file.read().decode("utf-8", errors="replace")
-    lines = [line for line in tail.splitlines() if line.strip()]
-    return lines[-1] if len(lines) > 1 else ""
-
-
-class RowOrder:
-    """Names and sequence of rows in a file that numbers neither its fills nor the order within a second.
-
-    Two equal rows are two fills: partial fills of one order often are equal. So the second one gets another name. The
-    same rows in a longer file get the same names. In a file that begins with the latest row, later rows come first.
-    """
-
-    def __init__(self, *, newest_first: bool) -> None:
-        self.step = -1 if newest_first else 1
-        self.sequence = 0
-        self._count: Counter[int] = Counter()
-
-    def next_sequence(self) -> int:
-        self.sequence += self.step
-        return self.sequence
-
-    def name(self, *parts: object) -> str:
-        """A name made of what is told of a fill, with the number of its occurrence."""
-        text = ":".join(map(str, parts))
-        key = hash(text)
-        self._count[key] += 1
-        return f"{text}#{self._count[key]}"
-
-
 class ExportTable:
-    """What the rows of one exported table share: the column and the zone of times, the order, the symbols met."""
+    """What the rows of one exported table share: the column and the zone of times, and the symbols met."""
 
-    def __init__(self, path: Path, header: CsvHeader, time_title: str | None, zone: tzinfo) -> None:
-        self.path = path
-        self.header = header
+    def __init__(self, time_title: str | None, zone: tzinfo) -> None:
         self.time_column = plain_name(time_title or "")
         self.zone = zone_in(time_title) or zone
-        self._order: RowOrder | None = None
         self._symbols: set[str] = set()
 
     def instant(self, row: CsvRow) -> datetime:
-        """The instant of a row; the first one tells whether the file begins with the latest row."""
-        at = instant_in(row.text(self.time_column), self.zone)
-        if self._order is None:
-            self._order = RowOrder(newest_first=self._ends_before(at))
-        return at
-
-    @property
-    def order(self) -> RowOrder:
-        if self._order is None:
-            self._order = RowOrder(newest_first=False)
-        return self._order
+        return instant_in(row.text(self.time_column), self.zone)
 
     def once(self, instrument: InstrumentRow) -> Iterator[InstrumentRow]:
         """The instrument, before the first fill of its symbol."""
         if instrument.symbol not in self._symbols:
             self._symbols.add(instrument.symbol)
             yield instrument
-
-    def _ends_before(self, first: datetime) -> bool:
-        cells = _cells(last_line(self.path).replace("\ufeff", ""), self.header.delimiter)
-        if len(cells) < len(self.header.names):
-            return False
-        try:
-            return instant_in(cells[self.header.names.index(self.time_column)].strip(), self.zone) < first
-        except ValueError:
-            return False
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -14,11 +14,11 @@ puts them in order, and it shows where fills are missing. A trade with oneself m
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC
 from decimal import Decimal, InvalidOperation
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from backsight.core.orders import ReportedFill
@@ -43,7 +43,7 @@ LEAST_WORTH = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Execution:
+class _HyperliquidFill:
     """One fill, with its size before and after as exact decimals."""
 
     number: int
@@ -53,10 +53,12 @@ class _Execution:
     change: Decimal
     start: Decimal
     price: float
+    fee_in_coin: Decimal = Decimal(0)
+    """Of a spot purchase, taken off the coins that were bought."""
 
     @property
     def end(self) -> Decimal:
-        return self.start + self.change
+        return self.start + self.change - self.fee_in_coin
 
     @property
     def is_spot(self) -> bool:
@@ -82,22 +84,22 @@ def _is_hyperliquid(head: FileHead) -> bool:
 
 
 def _read(path: Path, _options: ReadOptions) -> Iterator[FileRow]:
-    executions: list[_Execution] = []
-    seen: set[str] = set()
+    executions: list[_HyperliquidFill] = []
+    ids: set[str] = set()
 
     def understand(number: int, row: JsonRow) -> Iterable[FileRow]:
         if "delta" in row.content:
             return [_ledger_update(number, row)]
         execution = _execution(number, row)
         fill_id = _id(execution)
-        if fill_id in seen:
+        if fill_id in ids:
             return [LeftOutRow(number=number, reason="the same fill occurs again")]
-        seen.add(fill_id)
+        ids.add(fill_id)
         executions.append(execution)
         return []
 
     yield from file_rows(json_rows(path), understand)
-    by_coin: defaultdict[str, list[_Execution]] = defaultdict(list)
+    by_coin: defaultdict[str, list[_HyperliquidFill]] = defaultdict(list)
     for execution in executions:
         by_coin[execution.coin].append(execution)
     rows: list[FillRow] = []
@@ -105,18 +107,17 @@ def _read(path: Path, _options: ReadOptions) -> Iterator[FileRow]:
     for coin, fills in by_coin.items():
         ordered = _in_order(fills)
         yield _instrument(coin, fills)
-        opening = _opening(ordered)
-        if opening is not None:
+        holdings = {holding.number: holding for holding in _holdings(ordered)}
+        if ordered[0].number in holdings:
             begun.append(coin)
-            rows.append(FillRow(number=ordered[0].number, fill=opening))
-        if _gaps(ordered):
+        if holdings.keys() - {ordered[0].number}:
             broken.append(coin)
-        rows += _fills(ordered)
+        rows += _numbered(ordered, holdings)
     yield from sorted(rows, key=lambda row: (row.fill.at, row.fill.sequence))
     yield from _remarks(begun, broken)
 
 
-def _execution(number: int, row: JsonRow) -> _Execution:
+def _execution(number: int, row: JsonRow) -> _HyperliquidFill:
     side, coin = row.text("side").upper(), row.text("coin")
     if side not in ("A", "B") or not coin:
         raise ValueError("no coin, or a side that is neither A nor B")
@@ -130,11 +131,21 @@ def _execution(number: int, row: JsonRow) -> _Execution:
     except (InvalidOperation, ValueError):
         raise ValueError("startPosition or time cannot be read") from None
     row.number_in("closedPnl"), row.number_in("fee")
-    change = exact if side == "B" else -exact
-    return _Execution(number=number, row=row, time=time, coin=coin, change=change, start=start, price=price)
+    execution = _HyperliquidFill(
+        number=number,
+        row=row,
+        time=time,
+        coin=coin,
+        change=exact if side == "B" else -exact,
+        start=start,
+        price=price,
+    )
+    in_coin = execution.is_spot and row.text("feeToken") not in ("", COLLATERAL) and row.text("fee")
+    fee = Decimal(row.text("fee")) if in_coin else Decimal(0)
+    return replace(execution, fee_in_coin=fee) if abs(fee) < exact else execution
 
 
-def _id(fill: _Execution) -> str:
+def _id(fill: _HyperliquidFill) -> str:
     """The exchange's number of the trade with that of the order: a trade with oneself has one number and two orders."""
     row = fill.row
     if row.text("tid") not in ("", "0"):
@@ -142,7 +153,7 @@ def _id(fill: _Execution) -> str:
     return ":".join(row.text(key) for key in ("hash", "oid", "startPosition", "px", "sz"))
 
 
-def _instrument(coin: str, fills: Sequence[_Execution]) -> InstrumentRow:
+def _instrument(coin: str, fills: Sequence[_HyperliquidFill]) -> InstrumentRow:
     if not fills[0].is_spot:
         return InstrumentRow(symbol=coin, kind="perpetual", underlying=coin.rpartition(":")[2])
     tokens = {fill.row.text("feeToken") for fill in fills} - {"", COLLATERAL}
@@ -150,20 +161,18 @@ def _instrument(coin: str, fills: Sequence[_Execution]) -> InstrumentRow:
     return InstrumentRow(symbol=coin, kind="spot", underlying=base)
 
 
-def _in_order(fills: Sequence[_Execution]) -> list[_Execution]:
-    """The fills of a coin by time; those of one instant so that each begins where the one before ended."""
-    ordered: list[_Execution] = []
+def _in_order(fills: Sequence[_HyperliquidFill]) -> list[_HyperliquidFill]:
+    """The fills of a coin by time; those of one instant so that each begins where the one before led to."""
+    ordered: list[_HyperliquidFill] = []
     for _, group in groupby(sorted(fills, key=lambda fill: fill.time), key=lambda fill: fill.time):
-        ordered += _chained(list(group), ordered[-1].end if ordered else None)
+        ordered += _chained(list(group), ordered[-1] if ordered else None)
     return ordered
 
 
-def _chained(fills: list[_Execution], position: Decimal | None) -> Iterator[_Execution]:
+def _chained(fills: list[_HyperliquidFill], before: _HyperliquidFill | None) -> Iterator[_HyperliquidFill]:
     """Each next fill begins at the position; the first one in the file if none does."""
-    if position is None:
-        ends = {fill.end for fill in fills}
-        position = next((fill.start for fill in fills if fill.start not in ends), fills[0].start)
-    by_start: defaultdict[Decimal, deque[_Execution]] = defaultdict(deque)
+    position = _first_position(fills) if before is None else before.end
+    by_start: defaultdict[Decimal, deque[_HyperliquidFill]] = defaultdict(deque)
     for fill in fills:
         by_start[fill.start].append(fill)
     waiting = deque(fills)
@@ -176,33 +185,53 @@ def _chained(fills: list[_Execution], position: Decimal | None) -> Iterator[_Exe
         used.add(fill.number)
         while waiting and waiting[0].number in used:
             waiting.popleft()
-        position = fill.end
+        position = _led_to(before, fill)
+        before = fill
         yield fill
 
 
-def _gaps(fills: Sequence[_Execution]) -> int:
-    """How many fills do not begin where the fill before them ended; the other side of a trade with oneself may."""
-    return sum(fill.start not in (before.start, before.end) for before, fill in pairwise(fills))
+def _first_position(fills: Sequence[_HyperliquidFill]) -> Decimal:
+    """Where the fills of the first instant begin: at flat if one does, else where no other one ends."""
+    ends = {fill.end for fill in fills}
+    starts = [fill.start for fill in fills]
+    return next((start for start in starts if start not in ends), Decimal(0) if Decimal(0) in starts else starts[0])
 
 
-def _opening(fills: Sequence[_Execution]) -> ReportedFill | None:
-    """The position of before the first fill, at the cost that the exchange's PnL of closing it implies."""
-    first = fills[0]
-    if abs(float(first.start)) * first.price < LEAST_WORTH:
-        return None
-    cost = _cost_before(fills)
-    return ReportedFill(
-        id=f"opening:{first.coin}:{_id(first)}",
-        at=instant_of(first.time, zone=UTC),
-        sequence=-1,
-        kind="opening",
-        symbol=first.coin,
-        quantity=float(first.start),
-        price=first.price if cost is None else cost,
+def _led_to(before: _HyperliquidFill | None, fill: _HyperliquidFill) -> Decimal:
+    """The position after a fill; after both fills of a trade with oneself it is the one before them."""
+    own_trade = (
+        before is not None
+        and fill.start == before.start
+        and fill.change == -before.change
+        and fill.row.text("hash") == before.row.text("hash")
     )
+    return fill.start if own_trade else fill.end
 
 
-def _cost_before(fills: Sequence[_Execution]) -> float | None:
+def _holdings(fills: Sequence[_HyperliquidFill]) -> Iterator[FillRow]:
+    """The position that the exchange tells, wherever it is not the one that the fills before led to.
+
+    Units come in at the cost that the exchange's profit on them implies, else at the price of the fill.
+    """
+    position, before = Decimal(0), None
+    for place, fill in enumerate(fills):
+        own_trade = before is not None and _led_to(before, fill) == fill.start
+        if not own_trade and abs(float(fill.start - position)) * fill.price >= LEAST_WORTH:
+            cost = _cost_before(fills[place:])
+            holding = ReportedFill(
+                id=f"holding:{fill.coin}:{_id(fill)}",
+                at=instant_of(fill.time, zone=UTC),
+                sequence=0,
+                kind="holding",
+                symbol=fill.coin,
+                quantity=float(fill.start),
+                price=fill.price if cost is None else cost,
+            )
+            yield FillRow(number=fill.number, fill=holding)
+        position, before = _led_to(before, fill), fill
+
+
+def _cost_before(fills: Sequence[_HyperliquidFill]) -> float | None:
     """The average cost before the first fill; None if nothing of the position was closed.
 
     With c for the cost, the average cost after additions is a·c + b, and the first closing fill tells it: its price
@@ -220,26 +249,31 @@ def _cost_before(fills: Sequence[_Execution]) -> float | None:
     return None
 
 
-def _fills(ordered: Sequence[_Execution]) -> Iterator[FillRow]:
+def _numbered(ordered: Sequence[_HyperliquidFill], holdings: Mapping[int, FillRow]) -> Iterator[FillRow]:
+    """The fills of a coin, each after the holding that it begins at, numbered within their instants."""
     for _, group in groupby(ordered, key=lambda fill: fill.time):
-        for sequence, execution in enumerate(group):
+        sequence = 0
+        for execution in group:
+            holding = holdings.get(execution.number)
+            if holding is not None:
+                yield replace(holding, fill=replace(holding.fill, sequence=sequence))
+                sequence += 1
             yield FillRow(number=execution.number, fill=_fill(execution, sequence))
+            sequence += 1
 
 
-def _fill(execution: _Execution, sequence: int) -> ReportedFill:
-    row, quantity = execution.row, float(execution.change)
-    fee, token = row.number_in("fee") or 0.0, row.text("feeToken")
-    if execution.is_spot and token not in ("", COLLATERAL) and abs(fee) < abs(quantity):
-        # The fee is taken off the coins that were bought; the symbol of a spot market is a number and does not say so.
-        quantity -= fee
-        fee, token = fee * execution.price, ""
+def _fill(execution: _HyperliquidFill, sequence: int) -> ReportedFill:
+    row, in_coin = execution.row, float(execution.fee_in_coin)
+    # The symbol of a spot market is a number and does not tell the ledger that a fee is in its base asset.
+    fee = in_coin * execution.price if in_coin else row.number_in("fee") or 0.0
+    token = "" if in_coin else row.text("feeToken")
     return ReportedFill(
         id=_id(execution),
         at=instant_of(execution.time, zone=UTC),
         sequence=sequence,
         kind="trade",
         symbol=execution.coin,
-        quantity=quantity,
+        quantity=float(execution.change - execution.fee_in_coin),
         price=execution.price,
         fee=fee,
         fee_currency=None if token in ("", COLLATERAL) else token,
@@ -286,8 +320,8 @@ def _remarks(begun: Sequence[str], broken: Sequence[str]) -> Iterator[RemarkRow]
         )
     if broken:
         yield RemarkRow(
-            text=f"Fills are missing within the file in {', '.join(sorted(broken))}: some begin at another "
-            "startPosition than the one before them led to; export the whole period"
+            text=f"Fills or transfers are missing within the file in {', '.join(sorted(broken))}: some begin at "
+            "another startPosition than the one before them led to; the difference is moved at cost"
         )
 
 
@@ -298,5 +332,6 @@ FORMATS = (
         rows="fills",
         recognises=_is_hyperliquid,
         read=_read,
+        currency=COLLATERAL,
     ),
 )

@@ -7,12 +7,12 @@
       <CorporateActions><CorporateAction type symbol dateTime quantity description actionDescription …/>
       <OpenPositions><OpenPosition symbol position …/>
 
-The attributes are documented in the Flex Queries reference (ibkrguides.com/reportingreference) and in ibflex. In CSV the
-same names are columns (`ClientAccountID`, `AssetClass`, `CurrencyPrimary`). The query decides which of them there are.
+The attributes are documented in the Flex Queries reference (ibkrguides.com/reportingreference) and in ibflex. In CSV
+the same names are columns (`ClientAccountID`, `AssetClass`, `CurrencyPrimary`). The query decides which there are.
 
 - Executions count; orders, closed lots and summaries are the same again. A file that has orders only is read by them.
-- Commissions below 0 were paid. `fifoPnlRealized` is after commissions: that of the closing trade is added back, that of
-  the entry is not known. `fxRateToBase` converts into the currency of the account.
+- Commissions below 0 were paid. `fifoPnlRealized` is after commissions: that of the closing trade is added back, that
+  of the entry is not known. `fxRateToBase` converts into the currency of the account.
 - Times are of the time zone that the account is set to, New York if it is not.
 """
 
@@ -29,8 +29,8 @@ from backsight.core.errors import Invalid
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill, ReportedKind
 from backsight.importers.cells import UnreadableError, file_rows
-from backsight.importers.export_tables import CsvRow, RowOrder, csv_table, find_header, instant_in, plain_name
-from backsight.importers.files import text_stream, zone_named
+from backsight.importers.export_tables import CsvRow, csv_table, find_header, instant_in, plain_name
+from backsight.importers.files import text_stream
 from backsight.importers.formats import (
     FileFormat,
     FileHead,
@@ -70,12 +70,13 @@ class FlexFile:
     zone: tzinfo
     has_executions: bool
     has_details: bool
-    order: RowOrder = field(default_factory=lambda: RowOrder(newest_first=False))
     symbols: set[str] = field(default_factory=set)
     accounts: set[str] = field(default_factory=set)
     traded: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     positions: dict[str, float] | None = None
     """By symbol, at the end of the period; None if the file does not tell them."""
+    unconverted: set[str] = field(default_factory=set)
+    """Currencies of trades that have no rate to the currency of the account."""
     splits: set[tuple[str, datetime]] = field(default_factory=set)
 
     def instrument(self, row: CsvRow, symbol: str) -> Iterator[InstrumentRow]:
@@ -193,27 +194,25 @@ def execution(row: CsvRow, file: FlexFile, *, symbol: str, quantity: float, pric
     at = instant_of_flex(row.text("datetime", "tradedate"), file.zone)
     commission = row.number_in("ibcommission") or 0.0
     rate, currency = row.number_in("fxratetobase"), row.text("currency", "currencyprimary").upper()
+    if rate is None:
+        file.unconverted.add(currency)
     fee_currency = row.text("ibcommissioncurrency").upper() or currency
     taxes = row.number_in("taxes") or 0.0
     profit = row.number_in("fifopnlrealized")
     return ReportedFill(
-        id=_id(row) or file.order.name(symbol, at.isoformat(), quantity, price),
+        id=row.text("tradeid") or row.text("transactionid") or row.text("ibexecid"),
         at=at,
-        sequence=file.order.next_sequence(),
+        sequence=0,
         kind=kind_of_code(row.text("notes", "notescodes", "code"), row.text("assetcategory", "assetclass")),
         symbol=symbol,
         quantity=quantity,
         price=price,
-        fee=-(commission + (taxes if fee_currency == currency else 0.0)),
+        fee=0.0 - commission - (taxes if fee_currency == currency else 0.0),
         fee_currency=fee_currency or None,
         rate=rate or None,
         order_id=row.text("iborderid") or None,
         realized_pnl=(profit - commission) * (rate or 1.0) if profit else None,
     )
-
-
-def _id(row: CsvRow) -> str:
-    return row.text("tradeid") or row.text("transactionid") or row.text("ibexecid")
 
 
 def symbol_of(row: CsvRow) -> str:
@@ -254,10 +253,10 @@ def instant_of_flex(text: str, zone: tzinfo) -> datetime:
     >>> instant_of_flex("20260126;115715", UTC).isoformat(), instant_of_flex("2026-01-26, 11:57:15", UTC).isoformat()
     ('2026-01-26T11:57:15+00:00', '2026-01-26T11:57:15+00:00')
     """
-    date, _, time = text.replace(",", ";").replace(" ", ";", 1).partition(";")
+    date, _, time = text.replace(",", " ").replace(";", " ").strip().partition(" ")
     if "/" in date:
         raise ValueError("the date may be of two orders; set the date format of the query to yyyyMMdd")
-    time = time.strip("; ").partition(" ")[0]
+    time = time.strip().partition(" ")[0]
     if time.isdigit() and len(time) == 6:
         time = f"{time[:2]}:{time[2:4]}:{time[4:]}"
     if date.isdigit() and len(date) == 8:
@@ -279,12 +278,11 @@ def _cash(number: int, _name: str, row: CsvRow, file: FlexFile) -> Iterable[File
     else:
         return [LeftOutRow(number=number, reason=f"{kind or 'a cash transaction'}, which belongs to no position")]
     at = instant_of_flex(row.text("datetime") or row.text("reportdate", "settledate"), file.zone)
-    name = row.text("transactionid") or file.order.name(kind, symbol, at.isoformat(), amount)
-    is_fee = fill_kind == "fee"
+    name, is_fee = row.text("transactionid"), fill_kind == "fee"
     fill = ReportedFill(
-        id=f"cash:{name}",
+        id=f"cash:{name}" if name else "",
         at=at,
-        sequence=file.order.next_sequence(),
+        sequence=0,
         kind=fill_kind,
         symbol=symbol,
         fee=-amount if is_fee else 0.0,
@@ -306,9 +304,9 @@ def _corporate_action(number: int, _name: str, row: CsvRow, file: FlexFile) -> I
     file.splits.add((symbol, at))
     file.traded[symbol] += row.number_in("quantity") or 0.0
     fill = ReportedFill(
-        id=f"split:{row.text('transactionid', 'actionid') or file.order.name(symbol, at.isoformat())}",
+        id=f"split:{symbol}:{at.isoformat()}",
         at=at,
-        sequence=file.order.next_sequence(),
+        sequence=0,
         kind="split",
         symbol=symbol,
         ratio=ratio,
@@ -324,11 +322,11 @@ def split_ratio(text: str) -> float | None:
     >>> split_ratio("ABC(US0) STOCK DIVIDEND 1 FOR 20")
     1.05
     """
-    for pattern, kept in ((SPLIT, 0.0), (STOCK_DIVIDEND, 1.0)):
+    for pattern, units_left in ((SPLIT, 0.0), (STOCK_DIVIDEND, 1.0)):
         match = pattern.search(text)
         if match:
             try:
-                return kept + float(match[1]) / float(match[2])
+                return units_left + float(match[1]) / float(match[2])
             except (ValueError, ZeroDivisionError):
                 return None
     return None
@@ -338,6 +336,9 @@ def _remarks(file: FlexFile) -> Iterator[RemarkRow]:
     if len(file.accounts) > 1:
         names = ", ".join(sorted(file.accounts))
         yield RemarkRow(text=f"The file is of several accounts ({names}), taken as one: export one account a file")
+    if len(file.unconverted) > 1:
+        names = ", ".join(sorted(file.unconverted))
+        yield RemarkRow(text=f"Trades in {names} have no rate: add fxRateToBase to the query")
     if file.positions is None:
         return
     symbols = sorted({*file.positions, *(symbol for symbol, size in file.traded.items() if abs(size) > 1e-9)})
@@ -348,8 +349,8 @@ def _remarks(file: FlexFile) -> Iterator[RemarkRow]:
     ]
     if differing:
         yield RemarkRow(
-            text=f"The positions at the end of the period are not those that its fills lead to: {', '.join(differing)}; "
-            "export the time since they were entered too"
+            text="The positions at the end of the period are not those that its fills lead to: "
+            f"{', '.join(differing)}; export the time since they were entered too"
         )
 
 
@@ -375,7 +376,7 @@ FORMATS = (
         rows="fills",
         recognises=_is_xml,
         read=_read_xml,
-        zone=zone_named(NEW_YORK),
+        timezone=NEW_YORK,
     ),
     FileFormat(
         name="ibkr-flex-csv",
@@ -383,6 +384,6 @@ FORMATS = (
         rows="fills",
         recognises=_is_csv,
         read=_read_csv,
-        zone=zone_named(NEW_YORK),
+        timezone=NEW_YORK,
     ),
 )

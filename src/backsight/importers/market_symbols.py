@@ -7,6 +7,8 @@ from backsight.importers.formats import InstrumentRow
 
 OCC_OPTION = re.compile(r"([A-Z.]{1,6}) *[0-9]{6}[CP][0-9]{8}")
 """An option as the Options Clearing Corporation writes it: root, date, call or put, strike in thousandths."""
+DOLLARS = frozenset({"USD", "USDT", "USDC", "BUSD", "FDUSD", "TUSD"})
+"""The dollar and tokens that follow it, in which accounts are kept."""
 DATED = re.compile(r"[-_][0-9]{6,8}$")
 
 
@@ -17,8 +19,8 @@ def base_and_quote(symbol: str) -> tuple[str, str] | None:
     (('BTC', 'USDT'), ('ETH', 'BTC'), ('1000SHIB', 'USDC'), None)
     """
     for separator in "/-_":
-        base, found, quote = symbol.partition(separator)
-        if found and base and quote and separator not in quote:
+        base, cut, quote = symbol.partition(separator)
+        if cut and base and quote and separator not in quote:
             return base, quote
     quotes = (quote for quote in sorted(QUOTES, key=len, reverse=True) if symbol.endswith(quote))
     quote = next(quotes, "")

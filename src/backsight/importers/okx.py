@@ -33,7 +33,7 @@ from backsight.importers.formats import (
     ReadOptions,
     RemarkRow,
 )
-from backsight.importers.market_symbols import inverse_instrument, pair_instrument
+from backsight.importers.market_symbols import DOLLARS, inverse_instrument, pair_instrument
 
 COLUMNS = frozenset(
     {"id", "orderid", "time", "tradetype", "symbol", "action", "amount", "tradingunit", "fee", "feeunit"}
@@ -69,7 +69,7 @@ class _History:
 def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     header, rows = csv_table(path, (COLUMNS,))
     zone = zone_in(" ".join(header.before)) or options.zone
-    table = ExportTable(path, header, header.title_starting("time"), zone)
+    table = ExportTable(header.title_starting("time"), zone)
     history = _History(table=table, contract_sizes=_contract_sizes(path, header))
     yield from file_rows(rows, lambda number, row: _understood(number, row, history))
     if history.unknown_sizes:
@@ -85,7 +85,7 @@ def _understood(number: int, row: CsvRow, history: _History) -> Iterable[FileRow
     if "transfer" in (kind, *action.split()):
         yield _transfer(number, row)
     elif action.startswith("funding"):
-        yield FillRow(number=number, fill=_funding(row, symbol, history))
+        yield _funding(number, row, symbol, history)
     elif kind in SPOT:
         yield from _spot(number, row, symbol, history)
     elif _side(action) is None:
@@ -124,9 +124,9 @@ def _derivative(number: int, row: CsvRow, symbol: str, history: _History) -> Ite
     in_contracts = row.text("tradingunit").casefold() in ("cont", "conts", "contract", "contracts", "")
     instrument = _instrument(symbol, history, in_contracts=in_contracts)
     yield from history.table.once(instrument)
-    held = next((each for each in ("long", "short") if each in action), "")
-    if held:
-        history.sides[symbol] = held
+    position_side = next((each for each in ("long", "short") if each in action), "")
+    if position_side:
+        history.sides[symbol] = position_side
     fill = _execution(row, symbol, side, history, pnl=row.number_in("pnl") or None)
     yield FillRow(number=number, fill=fill)
 
@@ -135,17 +135,16 @@ def _execution(row: CsvRow, symbol: str, side: float, history: _History, *, pnl:
     size, price = row.required("amount"), row.required("filledprice")
     if size <= 0:
         raise ValueError("amount is not above 0")
-    at = history.table.instant(row)
     return ReportedFill(
-        id=row.text("id") or history.table.order.name(symbol, at.isoformat(), side, price, size),
-        at=at,
-        sequence=history.table.order.next_sequence(),
+        id=row.text("id"),
+        at=history.table.instant(row),
+        sequence=0,
         kind="trade",
         position_key=_position_key(symbol, history),
         symbol=symbol,
         quantity=side * size,
         price=price,
-        fee=-(row.number_in("fee") or 0.0),
+        fee=0.0 - (row.number_in("fee") or 0.0),
         fee_currency=row.text("feeunit").upper() or None,
         order_id=row.text("orderid") or None,
         realized_pnl=pnl,
@@ -154,41 +153,40 @@ def _execution(row: CsvRow, symbol: str, side: float, history: _History, *, pnl:
 
 
 def _position_key(symbol: str, history: _History) -> str:
-    held = history.sides.get(symbol)
-    return f"{symbol}:{held}" if held else symbol
+    position_side = history.sides.get(symbol)
+    return f"{symbol}:{position_side}" if position_side else symbol
 
 
 def _fee_alone(row: CsvRow, symbol: str, history: _History) -> ReportedFill:
     """The fee of a sale, which is in the row of the quote."""
-    at = history.table.instant(row)
     return ReportedFill(
-        id=row.text("id") or history.table.order.name("fee", symbol, at.isoformat(), row.text("fee")),
-        at=at,
-        sequence=history.table.order.next_sequence(),
+        id=row.text("id"),
+        at=history.table.instant(row),
+        sequence=0,
         kind="fee",
         symbol=symbol,
-        fee=-row.required("fee"),
+        fee=0.0 - row.required("fee"),
         fee_currency=row.text("feeunit", "balanceunit").upper() or None,
         order_id=row.text("orderid") or None,
     )
 
 
-def _funding(row: CsvRow, symbol: str, history: _History) -> ReportedFill:
-    if not symbol:
-        raise ValueError("symbol is missing")
+def _funding(number: int, row: CsvRow, symbol: str, history: _History) -> FileRow:
     amount = row.number_in("pnl") or row.number_in("balancechange")
-    if amount is None:
-        raise ValueError("pnl is missing")
-    at = history.table.instant(row)
-    return ReportedFill(
-        id=row.text("id") or history.table.order.name("funding", symbol, at.isoformat(), amount),
-        at=at,
-        sequence=history.table.order.next_sequence(),
+    if not symbol or amount is None:
+        raise ValueError("symbol or pnl is missing")
+    if (row.text("balanceunit") or row.text("feeunit")).upper() not in DOLLARS:
+        return LeftOutRow(number=number, reason="funding in a coin, whose worth is not told")
+    fill = ReportedFill(
+        id=row.text("id"),
+        at=history.table.instant(row),
+        sequence=0,
         kind="funding",
         position_key=_position_key(symbol, history),
         symbol=symbol,
         amount=amount,
     )
+    return FillRow(number=number, fill=fill)
 
 
 def _transfer(number: int, row: CsvRow) -> FileRow:
@@ -230,8 +228,8 @@ def _contract_sizes(path: Path, header: CsvHeader) -> dict[str, float]:
         except ValueError:
             continue
         if side is not None and amount and price and "-USD-" not in symbol:
-            held = "short" if "short" in action else "long" if "long" in action else ""
-            by_position[symbol, held].append((row.text("time"), side * amount, price, pnl))
+            position_side = "short" if "short" in action else "long" if "long" in action else ""
+            by_position[symbol, position_side].append((row.text("time"), side * amount, price, pnl))
     sizes: dict[str, float] = {}
     for (symbol, _), fills in by_position.items():
         if fills[0][0] > fills[-1][0]:
@@ -268,5 +266,6 @@ FORMATS = (
         rows="fills",
         recognises=_is_okx,
         read=_read,
+        currency="USDT",
     ),
 )

@@ -4,15 +4,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backsight.core.errors import Invalid, nearest
-from backsight.importers import ai_hedge_fund, freqtrade, metatrader5, nautilus, nofx, pyfolio
+from backsight.importers import (
+    ai_hedge_fund,
+    binance,
+    bybit,
+    freqtrade,
+    hyperliquid,
+    ibkr,
+    metatrader5,
+    nautilus,
+    nofx,
+    okx,
+    pyfolio,
+)
 from backsight.importers.formats import FileFormat, head_of
 
 FORMATS: tuple[FileFormat, ...] = (
     *ai_hedge_fund.FORMATS,
+    *binance.FORMATS,
+    *bybit.FORMATS,
     *freqtrade.FORMATS,
+    *hyperliquid.FORMATS,
+    *ibkr.FORMATS,
     *metatrader5.FORMATS,
     *nautilus.FORMATS,
     *nofx.FORMATS,
+    *okx.FORMATS,
     *pyfolio.FORMATS,
 )
 """Special formats first; a file that fits none of them may still be a table with known columns."""

@@ -55,13 +55,26 @@ def test_an_addition_moves_the_average_cost() -> None:
     assert trip.peak_notional == 460.0
 
 
-def test_a_position_of_before_the_first_fill_counts_only_without_earlier_fills() -> None:
-    opening = a_fill(1, quantity=2, price=100.0, kind="opening")
+def test_a_holding_counts_only_where_the_fills_lead_to_another_size() -> None:
+    holding = a_fill(1, quantity=2, price=100.0, kind="holding")
     sale = a_fill(2, quantity=-2, price=110.0)
-    (trip,) = fold([opening, sale])
-    assert (trip.direction, trip.realized_pnl, trip.inferred) == ("long", 20.0, True)
-    (trip,) = fold([a_fill(0, quantity=2, price=90.0), opening, sale])
+    (trip,) = fold([holding, sale])
+    assert (trip.direction, trip.status, trip.realized_pnl, trip.inferred) == ("long", "closed", 20.0, True)
+    (trip,) = fold([a_fill(0, quantity=2, price=90.0), holding, sale])
     assert (trip.entry_price, trip.realized_pnl, trip.inferred) == (90.0, 40.0, False)
+    (trip,) = fold([a_fill(0, quantity=1, price=90.0), holding, sale])
+    assert (trip.entry_price, trip.realized_pnl, trip.inferred) == (95.0, 30.0, True)
+
+
+def test_a_holding_of_less_or_of_the_other_side_moves_the_rest_out_at_cost() -> None:
+    bought = a_fill(0, quantity=4, price=90.0)
+    (trip,) = fold([bought, a_fill(1, quantity=1, price=None, kind="holding")])
+    assert (trip.status, trip.size, trip.realized_pnl) == ("open", 1.0, 0.0)
+    (trip,) = fold([bought, a_fill(1, quantity=0, price=None, kind="holding")])
+    assert (trip.status, trip.realized_pnl) == ("closed", 0.0)
+    long, short = fold([bought, a_fill(1, quantity=-3, price=80.0, kind="holding")])
+    assert (long.status, long.realized_pnl) == ("closed", 0.0)
+    assert (short.direction, short.size, short.average_cost) == ("short", 3.0, 80.0)
 
 
 def test_a_flip_is_two_trades_and_shares_the_fee_by_quantity() -> None:

@@ -134,8 +134,8 @@ def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
         return [_split(trip, fill.ratio or 1.0, fill)] if trip is not None and is_open else []
     if fill.kind == "asset_transfer":
         return _moved(trip if is_open else None, fill, flatness)
-    if fill.kind == "opening":
-        return [] if is_open or fill.price is None else [_opened(fill, fill.quantity, fill.price, fill.fee)]
+    if fill.kind == "holding":
+        return _of_size(trip if is_open else None, fill, flatness)
     if not fill.executed:
         return [] if trip is None else [_charged(trip, fill)]
     price = fill.price
@@ -202,7 +202,7 @@ def _opened(fill: Fill, quantity: float, price: float, fee: float) -> RoundTrip:
         fees=fee,
         funding=0.0,
         broker_pnl=None,
-        inferred=fill.kind in ("inferred", "opening"),
+        inferred=fill.kind in ("inferred", "holding"),
         entry_reason=fill.reason,
         exit_reason=None,
         entry_decision_id=fill.decision_id,
@@ -228,7 +228,7 @@ def _added(trip: RoundTrip, fill: Fill, size: float, price: float) -> RoundTrip:
         entry_price=average_price(trip.entry_price, trip.entered, price, size, inverse=trip.inverse),
         entered=trip.entered + size,
         fees=trip.fees + fill.fee,
-        inferred=trip.inferred or fill.kind == "inferred",
+        inferred=trip.inferred or fill.kind in ("inferred", "holding"),
         steps=(Step(at=fill.at, size=total, average_cost=cost, realized_pnl=trip.realized_pnl),),
         known_at=max(trip.known_at, fill.known_at),
     )
@@ -256,7 +256,7 @@ def _reduced(trip: RoundTrip, fill: Fill, size: float, price: float, fee: float,
         realized_pnl=realized,
         fees=trip.fees + fee,
         broker_pnl=_broker_pnl(trip, fill),
-        inferred=trip.inferred or fill.kind == "inferred",
+        inferred=trip.inferred or fill.kind in ("inferred", "holding"),
         exit_reason=fill.reason if flat else trip.exit_reason,
         exit_decision_id=fill.decision_id if flat else trip.exit_decision_id,
         steps=(Step(at=fill.at, size=0.0 if flat else rest, average_cost=trip.average_cost, realized_pnl=realized),),
@@ -300,6 +300,18 @@ def _moved(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
     cost = trip.average_cost
     flat = flatness.below(fill.symbol, peak=trip.peak_size, point_price=trip.valued(cost) * trip.point_value)
     return [_reduced(trip, fill, min(abs(fill.quantity), trip.size), cost, fill.fee, flat)]
+
+
+def _of_size(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
+    """The round trip once its position has the size that the broker tells: the difference moves at cost."""
+    size = 0.0 if trip is None else trip.signed_size
+    change = fill.quantity - size
+    if abs(change) <= FLAT_SHARE * max(abs(fill.quantity), abs(size)):
+        return []
+    if fill.quantity * size >= 0:
+        return _moved(trip, replace(fill, quantity=change), flatness)
+    closed = _moved(trip, replace(fill, quantity=-size), flatness)
+    return [*closed, *_moved(None, fill, flatness)]
 
 
 def _broker_pnl(trip: RoundTrip, fill: Fill) -> float | None:
