@@ -30,6 +30,7 @@ from backsight.importers.positions import (
 from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, imported_deployment
+from backsight.services.learning import BulkLearning
 from backsight.services.ledger import Tick, post
 from backsight.services.market import ImportedBars, store_bars
 from backsight.store import decisions as stored
@@ -184,17 +185,20 @@ def _post_ticks(
 ) -> Iterator[Decision]:
     """Post new ticks to the ledger and store their decisions; the decisions."""
     account = account_of(transaction.connection, deployment)
+    learning = BulkLearning(transaction)
     for tick in ticks:
         former = None if last is None else as_last(last)
         decision = decision_of(_report(tick, usd_rate=usd_rate), deployment, former, recorded_at=ctx.now)
         try:
-            posted = post(transaction, Tick(deployment=deployment, account=account, decision=decision, last=former))
+            tick_to_post = Tick(deployment=deployment, account=account, decision=decision, last=former)
+            posted = post(transaction, tick_to_post, learning=learning)
         except Invalid as error:
             message = f"{log.path} line {tick.row.line}: {message_without_field(error)}"
             raise Invalid(message, field="positions") from None
         last = posted.decision
         transaction.add_all(stored.DECISIONS, [last])
         yield last
+    learning.finish()
 
 
 def _report(tick: PositionTick, *, usd_rate: float | None) -> TickReport:

@@ -11,10 +11,11 @@ Whatever closes, corrects or withdraws trades calls `learn_trades` in its own tr
    credible beliefs suggest (`proposals`).
 4. Report what changed in each memory.
 
-`learn_many` does the same for a whole history at once. `learn_equity` does it for what an account is worth.
+`learn_many` and `BulkLearning` do the same for a whole history, at once or in parts. `learn_equity` does it for what an
+account is worth.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -138,24 +139,148 @@ def learn_many(transaction: Transaction, episodes: Sequence[Episode]) -> BulkLea
     Beliefs, habits and moods end as if the episodes had come one by one in the order in which they became known;
     episodes of one instant count in the order given. Plans are made once, from the beliefs and moods at the end.
     """
-    connection = transaction.connection
-    last_places = {key: stored_memories.last_teaching_place(connection, *key) for key in _modes(episodes)}
-    placed = _assign_places(connection, episodes, last_places)
-    transaction.add_all(stored_memories.EPISODES, placed)
-    follow = all(last is None or last < _of_mode(placed, mode)[0].place for (_, mode), last in last_places.items())
-    changes = _update_memories(transaction, placed) if follow else _rebuild_memories(transaction, placed)
-    deployments = _deployments_of(connection, placed)
-    plans, proposals = _update_plans(transaction, deployments, placed, changes)
-    return BulkLearningReport(
-        episodes=len(placed),
-        evidence=len(changes.evidence),
-        induced=changes.induced,
-        retired=changes.retired,
-        habits=len({(episode.mode, episode.strategy_name, episode.symbol) for episode in placed}),
-        moods=len(_one_per_mood_series(deployments.values())),
-        plans=plans,
-        proposals=proposals,
-    )
+    learning = BulkLearning(transaction)
+    learning.add(episodes)
+    return learning.finish()
+
+
+class BulkLearning:
+    """Learning from a history of closed trades that comes in parts: nothing is learned twice.
+
+    Parts that follow all stored episodes of their mode are learned as they come. From the first part that does not, the
+    episodes are only written, and `finish` learns everything again, once.
+    """
+
+    def __init__(self, transaction: Transaction, *, again: bool = False) -> None:
+        self._transaction = transaction
+        self._again = again
+        """Whether `finish` has to learn everything again."""
+        self._waiting: list[Episode] = []
+        """Written by a tick, and not learned yet."""
+        self._ids: set[str] = set()
+        self._modes: set[tuple[str, Mode]] = set()
+        self._skills: dict[SkillKey, set[str]] = {}
+        """The symbols that were traded, by strategy."""
+        self._deployments: dict[str, Deployment] = {}
+        self._recent: dict[str, Episode] = {}
+        """Episodes that plans may still be made of, by id."""
+        self._recent_evidence: list[BeliefEvidence] = []
+        self._evidence = 0
+        self._induced: list[Belief] = []
+        self._retired: list[Belief] = []
+        self._now: datetime | None = None
+
+    def add(self, episodes: Sequence[Episode]) -> None:
+        """Write new episodes and learn from them; those of one instant count in the order given."""
+        connection = self._transaction.connection
+        last_places = {key: stored_memories.last_teaching_place(connection, *key) for key in _modes(episodes)}
+        placed = _assign_places(connection, episodes, last_places)
+        self._transaction.add_all(stored_memories.EPISODES, placed)
+        follow = all(last is None or last < _of_mode(placed, mode)[0].place for (_, mode), last in last_places.items())
+        self._note(placed)
+        record_outcomes(self._transaction, self._deployments, placed)
+        self._again = self._again or not follow
+        if not self._again:
+            self._count(_update_memories(self._transaction, placed))
+
+    def add_of_tick(self, episodes: Iterable[Episode], *, withdrawn: Sequence[Episode]) -> None:
+        """Write the episodes of trades that a tick closed; only the mood, which the next tick reads, learns at once."""
+        for episode in withdrawn:
+            self.withdraw(episode)
+        for episode in sorted(episodes, key=lambda each: (each.ended_at, each.id)):
+            change, is_last = _write_episode(self._transaction, episode)
+            self._again = self._again or (change.teaches and not is_last)
+            self._note([change.episode])
+            self._waiting.append(change.episode)
+            record_outcomes(self._transaction, self._deployments, [change.episode])
+            deployment = self._deployments[episode.deployment_id]
+            if change.former is None:
+                update_strategy_moods(self._transaction, deployment, [change.episode])
+            else:
+                rebuild_strategy_moods(self._transaction, deployment)
+
+    def correct(self, episode: Episode) -> None:
+        """Write the corrected episode of a closed trade; everything is learned again at the end."""
+        change, _ = _write_episode(self._transaction, episode)
+        self._again = True
+        self._note([change.episode])
+
+    def withdraw(self, episode: Episode) -> None:
+        """Learn everything again at the end, since an episode was withdrawn."""
+        self._again = True
+        self._note([episode])
+
+    def finish(self) -> BulkLearningReport:
+        """Learn what was not learned yet, tell the plans, and report what changed in each memory."""
+        if self._again:
+            self._learn_again()
+        elif self._waiting:
+            self._count(_update_beliefs_and_habits(self._transaction, self._waiting))
+        plans, proposals = self._update_plans()
+        return BulkLearningReport(
+            episodes=len(self._ids),
+            evidence=self._evidence,
+            induced=tuple(self._induced),
+            retired=tuple(self._retired),
+            habits=sum(len(symbols) for symbols in self._skills.values()),
+            moods=len(_one_per_mood_series(self._deployments.values())),
+            plans=plans,
+            proposals=proposals,
+        )
+
+    def _note(self, episodes: Sequence[Episode]) -> None:
+        """Record what some episodes concern."""
+        if not episodes:
+            return
+        self._now = max(max(each.known_at, each.recorded_at, self._now or each.known_at) for each in episodes)
+        self._modes |= _modes(episodes)
+        for episode in episodes:
+            self._ids.add(episode.id)
+            self._skills.setdefault(skill_key(episode), set()).add(episode.symbol)
+            if episode.deployment_id not in self._deployments:
+                self._deployments[episode.deployment_id] = deployment_of(self._transaction.connection, episode)
+            if self._now - episode.known_at <= HISTORY:
+                self._recent[episode.id] = episode
+
+    def _count(self, changes: _MemoryChanges) -> None:
+        self._evidence += len(changes.evidence)
+        self._induced += changes.induced
+        self._retired += changes.retired
+        self._recent_evidence += [each for each in changes.evidence if each.episode_id in self._recent]
+
+    def _learn_again(self) -> None:
+        """Learn all episodes of the modes and strategies concerned, instead of what was counted so far."""
+        changes = _rebuild_beliefs_and_habits(self._transaction, self._modes, self._skills, self._ids)
+        for deployment in _one_per_mood_series(self._deployments.values()):
+            rebuild_strategy_moods(self._transaction, deployment)
+        self._evidence, self._recent_evidence = 0, []
+        self._count(changes)
+
+    def _update_plans(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The ids of the plans, and of the proposals, that recent episodes led to."""
+        if self._now is None:
+            return (), ()
+        transaction, now = self._transaction, self._now
+        connection, owner = transaction.connection, next(iter(self._deployments.values())).owner_id
+        end_advice_of_beliefs(transaction, owner, [belief.id for belief in self._retired], now=now)
+        for deployment in self._deployments.values():
+            review_advice(transaction, deployment, now=now)
+        # Of each deployment with recent trades: the beliefs that these trades are evidence of.
+        recent = {key: each.deployment_id for key, each in self._recent.items() if now - each.known_at <= HISTORY}
+        belief_ids: dict[str, set[str]] = {deployment_id: set() for deployment_id in recent.values()}
+        for evidence in self._recent_evidence:
+            if evidence.episode_id in recent:
+                belief_ids[recent[evidence.episode_id]].add(evidence.belief_id)
+        plans, proposals = list[str](), list[str]()
+        for deployment_id, ids in belief_ids.items():
+            deployment = self._deployments[deployment_id]
+            beliefs = (stored.belief(connection, owner, belief_id) for belief_id in sorted(ids))
+            credible = [each for each in beliefs if each is not None]
+            proposed = propose_from_beliefs(transaction, deployment, credible, now=now, only_if_due=False)
+            plans += _made(proposed)
+            plans += make_mood_plan(transaction, deployment, mood_at(connection, deployment, now), now=now)
+            proposals += (proposal.id for proposal in proposed)
+        return tuple(plans), tuple(proposals)
 
 
 def learn_equity(
@@ -250,13 +375,7 @@ def _alarms_at(episode: Episode, changes: _MemoryChanges) -> tuple[DriftAlarm, .
 
 def _update_memories(transaction: Transaction, episodes: Sequence[Episode]) -> _MemoryChanges:
     """Learn episodes that follow all others of their modes."""
-    evidence, induced, retired = list[BeliefEvidence](), list[Belief](), list[Belief]()
-    for owner, mode in _modes(episodes):
-        update = update_beliefs(transaction, owner, mode, _of_mode(episodes, mode))
-        evidence += update.evidence
-        induced += update.induced
-        retired += update.retired
-    habits = {key: update_habits(transaction, key, own) for key, own in _by_skill(episodes).items()}
+    changes = _update_beliefs_and_habits(transaction, episodes)
     deployments = _deployments_of(transaction.connection, episodes)
     series: dict[tuple[str, str], list[Episode]] = {}
     for episode in episodes:
@@ -264,27 +383,48 @@ def _update_memories(transaction: Transaction, episodes: Sequence[Episode]) -> _
         series.setdefault((deployment.account_id, deployment.strategy_name), []).append(episode)
     for own in series.values():
         update_strategy_moods(transaction, deployments[own[0].deployment_id], own)
+    return changes
+
+
+def _update_beliefs_and_habits(transaction: Transaction, episodes: Sequence[Episode]) -> _MemoryChanges:
+    evidence, induced, retired = list[BeliefEvidence](), list[Belief](), list[Belief]()
+    for owner, mode in _modes(episodes):
+        update = update_beliefs(transaction, owner, mode, _of_mode(episodes, mode))
+        evidence += update.evidence
+        induced += update.induced
+        retired += update.retired
+    habits = {key: update_habits(transaction, key, own) for key, own in _by_skill(episodes).items()}
     return _MemoryChanges(
-        evidence=_evidence_of(episodes, evidence), induced=tuple(induced), retired=tuple(retired), habits=habits
+        evidence=_evidence_of({episode.id for episode in episodes}, evidence),
+        induced=tuple(induced),
+        retired=tuple(retired),
+        habits=habits,
     )
 
 
 def _rebuild_memories(transaction: Transaction, episodes: Sequence[Episode]) -> _MemoryChanges:
     """Learn again, from all episodes, whatever episodes concern that come before others, or were corrected."""
+    ids = {episode.id for episode in episodes}
+    changes = _rebuild_beliefs_and_habits(transaction, _modes(episodes), _by_skill(episodes), ids)
+    for deployment in _one_per_mood_series(_deployments_of(transaction.connection, episodes).values()):
+        rebuild_strategy_moods(transaction, deployment)
+    return changes
+
+
+def _rebuild_beliefs_and_habits(
+    transaction: Transaction, modes: Collection[tuple[str, Mode]], skills: Iterable[SkillKey], ids: Collection[str]
+) -> _MemoryChanges:
+    """Learn all episodes of some modes and strategies again; the evidence is that of the episodes with the ids."""
     connection, evidence = transaction.connection, list[BeliefEvidence]()
-    modes = _modes(episodes)
     before = _by_id(belief for key in modes for belief in stored.beliefs(connection, *key))
     for owner, mode in modes:
         evidence += (record.evidence for record in rebuild_beliefs(transaction, owner, mode).evidence)
     after = _by_id(belief for key in modes for belief in stored.beliefs(connection, *key))
-    habits = {key: rebuild_habits(transaction, key) for key in _by_skill(episodes)}
-    for deployment in _one_per_mood_series(_deployments_of(connection, episodes).values()):
-        rebuild_strategy_moods(transaction, deployment)
     return _MemoryChanges(
-        evidence=_evidence_of(episodes, evidence),
+        evidence=_evidence_of(ids, evidence),
         induced=tuple(belief for belief_id, belief in after.items() if belief_id not in before),
         retired=tuple(belief for belief in after.values() if _is_newly_retired(belief, before)),
-        habits=habits,
+        habits={key: rebuild_habits(transaction, key) for key in skills},
     )
 
 
@@ -327,39 +467,6 @@ def _report(
     )
 
 
-def _update_plans(
-    transaction: Transaction,
-    deployments: Mapping[str, Deployment],
-    episodes: Sequence[Episode],
-    changes: _MemoryChanges,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tell the plans about many episodes; the ids of the plans, and of the proposals, that recent episodes led to."""
-    if not episodes:
-        return (), ()
-    connection, owner = transaction.connection, episodes[0].owner_id
-    now = max(max(episode.known_at, episode.recorded_at) for episode in episodes)
-    record_outcomes(transaction, deployments, episodes)
-    end_advice_of_beliefs(transaction, owner, [belief.id for belief in changes.retired], now=now)
-    for deployment in deployments.values():
-        review_advice(transaction, deployment, now=now)
-    # Of each deployment with recent trades: the beliefs that these trades are evidence of.
-    recent = {episode.id: episode.deployment_id for episode in episodes if now - episode.known_at <= HISTORY}
-    belief_ids: dict[str, set[str]] = {deployment_id: set() for deployment_id in recent.values()}
-    for evidence in changes.evidence:
-        if evidence.episode_id in recent:
-            belief_ids[recent[evidence.episode_id]].add(evidence.belief_id)
-    plans, proposals = list[str](), list[str]()
-    for deployment_id, ids in belief_ids.items():
-        deployment = deployments[deployment_id]
-        beliefs = (stored.belief(connection, owner, belief_id) for belief_id in sorted(ids))
-        credible = [each for each in beliefs if each is not None]
-        proposed = propose_from_beliefs(transaction, deployment, credible, now=now, only_if_due=False)
-        plans += _made(proposed)
-        plans += make_mood_plan(transaction, deployment, mood_at(connection, deployment, now), now=now)
-        proposals += (proposal.id for proposal in proposed)
-    return tuple(plans), tuple(proposals)
-
-
 def _made(proposals: Iterable[Proposal]) -> tuple[str, ...]:
     """The ids of the plans that were made from proposals."""
     return tuple(proposal.made_id for proposal in proposals if proposal.made_id is not None)
@@ -387,9 +494,8 @@ def _by_id(records: Iterable[BeliefRecord]) -> dict[str, Belief]:
     return {record.standing.belief.id: record.standing.belief for record in records}
 
 
-def _evidence_of(episodes: Iterable[Episode], evidence: Iterable[BeliefEvidence]) -> tuple[BeliefEvidence, ...]:
-    """The evidence that these episodes are."""
-    ids = {episode.id for episode in episodes}
+def _evidence_of(ids: Collection[str], evidence: Iterable[BeliefEvidence]) -> tuple[BeliefEvidence, ...]:
+    """The evidence that the episodes with these ids are."""
     return tuple(each for each in evidence if each.episode_id in ids)
 
 

@@ -41,7 +41,7 @@ from backsight.core.trades.materialise import (
 )
 from backsight.core.trades.settle import LedgerChange, Phase, from_first, settle
 from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars
-from backsight.services.learning import LearningReport, learn_equity, learn_trades
+from backsight.services.learning import BulkLearning, LearningReport, learn_equity, learn_trades
 from backsight.services.market import context_at, recent_bars, regime_at
 from backsight.services.mood import mood_at
 from backsight.services.rates import Rates
@@ -129,8 +129,11 @@ class _TradeAfter:
     progress: TradeProgress
 
 
-def post(transaction: Transaction, tick: Tick) -> PostedTick:
-    """Bring the ledger to the broker's state, and return the trades that were opened and closed."""
+def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None = None) -> PostedTick:
+    """Bring the ledger to the broker's state, and return the trades that were opened and closed.
+
+    If many ticks are posted one after the other, `learning` collects what they teach, and its caller finishes it.
+    """
     connection = transaction.connection
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     symbols = _Symbols(connection, tick)
@@ -156,7 +159,7 @@ def post(transaction: Transaction, tick: Tick) -> PostedTick:
     # Write: facts first, then what is derived from them.
     _write_fills(transaction, tick, change)
     _write_orders(transaction, tick)
-    learned = _write_trades(transaction, tick, state, change, rows)
+    learned = _write_trades(transaction, tick, state, change, rows, learning)
     _write_marks(transaction, tick, state, trades)
     _write_equity(transaction, tick, change)
     gap = None
@@ -636,7 +639,12 @@ def _configured_risk(connection: Connection, tick: Tick) -> float | None:
 
 
 def _write_trades(
-    transaction: Transaction, tick: Tick, state: _LedgerState, change: LedgerChange, rows: Sequence[Trade]
+    transaction: Transaction,
+    tick: Tick,
+    state: _LedgerState,
+    change: LedgerChange,
+    rows: Sequence[Trade],
+    learning: BulkLearning | None,
 ) -> tuple[LearningReport, ...]:
     """Write the trades, and let the memories learn from those that were closed.
 
@@ -648,7 +656,7 @@ def _write_trades(
     current = {trade_id_of(tick.decision.account_id, trip) for trip in change.trips}
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
     for former in state.trades.values():
-        silenced = any(row.id == former.id and not _teaches(row) for row in rows)
+        silenced = any(row.id == former.id and not teaches(row) for row in rows)
         if former.status == "closed" and (former.id not in current or silenced):
             episode = stored_memories.current_episode(transaction.connection, former.owner_id, episode_id_of(former.id))
             if episode is not None:
@@ -659,11 +667,14 @@ def _write_trades(
     changed = [row for row in rows if state.trades.get(row.id) is not row]
     for row in sorted(changed, key=lambda each: (each.status, each.opened_at or each.known_at, each.id)):
         transaction.revise(stored.TRADES, row)
-    closed = [episode_of_trade(row) for row in changed if _teaches(row)]
+    closed = [episode_of_trade(row) for row in changed if teaches(row)]
+    if learning is not None:
+        learning.add_of_tick(closed, withdrawn=withdrawn)
+        return ()
     return learn_trades(transaction, closed, withdrawn=withdrawn)
 
 
-def _teaches(trade: Trade) -> bool:
+def teaches(trade: Trade) -> bool:
     """Whether memory learns from a trade: it is closed, and the broker does not contradict its result."""
     return trade.status == "closed" and trade.contradiction is None
 
