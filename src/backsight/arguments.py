@@ -98,6 +98,7 @@ Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterVal
 Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
 JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
+ColumnNames = Annotated[dict[Key, Key], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
 LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_without_nul)]
 

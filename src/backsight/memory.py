@@ -23,6 +23,7 @@ from backsight.ops import (
     decisions,
     documents,
     events,
+    fills,
     instruments,
     legacy,
     lessons,
@@ -126,6 +127,7 @@ class Memory(Context):
     backfill = ticks.backfill
     import_bars = events.import_bars
     record_bars = events.record_bars
+    import_fills = fills.import_fills
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
     init_documents = documents.init_documents

@@ -328,6 +328,22 @@ EVERY_ARGUMENT: list[Step] = [
             "usd_rate": 1.25,
         },
     ),
+    (
+        "import_fills",
+        "",
+        {
+            "path": str(FOLDER / "fills.csv"),
+            "format": "fills-table",
+            "account": "exchange",
+            "mode": "live",
+            "currency": "EUR",
+            "timezone": "UTC",
+            "columns": {"Ausgeführt": "quantity"},
+            "skip_broken": True,
+            "dry_run": True,
+        },
+    ),
+    ("import_fills", "", {"path": str(FOLDER / "fills.csv"), "columns": {"Ausgeführt": "quantity"}, **DEPLOYED}),
     ("migrate_legacy", "path", {"timezone": "UTC"}),
     ("reindex", "", {"background": True}),
     (

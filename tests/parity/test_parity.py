@@ -23,6 +23,12 @@ BARS = str(Path(__file__).with_name("bars.csv"))
 POSITIONS = {"path": str(Path(__file__).with_name("positions.jsonl")), "timezone": "UTC"}
 TRADED = {**POSITIONS, "bars": str(Path(__file__).with_name("positions_bars.jsonl")), "name": "agent é", "mode": "live"}
 TRADES = str(Path(__file__).with_name("trades.csv"))
+FILLED = {
+    "path": str(Path(__file__).with_name("fills.csv")),
+    "account": "börse",
+    "mode": "paper",
+    "columns": {"Ausgeführt": "quantity"},
+}
 LEARNED = {"deployment": "manual:Reverting"}
 LEARNING = derive_id("deployment", "ana", "manual:Reverting")
 ADVICE = plan_subject(parse_condition({"regime": "ranging"}), {"type": "skip_trade"})
@@ -172,6 +178,15 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("import_positions", {**TRADED, "bars": "nowhere.jsonl"}),
     ("import_positions", POSITIONS),
     ("import_positions", {**POSITIONS, "path": BARS}),
+    ("import_fills", {**FILLED, "dry_run": True}),
+    ("import_fills", FILLED),
+    ("import_fills", FILLED),
+    ("import_fills", {**FILLED, "mode": None}),
+    ("import_fills", {**FILLED, "format": "fill-table"}),
+    ("import_fills", {**FILLED, "columns": {"Ausgeführt": "size"}}),
+    ("import_fills", {**FILLED, "path": TRADES}),
+    ("import_fills", {**FILLED, "path": "nowhere.csv"}),
+    ("import_fills", {**FILLED, "account": "agent é"}),
     ("list_trades", {"deployment": "agent é@agent é", "as_of": "2026-06-04T06:00:00Z"}),
     ("recall_memories", {"symbol": "BTC/USDT", "as_of": "2026-06-04T06:00:00Z"}),
     ("import_trades", {"path": TRADES, "strategy_name": "Fade"}),

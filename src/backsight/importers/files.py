@@ -103,15 +103,22 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a file; an error if the file does not exist, cannot be read or is empty."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise NotFound(f"there is no file {path}; check its name and folder", field="path") from None
-    except PermissionError:
-        raise Refused(f"{path} may not be read; ask its owner for permission", field="path") from None
     except (OSError, ValueError) as error:
-        raise Invalid(f"{str(path)!r} cannot be read ({error}); give the path of a file", field="path") from None
+        raise unreadable(path, error) from None
     if not content:
         raise _empty(path)
     return content
+
+
+def unreadable(path: Path, error: Exception) -> BacksightError:
+    """The error for a file that cannot be opened or read."""
+    match error:
+        case FileNotFoundError():
+            return NotFound(f"there is no file {path}; check its name and folder", field="path")
+        case PermissionError():
+            return Refused(f"{path} may not be read; ask its owner for permission", field="path")
+        case _:
+            return Invalid(f"{str(path)!r} cannot be read ({error}); give the path of a file", field="path")
 
 
 def text_stream(path: Path) -> io.TextIOWrapper:
@@ -125,10 +132,8 @@ def text_stream(path: Path) -> io.TextIOWrapper:
         raw = cast(BinaryIO, gzip.GzipFile(path)) if compressed else path.open("rb")
         start = raw.read(2)
         raw.seek(0)
-    except FileNotFoundError:
-        raise NotFound(f"there is no file {path}; check its name and folder", field="path") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise Invalid(f"{str(path)!r} cannot be read ({error}); give the path of a file", field="path") from None
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise unreadable(path, error) from None
     encoding = "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     return io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.core.portfolio import Mode
-from backsight.importers.files import GZIP
+from backsight.importers.files import GZIP, unreadable
 from backsight.importers.trades import TradeRow
 
 HEAD_BYTES = 65_536
@@ -33,6 +33,9 @@ class FillRow:
     number: int
     """The line number in a text file, else the row number."""
     fill: ReportedFill
+    """Its sequence is 0 unless the file itself numbers the fills of one instant: the import numbers them by their order
+    in the file, from its end if the file is newest first. Its id is empty if the file has none: the import then derives
+    one from the content of the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +54,13 @@ class InstrumentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemarkRow:
-    """What a file shows and no row of it says: fills that are missing, a default that was taken."""
+    """What a file shows and no row of it says: fills that are missing, a default that was taken, how dates are written.
+
+    The answer shows it.
+    """
 
     text: str
+    """A sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +140,8 @@ class FileFormat:
     """Of times without an offset, unless another one is given."""
     currency: str = "USD"
     """Of the account, unless another one is given."""
+    generic: bool = False
+    """Whether it reads tables that no program in particular wrote; a file that another format fits is read by that."""
     mode: Mode | None = None
     """The mode of every file of this format, like `sim` for the results of a backtest; None if it must be given."""
 
@@ -146,6 +155,9 @@ def _start_of_gzip(start: bytes) -> bytes:
 
 def head_of(path: Path) -> FileHead:
     """The beginning of a file."""
-    with path.open("rb") as file:
-        start = file.read(HEAD_BYTES + 1)
+    try:
+        with path.open("rb") as file:
+            start = file.read(HEAD_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
     return FileHead(path=path, start=start[:HEAD_BYTES], whole=len(start) <= HEAD_BYTES)

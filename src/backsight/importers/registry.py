@@ -1,6 +1,6 @@
 """Every format that files are recognised by."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backsight.core.errors import Invalid, nearest
@@ -9,6 +9,7 @@ from backsight.importers import (
     binance,
     bybit,
     freqtrade,
+    generic,
     hyperliquid,
     ibkr,
     metatrader5,
@@ -17,7 +18,8 @@ from backsight.importers import (
     okx,
     pyfolio,
 )
-from backsight.importers.formats import FileFormat, head_of
+from backsight.importers.formats import FileFormat, RowKind, head_of
+from backsight.importers.generic import is_table_of_fills, is_table_of_trades
 
 FORMATS: tuple[FileFormat, ...] = (
     *ai_hedge_fund.FORMATS,
@@ -31,6 +33,7 @@ FORMATS: tuple[FileFormat, ...] = (
     *nofx.FORMATS,
     *okx.FORMATS,
     *pyfolio.FORMATS,
+    *generic.FORMATS,
 )
 """Special formats first; a file that fits none of them may still be a table with known columns."""
 
@@ -45,12 +48,33 @@ def format_named(name: str, formats: Sequence[FileFormat] = FORMATS) -> FileForm
     return by_name[name]
 
 
+def chosen_format(
+    path: Path, name: str | None = None, *, rows: RowKind | None = None, columns: Mapping[str, str] | None = None
+) -> FileFormat:
+    """The named format, else the one that fits the content of a file; `rows` and given `columns` narrow the choice."""
+    candidates = [each for each in FORMATS if rows in (None, each.rows)]
+    if name is not None:
+        return format_named(name, candidates)
+    if columns:
+        head = head_of(path)
+        fits = {"fills": is_table_of_fills, "trades": is_table_of_trades}
+        tables = [each for each in candidates if each.generic and fits[each.rows](head, columns)]
+        if tables:
+            return tables[0]
+    return recognised_format(path, candidates)
+
+
 def recognised_format(path: Path, formats: Sequence[FileFormat] = FORMATS) -> FileFormat:
-    """The only format that fits the content of a file."""
+    """The only format that fits the content of a file; generic formats count only where no other fits."""
     head = head_of(path)
-    fitting = [each for each in formats if each.recognises(head)]
+    if not head.start:
+        raise Invalid(f"{path} is empty; give a file with rows", field="path")
+    fitting = [each for each in formats if not each.generic and each.recognises(head)]
+    fitting = fitting or [each for each in formats if each.generic and each.recognises(head)]
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(each.name for each in fitting or formats)
-    reason = "fits several formats" if fitting else "fits no format that is known"
-    raise Invalid(f"{path} {reason}; name one of them: {names}", field="format")
+    if fitting:
+        raise Invalid(f"{path} fits several formats; name one of them: {names}", field="format")
+    remedy = f"name one of {names}, or give the fields of its columns"
+    raise Invalid(f"{path} fits no format that is known; {remedy}", field="format")

@@ -14,6 +14,7 @@ NOUNS = {
     "instruments": "Save what one unit of a symbol is worth, and in which steps it trades.",
     "performance": "See the performance of deployments.",
     "events": "Import and record market bars.",
+    "fills": "Import the executions of an account from a file.",
     "positions": "Import position logs of other agents.",
     "legacy": "Import memories of the older three-layer scheme.",
     "admin": "Verify and export the audit chain; repair derived rows; export all rows and import them.",

@@ -4,8 +4,10 @@ The mood is stored as two series: one for the account (equity and drawdown), one
 (confidence and streaks).
 """
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import CloseFact, Mood, close_fact
@@ -51,6 +53,12 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     series = strategy_moods(view.connection, deployment, seen_at=view.seen_at)
     strategy = [row for row in series if row.known_at <= view.as_of]
     return account, strategy[-1] if strategy else None
+
+
+def last_known(rows: Sequence[MoodRow], at: datetime) -> MoodRow | None:
+    """The last row known at an instant."""
+    count = bisect_right(rows, at, key=attrgetter("known_at"))
+    return rows[count - 1] if count else None
 
 
 def manual_account_row(view: View) -> MoodRow | None:

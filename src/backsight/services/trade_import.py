@@ -1,12 +1,10 @@
 """Trades from a file: rows checked as reports, rows that are stored already, and the trades of the new rows."""
 
 import gc
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
 from backsight.core.context import ContextVector
@@ -24,7 +22,7 @@ from backsight.importers.files import Source
 from backsight.importers.trades import TradeRow, TradesRead
 from backsight.services.context import Context
 from backsight.services.deployments import account_of
-from backsight.services.mood import rebuild_account_moods, strategy_moods
+from backsight.services.mood import last_known, rebuild_account_moods, strategy_moods
 from backsight.services.trade_reports import equity_after, key_conflict, reported_deployment, runs_by_ticks
 from backsight.store import trades as stored
 from backsight.store.database import Connection
@@ -165,19 +163,13 @@ def _entered_at(trade: Trade) -> datetime:
 
 def _with_entry_state(trade: Trade, account: Sequence[MoodRow], strategy: Sequence[MoodRow]) -> Trade:
     """A trade with the equity at its entry, and with the agent's state right before it if the entry has a time."""
-    at_entry = _last(account, _entered_at(trade))
+    at_entry = last_known(account, _entered_at(trade))
     equity = None if at_entry is None or at_entry.account is None else at_entry.account.equity
     context = trade.context
     if trade.opened_at is not None:
         before = trade.opened_at - JUST_BEFORE
-        context = with_agent_state(context, mood_from(_last(account, before), _last(strategy, before)))
+        context = with_agent_state(context, mood_from(last_known(account, before), last_known(strategy, before)))
     return replace(trade, entry=replace(trade.entry, equity=equity), context=context)
-
-
-def _last(rows: Sequence[MoodRow], at: datetime) -> MoodRow | None:
-    """The last row known at an instant."""
-    count = bisect_right(rows, at, key=attrgetter("known_at"))
-    return rows[count - 1] if count else None
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from backsight.store.reading import (
     Columns,
     fetch,
     fetch_one,
+    in_batches,
     known,
     matching,
     owned,
@@ -93,6 +94,8 @@ def trade_then(view: View, trade_id: str) -> Trade | None:
     return fetch_one(view.connection, TRADES, known(TRADES, view.owner, view.horizon, lambda c: [c.id == trade_id]))
 
 
+PAGE = 2_000
+"""Rows that a long read fetches at once."""
 BATCH = 500
 """Ids in one statement: databases limit the number of parameters."""
 _DIGESTS = select(TRADES.table.c.id, TRADES.table.c.request_digest).where(
@@ -389,14 +392,18 @@ def unconverted_trades(connection: Connection, owner: str) -> list[tuple[str, st
     return [(row.symbol, row.currency, row.trades) for row in rows]
 
 
+_FILLS_BY_ID = select(FILLS.table).where(
+    _F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.id.in_(bindparam("ids", expanding=True))
+)
+
+
 def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:
     """The given fills by id, for those that are stored."""
-    fill_ids = list(ids)
-    if not fill_ids:
-        return {}
-    c = FILLS.table.c
-    rows = fetch(connection, FILLS, owned(FILLS, owner, c.account_id == account_id, c.id.in_(fill_ids)))
-    return {fill.id: fill for fill in rows}
+    by_id: dict[str, Fill] = {}
+    for batch in in_batches(list(ids)):
+        values = parameters(owner, account=account_id, ids=batch)
+        by_id |= {fill.id: fill for fill in fetch(connection, FILLS, _FILLS_BY_ID, values)}
+    return by_id
 
 
 def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:
@@ -449,3 +456,39 @@ def trades_then(view: View, ids: Collection[str]) -> dict[str, Trade]:
 def has_ledger(connection: Connection, owner: str, account_id: str) -> bool:
     """Whether an account has any fill."""
     return fetch_one(connection, FILLS, owned(FILLS, owner, FILLS.table.c.account_id == account_id)) is not None
+
+
+_SINCE = select(FILLS.table).where(
+    _F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.at >= bindparam("since")
+)
+_IN_ORDER = _SINCE.order_by(_F.at, _F.sequence, _F.id).execution_options(stream_results=True, yield_per=PAGE)
+
+
+def fills_since(connection: Connection, owner: str, account_id: str, since: datetime) -> Iterator[Fill]:
+    """The fills of an account at or after an instant, in ledger order, read a page at a time."""
+    for row in connection.execute(_IN_ORDER, parameters(owner, account=account_id, since=since)):
+        yield FILLS.from_row(row)
+
+
+def fill_count(connection: Connection, owner: str, account_id: str, since: datetime) -> int:
+    """The number of fills of an account at or after an instant."""
+    values = parameters(owner, account=account_id, since=since)
+    return connection.execute(select(func.count()).select_from(_SINCE.subquery()), values).scalar_one()
+
+
+def ledger_trades_since(connection: Connection, owner: str, account_id: str, since: datetime) -> list[Trade]:
+    """The trades of an account that were built from fills and are open, or became known at or after an instant."""
+    c = TRADES.table.c
+    later = or_(c.status == "open", c.known_at >= since)
+    statement = owned(TRADES, owner, c.account_id == account_id, c.first_fill_id.is_not(None), later)
+    return fetch(connection, TRADES, statement.order_by(c.id))
+
+
+def last_ledger_trade(
+    connection: Connection, owner: str, account_id: str, position_key: str, at: datetime
+) -> Trade | None:
+    """The last trade of a position that was built from fills and opened at or before an instant."""
+    c = TRADES.table.c
+    of_position = c.account_id == account_id, c.position_key == position_key, c.first_fill_id.is_not(None)
+    statement = owned(TRADES, owner, *of_position, c.entry_tick_at <= at)
+    return fetch_one(connection, TRADES, statement.order_by(c.entry_tick_at.desc(), c.id))

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Table, insert
+from sqlalchemy import Connection, Dialect, Table, delete, insert, select
 
 from backsight.core.audit import AuditBatch, AuditChange, item_hash
 from backsight.core.instants import format_instant
 from backsight.store.database import upsert_all
-from backsight.store.mapping import KNOWN, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
+from backsight.store.mapping import KNOWN, OWNER, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
 
 T = TypeVar("T")
 
@@ -71,6 +71,19 @@ class Transaction:
             self._keep(noun, former, known_at=known_at, recorded_at=recorded_at)
             self.connection.execute(noun.delete_by_key, noun.key_values(row))
             self._audit(noun, row, None, was=item_hash(noun.cells(former)))
+
+    def erase_versions(self, noun: Noun[T], value: T) -> None:
+        """Delete the replaced versions of a row, because what replaced them is itself no longer true."""
+        versions = noun.former
+        if versions is None:
+            return
+        row, c = noun.to_row(value), versions.table.c
+        same_key = [c[name] == row[name] for name in (OWNER, *noun.key)]
+        replaced = self.connection.execute(select(*versions.stored_columns).where(*same_key)).mappings().all()
+        if replaced:
+            self.connection.execute(delete(versions.table).where(*same_key))
+        for former in replaced:
+            self._audit(versions, former, None, was=item_hash(versions.cells(former)))
 
     def _stored(self, noun: Noun[Any], row: Row) -> Row | None:
         """The stored row with this key, unparsed: the text that the audit chain recorded."""

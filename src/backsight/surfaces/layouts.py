@@ -364,6 +364,20 @@ def _imported_rows(answer: Any) -> str:
     return fill(rows if answer.added == answer.summary.rows else rows + ", {added} of them new", answer)
 
 
+def _compared_results(answer: Any) -> str:
+    """How many results agree with those in the file of an import of fills."""
+    comparison = None if answer.trades is None else answer.trades.comparison
+    if comparison is None or not comparison.compared:
+        return ""
+    silent = answer.trades.contradicted
+    contradicted = f"; {silent} contradict it too much to learn from" if silent else ""
+    return f"{comparison.agreeing:,} of {comparison.compared:,} agree with the file{contradicted}"
+
+
+def _left_out_rows(rows: Any) -> str:
+    return f"left out: {count_of(rows.rows, 'row')}, {rows.reason} ({'; '.join(rows.first)})"
+
+
 def _imported_bars(answer: Any) -> str:
     if answer.bars is None:
         return ""
@@ -784,6 +798,29 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Each("report.gaps", "gap: {missing} bars of {symbol} missing from {after} to {before}", most=FINDINGS_SHOWN),
     ),
     "RecordedBars": (Line("Recorded {bars} bars, {added} of them new."),),
+    "ImportedFills": (
+        Line("{message}"),
+        Values(
+            "",
+            {
+                "format": "{format}",
+                "deployment": "{deployment.name} ({deployment.mode})",
+                "rows": "{rows}, of them {fills} fills, {added} new",
+                "time": "{first_at} to {last_at}",
+                "trades": "{trades.opened} opened, {trades.closed} closed, {trades.open_positions} open",
+                "results": _compared_results,
+                "instruments": lambda answer: ", ".join(answer.instruments),
+            },
+        ),
+        Each("left_out", _left_out_rows, most=FINDINGS_SHOWN),
+        Each(
+            "trades.comparison.differences",
+            "{symbol} closed {closed_at}: {ours:.2f}, in the file {theirs:.2f}",
+            most=FINDINGS_SHOWN,
+        ),
+        Rows("understood", columns("row | at | kind | symbol | >quantity | >price | >fee | fee in: {fee_currency}")),
+        Each("notes", str, most=FINDINGS_SHOWN),
+    ),
     "ImportedPositions": (
         _done("Imported the position log as {deployment.name}."),
         Values(

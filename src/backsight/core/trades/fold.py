@@ -112,7 +112,7 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
             continue
         place = last.get(fill.position_key)
         former = None if place is None else trips[place]
-        if place is not None and former is not None and (factor := _currency_factor(former, fill)) is not None:
+        if place is not None and former is not None and (factor := currency_factor(former, fill)) is not None:
             former = trips[place] = _converted(former, factor)
             steps[place] = [replace(step, realized_pnl=step.realized_pnl * factor) for step in steps[place]]
         for trip in _after(former, fill, flatness):
@@ -157,7 +157,16 @@ def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
     return [closed, _opened(fill, quantity, price, opening_fee)]
 
 
-def _currency_factor(trip: RoundTrip, fill: Fill) -> float | None:
+def after_fill(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
+    """The round trip of a position after one more fill; two if the fill reversed it. Its only step is the last one.
+
+    Fills that come one by one make the same round trips as `fold` makes of all of them.
+    """
+    factor = None if trip is None else currency_factor(trip, fill)
+    return _after(trip if trip is None or factor is None else _converted(trip, factor), fill, flatness)
+
+
+def currency_factor(trip: RoundTrip, fill: Fill) -> float | None:
     """What one unit of a round trip's money is in the currency of its next fill; None if it is the same currency."""
     if trip.status == "closed" or not fill.changes_size or fill.money_currency == trip.currency:
         return None

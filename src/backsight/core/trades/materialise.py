@@ -22,7 +22,8 @@ class EntryRecord:
     deployment: Deployment
     entry: Entry
     context: ContextVector
-    memory_arm: MemoryArm
+    memory_arm: MemoryArm | None
+    """None if no tick opened the trade."""
     confidence: float | None
 
 

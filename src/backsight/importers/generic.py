@@ -1,0 +1,448 @@
+"""Tables of fills or of closed trades that no program in particular wrote.
+
+Columns are matched by common names, without regard to case and punctuation; the caller may name the others. A file that
+another format knows is read by that format.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, get_args
+
+from backsight.core.errors import Invalid
+from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
+from backsight.importers.cells import EMPTY, file_rows
+from backsight.importers.formats import (
+    FileFormat,
+    FileHead,
+    FileRow,
+    FillRow,
+    InstrumentRow,
+    ReadOptions,
+    RemarkRow,
+    head_of,
+)
+from backsight.importers.tables import (
+    SAMPLE,
+    TIME_OF_DAY,
+    Cells,
+    DateOrder,
+    FileTable,
+    Notation,
+    NumberedCells,
+    column_names,
+    date_order,
+    has_comma_decimal,
+    matched_columns,
+    open_table,
+    plain_name,
+)
+from backsight.importers.trades import TradeRow
+
+
+def _words(**names: str) -> dict[str, tuple[str, ...]]:
+    return {field: tuple(words.split()) for field, words in names.items()}
+
+
+FILL_FIELDS = _words(
+    time=(
+        "time datetime timestamp dateutc timeutc datetimeutc executedat executiontime exectime tradetime transacttime "
+        "filledat filltime createdat createdtime at transactiontime tradedate executiondate date day ts dt"
+    ),
+    symbol="symbol ticker instrument market pair contract product security coin asset sid stock",
+    side="side direction buysell action tradeside transactiontype tradetype type",
+    quantity=(
+        "quantity qty filledqty executedqty fillqty filledquantity executedquantity lastqty shares units contracts "
+        "size sz filledsize volume executed filled lots amount"
+    ),
+    price=(
+        "price fillprice executionprice executedprice tradeprice avgprice averageprice avgfillprice filledprice "
+        "lastprice px"
+    ),
+    fee="fee fees commission commissions tradingfee feepaid totalfee feeamount",
+    fee_currency="feecurrency feecoin feeasset feeccy commissionasset commissioncurrency feetoken",
+    id="id tradeid fillid execid executionid transactionid tid dealid deal matchid",
+    order_id="orderid order ordernumber orderno oid",
+    kind="kind",
+    amount="payment cashamount amount",
+    realized_pnl="realizedpnl realisedpnl closedpnl realizedprofit realizedpl pnl profit pl",
+    position_key="positionkey positionid",
+    multiplier="multiplier contractmultiplier contractsize",
+    currency="currency quotecurrency pricecurrency",
+    rate="rate fxrate exchangerate",
+    ratio="ratio splitratio",
+    reason="reason exitreason",
+)
+"""Each field of a fill, and the names of columns that hold it; the first that a table has counts."""
+TRADE_FIELDS = _words(
+    symbol="symbol ticker instrument market pair contract",
+    direction="direction side positionside tradeside type",
+    entry_price="entryprice openprice avgentryprice entry avgentry openrate",
+    exit_price="exitprice closeprice avgexitprice exit avgexit closerate",
+    pnl="pnl netpnl profit netprofit realizedpnl realisedpnl profitloss pl netpl closedpnl",
+    closed_at="closedat closetime exittime exitdate closedate closedtime dateclosed exitdatetime",
+    opened_at="openedat opentime entrytime entrydate opendate openedtime dateopened entrydatetime",
+    size="size quantity qty shares contracts volume units lots amount",
+    fees="fees fee commission commissions",
+    strategy_name="strategyname strategy system setup",
+    stop_price="stopprice stoploss sl initialstop",
+    risk="risk riskamount",
+    pnl_r="pnlr rmultiple",
+    idempotency_key="idempotencykey id tradeid ticket positionid",
+    reflection="reflection notes note comment",
+)
+NUMBERS_OF_FILLS = ("quantity", "price", "fee", "amount", "realized_pnl", "multiplier", "rate", "ratio")
+NUMBERS_OF_TRADES = ("entry_price", "exit_price", "pnl", "size", "fees", "stop_price", "risk", "pnl_r")
+BUYS = [
+    "buy",
+    "b",
+    "bot",
+    "bought",
+    "long",
+    "bid",
+    "buytoopen",
+    "buytoclose",
+    "bto",
+    "btc",
+    "openlong",
+    "closeshort",
+    "buytocover",
+]
+SELLS = [
+    "sell",
+    "s",
+    "sld",
+    "sold",
+    "short",
+    "ask",
+    "selltoopen",
+    "selltoclose",
+    "sto",
+    "stc",
+    "openshort",
+    "closelong",
+    "sellshort",
+]
+SIDES = {**dict.fromkeys(BUYS, 1.0), **dict.fromkeys(SELLS, -1.0)}
+KINDS: dict[str, ReportedKind] = {plain_name(kind): kind for kind in get_args(ReportedKind)}
+REASONS: dict[str, BrokerReason] = {plain_name(reason): reason for reason in get_args(BrokerReason)}
+EXECUTED = ("trade", "expiry", "assignment", "opening", "asset_transfer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """A table, where its fields are, and how it writes them."""
+
+    table: FileTable
+    places: Mapping[str, int]
+    """The place of the column of each field."""
+    date: int | None
+    """The place of a column of dates beside one of times of the day."""
+    notation: Notation
+    sample: Sequence[NumberedCells]
+
+    @property
+    def rows(self) -> Iterator[NumberedCells]:
+        return chain(self.sample, self.table.rows)
+
+    def texts(self, field: str, rows: Iterable[NumberedCells] | None = None) -> Iterator[str]:
+        """The cells of a field, in the sample or in other rows, that are not empty."""
+        place = self.places.get(field)
+        if place is None:
+            return
+        for _, cells in self.sample if rows is None else rows:
+            if len(cells) == len(self.table.names) and not is_empty(cells[place]):
+                yield self.with_date(cells, cells[place]) if field == "time" else str(cells[place])
+
+    def with_date(self, cells: Cells, time: Any) -> Any:
+        """A time of the day with its date, where they are in two columns."""
+        return time if self.date is None else f"{cells[self.date]} {time}".strip()
+
+    def cells(self, cells: Cells) -> dict[str, Any]:
+        """The cells of a row by field, without the empty ones; `ValueError` if it has another length."""
+        if len(cells) != len(self.table.names):
+            raise ValueError("another number of cells than the header")
+        return {field: cells[place] for field, place in self.places.items() if not is_empty(cells[place])}
+
+    def number(self, values: Mapping[str, Any], field: str) -> float | None:
+        """The number of a field; None if the cell is empty."""
+        value = values.get(field)
+        try:
+            return None if value is None else self.notation.number(value)
+        except ValueError as error:
+            raise ValueError(f"{field} {error}") from None
+
+    @property
+    def remarks(self) -> Iterator[RemarkRow]:
+        """How the table is understood, in sentences."""
+        names = self.table.names
+        known = ", ".join(f"{names[place]} as {field}" for field, place in self.places.items())
+        yield RemarkRow(text=f"{self.table.written_as}; columns read: {known}.")
+        used = {*self.places.values(), self.date}
+        ignored = [name for place, name in enumerate(names) if place not in used]
+        if ignored:
+            yield RemarkRow(text=f"Columns not read: {', '.join(ignored[:20])}.")
+        if self.notation.comma_decimal:
+            yield RemarkRow(text="A comma is the decimal sign.")
+        if self.notation.date_order is not None:
+            first = "day" if self.notation.date_order == "dmy" else "month"
+            yield RemarkRow(text=f"Dates begin with the {first}.")
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell holds no value.
+
+    >>> [is_empty(cell) for cell in ("", " nan ", None, "0", 0)]
+    [True, True, True, False, False]
+    """
+    return cell is None or (isinstance(cell, str) and (not cell or cell.strip().casefold() in EMPTY))
+
+
+# Recognition.
+
+
+def is_table_of_fills(head: FileHead, columns: Mapping[str, str] | None = None) -> bool:
+    """Whether a file is a table with the columns of fills, and not of closed trades."""
+    matched = _matched(head, FILL_FIELDS, columns or {})
+    return {"time", "symbol", "quantity", "price"} <= matched.keys() and not is_table_of_trades(head, columns)
+
+
+def is_table_of_trades(head: FileHead, columns: Mapping[str, str] | None = None) -> bool:
+    """Whether a file is a table with the columns of closed trades."""
+    matched = _matched(head, TRADE_FIELDS, columns or {})
+    return {"symbol", "direction", "entry_price", "exit_price", "closed_at"} <= matched.keys()
+
+
+def _matched(head: FileHead, fields: Mapping[str, Sequence[str]], columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns of the fields that a file has; empty if it is no table, or has other columns than those given."""
+    names = column_names(head)
+    try:
+        return matched_columns(names, fields, _fields(columns)) if names else {}
+    except Invalid:
+        return {}
+
+
+def _fields(columns: Mapping[str, str]) -> dict[str, str]:
+    """The given fields by column, without the order of dates that may follow them."""
+    return {column: field.partition(":")[0] for column, field in columns.items()}
+
+
+# Layout.
+
+
+def _layout(
+    path: Path,
+    options: ReadOptions,
+    fields: Mapping[str, Sequence[str]],
+    *,
+    numbers: Sequence[str],
+    times: Sequence[str],
+) -> _Layout:
+    """Find out where the fields of a table are, and how it writes them."""
+    table = open_table(path, head_of(path))
+    matched = matched_columns(table.names, fields, _fields(options.columns))
+    sample = list(islice(table.rows, SAMPLE))
+    places = {field: table.names.index(column) for field, column in matched.items()}
+    layout = _Layout(table=table, places=places, date=None, notation=Notation(), sample=sample)
+    layout = replace(layout, date=_date_column(layout))
+    commas = has_comma_decimal(
+        (text for field in numbers for text in layout.texts(field)), semicolons="semicolon" in table.written_as
+    )
+    order = _given_order(options.columns) or date_order(text for field in times for text in layout.texts(field))
+    if order == "unknown":
+        rows = open_table(path, head_of(path)).rows  # the first rows do not tell, so all of them are asked
+        order = date_order(text for field in times[:1] for text in layout.texts(field, rows))
+    if order == "unknown":
+        message = f"{path}: no date tells whether the day or the month comes first"
+        remedy = "give the order with the field of the column, as in COLUMN=time:dmy or COLUMN=time:mdy"
+        raise Invalid(f"{message}; {remedy}", field="columns")
+    return replace(layout, notation=Notation(commas, order))
+
+
+def _given_order(columns: Mapping[str, str]) -> DateOrder | None:
+    for field in columns.values():
+        order = field.partition(":")[2]
+        if order not in ("", "dmy", "mdy"):
+            raise Invalid(f"{order!r} is not an order of dates; give dmy or mdy", field="columns")
+        if order:
+            return "dmy" if order == "dmy" else "mdy"
+    return None
+
+
+def _date_column(layout: _Layout) -> int | None:
+    """The place of a column of dates, if the column of times holds only times of the day."""
+    texts = list(islice(layout.texts("time"), 20))
+    if not texts or not all(TIME_OF_DAY.fullmatch(text.strip()) for text in texts):
+        return None
+    dates = (place for place, name in enumerate(layout.table.names) if plain_name(name) in ("date", "day", "tradedate"))
+    return next(dates, None)
+
+
+# Fills.
+
+
+def read_fills(path: Path, options: ReadOptions) -> Iterator[FileRow]:
+    """The fills of a table."""
+    layout = _layout(path, options, FILL_FIELDS, numbers=NUMBERS_OF_FILLS, times=("time",))
+    missing = [field for field in ("time", "symbol", "quantity", "price") if field not in layout.places]
+    if missing:
+        message = f"{path} has no column for {', '.join(missing)}"
+        listed = ", ".join(layout.table.names[:30])
+        raise Invalid(f"{message}; name them among its columns {listed}", field="columns")
+    reader = _FillReader(layout, options)
+    yield from layout.remarks
+    yield from reader.remarks
+    yield from file_rows(layout.rows, reader.read)
+
+
+class _FillReader:
+    """Makes fills of the rows of a table."""
+
+    def __init__(self, layout: _Layout, options: ReadOptions) -> None:
+        self._layout, self._zone = layout, options.zone
+        self.remarks: list[RemarkRow] = []
+        self._has_side = self._is_side(options)
+        fees = [number for text in layout.texts("fee") if (number := _number_or_none(layout.notation, text))]
+        self._fee_sign = -1.0 if fees and max(fees) < 0 else 1.0
+        if self._fee_sign < 0:
+            self.remarks.append(RemarkRow(text="Fees are written as negative numbers, and are taken as paid."))
+        if "id" not in layout.places:
+            self.remarks.append(RemarkRow(text="No column holds ids, so ids are derived from the content of the rows."))
+        self._instruments: dict[str, tuple[float, str | None]] = {}
+
+    def _is_side(self, options: ReadOptions) -> bool:
+        """Whether the column of the side holds sides; a column that only looks like it by its name is not read."""
+        if "side" not in self._layout.places:
+            return False
+        if "side" in _fields(options.columns).values():
+            return True
+        return any(plain_name(text) in SIDES or plain_name(text) in KINDS for text in self._layout.texts("side"))
+
+    def read(self, number: int, cells: Cells) -> Iterator[FileRow]:
+        """The fill of a row, after what its row tells of its symbol; `ValueError` if the row cannot be read."""
+        layout = self._layout
+        values = layout.cells(cells)
+        if "time" not in values:
+            raise ValueError("time is missing")
+        try:
+            at = layout.notation.instant(layout.with_date(cells, values["time"]), zone=self._zone)
+        except ValueError as error:
+            raise ValueError(f"time {error}") from None
+        side, kind = self._side_and_kind(values)
+        symbol = str(values.get("symbol", "")).strip()
+        if not symbol and kind != "transfer":
+            raise ValueError("symbol is missing")
+        yield from self._instrument(symbol, values)
+        is_executed = kind in EXECUTED
+        quantity = (layout.number(values, "quantity") or 0.0) if is_executed else 0.0
+        yield FillRow(
+            number=number,
+            fill=ReportedFill(
+                id=str(values.get("id", "")).strip(),
+                at=at,
+                sequence=0,
+                kind=kind,
+                position_key=str(values.get("position_key", "")).strip() or symbol,
+                symbol=symbol,
+                quantity=quantity if side is None else side * abs(quantity),
+                price=layout.number(values, "price") if is_executed else None,
+                ratio=layout.number(values, "ratio"),
+                fee=self._fee_sign * (layout.number(values, "fee") or 0.0),
+                fee_currency=str(values["fee_currency"]).strip() if "fee_currency" in values else None,
+                rate=layout.number(values, "rate"),
+                order_id=str(values["order_id"]).strip() if "order_id" in values else None,
+                amount=0.0 if is_executed else self._payment(values),
+                realized_pnl=layout.number(values, "realized_pnl"),
+                reason=REASONS.get(plain_name(str(values.get("reason", "")))),
+            ),
+        )
+
+    def _side_and_kind(self, values: Mapping[str, Any]) -> tuple[float | None, ReportedKind]:
+        """The sign of the quantity, None if the quantity has its own; and the kind of the fill."""
+        side: float | None = None
+        kind: ReportedKind = "trade"
+        if self._has_side:
+            word = plain_name(str(values.get("side", "")))
+            side = SIDES.get(word)
+            if side is None and word not in KINDS:
+                raise ValueError("side is neither buy nor sell")
+            kind = KINDS.get(word, "trade")
+        if "kind" in values:
+            word = plain_name(str(values["kind"]))
+            if word not in KINDS:
+                raise ValueError("kind is not known")
+            kind = KINDS[word]
+        return side, kind
+
+    def _payment(self, values: Mapping[str, Any]) -> float:
+        """The money of funding, a dividend or a transfer: in its own column, else in that of the quantity."""
+        amount = self._layout.number(values, "amount")
+        return (self._layout.number(values, "quantity") or 0.0) if amount is None else amount
+
+    def _instrument(self, symbol: str, values: Mapping[str, Any]) -> Iterator[InstrumentRow]:
+        """What a row tells of its symbol, if it has not been told."""
+        if "multiplier" not in values and "currency" not in values:
+            return
+        multiplier = self._layout.number(values, "multiplier") or 1.0
+        currency = str(values["currency"]).strip() if "currency" in values else None
+        if symbol and self._instruments.get(symbol) != (multiplier, currency):
+            self._instruments[symbol] = multiplier, currency
+            yield InstrumentRow(symbol=symbol, multiplier=multiplier, currency=currency)
+
+
+def _number_or_none(notation: Notation, text: str) -> float | None:
+    try:
+        return notation.number(text)
+    except ValueError:
+        return None
+
+
+# Closed trades.
+
+
+def read_trades(path: Path, options: ReadOptions) -> Iterator[FileRow]:
+    """The closed trades of a table."""
+    layout = _layout(path, options, TRADE_FIELDS, numbers=NUMBERS_OF_TRADES, times=("closed_at", "opened_at"))
+    yield from layout.remarks
+    yield from file_rows(layout.rows, lambda number, cells: [_trade(layout, options, number, cells)])
+
+
+def _trade(layout: _Layout, options: ReadOptions, number: int, cells: Cells) -> TradeRow:
+    values = layout.cells(cells)
+    for field in NUMBERS_OF_TRADES:
+        if field in values:
+            values[field] = layout.number(values, field)
+    for field in ("opened_at", "closed_at"):
+        if field in values:
+            try:
+                values[field] = layout.notation.instant(values[field], zone=options.zone)
+            except ValueError as error:
+                raise ValueError(f"{field} {error}") from None
+    side = SIDES.get(plain_name(str(values.get("direction", ""))))
+    if side is None:
+        raise ValueError("direction is neither long nor short")
+    values["direction"] = "long" if side > 0 else "short"
+    if values.get("size") is not None:
+        values["size"] = abs(values["size"])
+    return TradeRow(number, values)
+
+
+FORMATS = (
+    FileFormat(
+        name="fills-table",
+        title="a table of fills (CSV, JSON or Parquet)",
+        rows="fills",
+        recognises=is_table_of_fills,
+        read=read_fills,
+        generic=True,
+    ),
+    FileFormat(
+        name="trades-table",
+        title="a table of closed trades (CSV, JSON or Parquet)",
+        rows="trades",
+        recognises=is_table_of_trades,
+        read=read_trades,
+        generic=True,
+    ),
+)

@@ -1,0 +1,197 @@
+"""Import of fills: the executions of an account, from the files that exchanges and brokers give out."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from backsight.arguments import ColumnNames, Flag, Key, Name
+from backsight.core.errors import Conflict, Invalid
+from backsight.core.portfolio import Mode
+from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
+from backsight.importers.files import Source, zone_named
+from backsight.importers.formats import FileFormat, ReadOptions
+from backsight.importers.registry import chosen_format
+from backsight.operation import command
+from backsight.services.context import Context
+from backsight.services.deployments import account_of, deployment_named, imported_deployment
+from backsight.services.fill_import import (
+    FoldedTrades,
+    LeftOutRows,
+    RowCounts,
+    UnderstoodFill,
+    fold_trades,
+    store_rows,
+)
+from backsight.services.trade_import import garbage_collection_paused
+from backsight.services.trade_reports import runs_by_ticks
+from backsight.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedFills:
+    """What became of the rows of a file, the trades that its fills make, and how they agree with the file."""
+
+    message: str
+    format: str
+    dry_run: bool
+    """Whether nothing was written."""
+    deployment: Deployment
+    rows: int
+    """Rows of the file that say something: fills, and rows that are left out."""
+    fills: int
+    added: int
+    """New fills; the others were stored before."""
+    restated: int
+    """Stored fills to which the file gives another fee."""
+    left_out: tuple[LeftOutRows, ...]
+    first_at: datetime | None
+    last_at: datetime | None
+    instruments: tuple[str, ...]
+    """Symbols of which the file tells what one unit is worth, if that was not known."""
+    fees_missing: int
+    """New fills with a fee in a currency whose rate is not known: the fee counts as no money."""
+    trades: FoldedTrades | None
+    """None if no fill is new."""
+    understood: tuple[UnderstoodFill, ...]
+    """The first fills as they are understood."""
+    notes: tuple[str, ...]
+    """What was found out about the file, and what was assumed, in sentences."""
+
+
+class _TakenBack(Exception):
+    """Ends the transaction of a dry run."""
+
+
+@command()
+def import_fills(
+    ctx: Context,
+    *,
+    path: Annotated[Key, "Path of the file on this machine."],
+    format: Annotated[Name | None, "The format of the file; recognised from its content if left out."] = None,  # noqa: A002
+    account: Annotated[
+        Name | None, "The name of the account, made if there is none; the name of the file if left out."
+    ] = None,
+    deployment: Annotated[Key | None, "Instead of an account: a deployment that has no ticks, by name or id."] = None,
+    mode: Annotated[
+        Mode | None, "Real money, a paper account, or a simulation; needed if the format does not say."
+    ] = None,
+    currency: Annotated[Name | None, "The currency of the account; that of the format if left out, mostly USD."] = None,
+    timezone: Annotated[
+        Name | None, "The time zone of times without an offset; that of the format if left out, mostly UTC."
+    ] = None,
+    columns: Annotated[
+        ColumnNames | None, "Fields by the name of their column, where a table names them in its own way."
+    ] = None,
+    skip_broken: Annotated[Flag, "Leave out rows that cannot be read, instead of refusing the file."] = False,
+    dry_run: Annotated[Flag, "Show what would be imported and left out, and write nothing."] = False,
+) -> ImportedFills:
+    """Import the executions, fees and payments of an account from a file, as if each had been reported in a tick.
+
+    Trades and every memory follow from the fills. Every row is imported or named. A second import of a file changes
+    nothing, and a longer file adds what is new, before or after what is stored. An account that runs by ticks is
+    refused: report its fills in close_tick.
+    """
+    file = Path(path)
+    chosen = chosen_format(file, format, rows="fills", columns=columns)
+    options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
+    counts = RowCounts(unit=Source(file).unit)
+    try:
+        with garbage_collection_paused(), ctx.writing() as transaction:
+            target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
+            owner_account = account_of(transaction.connection, target)
+            book = store_rows(transaction, ctx, owner_account, chosen.read(file, options), counts)
+            _refuse_broken(file, counts, skip_broken=skip_broken or dry_run)
+            trades = None
+            if counts.first_new_at is not None:
+                trades = fold_trades(transaction, ctx, target, owner_account, book, since=counts.first_new_at)
+            if dry_run or not counts.fills:
+                raise _TakenBack
+    except _TakenBack:
+        pass
+    return _answer(target, chosen, counts, trades, dry_run=dry_run)
+
+
+def _target(
+    transaction: Transaction,
+    ctx: Context,
+    file: Path,
+    chosen: FileFormat,
+    account: str | None,
+    deployment: str | None,
+    mode: Mode | None,
+    currency: str,
+) -> Deployment:
+    """The deployment whose account the fills are of; it must not run by ticks."""
+    if deployment is not None:
+        if account is not None:
+            raise Invalid("an account is given too; give one of the two", field="deployment")
+        target = deployment_named(transaction.connection, ctx.owner, deployment)
+        if mode not in (None, target.mode):
+            message = f"deployment {target.name!r} is {target.mode}, not {mode}"
+            raise Invalid(f"{message}; leave out the mode or the deployment", field="mode")
+    else:
+        target = imported_deployment(
+            transaction,
+            ctx,
+            name=account or file.stem,
+            currency=currency,
+            mode=_mode(chosen, mode),
+            known_at=ctx.now,
+        )
+    if runs_by_ticks(transaction, ctx, target):
+        message = f"{target.name!r} runs by ticks, which report its fills"
+        remedy = "give missing fills to the next close_tick, or import the file under another account"
+        raise Conflict(f"{message}; {remedy}", field="account" if deployment is None else "deployment")
+    return target
+
+
+def _mode(chosen: FileFormat, mode: Mode | None) -> Mode:
+    given = mode or chosen.mode
+    if given is None:
+        message = "the file does not say whether its trades are of real money"
+        raise Invalid(f"{message}; give live, paper or sim", field="mode")
+    return given
+
+
+def _refuse_broken(file: Path, counts: RowCounts, *, skip_broken: bool) -> None:
+    broken = counts.broken
+    if not broken or skip_broken:
+        return
+    total = sum(each.rows for each in broken)
+    message = f"{file}: {count_of(total, 'row')} cannot be imported ({'; '.join(broken[0].first)})"
+    raise Invalid(f"{message}; correct the file, or set skip_broken to leave such rows out", field="path")
+
+
+def _answer(
+    target: Deployment, chosen: FileFormat, counts: RowCounts, trades: FoldedTrades | None, *, dry_run: bool
+) -> ImportedFills:
+    left_out = sum(each.rows for each in counts.left_out)
+    if not counts.fills:
+        message = f"No fill in {count_of(counts.rows, 'row')}; nothing was changed."
+    elif not counts.added and not counts.restated:
+        message = "Every fill of the file is stored already; nothing was changed."
+    else:
+        verb = "would be imported" if dry_run else "imported"
+        message = f"{count_of(counts.added, 'fill')} {verb}."
+    if left_out:
+        message += f" {count_of(left_out, 'row')} left out."
+    return ImportedFills(
+        message=message,
+        format=chosen.name,
+        dry_run=dry_run,
+        deployment=target,
+        rows=counts.rows,
+        fills=counts.fills,
+        added=counts.added,
+        restated=counts.restated,
+        left_out=counts.left_out,
+        first_at=counts.first_at,
+        last_at=counts.last_at,
+        instruments=tuple(counts.instruments),
+        fees_missing=counts.fees_missing,
+        trades=trades,
+        understood=tuple(counts.sample),
+        notes=tuple(counts.notes),
+    )

@@ -1,0 +1,129 @@
+"""Tables of fills and of closed trades with the names that people use."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backsight.core.errors import Invalid
+from backsight.core.orders import ReportedFill
+from backsight.importers.files import zone_named
+from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOutRow, ReadOptions, RemarkRow, head_of
+from backsight.importers.generic import is_table_of_fills, is_table_of_trades, read_fills, read_trades
+from backsight.importers.trades import TradeRow
+
+TEXT = """Date(UTC),Pair,Side,Executed,Avg Price,Fee,Fee Coin,Trade ID,Order No
+2026-06-04 10:00:00,BTC/USDT,BUY,0.5,70000,0.1,BNB,1,a
+2026-06-04 10:05:00,BTC/USDT,SELL,0.5,71000,0.1,BNB,2,b
+"""
+
+
+def a_file(folder: Path, text: str) -> Path:
+    path = folder / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows_of(folder: Path, text: str, zone: str = "UTC", **columns: str) -> list[FileRow]:
+    return list(read_fills(a_file(folder, text), ReadOptions(zone=zone_named(zone), columns=columns)))
+
+
+def fills_of(folder: Path, text: str, **columns: str) -> list[ReportedFill]:
+    return [row.fill for row in rows_of(folder, text, **columns) if isinstance(row, FillRow)]
+
+
+def remarks_of(folder: Path, text: str) -> str:
+    return " ".join(row.text for row in rows_of(folder, text) if isinstance(row, RemarkRow))
+
+
+def left_out(folder: Path, text: str) -> list[tuple[int, str]]:
+    return [(row.number, row.reason) for row in rows_of(folder, text) if isinstance(row, LeftOutRow)]
+
+
+def test_common_names_are_understood(tmp_path: Path) -> None:
+    bought, sold = fills_of(tmp_path, TEXT)
+    assert (bought.at, bought.symbol, bought.quantity, bought.price) == (
+        datetime(2026, 6, 4, 10, tzinfo=UTC),
+        "BTC/USDT",
+        0.5,
+        70000.0,
+    )
+    assert (bought.fee, bought.fee_currency, bought.id, bought.order_id) == (0.1, "BNB", "1", "a")
+    assert (sold.quantity, is_table_of_fills(head_of(a_file(tmp_path, TEXT)))) == (-0.5, True)
+    assert "Executed as quantity, Avg Price as price" in remarks_of(tmp_path, TEXT)
+
+
+def test_a_broken_row_and_a_truncated_file_are_named(tmp_path: Path) -> None:
+    assert left_out(tmp_path, TEXT.replace("71000", "high")) == [(3, "price is not a number")]
+    assert left_out(tmp_path, TEXT[:-15]) == [(3, "another number of cells than the header")]
+    assert left_out(tmp_path, TEXT.replace("SELL", "HOLD")) == [(3, "side is neither buy nor sell")]
+    assert left_out(tmp_path, TEXT.replace("2026-06-04 10:05:00", "soon")) == [(3, "time is not a time")]
+    assert left_out(tmp_path, TEXT.replace(",BTC/USDT,S", ",,S")) == [(3, "symbol is missing")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\n1,2\n", "{}", '{"time": 1}', "<html>", "time,symbol\n", "[[1]]", '"\n' * 3]
+)
+def test_other_files_are_not_recognised(tmp_path: Path, text: str) -> None:
+    head = head_of(a_file(tmp_path, text))
+    assert (is_table_of_fills(head), is_table_of_trades(head)) == (False, False)
+
+
+def test_missing_columns_are_named_with_those_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="has no column for quantity, price; name them among its columns time, symbol, x"):
+        rows_of(tmp_path, "time,symbol,x\n2026-06-04,BTC,1\n")
+    assert fills_of(tmp_path, "time,symbol,price,x\n2026-06-04,BTC,7,-1\n", x="quantity")[0].quantity == -1.0
+
+
+def test_decimal_commas_and_dates_are_found_out(tmp_path: Path) -> None:
+    text = "Datum;Uhrzeit;Ticker;Volume;Price\n04.06.2026;10:00;BMW;1.000,5;93,25\n"
+    (fill,) = fills_of(tmp_path, text.replace("Datum", "Date").replace("Uhrzeit", "Time"))
+    assert (fill.at, fill.quantity, fill.price) == (datetime(2026, 6, 4, 10, tzinfo=UTC), 1000.5, 93.25)
+    said = remarks_of(tmp_path, text.replace("Datum", "Date").replace("Uhrzeit", "Time"))
+    assert "CSV with semicolons" in said
+    assert "A comma is the decimal sign. Dates begin with the day." in said
+
+
+def test_an_order_of_dates_that_cannot_be_known_must_be_given(tmp_path: Path) -> None:
+    text = "date,symbol,qty,price\n" + "04/06/2026,BTC,1,5\n" * 600
+    with pytest.raises(Invalid, match=r"no date tells whether the day or the month comes first.*time:dmy"):
+        rows_of(tmp_path, text)
+    assert fills_of(tmp_path, text, date="time:dmy")[0].at.month == 6
+    assert fills_of(tmp_path, text + "30/06/2026,BTC,1,5\n")[0].at.month == 6
+    with pytest.raises(Invalid, match="'ydm' is not an order of dates"):
+        rows_of(tmp_path, text, date="time:ydm")
+
+
+def test_fees_written_as_negative_numbers_are_paid(tmp_path: Path) -> None:
+    text = "time,symbol,qty,price,commission\n2026-06-04,BTC,1,5,-0.5\n2026-06-05,BTC,1,5,0\n"
+    assert [fill.fee for fill in fills_of(tmp_path, text)] == [0.5, 0.0]
+    assert "Fees are written as negative numbers" in remarks_of(tmp_path, text)
+    assert [fill.fee for fill in fills_of(tmp_path, text.replace(",0\n", ",1\n"))] == [-0.5, 1.0]
+
+
+def test_payments_and_corporate_actions_have_a_kind(tmp_path: Path) -> None:
+    text = "time,symbol,kind,qty,price,payment,ratio\n2026-06-04,BTC,Funding,,,-2,\n2026-06-05,BTC,split,,,,10\n"
+    funding, split = fills_of(tmp_path, text)
+    assert (funding.kind, funding.amount, split.kind, split.ratio) == ("funding", -2.0, "split", 10.0)
+    assert left_out(tmp_path, text.replace("Funding", "airdrop")) == [(2, "kind is not known")]
+
+
+def test_a_type_that_is_not_a_side_leaves_the_sign_to_the_quantity(tmp_path: Path) -> None:
+    text = "time,symbol,type,amount,price\n2026-06-04,BTC,LIMIT,-3,5\n"
+    assert [fill.quantity for fill in fills_of(tmp_path, text)] == [-3.0]
+
+
+def test_what_a_row_tells_of_its_symbol_comes_first(tmp_path: Path) -> None:
+    text = "time,symbol,qty,price,multiplier,currency\n" + "2026-06-04,ES,1,5,50,USD\n" * 2
+    instruments = [row for row in rows_of(tmp_path, text) if isinstance(row, InstrumentRow)]
+    assert instruments == [InstrumentRow(symbol="ES", multiplier=50.0, currency="USD")]
+
+
+def test_closed_trades_are_read_with_the_names_of_remember_trade(tmp_path: Path) -> None:
+    text = "Ticker,Side,Entry Price,Exit Price,Net PnL,Exit Time,Qty\nSPY,SHORT,500,490,100,2026-06-04 10:00,-10\n"
+    path = a_file(tmp_path, text)
+    (row,) = (row for row in read_trades(path, ReadOptions()) if isinstance(row, TradeRow))
+    expected: dict[str, Any] = {"symbol": "SPY", "direction": "short", "entry_price": 500.0, "exit_price": 490.0}
+    expected |= {"pnl": 100.0, "closed_at": datetime(2026, 6, 4, 10, tzinfo=UTC), "size": 10.0}
+    assert (row.values, is_table_of_trades(head_of(path)), is_table_of_fills(head_of(path))) == (expected, True, False)

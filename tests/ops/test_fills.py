@@ -1,0 +1,99 @@
+"""Importing the fills of a file: every row is imported or named, and nothing is assumed silently."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.memory import Memory
+from backsight.ops.fills import ImportedFills
+
+TEXT = """time,symbol,side,quantity,price,fee,id
+2026-05-01 10:00,BTC,buy,2,100,0.1,1
+2026-05-01 11:00,BTC,sell,2,105,0.1,2
+"""
+BROKEN = TEXT + "2026-05-01 12:00,BTC,sell,much,105,0.1,3\n"
+
+
+def imported(memory: Memory, folder: Path, text: str = TEXT, **options: Any) -> ImportedFills:
+    path = folder / "fills.csv"
+    path.write_text(text, encoding="utf-8")
+    return memory.import_fills(path=str(path), **{"mode": "paper", **options})
+
+
+def test_a_file_is_recognised_and_imported(memory: Memory, tmp_path: Path) -> None:
+    answer = imported(memory, tmp_path)
+    assert (answer.format, answer.rows, answer.added, answer.left_out) == ("fills-table", 2, 2, ())
+    assert (answer.deployment.name, answer.deployment.mode) == ("fills@fills", "paper")
+    assert [trade.pnl for trade in memory.list_trades().trades] == [9.8]
+    assert imported(memory, tmp_path).message == "Every fill of the file is stored already; nothing was changed."
+
+
+def test_a_dry_run_answers_as_the_import_and_writes_nothing(memory: Memory, tmp_path: Path) -> None:
+    rehearsed = imported(memory, tmp_path, BROKEN, dry_run=True)
+    assert (memory.list_trades().trades, memory.get_my_deployments().deployments) == ((), ())
+    assert [fill.quantity for fill in rehearsed.understood] == [2.0, -2.0]
+    real = imported(memory, tmp_path, BROKEN, skip_broken=True)
+    assert (rehearsed.trades, rehearsed.left_out) == (real.trades, real.left_out)
+
+
+def test_a_broken_row_refuses_the_file_unless_it_may_be_left_out(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"1 row cannot be imported \(line 4: quantity is not a number\); correct"):
+        imported(memory, tmp_path, BROKEN)
+    assert memory.get_my_deployments().deployments == ()
+    (left_out,) = imported(memory, tmp_path, BROKEN, skip_broken=True).left_out
+    assert (left_out.reason, left_out.rows, left_out.broken) == ("quantity is not a number", 1, True)
+
+
+def test_a_fill_in_the_future_and_one_that_contradicts_its_id_are_broken_rows(memory: Memory, tmp_path: Path) -> None:
+    rows = "2030-01-01 10:00,BTC,buy,1,100,0,9\n2026-05-01 11:00,BTC,sell,3,105,0.1,2\n"
+    answer = imported(memory, tmp_path, TEXT + rows, skip_broken=True)
+    assert [each.reason for each in answer.left_out] == ["at cannot be used", "another fill has the same id"]
+    assert "check the timezone" in answer.left_out[0].first[0]
+
+
+def test_the_mode_is_never_assumed(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="mode: the file does not say whether its trades are of real money; give live"):
+        imported(memory, tmp_path, mode=None)
+
+
+def test_fills_may_be_of_a_deployment_that_exists(memory: Memory, tmp_path: Path) -> None:
+    memory.save_strategy(name="Trend", rules=["buy high"])
+    memory.open_account(venue="kraken", name="main", currency="USD", mode="live")
+    memory.deploy(strategy_name="Trend", account="main")
+    with pytest.raises(Invalid, match="'Trend@main' is live, not paper"):
+        imported(memory, tmp_path, deployment="Trend@main")
+    with pytest.raises(Invalid, match="an account is given too"):
+        imported(memory, tmp_path, deployment="Trend@main", account="x", mode=None)
+    assert imported(memory, tmp_path, deployment="Trend@main", mode=None).deployment.mode == "live"
+    assert memory.list_trades(deployment="Trend@main").trades[0].strategy_name == "Trend"
+
+
+def test_an_account_is_of_one_mode_and_currency(memory: Memory, tmp_path: Path) -> None:
+    imported(memory, tmp_path)
+    with pytest.raises(Conflict, match="already open with other settings"):
+        imported(memory, tmp_path, mode="live")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("apples, pears\n1, 2\n", "fits no format"),
+        ("\0\1\2", "fits no format"),
+        ("{", "fits no format"),
+    ],
+)
+def test_a_file_that_is_no_table_of_fills_is_refused(memory: Memory, tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        imported(memory, tmp_path, text)
+    with pytest.raises(NotFound, match="there is no file"):
+        memory.import_fills(path=str(tmp_path / "nothing.csv"), mode="paper")
+
+
+def test_progress_is_reported(memory: Memory, tmp_path: Path) -> None:
+    reports: list[tuple[str, int, int]] = []
+    memory.progress = lambda part, done, total: reports.append((part, done, total))
+    imported(memory, tmp_path)
+    assert reports[-1] == ("fills into trades", 2, 2)
