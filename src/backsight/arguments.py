@@ -23,7 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, core_schema
 
 from backsight.core.context import ContextVector, PlanContext
-from backsight.core.decision import Segment, Verdict
+from backsight.core.decision import ProposedOrder, Segment, Verdict
 from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.instants import parse_instant, to_utc
 from backsight.core.market import Bar
@@ -100,7 +100,8 @@ Keys = Annotated[list[Key], Field(max_length=1_000)]
 JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
 ColumnNames = Annotated[dict[Key, Key], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
-LongProse = Annotated[str, Field(strict=True, max_length=100_000), AfterValidator(_without_nul)]
+LONG_PROSE = 100_000
+LongProse = Annotated[str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul)]
 
 
 _SYMBOL: TypeAdapter[str] = TypeAdapter(Symbol)
@@ -255,6 +256,7 @@ SnapshotArgument = Annotated[
 ]
 OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
 VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
+ProposalArgument = Annotated[ProposedOrder, Border(ProposedOrder, {"order": OrderArgument, "verdict": VerdictArgument})]
 SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
 CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
 BarsArgument = _list_of(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)

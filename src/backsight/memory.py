@@ -123,6 +123,7 @@ class Memory(Context):
     close_tick = ticks.close_tick
     preview_context = ticks.preview_context
     list_decisions = ticks.list_decisions
+    get_decision = ticks.get_decision
     get_recent_activity = ticks.get_recent_activity
     backfill = ticks.backfill
     import_bars = events.import_bars

@@ -295,6 +295,22 @@ EVERY_ARGUMENT: list[Step] = [
         },
     ),
     (
+        "close_tick",
+        "",
+        {
+            **DEPLOYED,
+            "at": NOW,
+            "sequence": 3,
+            "before": {"portfolio": {"at": NOW, "equity": 1e4, "cash": 1e4}, "marks": {SYMBOL: 101.0}},
+            "proposals": [
+                {"order": {"symbol": SYMBOL, "quantity": 1.0}, "verdict": {"kind": "rejected", "rule": "R1"}},
+                {"order": {"symbol": SYMBOL, "quantity": 2.0, "order_id": "9"}, "verdict": {"kind": "executed"}},
+            ],
+            "response": "buy twice",
+        },
+    ),
+    ("get_decision", "decision_id=tick_id", THEN),
+    (
         "preview_context",
         "",
         {

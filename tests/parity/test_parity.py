@@ -75,6 +75,8 @@ ENTRY = {
     "model": "m-1",
 }
 
+EXECUTED = {"verdict": {"kind": "executed"}}
+
 PLAN = {
     "trigger_condition": {"all": [{"regime": "ranging"}, {"field": "drawdown_pct", "op": "<", "value": 0.15}]},
     "planned_action": {"type": "skip_trade"},
@@ -249,6 +251,10 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("open_tick", {**TICK, "before": holding(size=0.0), "symbols": None}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(account="other"), "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "before": FLAT, "verdict": {"kind": "noop"}}),
+    ("close_tick", {**TICK, "sequence": 2, "proposals": [{"order": ORDER}]}),
+    ("close_tick", {**TICK, "sequence": 2, "proposal": ORDER, "proposals": [{"order": ORDER}], **EXECUTED}),
+    ("close_tick", {**TICK, "sequence": 2, "proposals": [{"order": ORDER, "verdict": {"kind": "rejected"}}]}),
+    ("get_decision", {"decision_id": "nothing"}),
     ("list_decisions", {**DEPLOYED, "kind": "executed", "limit": 1}),
     ("list_decisions", {**DEPLOYED, "cursor": "nonsense"}),
     ("list_decisions", {"deployment": "nothing"}),
@@ -362,6 +368,7 @@ ANSWERED: dict[str, tuple[Call, str]] = {
         "next_cursor",
     ),
     "decision_id": (("record_decision", CALL), "episode.id"),
+    "tick_id": (("close_tick", ENTRY), "decision.id"),
     "trades_cursor": (("list_trades", {"limit": 1}), "next_cursor"),
     "decisions_cursor": (("list_decisions", {**DEPLOYED, "limit": 1}), "next_cursor"),
     "head": (("export_audit", {}), "head"),

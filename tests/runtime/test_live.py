@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -47,6 +48,15 @@ class Turning:
         return AgentDecision(
             order=order, confidence=0.6, model="m-1", input_tokens=100, cost=0.01, citations=("rule 3",)
         )
+
+
+class Doubling(Turning):
+    """Gives its orders twice, the second one far too large for the account, and an answer too odd to be stored."""
+
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
+        decision = super().decide(agent_input)
+        further = [replace(order, quantity=1e6 * order.quantity, reason="all in") for order in decision.orders]
+        return replace(decision, further_orders=tuple(further), response=f"\0 call {self.calls} " + "x" * 100_000)
 
 
 def deployed(memory: Memory) -> str:
@@ -99,3 +109,19 @@ def test_a_failed_tick_is_logged_and_the_next_tick_catches_up(
     assert "failed and is skipped" in caplog.text
     assert "the model is away" in caplog.text
     assert len(memory.list_trades(deployment="Turning@live").trades) == 2
+
+
+def test_several_orders_of_a_tick_have_a_verdict_each_and_the_answer_is_recorded(
+    memory: Memory, clock: FakeClock
+) -> None:
+    assert run_session(memory, clock, Doubling(), ticks=4) == 4
+    decision = recorded_session(memory, "Turning@live")[1]
+    assert [(each.order.reason, each.verdict.kind) for each in decision.proposals] == [
+        ("call 2", "executed"),
+        ("all in", "rejected"),
+    ]
+    response = memory.get_decision(decision_id=decision.id).response or ""
+    assert response.startswith("\ufffd call 2 x")
+    assert response.endswith("x [cut: 100009 characters]")
+    (trade,) = memory.list_trades(deployment="Turning@live", status="open").trades
+    assert (trade.entry.reason, trade.entry.snapshot_id) == ("call 2", decision.id)

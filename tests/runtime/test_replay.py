@@ -2,12 +2,12 @@
 
 import pytest
 
-from backsight.core.errors import Conflict
+from backsight.core.errors import Conflict, NotFound
 from backsight.core.orders import Order
 from backsight.memory import Memory, RecordedTick, ReplayBroker, open_memory
-from backsight.runtime.replay import recorded_session, replay
+from backsight.runtime.replay import recorded_responses, recorded_session, replay
 from backsight.testing import T0, FakeClock
-from runtime.test_live import BARS, START, Turning, deployed, run_session
+from runtime.test_live import BARS, START, Doubling, Turning, deployed, run_session
 from support import dump, fresh_postgres
 
 
@@ -30,6 +30,20 @@ def test_a_replayed_session_leaves_the_same_rows_and_prompts(
         assert dump(again) == dump(memory)
 
 
+def test_a_session_with_several_orders_and_answers_is_replayed(memory: Memory, clock: FakeClock) -> None:
+    run_session(memory, clock, Doubling(), ticks=4)
+    session = recorded_session(memory, "Turning@live")
+    responses = recorded_responses(memory, session)
+    later = FakeClock(T0)
+    with open_memory("sqlite://", owner="ana", actor="test", clock=later) as again:
+        deployed(again)
+        later.at = START
+        with pytest.raises(NotFound, match="pass the answers of recorded_responses"):
+            replay(again, later, session, deployment="Turning@live", bars={"BTC": BARS})
+        replay(again, later, session, deployment="Turning@live", bars={"BTC": BARS}, responses=responses)
+        assert dump(again) == dump(memory)
+
+
 def test_a_replay_with_another_decision_is_a_conflict_that_names_the_tick(memory: Memory, clock: FakeClock) -> None:
     run_session(memory, clock, Turning())
     decision = recorded_session(memory, "Turning@live")[1]
@@ -38,8 +52,7 @@ def test_a_replay_with_another_decision_is_a_conflict_that_names_the_tick(memory
         sequence=0,
         before=decision.before,
         after=decision.after,
-        order=decision.proposal,
-        verdict=decision.verdict,
+        proposals=decision.proposals,
     )
     broker = ReplayBroker([tick])
     broker.turn_to_next()

@@ -12,7 +12,7 @@ from backsight.core.ids import ShownAsJson, derive_id, digest
 from backsight.core.instants import JUST_BEFORE, format_instant
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, PlacedOrder
-from backsight.core.portfolio import Mode, Portfolio
+from backsight.core.portfolio import Direction, Mode, Portfolio
 from backsight.core.risk_state import AttemptKind
 from backsight.core.strategies import Deployment
 
@@ -26,6 +26,25 @@ class Verdict:
     """The rule that rejected the proposal, like `R3_POSITION_CAP`."""
     detail: str | None = None
     """Why nothing was proposed, or the message of the risk engine or the broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedOrder:
+    """One of several orders that an agent proposes in one decision."""
+
+    order: Order
+    """The order, with its reason, and the broker's id once it has one."""
+    verdict: Verdict | None = None
+    """The result of this order; None: the verdict of the tick."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedOrder:
+    """An order that a decision proposed, with its verdict and the share of equity that was recommended for it."""
+
+    order: Order
+    verdict: Verdict
+    recommended_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +162,11 @@ class AgentInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDecision:
-    """An agent's answer at a tick: an order or none, and what the model consumed."""
+    """An agent's answer at a tick: no order, one or several, and what the model consumed."""
 
     order: Order | None = None
+    further_orders: tuple[Order, ...] = ()
+    """More orders of the same decision; the broker gets them after `order`, and each has its own verdict."""
     reason: str | None = None
     """Why nothing is proposed; an order has its own reason."""
     confidence: float | None = None
@@ -157,6 +178,13 @@ class AgentDecision:
     citations: tuple[str, ...] = ()
     recalls: tuple[str, ...] = ()
     """Handles of the recalls that the agent made itself."""
+    response: str | None = None
+    """The raw answer of the model."""
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """Every order of the decision, in the order in which the broker gets them."""
+        return (*(() if self.order is None else (self.order,)), *self.further_orders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +213,7 @@ class Decision:
     """Hashes of the segments, in their order."""
     recalled: tuple[str, ...]
     proposal: Annotated[Order | None, ShownAsJson()]
+    """The order; of several the first one that was executed, else the first one that was rejected."""
     symbol: str | None
     """The proposal's."""
     reason: str | None
@@ -218,6 +247,10 @@ class Decision:
     """Ids of the trades that were opened since the last tick or in this one."""
     closed: tuple[str, ...]
     """Ids of the trades that were closed since the last tick or in this one."""
+    further_proposals: Annotated[tuple[DecidedOrder, ...], ShownAsJson()] = ()
+    """The other orders of the decision, each with its own verdict."""
+    response_hash: str | None = None
+    """Hash of the model's raw answer, which get_decision shows; None if it was not reported."""
     equity_gap: float | None = None
     """By how much equity changed since the last tick beyond what fills, marks and transfers explain; None unless the
     difference is large, or if fills are missing."""
@@ -227,9 +260,24 @@ class Decision:
     recorded_at: datetime
 
     @property
-    def executed(self) -> Order | None:
-        """The proposal, if the broker carried it out."""
-        return self.proposal if self.verdict.kind == "executed" else None
+    def proposals(self) -> tuple[DecidedOrder, ...]:
+        """Every order that was proposed, the main one first."""
+        if self.proposal is None:
+            return ()
+        share = self.recommended_share
+        first = DecidedOrder(order=self.proposal, verdict=self.verdict, recommended_share=share)
+        return (first, *self.further_proposals)
+
+    @property
+    def executed(self) -> tuple[Order, ...]:
+        """The proposed orders that the broker carried out."""
+        return tuple(each.order for each in self.proposals if each.verdict.kind == "executed")
+
+    def share_recommended_for(self, symbol: str, direction: Direction) -> float | None:
+        """The share of equity that was recommended for the order that entered a position."""
+        entries = (each for each in self.proposals if (each.order.symbol, each.order.direction) == (symbol, direction))
+        entry = next(entries, None)
+        return None if entry is None else entry.recommended_share
 
     @property
     def last_snapshot(self) -> BrokerSnapshot:
@@ -285,23 +333,29 @@ class PromptRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickReport:
-    """One tick as its caller reports it: the snapshots, the proposal, the verdict and the prompt."""
+    """One tick as its caller reports it: the snapshots, the proposals, the verdict and the prompt."""
 
     at: datetime
     sequence: int
     before: BrokerSnapshot
     after: BrokerSnapshot | None
-    proposal: Order | None
+    proposals: tuple[DecidedOrder, ...]
     verdict: Verdict
+    """The verdict of a tick without proposals."""
     confidence: float | None = None
-    recommended_share: float | None = None
     flatten: bool = False
     usd_rate: float | None = None
     prompt: PromptRecord = PromptRecord()
     model_use: ModelUse = ModelUse()
     citations: tuple[str, ...] = ()
+    response: str | None = None
+    """The raw answer of the model."""
     sim_run_id: str | None = None
     request_digest: str = ""
+
+
+RESPONSE = "response"
+"""The name under which the text of a model's raw answer is stored among the segments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +399,10 @@ def decision_of(
 
     `last` is the deployment's tick before this one.
     """
-    at, proposal, prompt = report.at, report.proposal, report.prompt
+    at, prompt = report.at, report.prompt
+    proposals = main_first(report.proposals)
+    main = proposals[0] if proposals else None
+    proposal = None if main is None else main.order
     segments, used_memory = prompt.segments or (), prompt.segments is not None
     memory, model_use = deployment.memory, report.model_use
     last_portfolio = (report.after or report.before).portfolio
@@ -372,8 +429,8 @@ def decision_of(
         symbol=None if proposal is None else proposal.symbol,
         reason=None if proposal is None else proposal.reason,
         confidence=report.confidence,
-        recommended_share=report.recommended_share,
-        verdict=report.verdict,
+        recommended_share=None if main is None else main.recommended_share,
+        verdict=report.verdict if main is None else main.verdict,
         flatten=report.flatten,
         equity=last_portfolio.equity,
         day_start_equity=report.before.portfolio.equity if day_start is None else day_start,
@@ -389,16 +446,30 @@ def decision_of(
         citations=report.citations,
         opened=(),
         closed=(),
+        further_proposals=tuple(proposals[1:]),
+        response_hash=None if report.response is None else Segment(name=RESPONSE, text=report.response).hash,
         request_digest=report.request_digest,
         known_at=at,
         recorded_at=recorded_at,
     )
 
 
+MAIN_FIRST: tuple[AttemptKind, ...] = ("executed", "rejected", "noop")
+
+
+def main_first(proposals: Iterable[DecidedOrder]) -> list[DecidedOrder]:
+    """The proposals in their order, those that were executed first, then those that were rejected.
+
+    The first one stands for the decision in lists, so that a decision with any executed order is an executed one.
+    """
+    return sorted(proposals, key=lambda each: MAIN_FIRST.index(each.verdict.kind))
+
+
 FACTS = (
     "before",
     "after",
     "proposal",
+    "further_proposals",
     "verdict",
     "confidence",
     "flatten",
@@ -412,19 +483,27 @@ FACTS = (
     "output_tokens",
     "cost",
     "citations",
+    "response_hash",
     "sim_run_id",
 )
 """The fields of a decision that its caller reports; the others follow from them, or say when the store was asked."""
 
 
 def placed_orders(decision: Decision) -> tuple[PlacedOrder, ...]:
-    """The orders that a decision placed: the one that its proposal names, and new open orders of the same side."""
-    order = decision.executed
-    if order is None or order.quantity == 0:
-        return ()
+    """The orders that a decision placed: those that its proposals name, and new open orders of the same side."""
     before = {each.id for each in decision.before.portfolio.open_orders}
     waiting = [each for each in decision.last_snapshot.portfolio.open_orders if each.id not in before]
-    ids = [each.id for each in waiting if each.symbol == order.symbol and each.quantity * order.quantity > 0]
+    by_id: dict[str, Order] = {}
+    orders = [order for order in decision.executed if order.quantity != 0]
+    for order in orders:
+        if order.order_id is not None:
+            by_id.setdefault(order.order_id, order)
+    for each in waiting:
+        fits = [order for order in orders if each.symbol == order.symbol and each.quantity * order.quantity > 0]
+        unused = [order for order in fits if order not in by_id.values()]
+        same_size = [order for order in unused if order.quantity == each.quantity]
+        for order in (same_size or unused or fits)[:1]:
+            by_id.setdefault(each.id, order)
     return tuple(
         PlacedOrder(
             owner_id=decision.owner_id,
@@ -437,7 +516,7 @@ def placed_orders(decision: Decision) -> tuple[PlacedOrder, ...]:
             known_at=decision.known_at,
             recorded_at=decision.recorded_at,
         )
-        for order_id in dict.fromkeys([*([] if order.order_id is None else [order.order_id]), *ids])
+        for order_id, order in by_id.items()
     )
 
 

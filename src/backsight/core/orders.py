@@ -1,7 +1,7 @@
 """Orders that an agent sends to a broker, and the results, fills and snapshots that the broker reports."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -60,6 +60,23 @@ class Order:
         """
         same = self.symbol == symbol and self.position_key in (None, position_key)
         return same and self.quantity * quantity > 0
+
+
+def order_behind(
+    orders: Sequence[Order], *, symbol: str, position_key: str, quantity: float, order_id: str | None = None
+) -> Order | None:
+    """The order that made an execution: the one with its id, else the first of its symbol, side and position.
+
+    >>> orders = [Order(symbol="BTC", quantity=1.0, order_id="7"), Order(symbol="BTC", quantity=2.0, order_id="8")]
+    >>> order_behind(orders, symbol="BTC", position_key="BTC", quantity=0.5, order_id="8").quantity
+    2.0
+    >>> order_behind(orders, symbol="BTC", position_key="BTC", quantity=-0.5) is None
+    True
+    """
+    fits = (each.may_have_made(symbol=symbol, position_key=position_key, quantity=quantity) for each in orders)
+    fitting = [order for order, fit in zip(orders, fits, strict=True) if fit]
+    named = [order for order in orders if order_id is not None and order.order_id == order_id]
+    return next(iter([*named, *fitting]), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from backsight.arguments import Key, Name, Positive
-from backsight.core.decision import Decision, TickReport, as_last, decision_of
+from backsight.core.decision import DecidedOrder, Decision, TickReport, as_last, decision_of
 from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import digest, plain
 from backsight.core.instants import CLOCK_SKEW, format_instant
@@ -208,7 +208,7 @@ def _report(tick: PositionTick, *, usd_rate: float | None) -> TickReport:
         sequence=tick.sequence,
         before=tick.before,
         after=tick.after,
-        proposal=tick.proposal,
+        proposals=() if tick.proposal is None else (DecidedOrder(order=tick.proposal, verdict=tick.verdict),),
         verdict=tick.verdict,
         usd_rate=usd_rate,
         request_digest=_digest(tick),

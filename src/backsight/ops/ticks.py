@@ -18,10 +18,12 @@ from backsight.arguments import (
     Key,
     Keys,
     Limit,
+    LongProse,
     Name,
     NotNegative,
     OrderArgument,
     Positive,
+    ProposalArgument,
     Prose,
     Rules,
     SeenAt,
@@ -36,12 +38,15 @@ from backsight.arguments import (
 from backsight.core.context import ContextVector
 from backsight.core.decision import (
     OURS,
+    RESPONSE,
+    DecidedOrder,
     Decision,
     LastTick,
     ModelUse,
     OpenedTick,
     Prompt,
     PromptRecord,
+    ProposedOrder,
     Segment,
     ShownSegment,
     TickReport,
@@ -52,7 +57,7 @@ from backsight.core.decision import (
     decision_of,
     different_facts,
 )
-from backsight.core.errors import Conflict, Invalid
+from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.fills import Fill
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
@@ -70,6 +75,7 @@ from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, the_deployment
+from backsight.services.id_prefixes import whole_id
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
@@ -89,6 +95,7 @@ from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
 Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
+Proposals = Annotated[list[ProposalArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
 RECENT_TRADES = 10
 """Closed trades that say which symbols a deployment usually trades."""
@@ -124,6 +131,18 @@ class DecisionPage:
     deployment: str
     decisions: tuple[Decision, ...]
     next_cursor: str | None
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionDetail:
+    """A decision with the text of its prompt and of the model's answer."""
+
+    decision: Decision
+    shown: tuple[Segment, ...]
+    """The segments that the agent was shown, as the caller reported them."""
+    response: str | None
+    """The raw answer of the model; None if it was not reported."""
     as_of: datetime
 
 
@@ -313,12 +332,19 @@ def close_tick(
     deployment: Annotated[Key, "The deployment that decided, by name or id."],
     at: Annotated[Instant, "The instant of the tick."],
     before: Annotated[SnapshotArgument, "The broker's snapshot before the decision."],
-    verdict: Annotated[VerdictArgument, "The result of the decision: noop, rejected (with the rule) or executed."],
+    verdict: Annotated[
+        VerdictArgument | None,
+        "The result of the decision: noop, rejected (with the rule) or executed; not needed if each of `proposals`"
+        " has its own.",
+    ] = None,
     after: Annotated[
         SnapshotArgument | None, "The broker's snapshot after the decision; by default the one before."
     ] = None,
     sequence: Annotated[Whole, "Order among the ticks of one instant."] = 0,
     proposal: Annotated[OrderArgument | None, "The order that was proposed, with its reason."] = None,
+    proposals: Annotated[
+        Proposals, "Several orders of one decision, instead of `proposal`: each with its reason, order id and verdict."
+    ] = [],  # noqa: B006
     confidence: Annotated[Share | None, "The agent's confidence, 0 to 1."] = None,
     flatten: Annotated[Flag, "A command to close everything was in force."] = False,
     bars: Annotated[BarsArgument, "Bars that closed since the last tick; they are stored."] = [],  # noqa: B006
@@ -338,6 +364,9 @@ def close_tick(
     output_tokens: Annotated[Whole | None, "Tokens that the model wrote."] = None,
     cost: Annotated[NotNegative | None, "Cost of the model call."] = None,
     citations: Annotated[Keys, "References that the agent gave."] = [],  # noqa: B006
+    response: Annotated[
+        LongProse | None, "The raw answer of the model, at most 100,000 characters; get_decision shows it."
+    ] = None,
     sim_run_id: Annotated[Key | None, "The simulation run that the tick belongs to."] = None,
 ) -> ClosedTick:
     """Close a tick: record the decision, and update the ledger and every memory from the broker's snapshots.
@@ -347,12 +376,15 @@ def close_tick(
     one. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
     """
     _check_instant(ctx, at)
-    _check_verdict(verdict, proposal)
+    proposed = _with_verdicts(proposal, proposals, verdict)
     check_symbols(bars)
     closed_bars = sorted_bars(bars, until=at)
     repeated_recalls = repeat_recalls(ctx, recalls, at=at, field="recalls")
     segments = None if shown is None else tuple(shown)
-    share = None if proposal is None else _recommended_share(ctx, deployment, proposal, before, closed_bars, at=at)
+    decided = tuple(
+        replace(each, recommended_share=_recommended_share(ctx, deployment, each.order, before, closed_bars, at=at))
+        for each in proposed
+    )
     with ctx.writing() as transaction:
         connection = transaction.connection
         target = deployment_named(connection, ctx.owner, deployment)
@@ -362,10 +394,9 @@ def close_tick(
             sequence=sequence,
             before=before,
             after=after,
-            proposal=proposal,
-            verdict=verdict,
+            proposals=decided,
+            verdict=verdict or Verdict(kind="noop"),
             confidence=confidence,
-            recommended_share=share,
             flatten=flatten,
             usd_rate=usd_rate,
             prompt=PromptRecord(
@@ -379,6 +410,7 @@ def close_tick(
                 cost=cost,
             ),
             citations=tuple(citations),
+            response=response,
             sim_run_id=sim_run_id,
         )
         _check_snapshots(account, report)
@@ -402,7 +434,8 @@ def close_tick(
         posted = post(transaction, Tick(deployment=target, account=account, decision=decision, last=last))
         store_recalls(transaction, ctx.owner, decision.id, repeated_recalls, recalled, known_at=at, recorded_at=ctx.now)
         transaction.add_all(stored.DECISIONS, [posted.decision])
-        _store_segments(transaction, ctx, at, segments or ())
+        answer = () if response is None else (Segment(name=RESPONSE, text=response),)
+        _store_segments(transaction, ctx, at, (*(segments or ()), *answer))
     reflection = reflect_if_due(ctx, target, at=at, closed_in_tick=len(posted.closed))
     return ClosedTick(
         decision=posted.decision,
@@ -454,6 +487,32 @@ def list_decisions(
         last = page[-1]
         next_cursor = cursor_after([last.at, last.sequence], horizon, now=ctx.now, query=query_arguments)
     return DecisionPage(deployment=target.name, decisions=page, next_cursor=next_cursor, as_of=view.as_of)
+
+
+@query()
+def get_decision(
+    ctx: Context,
+    *,
+    decision_id: Annotated[Key, "The decision, by its id or the beginning of it."],
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> DecisionDetail:
+    """Get one decision in full: its orders and verdicts, the prompt that was shown, and the model's raw answer."""
+    with ctx.reading() as connection:
+        view = ctx.view(connection, as_of, seen_at)
+        whole = whole_id(connection, ctx.owner, stored.DECISIONS, decision_id, field="decision_id")
+        decision = stored.decision_then(view, whole)
+        if decision is None:
+            message = f"there is no decision {decision_id!r} as of {format_instant(view.as_of)}"
+            raise NotFound(f"{message}; list_decisions has their ids", field="decision_id")
+        texts = stored.segments(connection, ctx.owner, {*decision.shown, decision.response_hash or ""})
+    response = texts.get(decision.response_hash or "")
+    return DecisionDetail(
+        decision=decision,
+        shown=tuple(texts[each] for each in decision.shown if each in texts),
+        response=None if response is None else response.text,
+        as_of=view.as_of,
+    )
 
 
 @query(audience=("trader", "coach"))
@@ -557,11 +616,28 @@ def _check_snapshot(account: Account, snapshot: BrokerSnapshot, *, field: str) -
             raise Invalid(message, field=f"{field}.portfolio.positions.{number}.{unique}")
 
 
-def _check_verdict(verdict: Verdict, proposal: Order | None) -> None:
-    if verdict.kind == "rejected" and not verdict.rule:
-        raise Invalid("a rejection without a rule; give the rule that rejected the proposal", field="verdict.rule")
-    if verdict.kind != "noop" and proposal is None:
+def _with_verdicts(
+    proposal: Order | None, proposals: Sequence[ProposedOrder], verdict: Verdict | None
+) -> tuple[DecidedOrder, ...]:
+    """The orders of a decision, each with its verdict: its own, else that of the tick."""
+    if proposal is not None and proposals:
+        raise Invalid("give either `proposal` or `proposals`, not both", field="proposals")
+    if verdict is None and (not proposals or any(each.verdict is None for each in proposals)):
+        message = "there is none; give noop, rejected or executed, for the tick or for each of `proposals`"
+        raise Invalid(message, field="verdict")
+    _check_rule(verdict, field="verdict")
+    if verdict is not None and verdict.kind != "noop" and proposal is None and not proposals:
         raise Invalid(f"the verdict is {verdict.kind}, but there is no proposal; give the order", field="proposal")
+    for number, each in enumerate(proposals):
+        _check_rule(each.verdict, field=f"proposals.{number}.verdict")
+    orders = [ProposedOrder(order=proposal)] if proposal is not None else proposals
+    pairs = ((each.order, each.verdict or verdict) for each in orders)
+    return tuple(DecidedOrder(order=order, verdict=result) for order, result in pairs if result is not None)
+
+
+def _check_rule(verdict: Verdict | None, *, field: str) -> None:
+    if verdict is not None and verdict.kind == "rejected" and not verdict.rule:
+        raise Invalid("a rejection without a rule; give the rule that rejected the proposal", field=f"{field}.rule")
 
 
 def _recommended_share(

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from backsight.core.decision import AgentDecision, AgentInput, Decision
+from backsight.core.errors import NotFound
+from backsight.core.instants import format_instant
 from backsight.core.market import Bar
 from backsight.memory import Memory, RecordedTick, ReplayBroker
 from backsight.runtime.clock import SimulatedClock
@@ -14,15 +16,17 @@ PAGE = 100
 class ReplayAgent:
     """An agent that repeats a recorded decision and takes as long as it took."""
 
-    def __init__(self, decision: Decision, clock: SimulatedClock) -> None:
+    def __init__(self, decision: Decision, clock: SimulatedClock, response: str | None) -> None:
         self._decision = decision
         self._clock = clock
+        self._response = response
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
         decision = self._decision
         self._clock.at = decision.recorded_at
         return AgentDecision(
             order=decision.proposal,
+            further_orders=tuple(each.order for each in decision.further_proposals),
             reason=decision.verdict.detail if decision.proposal is None else None,
             confidence=decision.confidence,
             model=decision.model,
@@ -31,12 +35,20 @@ class ReplayAgent:
             output_tokens=decision.output_tokens,
             cost=decision.cost,
             citations=decision.citations,
+            response=self._response,
         )
 
 
 def recorded_session(memory: Memory, deployment: str) -> list[Decision]:
     """Every decision of a deployment, oldest first."""
     return list(_newest_first(memory, deployment))[::-1]
+
+
+def recorded_responses(memory: Memory, session: Sequence[Decision]) -> dict[str, str]:
+    """The raw answers of the model in a session, by hash."""
+    by_hash = {each.response_hash: each.id for each in session if each.response_hash is not None}
+    details = {hash_: memory.get_decision(decision_id=id_) for hash_, id_ in by_hash.items()}
+    return {hash_: detail.response for hash_, detail in details.items() if detail.response is not None}
 
 
 def replay(
@@ -46,8 +58,12 @@ def replay(
     *,
     deployment: str,
     bars: Mapping[str, Sequence[Bar]],
+    responses: Mapping[str, str] | None = None,
 ) -> None:
-    """Replay a session with its bars, into a store that has the account and the deployment."""
+    """Replay a session with its bars, into a store that has the account and the deployment.
+
+    `responses` are those of `recorded_responses`; a session in which none was recorded needs none.
+    """
     broker = ReplayBroker([_recorded_tick(decision) for decision in session])
     last = None
     for decision in session:
@@ -63,8 +79,18 @@ def replay(
             usd_rate=decision.usd_rate,
             sim_run_id=decision.sim_run_id,
         )
-        run_tick(memory, broker, ReplayAgent(decision, clock), tick, deployment=deployment)
+        agent = ReplayAgent(decision, clock, _response_of(decision, responses or {}))
+        run_tick(memory, broker, agent, tick, deployment=deployment)
         last = decision
+
+
+def _response_of(decision: Decision, responses: Mapping[str, str]) -> str | None:
+    if decision.response_hash is None:
+        return None
+    if decision.response_hash not in responses:
+        message = f"the model's answer at {format_instant(decision.at)} is missing"
+        raise NotFound(f"{message}; pass the answers of recorded_responses", field="responses")
+    return responses[decision.response_hash]
 
 
 def _recorded_tick(decision: Decision) -> RecordedTick:
@@ -73,8 +99,7 @@ def _recorded_tick(decision: Decision) -> RecordedTick:
         sequence=decision.sequence,
         before=decision.before,
         after=decision.after,
-        order=decision.proposal,
-        verdict=decision.verdict,
+        proposals=decision.proposals,
     )
 
 

@@ -1,13 +1,14 @@
 """One tick of an agent, live, simulated or replayed: snapshot, memory, decision, order, record."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backsight.core.decision import AgentDecision, AgentInput, Verdict
+from backsight.arguments import LONG_PROSE
+from backsight.core.decision import AgentInput, ProposedOrder, Verdict
 from backsight.core.errors import BacksightError
 from backsight.core.market import Bar
-from backsight.core.orders import Executed
+from backsight.core.orders import Executed, Order
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.ports import Agent, Broker
@@ -30,7 +31,7 @@ class TickInput:
 
 
 def run_tick(memory: Memory, broker: Broker, agent: Agent, tick: TickInput, *, deployment: str) -> ClosedTick:
-    """Run one tick: the agent sees the account, the bars and its memory, and the broker executes its order."""
+    """Run one tick: the agent sees the account, the bars and its memory, and the broker executes its orders."""
     before = broker.snapshot()
     opened = memory.open_tick(
         deployment=deployment,
@@ -41,15 +42,15 @@ def run_tick(memory: Memory, broker: Broker, agent: Agent, tick: TickInput, *, d
         bars=list(tick.new_bars),
     )
     decision = agent.decide(AgentInput(opened=opened, portfolio=before.portfolio, marks=before.marks, bars=tick.bars))
-    verdict = carry_out(broker, decision)
+    proposals = [carry_out(broker, order) for order in decision.orders]
     return memory.close_tick(
         deployment=deployment,
         at=tick.at,
         sequence=tick.sequence,
         before=before,
-        after=None if decision.order is None else broker.snapshot(),
-        verdict=verdict,
-        proposal=decision.order,
+        after=broker.snapshot() if proposals else None,
+        verdict=Verdict(kind="noop", detail=decision.reason),
+        proposals=proposals,
         confidence=decision.confidence,
         bars=list(tick.new_bars),
         shown=list(opened.memory),
@@ -64,18 +65,35 @@ def run_tick(memory: Memory, broker: Broker, agent: Agent, tick: TickInput, *, d
         output_tokens=decision.output_tokens,
         cost=decision.cost,
         citations=[*opened.citations, *decision.citations],
+        response=None if decision.response is None else storable(decision.response),
         sim_run_id=tick.sim_run_id,
     )
 
 
-def carry_out(broker: Broker, decision: AgentDecision) -> Verdict:
-    """Submit the order of a decision; an error of the broker is a rejection and does not end the run."""
-    if decision.order is None:
-        return Verdict(kind="noop", detail=decision.reason)
+def storable(response: str, *, most: int = LONG_PROSE) -> str:
+    """A model's answer as the store takes it: a tick is recorded however long or odd the answer is.
+
+    >>> storable("buy\\x00 " + "x" * 50, most=30)
+    'buy� xxxx [cut: 55 characters]'
+    """
+    text = response.replace("\0", "�")
+    if len(text) <= most:
+        return text
+    end = f" [cut: {len(text)} characters]"
+    return text[: most - len(end)] + end
+
+
+def carry_out(broker: Broker, order: Order) -> ProposedOrder:
+    """Submit an order, and return it with its verdict and the id that the broker gave it.
+
+    An error of the broker is a rejection: it ends neither the run nor the other orders of the decision.
+    """
     try:
-        result = broker.submit(decision.order)
+        result = broker.submit(order)
     except BacksightError as error:
-        return Verdict(kind="rejected", rule=f"BROKER_{error.kind.upper()}", detail=error.message)
+        verdict = Verdict(kind="rejected", rule=f"BROKER_{error.kind.upper()}", detail=error.message)
+        return ProposedOrder(order=order, verdict=verdict)
     if isinstance(result, Executed):
-        return Verdict(kind="executed")
-    return Verdict(kind="rejected", rule=result.rule, detail=result.detail)
+        placed = replace(order, order_id=result.order.order_id or order.order_id)
+        return ProposedOrder(order=placed, verdict=Verdict(kind="executed"))
+    return ProposedOrder(order=order, verdict=Verdict(kind="rejected", rule=result.rule, detail=result.detail))

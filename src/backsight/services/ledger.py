@@ -13,7 +13,7 @@ from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
-from backsight.core.orders import BrokerReason, BrokerSnapshot, PlacedOrder, as_fill
+from backsight.core.orders import BrokerReason, BrokerSnapshot, PlacedOrder, as_fill, order_behind
 from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
 from backsight.core.trades.equity_check import TradeWorth, equity_gap
@@ -238,7 +238,7 @@ def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phas
         since,
         phase="now",
         since=decision.before.portfolio.at,
-        proposal=decision.executed,
+        proposals=decision.executed,
     )
     before, after = decision.before, decision.last_snapshot
     first = _reported(tick, before, symbols, known={})
@@ -255,24 +255,27 @@ def _reported(
 ) -> dict[str, Fill]:
     """The reported fills of a snapshot by id; an id that occurs twice must have the same content.
 
-    `decided` fills came with the snapshot after the decision: those that its order may have made are attributed to it.
+    `decided` fills came with the snapshot after the decision: those that its orders may have made are attributed to it.
     """
-    order = tick.decision.executed if decided else None
+    orders = tick.decision.executed if decided else ()
     by_id: dict[str, Fill] = {}
     for reported in snapshot.fills:
-        key = reported.position_key or reported.symbol
-        proposed = order is not None and order.may_have_made(
-            symbol=reported.symbol, position_key=key, quantity=reported.quantity
+        order = order_behind(
+            orders,
+            symbol=reported.symbol,
+            position_key=reported.position_key or reported.symbol,
+            quantity=reported.quantity,
+            order_id=reported.order_id,
         )
         fill = as_fill(
             reported,
             tick.account,
             worth=symbols.rates.worth_of(reported, symbols.instruments.get(reported.symbol), snapshot.marks),
             fee_rate=symbols.rates.fee_rate(reported, snapshot.marks),
-            decision_id=tick.decision.id if proposed or (decided and tick.decision.flatten) else None,
+            decision_id=tick.decision.id if order is not None or (decided and tick.decision.flatten) else None,
             known_at=tick.at,
             recorded_at=tick.decision.recorded_at,
-            reason=tick.decision.reason if proposed else None,
+            reason=None if order is None else order.reason,
         )
         if fill.at > tick.decision.broker_at:
             message = f"fill {fill.id!r} is of {format_instant(fill.at)}, after the snapshot that reports it"
@@ -605,7 +608,7 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
         regime_interval_seconds=None if regime is None else regime.interval_seconds,
         regime_preset=None if regime is None else regime.preset,
         equity=tick.decision.before.portfolio.equity,
-        recommended_share=None if decision is None else decision.recommended_share,
+        recommended_share=None if decision is None else decision.share_recommended_for(trip.symbol, trip.direction),
         configured_risk=_configured_risk(connection, tick),
         model=None if decision is None else decision.model,
     )

@@ -85,15 +85,16 @@ def check_plans_at_tick(
     candidates = open_plans(View(connection, deployment.owner_id, Horizon(as_of=decision.at)), deployment)
     if not candidates.plans:
         return []
-    proposal, before = decision.proposal, decision.before
-    symbols: list[str | None] = [] if proposal is None else [proposal.symbol]
+    orders, before = [each.order for each in decision.proposals], decision.before
+    symbols: list[str | None] = [order.symbol for order in orders]
     symbols += [position.symbol for position in before.portfolio.positions]
     needs_market = any(not MARKET_FIELDS.isdisjoint(state.plan.asks) for state in candidates.plans)
     needs_former = last is not None and any(state.plan.crosses for state in candidates.plans)
     read_values = partial(_read_values, connection, deployment, needs_market=needs_market)
     checks: list[PlanCheck] = []
     for symbol in dict.fromkeys(symbols or [None]):
-        direction = None if proposal is None or proposal.symbol != symbol else entry_direction(proposal, before)
+        directions = (entry_direction(order, before) for order in orders if order.symbol == symbol)
+        direction = next((each for each in directions if each is not None), None)
         inputs = CheckInputs(
             values=read_values(symbol, direction, at=decision.at),
             former_values=read_values(symbol, None, at=last.at) if last is not None and needs_former else None,

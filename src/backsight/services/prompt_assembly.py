@@ -14,7 +14,7 @@ from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.portfolio import Account, Direction, Portfolio
-from backsight.core.prompts.account import Cap, last_decision, last_line, portfolio_and_caps
+from backsight.core.prompts.account import Cap, last_decision, last_lines, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
 from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tokens_of
 from backsight.core.prompts.lessons import lessons_section, read_lessons
@@ -230,7 +230,7 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     yield from request.market
     if request.portfolio is not None:
         yield portfolio_and_caps(request.portfolio, currency=request.account.currency, caps=tuple(request.caps))
-    yield last_decision(None if request.last is None else last_line(request.last))
+    yield last_decision([] if request.last is None else last_lines(request.last))
     if memory is None:
         return
     state = recent_state(request.view, request.deployment, now=request.at, day_start_equity=request.day_start_equity)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, bindparam, exists, or_, select, type_coerce
 
-from backsight.core.decision import Decision, LastTick, Segment, ShownSegment, Verdict
+from backsight.core.decision import DecidedOrder, Decision, LastTick, Segment, ShownSegment, Verdict
 from backsight.core.holdout import MemoryArm
 from backsight.core.orders import PlacedOrder
 from backsight.core.portfolio import Mode
@@ -31,7 +31,7 @@ DECISIONS = noun(
     Decision,
     "decision_snapshots",
     names={"strategy_id": "skill_id", "strategy_version": "version"},
-    as_json=("proposal", "before", "after"),
+    as_json=("proposal", "further_proposals", "before", "after"),
     none_is_empty=("after",),
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
@@ -62,7 +62,7 @@ _LAST_DECISION = (
 _MOVES_LEVELS = type_coerce(_C.proposal, Text).contains('"quantity":0.0,', autoescape=True)
 """Whether an order only moves a stop or a target. Quotes within its texts are escaped, so only the key matches."""
 _ATTEMPTS = (
-    select(_C.at, _C.verdict_kind, _C.verdict_rule, _MOVES_LEVELS)
+    select(_C.at, _C.verdict_kind, _C.verdict_rule, _MOVES_LEVELS, _C.further_proposals)
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
     .where(_C.verdict_kind != "noop", *prepared_within(DECISIONS))
     .order_by(_C.at, _C.sequence)
@@ -76,6 +76,12 @@ _HASHES = select(SEGMENTS.table.c.hash).where(
 def decision(connection: Connection, owner: str, decision_id: str) -> Decision | None:
     """The decision with this id."""
     return fetch_one(connection, DECISIONS, _DECISION, parameters(owner, id=decision_id))
+
+
+def decision_then(view: View, decision_id: str) -> Decision | None:
+    """The decision with this id, if it was known then."""
+    where = (_C.id == decision_id, *within(DECISIONS, view.horizon))
+    return fetch_one(view.connection, DECISIONS, owned(DECISIONS, view.owner, *where))
 
 
 def last_of_account(connection: Connection, owner: str, account_id: str) -> LastTick | None:
@@ -107,8 +113,16 @@ def last_decision(view: View, deployment_id: str) -> Decision | None:
 def attempts_since(view: View, deployment_id: str, *, since: datetime) -> list[Attempt]:
     """The deployment's proposals at or after an instant with their verdicts, oldest first."""
     values = parameters(view.owner, view.horizon, deployment=deployment_id, since=since)
-    rows = view.connection.execute(_ATTEMPTS, values)
-    return [Attempt(at=at, kind=kind, rule=rule, moves_levels=bool(moves)) for at, kind, rule, moves in rows]
+    attempts: list[Attempt] = []
+    for at, kind, rule, moves_levels, further in view.connection.execute(_ATTEMPTS, values):
+        attempts.append(Attempt(at=at, kind=kind, rule=rule, moves_levels=bool(moves_levels)))
+        attempts += (_attempt(at, proposal) for proposal in further if proposal.verdict.kind != "noop")
+    return attempts
+
+
+def _attempt(at: datetime, proposal: DecidedOrder) -> Attempt:
+    verdict = proposal.verdict
+    return Attempt(at=at, kind=verdict.kind, rule=verdict.rule, moves_levels=proposal.order.quantity == 0)
 
 
 def decisions(

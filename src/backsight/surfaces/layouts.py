@@ -147,9 +147,16 @@ TRADES = {
 DECISIONS = {
     **columns("tick: {at}"),
     "verdict": lambda decision: " ".join(filter(None, (decision.verdict.kind, decision.verdict.rule))),
-    **columns("symbol | memory: {memory_arm} | >equity: {equity:.2f}"),
+    "symbol": lambda decision: (decision.symbol or "") + _more_orders(decision),
+    **columns("memory: {memory_arm} | >equity: {equity:.2f}"),
     "reason": lambda decision: decision.reason or decision.verdict.detail or "",
     **columns("id: {id:id}"),
+}
+PROPOSED = {
+    **columns("symbol: {order.symbol} | >quantity: {order.quantity:price}"),
+    "verdict": lambda proposal: " ".join(filter(None, (proposal.verdict.kind, proposal.verdict.rule))),
+    "reason": lambda proposal: proposal.order.reason or proposal.verdict.detail or "",
+    **columns("order: {order.order_id}"),
 }
 BELIEFS = {
     **columns(">credibility: {posterior.credibility:.2f}"),
@@ -318,6 +325,17 @@ def _chain(answer: Any) -> str:
 
     export = OPERATIONS["export_audit"].as_json(answer)
     return "\n".join(json.dumps(link, ensure_ascii=False) for link in [*export["links"], {"head": export["head"]}])
+
+
+def _more_orders(decision: Any) -> str:
+    """How many orders a decision has beside its main one."""
+    return f" +{len(decision.further_proposals)}" if decision.further_proposals else ""
+
+
+def _text_lengths(answer: Any) -> str:
+    prompt = sum(len(segment.text) for segment in answer.shown)
+    response = "none" if answer.response is None else f"{len(answer.response):,} characters"
+    return f'Prompt: {prompt:,} characters. Answer of the model: {response}. detail="full" shows both.'
 
 
 def _rows_in_tables(answer: Any) -> str:
@@ -520,6 +538,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         _list("decisions", "decision", order="newest first"),
         Rows("decisions", DECISIONS),
         MORE,
+    ),
+    "DecisionDetail": (
+        Rows("decision", DECISIONS),
+        Rows("decision.proposals", PROPOSED, name="orders"),
+        Line(_text_lengths, "dim"),
     ),
     "ClosedTick": (
         Line(

@@ -190,7 +190,7 @@ def test_an_empty_section_is_left_out() -> None:
         plans_that_apply([]),
         lessons_section([]),
     ]
-    assert [section.text for section in [*empty, last_decision(None)]] == [""] * 6
+    assert [section.text for section in [*empty, last_decision([])]] == [""] * 6
     assert lessons_section(read_lessons("### Sizing\n(no clear pattern yet)")).text == ""
 
 
@@ -333,7 +333,7 @@ SECTIONS: dict[str, st.SearchStrategy[Section]] = {
     "plans": st.lists(PLAN_LINES, max_size=9).map(plans_that_apply),
     "lessons": st.lists(st.builds(Lesson, slot=st.none() | TEXTS, sentence=TEXTS), max_size=20).map(lessons_section)
     | TEXTS.map(lambda note: lessons_section(read_lessons(note))),
-    "last_decision": LAST_LINES.map(last_decision),
+    "last_decision": st.lists(LAST_LINES, max_size=6).map(last_decision),
     "portfolio": st.builds(a_portfolio_of, POSITIONS, PRICES, CURRENCIES, CAPS),
 }
 

@@ -154,13 +154,13 @@ def test_a_flatten_command_explains_a_close() -> None:
 def test_the_proposal_of_the_agent_explains_a_close_of_its_symbol_in_its_tick() -> None:
     proposed: dict[str, Any] = {
         "phase": "now",
-        "proposal": Order(symbol="BTC", quantity=-2.0, reason="trend is over"),
+        "proposals": (Order(symbol="BTC", quantity=-2.0, reason="trend is over"),),
         "decision_id": "d",
     }
     (closed,) = infer([LONG], [], **proposed)
     assert (closed.reason, closed.decision_id) == ("trend is over", "d")
     for order in (Order(symbol="ETH", quantity=-2.0), Order(symbol="BTC", quantity=1.0, reason="add")):
-        (other,) = infer([LONG], [], **proposed | {"proposal": order})
+        (other,) = infer([LONG], [], **proposed | {"proposals": (order,)})
         assert (other.reason, other.decision_id) == ("unexplained", None)
     (earlier,) = infer([LONG], [], **proposed | {"phase": "since"})
     assert (earlier.reason, earlier.decision_id) == ("unexplained", None)

@@ -56,7 +56,7 @@ def tick(
     afterwards = before if after is None else after
     change = sum(each.signed_size for each in afterwards) - sum(each.signed_size for each in before)
     order = Order(symbol="BTC", quantity=change, reason="words")
-    now = replace(since, phase="now", since=at, decision_id="d", proposal=order)
+    now = replace(since, phase="now", since=at, decision_id="d", proposals=(order,))
     snapshots = a_snapshot(*before, at=at), a_snapshot(*afterwards, at=at)
     return settle(
         ledger,

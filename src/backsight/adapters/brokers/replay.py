@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backsight.core.decision import Verdict
+from backsight.core.decision import DecidedOrder
 from backsight.core.errors import Conflict
 from backsight.core.instants import format_instant
 from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult, Rejected
@@ -12,14 +12,13 @@ from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTick:
-    """The snapshots, the order and its result at one recorded tick."""
+    """The snapshots, the orders and their results at one recorded tick."""
 
     at: datetime
     sequence: int
     before: BrokerSnapshot
     after: BrokerSnapshot | None
-    order: Order | None
-    verdict: Verdict
+    proposals: tuple[DecidedOrder, ...]
 
 
 class ReplayBroker:
@@ -46,10 +45,12 @@ class ReplayBroker:
     def submit(self, order: Order) -> OrderResult:
         """The recorded result of the order."""
         tick = self._session[self._tick]
-        if order != tick.order:
-            message = f"at {format_instant(tick.at)} the recording has {tick.order}, not {order}"
+        verdict = next((each.verdict for each in tick.proposals if each.order == order), None)
+        if verdict is None:
+            recorded = ", ".join(str(each.order) for each in tick.proposals) or "no order"
+            message = f"at {format_instant(tick.at)} the recording has {recorded}, not {order}"
             raise Conflict(f"{message}; replay with the agent that was recorded", field="order")
-        if tick.verdict.kind == "executed":
+        if verdict.kind == "executed":
             fills = () if tick.after is None else tick.after.fills
             return Executed(order=order, position_key=order.position_key or order.symbol, fills=fills)
-        return Rejected(order=order, rule=tick.verdict.rule or "", detail=tick.verdict.detail or "")
+        return Rejected(order=order, rule=verdict.rule or "", detail=verdict.detail or "")

@@ -48,6 +48,7 @@ def decision_entry(decision: Decision) -> TraceEntry:
         "rule": verdict.rule,
         "detail": verdict.detail,
         "proposal": None if decision.proposal is None else canonical_json(decision.proposal),
+        "further proposals": canonical_json(decision.further_proposals) if decision.further_proposals else None,
     }
     return TraceEntry(at=decision.at, kind=verdict.kind, symbol=decision.symbol, details=details)
 

@@ -1,10 +1,10 @@
 """Prompt sections about the account: open positions, risk limits and the last decision."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from backsight.core.decision import Decision
+from backsight.core.decision import Decision, Verdict
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.prompts.amounts import instant, money, multiple, price
@@ -65,9 +65,15 @@ class LastLine:
         yield from (f"{level}={price(value)}" for level, value in levels.items() if value is not None)
 
 
-def last_line(last: Decision) -> LastLine:
-    """The line of the last decision; the price is the average of its fills, else the mark before it."""
-    verdict, order = last.verdict, last.proposal
+def last_lines(last: Decision) -> list[LastLine]:
+    """The lines of the last decision, one for each of its orders."""
+    if not last.proposals:
+        return [_last_line(last, None, last.verdict)]
+    return [_last_line(last, each.order, each.verdict) for each in last.proposals]
+
+
+def _last_line(last: Decision, order: Order | None, verdict: Verdict) -> LastLine:
+    """The line of one order; the price is the average of its fills, else the mark before it."""
     fill_price = None if order is None or verdict.kind != "executed" else _fill_price(last.after, order)
     mark = None if order is None else last.before.marks.get(order.symbol)
     return LastLine(
@@ -93,13 +99,19 @@ def _fill_price(after: BrokerSnapshot | None, order: Order) -> float | None:
     return sum(quantity * at for quantity, at in fills) / size if size else None
 
 
-def last_decision(line: LastLine | None) -> Section:
-    """The last decision and the answer of the risk engine or the broker; empty before the first decision."""
-    rows = [] if line is None else [line.text]
-    if line is not None and line.detail and line.detail.strip():
+def last_decision(lines: Sequence[LastLine]) -> Section:
+    """The last decision and the answers of the risk engine or the broker; empty before the first decision.
+
+    If the section is too long, answers are dropped before orders.
+    """
+    return section_of("last_decision", LAST, [row for line in lines for row in _rows_of(line)])
+
+
+def _rows_of(line: LastLine) -> Iterator[Row]:
+    yield Row(line.text)
+    if line.detail and line.detail.strip():
         label = "why nothing" if line.order is None else "the engine's answer"
-        rows.append(f"- {label}: {quote(line.detail, tokens=30)}")
-    return section_of("last_decision", LAST, rows)
+        yield Row(f"- {label}: {quote(line.detail, tokens=30)}", 1)
 
 
 def portfolio_and_caps(portfolio: Portfolio, *, currency: str | None, caps: tuple[Cap, ...] = ()) -> Section:

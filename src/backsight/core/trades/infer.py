@@ -11,7 +11,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules, UnitWorth, price_at, valued
 from backsight.core.market import Bar
-from backsight.core.orders import Order, PlacedOrder, in_money
+from backsight.core.orders import Order, PlacedOrder, in_money, order_behind
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import RoundTrip
 
@@ -44,8 +44,8 @@ class FillStamp:
     decision_id: str | None = None
     flattened: bool = False
     """A flatten command was in force."""
-    proposal: Order | None = None
-    """The order of the decision, if it was executed."""
+    proposals: tuple[Order, ...] = ()
+    """The orders of the decision that were executed."""
     waiting: tuple[PlacedOrder, ...] = ()
     """Orders of earlier decisions that were waiting at the broker at the last snapshot."""
 
@@ -354,10 +354,8 @@ def _waiting(leg: _Leg, stamp: FillStamp) -> PlacedOrder | None:
 
 def _proposed(leg: _Leg, stamp: FillStamp, key: str) -> Order | None:
     """The order that may have made a fill. An order to add explains no exit, and one to sell no addition."""
-    order = stamp.proposal if stamp.phase == "now" else None
-    if order is None or not order.may_have_made(symbol=leg.symbol, position_key=key, quantity=leg.quantity):
-        return None
-    return order
+    orders = stamp.proposals if stamp.phase == "now" else ()
+    return order_behind(orders, symbol=leg.symbol, position_key=key, quantity=leg.quantity)
 
 
 def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
