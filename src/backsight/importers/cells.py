@@ -53,12 +53,16 @@ class UnreadableError(Exception):
         self.number = number
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """The rows of a CSV file below its header, with their line numbers; plain or compressed with gzip."""
+def csv_rows(path: Path, *, lower: bool = False) -> Iterator[tuple[int, Row]]:
+    """The rows of a CSV file below its header, with their line numbers; plain or compressed with gzip.
+
+    With `lower`, the names of columns are in lower case.
+    """
     with text_stream(path) as stream:
         reader = csv.reader(stream)
         try:
-            header = [name.strip() for name in next(reader, [])]
+            names = (name.strip() for name in next(reader, []))
+            header = [name.casefold() if lower else name for name in names]
             for cells in reader:
                 if any(cell.strip() for cell in cells):
                     yield reader.line_num, _by_name(header, cells)
@@ -87,9 +91,13 @@ WRONG_LENGTH = "\0length"
 
 def value_in(row: Row, *names: str) -> Any:
     """The value of the first of these columns that has one; None if none has."""
+    for name in names:
+        value = row.get(name)
+        if value is not None:
+            return value
     if WRONG_LENGTH in row:
         raise ValueError("another number of cells than the header")
-    return next((row[name] for name in names if row.get(name) is not None), None)
+    return None
 
 
 def text_in(row: Row, *names: str) -> str:

@@ -36,7 +36,6 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     ids = ContentIds("pyfolio")
 
     def read_row(number: int, row: Row) -> Iterable[FileRow]:
-        row = {name.casefold(): value for name, value in row.items()}
         at, symbol = instant_in(row, *TIMES, zone=options.zone), _symbol(text_in(row, "symbol"))
         amount, price = number_in(row, "amount"), number_in(row, "price")
         if amount == 0:
@@ -55,7 +54,7 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
         )
         return [FillRow(number=number, fill=fill)]
 
-    return file_rows(csv_rows(path), read_row)
+    return file_rows(csv_rows(path, lower=True), read_row)
 
 
 def _symbol(text: str) -> str:
