@@ -140,7 +140,7 @@ class _Report:
     payments: list[_Payment] = field(default_factory=list)
     closed: dict[tuple[str, datetime], list[_Closed]] = field(default_factory=dict)
     """By symbol and time of the close."""
-    openings: list[FillRow] = field(default_factory=list)
+    holdings: list[FillRow] = field(default_factory=list)
     left_out: list[LeftOutRow] = field(default_factory=list)
 
 
@@ -339,7 +339,7 @@ def _closes(deal: _Deal, report: _Report) -> list[_Closed]:
 
 def _entered_before(deal: _Deal, book: list[_Open], report: _Report) -> _Open | None:
     """A position that is only in the table of positions, as its fills are older than the report."""
-    used = {row.fill.position_key for row in report.openings}
+    used = {row.fill.position_key for row in report.holdings}
     first = report.deals[0].at
     for row in _closes(deal, report):
         key = row.id if report.hedging else row.symbol
@@ -347,26 +347,26 @@ def _entered_before(deal: _Deal, book: list[_Open], report: _Report) -> _Open | 
             position = _Open(key, row.side, max(row.volume, deal.volume), row.open_price)
             book.append(position)
             fill = ReportedFill(
-                id=f"{row.id}:opening",
+                id=f"{row.id}:holding",
                 at=row.opened_at,
                 sequence=0,
-                kind="opening",
+                kind="holding",
                 position_key=key,
                 symbol=row.symbol,
                 quantity=row.side * position.volume,
                 price=row.open_price,
             )
-            report.openings.append(FillRow(number=deal.number, fill=fill))
+            report.holdings.append(FillRow(number=deal.number, fill=fill))
             return position
     return None
 
 
 def _fill_rows(report: _Report, deals: Sequence[_Deal]) -> Iterator[FileRow]:
-    """Instruments, openings, then deals and payments in the order of time."""
+    """Instruments, holdings, then deals and payments in the order of time."""
     values = {symbol: _PointValues(symbol, own, report.currency) for symbol, own in _by_symbol(deals).items()}
     for value in values.values():
         yield from value.rows()
-    for row in report.openings:
+    for row in report.holdings:
         rate = values[row.fill.symbol].rate_of(row.fill.position_key, row.fill.at)
         yield replace(row, fill=replace(row.fill, rate=rate))
     last, sequence = None, 0
