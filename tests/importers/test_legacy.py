@@ -14,6 +14,7 @@ import pytest
 from backsight.core.errors import Invalid, NotFound, Unavailable
 from backsight.core.memory.conditions import parse_condition
 from backsight.importers.legacy import LegacyRead, read_legacy
+from backsight.ops.trades import FileColumns
 from backsight.testing import FakeClock, open_memory
 from support import LEGACY_PATTERN as PATTERN
 from support import LEGACY_TRADE as TRADE
