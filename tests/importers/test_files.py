@@ -1,16 +1,28 @@
 """Cells of files: numbers, instants and zones."""
 
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backsight.core.instants import EPOCH
 from backsight.importers.files import instant_of, number_of, zone_named
 
 
 @given(st.integers(10**8, 10**10), st.sampled_from([1, 10**3, 10**6, 10**9]))
 def test_an_instant_is_the_same_in_every_unit(seconds: int, unit: int) -> None:
     assert instant_of(str(seconds * unit), zone=UTC) == instant_of(seconds, zone=UTC)
+
+
+@given(st.datetimes(datetime(1974, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))
+def test_a_float_of_seconds_or_milliseconds_keeps_every_microsecond(at: datetime) -> None:
+    milliseconds = (at - EPOCH) / timedelta(milliseconds=1)
+    for number in (at.timestamp(), repr(at.timestamp()), milliseconds, f"{milliseconds:.3f}"):
+        assert instant_of(number, zone=UTC) == at
+
+
+def test_whole_nanoseconds_are_cut_to_microseconds() -> None:
+    assert instant_of("1762061400123456789", zone=UTC).microsecond == 123456
 
 
 @given(st.text())

@@ -242,11 +242,17 @@ def _read_time_text(text: str) -> datetime:
 
 
 def _from_epoch(number: Decimal) -> datetime:
+    """The instant of a number of seconds or parts of seconds since 1970.
+
+    A fraction is rounded to the nearest microsecond, because 1762061400.1 as a float is a little less than that. Whole
+    nanoseconds are cut to microseconds, as those of Parquet files are.
+    """
     if number < EPOCH_SMALLEST:
         raise ValueError(f"{short_text(number)} is too small for a time since 1970; give one like 2026-06-04T10:00:00Z")
     for limit, microseconds in EPOCH_UNITS:
         if number < limit:
-            return EPOCH + timedelta(microseconds=int(number * microseconds))
+            exact = number * microseconds
+            return EPOCH + timedelta(microseconds=int(exact) if number % 1 == 0 else round(exact))
     raise ValueError(f"{short_text(number)} is too large for a time since 1970; give one like 2026-06-04T10:00:00Z")
 
 
