@@ -22,6 +22,7 @@ class Verdict:
     """The result of a proposal. The rules are those of the caller's risk engine; Backsight only records them."""
 
     kind: AttemptKind
+    """`noop`: nothing was proposed. `rejected`: the risk engine or the broker refused. `executed`: the broker took it."""
     rule: str | None = None
     """The rule that rejected the proposal, like `R3_POSITION_CAP`."""
     detail: str | None = None
@@ -52,7 +53,9 @@ class Segment:
     """A named part of a prompt."""
 
     name: str
+    """Which part of the prompt it is, like `recent_activity`."""
     text: str
+    """The part as the agent read it."""
 
     @property
     def hash(self) -> str:

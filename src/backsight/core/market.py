@@ -22,13 +22,19 @@ class Bar:
     """
 
     symbol: str
+    """The instrument."""
     interval_seconds: int
+    """The length of the bar."""
     opened_at: datetime
+    """The first instant of the bar."""
     open: float
+    """The first price. Prices may be negative, as futures prices have been."""
     high: float
+    """The highest price."""
     low: float
+    """The lowest price."""
     close: float
-    """Prices may be negative, as futures prices have been."""
+    """The last price."""
     volume: float | None = None
     """None if the volume is not known."""
 

@@ -29,6 +29,7 @@ class Order:
     """A market order for a quantity of a symbol, with the stop and target of the position."""
 
     symbol: str
+    """What to buy or sell."""
     quantity: float
     """Buy is positive, sell negative, in base units; 0 only moves the stop and the target of a position."""
     stop_price: float | None = None
@@ -111,17 +112,23 @@ class ReportedFill:
     """An execution, a payment, a fee, a transfer or a corporate action, as a broker reports it."""
 
     id: str
+    """The broker's id; a fill that is reported again is known by it."""
     at: datetime
+    """When it happened, by the broker's clock."""
     sequence: int
     """The broker's order among fills of one instant."""
     kind: ReportedKind
+    """`trade` is an execution, `funding` a payment for holding a position, `fee` a fee on its own, `transfer` money moved
+    in or out, `asset_transfer` units moved in or out, `split` a change of units, `dividend` money for a position,
+    `expiry` and `assignment` close a position at a price, `holding` is the size of a position at an instant."""
     position_key: str = ""
-    """Empty for a transfer, which belongs to no position."""
+    """The position as in the portfolio; the symbol if left out. Empty for a transfer, which belongs to no position."""
     symbol: str = ""
+    """The instrument; empty for a transfer of money."""
     quantity: float = 0.0
     """Bought or moved in is positive, sold or moved out negative, in base units; else 0."""
     price: float | None = None
-    """Of units that are moved in, their cost."""
+    """The price of an execution; of units that are moved in, their cost."""
     ratio: float | None = None
     """Of a split, how many units one became: 10 for 10:1."""
     fee: float = 0.0
@@ -145,6 +152,7 @@ class BrokerSnapshot:
     """One account at one instant, as the broker reports it."""
 
     portfolio: Portfolio
+    """Equity, positions and open orders."""
     fills: tuple[ReportedFill, ...] = ()
     """Executions, payments and transfers since the last snapshot; empty from a broker that reports no fills."""
     marks: Mapping[str, float]

@@ -35,16 +35,23 @@ class Position:
     position_key: str
     """The broker's id of the position, else the symbol."""
     symbol: str
+    """The instrument."""
     direction: Direction
+    """Long gains if the price rises."""
     size: float
     """In base units, above 0."""
     mark: float
+    """The price at which the broker values the position now."""
     average_price: float | None = None
     """The broker's average entry price."""
     leverage: float | None = None
+    """Notional divided by the margin that it uses."""
     stop_price: float | None = None
+    """The stop in force; None if there is none."""
     target_price: float | None = None
+    """The target in force; None if there is none."""
     liquidation_price: float | None = None
+    """The price at which the broker closes the position by force, if it says so."""
 
     @property
     def signed_size(self) -> float:
@@ -56,7 +63,9 @@ class OpenOrder:
     """An order that is waiting at the broker."""
 
     id: str
+    """The broker's id of the order."""
     symbol: str
+    """The instrument."""
     quantity: float
     """Buy is positive, sell negative, in base units."""
     price: float | None = None
@@ -68,12 +77,17 @@ class Portfolio:
     """An account's equity, positions and open orders at an instant, as the broker reports them."""
 
     at: datetime
+    """When the broker was asked."""
     equity: float
+    """Cash and open positions at their marks, in the account's currency."""
     cash: float
+    """Money that is not in positions, in the account's currency."""
     account: str | None = None
     """The account's name or id, if the broker gives it."""
     positions: tuple[Position, ...] = ()
+    """Every open position."""
     open_orders: tuple[OpenOrder, ...] = ()
+    """Orders that wait at the broker; they link fills to the decision that placed the order."""
 
     def by_key(self) -> dict[str, Position]:
         """The positions by their key."""

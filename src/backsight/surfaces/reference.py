@@ -1,10 +1,17 @@
 """Write docs/reference/operations.md: every operation on every surface, from its signature."""
 
+import ast
+import inspect
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from backsight.core.decision import ProposedOrder, Segment, Verdict
 from backsight.core.errors import KINDS
+from backsight.core.market import Bar
+from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
+from backsight.core.portfolio import OpenOrder, Portfolio, Position
 from backsight.memory import OPERATIONS
 from backsight.operation import Operation
 from backsight.ops import NOUNS
@@ -35,6 +42,19 @@ def _lines() -> Iterator[str]:
         yield from ["", f"## {noun}", "", text]
         for operation in operations:
             yield from _operation(operation)
+    for of in (
+        BrokerSnapshot,
+        Portfolio,
+        Position,
+        OpenOrder,
+        ReportedFill,
+        Order,
+        ProposedOrder,
+        Verdict,
+        Segment,
+        Bar,
+    ):
+        yield from _type_of_argument(of)
     yield from [
         "",
         "## ContextVector",
@@ -48,6 +68,29 @@ def _lines() -> Iterator[str]:
     yield from ["", "## Errors", "", "| kind | HTTP | command line | MCP | what to do |", "|---|---|---|---|---|"]
     for kind in KINDS:
         yield f"| `{kind.__name__}` | {kind.status} | exit 1 | `isError` | {kind.__doc__} |"
+
+
+def _type_of_argument(of: type[Any]) -> Iterator[str]:
+    """The fields of a dataclass that arguments of close_tick consist of, with their types and meanings."""
+    schema = OPERATIONS["close_tick"].input_schema["$defs"][of.__name__]
+    yield from ["", f"## {of.__name__}", "", (inspect.getdoc(of) or "").partition("\n")[0]]
+    yield from ["", "| field | type | default | meaning |", "|---|---|---|---|"]
+    meanings = field_meanings(of)
+    for name, field in schema["properties"].items():
+        default = "required" if name in schema["required"] else _default(field.get("default"))
+        yield f"| `{name}` | {_type(field)} | {default} | {meanings[name]} |"
+
+
+def field_meanings(of: type[Any]) -> dict[str, str]:
+    """The docstring below each field of a dataclass, on one line; a field without one is left out."""
+    (definition,) = ast.parse(inspect.cleandoc(inspect.getsource(of))).body
+    statements = definition.body if isinstance(definition, ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in pairwise(statements)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
 
 
 def _operation(operation: Operation) -> Iterator[str]:
@@ -75,7 +118,7 @@ def _brief_parts(operation: Operation) -> Iterator[str]:
 
 
 def _default(value: Any) -> str:
-    return "" if value in (None, []) else f"`{value}`"
+    return "" if value in (None, [], "") else f"`{value}`"
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -89,6 +132,8 @@ def _type(schema: dict[str, Any]) -> str:
         return "instant"
     if schema.get("type") == "array":
         return f"list of {_type(schema['items'])}"
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"{_type(schema['additionalProperties'])} by name"
     return {"string": "text", "integer": "whole number"}.get(schema["type"], str(schema["type"]))
 
 
