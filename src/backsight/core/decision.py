@@ -22,7 +22,8 @@ class Verdict:
     """The result of a proposal. The rules are those of the caller's risk engine; Backsight only records them."""
 
     kind: AttemptKind
-    """`noop`: nothing was proposed. `rejected`: the risk engine or the broker refused. `executed`: the broker took it."""
+    """`noop`: nothing was proposed. `rejected`: the risk engine or the broker refused. `executed`: the broker took the
+    order."""
     rule: str | None = None
     """The rule that rejected the proposal, like `R3_POSITION_CAP`."""
     detail: str | None = None

@@ -118,8 +118,8 @@ class ReportedFill:
     sequence: int
     """The broker's order among fills of one instant."""
     kind: ReportedKind
-    """`trade` is an execution, `funding` a payment for holding a position, `fee` a fee on its own, `transfer` money moved
-    in or out, `asset_transfer` units moved in or out, `split` a change of units, `dividend` money for a position,
+    """`trade` is an execution, `funding` a payment for holding a position, `fee` a fee on its own, `transfer` money
+    moved in or out, `asset_transfer` units moved in or out, `split` a change of units, `dividend` money for a position,
     `expiry` and `assignment` close a position at a price, `holding` is the size of a position at an instant."""
     position_key: str = ""
     """The position as in the portfolio; the symbol if left out. Empty for a transfer, which belongs to no position."""
