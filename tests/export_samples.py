@@ -178,6 +178,124 @@ U123,STK,AAPL,265598,20260714;103000,240,305,-1.25,SELL,EXECUTION,ORDER-2,EXEC-3
 U123,STK,AAPL,265598,20260714;103000,240,305,-1.25,SELL,ORDER,ORDER-2,,
 """
 
+IBKR_STATEMENT = """Statement,Header,Field Name,Field Value
+Statement,Data,BrokerName,Interactive Brokers
+Account Information,Header,Field Name,Field Value
+Account Information,Data,Base Currency,USD
+Trades,Header,DataDiscriminator,Asset Category,Currency,Symbol,Date/Time,Quantity,T. Price,C. Price,Proceeds,Comm/Fee,\
+Basis,Realized P/L,MTM P/L,Code
+Trades,Data,Order,Stocks,USD,AAPL,"2026-05-01, 09:35:00","1,000",182.10,182.10,-182100,-1.00,182101,0,0,O
+Trades,Data,Order,Stocks,USD,AAPL,"2026-05-04, 10:05:00","-4,000",46.00,46.00,184000,-1.00,-182101,1898,0,C;P
+Trades,Data,ClosedLot,Stocks,USD,AAPL,2026-05-01,"4,000",45.525,,,,182101,1898,,
+Trades,SubTotal,,Stocks,USD,AAPL,,-3000,,,1900,-2.00,0,1898,0,
+Trades,Data,Order,Stocks,EUR,SAP,"2026-05-05, 05:00:00",50,120,120,-6000,-3,6003,0,0,O
+Trades,Total,,Stocks,USD,,,,,,1900,-5.00,,1898,0,
+Trades,Data,Order,Equity and Index Options,USD,SPY 16JAN26 600 C,"2026-01-05, 10:00:00",-2,3.5,,700,-1.4,-698.6,0,0,O
+Trades,Data,Order,Equity and Index Options,USD,SPY 16JAN26 600 C,"2026-01-16, 16:20:00",2,0,,0,0,698.6,698.6,0,C;Ep
+Trades,Header,DataDiscriminator,Asset Category,Currency,Symbol,Date/Time,Quantity,T. Price,,Proceeds,Comm in USD,,,\
+MTM in USD,Code
+Trades,Data,Order,Forex,USD,EUR.USD,"2026-05-05, 05:00:00",6000,1.10,,-6600,-2,,,0.1,
+Corporate Actions,Header,Asset Category,Currency,Report Date,Date/Time,Description,Quantity,Proceeds,Value,\
+Realized P/L,Code
+Corporate Actions,Data,Stocks,USD,2026-05-02,"2026-05-01, 20:25:00","AAPL(US0378331005) Split 4 for 1 (AAPL, APPLE)",\
+3000,0,0,0,
+Corporate Actions,Data,Total,,,,,,0,0,0,
+Dividends,Header,Currency,Date,Description,Amount
+Dividends,Data,EUR,2026-05-20,SAP(DE0007164600) Cash Dividend EUR 2.20 per Share (Ordinary Dividend),110
+Dividends,Data,Total,,,110
+Deposits & Withdrawals,Header,Currency,Settle Date,Description,Amount
+Deposits & Withdrawals,Data,USD,2026-01-02,Electronic Fund Transfer,20000
+Financial Instrument Information,Header,Asset Category,Symbol,Description,Conid,Security ID,Underlying,Multiplier,Code
+Financial Instrument Information,Data,Equity and Index Options,SPY 16JAN26 600 C,SPY 16JAN26 600 C,1,,SPY,100,
+Base Currency Exchange Rate,Header,Currency,Rate
+Base Currency Exchange Rate,Data,EUR,1.1
+"""
+
+ALPACA: list[dict[str, Any]] = [
+    {
+        "id": "20260310120000000::b3d29c1a",
+        "activity_type": "FILL",
+        "transaction_time": "2026-03-10T14:00:00.709802Z",
+        "type": "partial_fill",
+        "price": "187.25",
+        "qty": "10",
+        "side": "sell_short",
+        "symbol": "AAPL",
+        "leaves_qty": "5",
+        "order_id": "61e69015",
+        "cum_qty": "10",
+    },
+    {"id": "2::d", "activity_type": "DIV", "date": "2026-03-11", "net_amount": "1.02", "symbol": "T", "qty": "2"},
+    {
+        "id": "3::s",
+        "activity_type": "SPLIT",
+        "date": "2026-03-12",
+        "net_amount": "0",
+        "description": "REMOVE, From QTY:10, To QTY:30, Position Value:1000.00",
+        "symbol": "AAPL",
+        "qty": "10",
+    },
+    {"id": "4::s", "activity_type": "SPLIT", "date": "2026-03-12", "net_amount": "0", "symbol": "AAPL", "qty": "-30"},
+    {"id": "5::o", "activity_type": "OPEXP", "date": "2026-03-20", "symbol": "AAPL260320C00200000", "qty": "-1"},
+    {"id": "6::c", "activity_type": "CSD", "date": "2026-03-01", "net_amount": "5000"},
+    {"id": "7::i", "activity_type": "INT", "date": "2026-03-31", "net_amount": "0.07"},
+    {"id": "8::f", "activity_type": "FEE", "date": "2026-03-10", "net_amount": "-0.02", "symbol": "AAPL"},
+    {
+        "id": "9::k",
+        "activity_type": "CFEE",
+        "date": "2026-03-10",
+        "symbol": "BTCUSD",
+        "qty": "-0.001",
+        "price": "60000",
+    },
+]
+
+ALPACA_CSV = """id,activity_type,transaction_time,type,price,qty,side,symbol,leaves_qty,order_id,cum_qty
+1::a,FILL,2026-03-10T14:00:00.709802Z,fill,187.25,10,buy,AAPL,0,o1,10
+2::b,FILL,2026-03-11T14:00:00Z,fill,190,10,sell,AAPL,0,o2,10
+"""
+
+TRADIER: dict[str, Any] = {
+    "history": {
+        "event": [
+            {
+                "amount": -129.05,
+                "date": "2018-05-23T00:00:00Z",
+                "type": "trade",
+                "trade": {
+                    "commission": 0.0,
+                    "description": "CALL GE     06/22/18    14",
+                    "price": 1.29,
+                    "quantity": 1.0,
+                    "symbol": "GE180622C00014000",
+                    "trade_type": "Option",
+                },
+            },
+            {
+                "amount": 0,
+                "date": "2018-06-22T00:00:00Z",
+                "type": "option",
+                "symbol": "GE180622C00014000",
+                "option": {"option_type": "OPTEXP", "description": "Expired", "quantity": -1.0},
+            },
+            {
+                "amount": 10.06,
+                "date": "2018-10-31T00:00:00Z",
+                "type": "trade",
+                "trade": {"commission": 1.5, "price": 10.06, "quantity": -1.0, "symbol": "GE", "trade_type": "Equity"},
+            },
+            {
+                "amount": 0.12,
+                "date": "2018-10-25T00:00:00Z",
+                "type": "dividend",
+                "dividend": {"description": "GENERAL ELECTRIC COMPANY", "quantity": 0.0, "symbol": "GE"},
+            },
+            {"amount": 3000.0, "date": "2018-05-01T00:00:00Z", "type": "ach", "ach": {"description": "ACH DEPOSIT"}},
+            {"amount": -0.5, "date": "2018-05-01T00:00:00Z", "type": "fee", "fee": {"description": "FEE"}},
+        ]
+    }
+}
+
 SAMPLES: dict[str, tuple[str, ...]] = {
     "hyperliquid": (json.dumps(HYPERLIQUID_FILLS, indent=1), json.dumps(HYPERLIQUID_FUNDING)),
     "binance": (BINANCE_SPOT, BINANCE_OLD_SPOT, BINANCE_FUTURES, BINANCE_COIN_MARGINED),
@@ -186,5 +304,9 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "okx": (OKX,),
     "ibkr-flex": (IBKR_FLEX,),
     "ibkr-flex-csv": (IBKR_FLEX_CSV,),
+    "ibkr-statement": (IBKR_STATEMENT,),
+    "alpaca": (json.dumps(ALPACA),),
+    "alpaca-csv": (ALPACA_CSV,),
+    "tradier": (json.dumps(TRADIER, indent=2),),
 }
 """Files by the name of their format."""

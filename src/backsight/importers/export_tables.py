@@ -164,7 +164,7 @@ def find_header(lines: Iterable[str], layouts: Sequence[frozenset[str]]) -> CsvH
     before: list[str] = []
     for line, _ in zip(lines, range(HEADER_WITHIN), strict=False):
         delimiter = max(",;\t|", key=line.count)
-        header = CsvHeader(tuple(before), delimiter, tuple(cell.strip() for cell in _cells(line, delimiter)))
+        header = CsvHeader(tuple(before), delimiter, tuple(cell.strip() for cell in cells_of(line, delimiter)))
         if any(header.has(layout) for layout in layouts):
             return header
         before.append(line)
@@ -186,7 +186,7 @@ def _rows(path: Path, header: CsvHeader) -> Iterator[tuple[int, CsvRow]]:
         next(lines)
     width, comma = len(header.names), header.delimiter == ";"
     for number, line in lines:
-        cells = _cells(line, header.delimiter)
+        cells = cells_of(line, header.delimiter)
         if len(cells) != width and any(cell.strip() for cell in cells[width:]):
             yield number, CsvRow({}, problem="more cells than the header")
         elif len(cells) < width:
@@ -226,7 +226,8 @@ class ExportTable:
             yield instrument
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The cells of one line."""
     try:
         return next(csv.reader((line,), delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:

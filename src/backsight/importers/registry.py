@@ -6,33 +6,39 @@ from pathlib import Path
 from backsight.core.errors import Invalid, nearest
 from backsight.importers import (
     ai_hedge_fund,
+    alpaca,
     binance,
     bybit,
     freqtrade,
     generic,
     hyperliquid,
     ibkr,
+    ibkr_statement,
     metatrader5,
     nautilus,
     nofx,
     okx,
     pyfolio,
+    tradier,
 )
 from backsight.importers.formats import FileFormat, RowKind, head_of
 from backsight.importers.generic import is_table_of_fills, is_table_of_trades
 
 FORMATS: tuple[FileFormat, ...] = (
     *ai_hedge_fund.FORMATS,
+    *alpaca.FORMATS,
     *binance.FORMATS,
     *bybit.FORMATS,
     *freqtrade.FORMATS,
     *hyperliquid.FORMATS,
     *ibkr.FORMATS,
+    *ibkr_statement.FORMATS,
     *metatrader5.FORMATS,
     *nautilus.FORMATS,
     *nofx.FORMATS,
     *okx.FORMATS,
     *pyfolio.FORMATS,
+    *tradier.FORMATS,
     *generic.FORMATS,
 )
 """Special formats first; a file that fits none of them may still be a table with known columns."""
