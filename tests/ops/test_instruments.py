@@ -221,6 +221,25 @@ def test_a_reverse_split_and_three_for_two_are_splits_too(memory: Memory, clock:
     assert desk.trade().realized_pnl == 0.0
 
 
+def test_a_trade_that_a_reversal_opened_keeps_its_part_after_a_split(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    fills = [a_report("a", at(0.1), -1.0, 100.0), a_report("b", at(0.2), 3.0, 100.0)]
+    desk.tick(1, [a_position(2.0)], fills=fills)
+    after = a_position(4.0, average_price=50.0, mark=50.0)
+    desk.tick(2, [after], fills=[a_report("s", at(1.5), 0.0, None, kind="split", ratio=2.0)], mark=50.0)
+    closed = desk.tick(3, [], fills=[a_report("o", at(2.5), -4.0, 51.0)], mark=51.0)
+    assert [(trade.pnl, trade.size, trade.inferred) for trade in closed.closed] == [(4.0, 4.0, False)]
+
+
+def test_what_is_inferred_at_the_instant_of_a_split_comes_after_it(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    held_stock(desk)
+    split = a_report("s", at(3), 0.0, None, kind="split", ratio=10.0)
+    desk.tick(3, [a_position(60.0, average_price=10.0, mark=10.0)], fills=[split], mark=10.0)
+    trade = desk.trade()
+    assert (trade.status, trade.open_size, trade.realized_pnl) == ("open", 60.0, 0.0)
+
+
 def test_a_withdrawal_of_coins_realises_nothing(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     position = held_stock(desk)

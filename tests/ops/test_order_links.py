@@ -89,3 +89,24 @@ def test_the_brokers_reason_comes_before_that_of_the_order(memory: Memory, clock
     stopped = a_report("o", at(1.5), -2.0, 95.0, order_id="88", reason="stop_loss")
     (trade,) = desk.tick(2, [], fills=[stopped]).closed
     assert (trade.exit_reason, trade.exit_snapshot_id) == ("stop_loss", placed.decision.id)
+
+
+def test_a_late_report_of_another_order_corrects_the_decision_of_the_entry(desk: Desk) -> None:
+    placed, position = place(desk, 0, WAITING), a_position(2.0, average_price=95.0)
+    desk.tick(1, [position])
+    assert entry_of(desk.trade()) == ("buy the dip", placed.decision.id)
+    desk.tick(2, [position], fills=[a_report("f", at(0.5), 2.0, 95.0, order_id="by hand")])
+    assert (entry_of(desk.trade()), desk.trade().memory_arm) == ((None, None), "off")
+
+
+def test_a_fill_of_another_order_after_the_decision_is_not_the_decisions(desk: Desk) -> None:
+    done = [a_report("f", at(1), 2.0, 100.0, order_id="by hand")]
+    closed = desk.tick(1, [], [a_position(2.0)], done=done, order=an_order(2.0, order_id="12"))
+    assert [entry_of(trade) for trade in closed.opened] == [(None, None)]
+
+
+def test_an_expiry_is_not_given_to_a_waiting_order(desk: Desk) -> None:
+    position = desk.enter(size=2.0)
+    place(desk, 1, OpenOrder(id="88", symbol="BTC", quantity=-2.0, price=105.0), position)
+    closed = desk.tick(2, [], fills=[a_report("e", at(1.5), -2.0, 101.0, kind="expiry")])
+    assert [trade.exit_snapshot_id for trade in closed.closed] == [None]

@@ -19,9 +19,10 @@ FillKind = Literal[
     "asset_transfer",
     "holding",
 ]
-PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known"]
+PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known", "offset"]
 """Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average
-price, the mark, or, if the broker no longer gives a mark, the last price that was known."""
+price, the mark, or, if the broker no longer gives a mark, the last price that was known; `offset` is the price of the
+late report that an inferred fill undoes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,14 +68,18 @@ def order_behind(
 ) -> Order | None:
     """The order that made an execution: the one with its id, else the first of its symbol, side and position.
 
+    An order with another id did not make it.
+
     >>> orders = [Order(symbol="BTC", quantity=1.0, order_id="7"), Order(symbol="BTC", quantity=2.0, order_id="8")]
     >>> order_behind(orders, symbol="BTC", position_key="BTC", quantity=0.5, order_id="8").quantity
     2.0
     >>> order_behind(orders, symbol="BTC", position_key="BTC", quantity=-0.5) is None
     True
+    >>> order_behind(orders, symbol="BTC", position_key="BTC", quantity=0.5, order_id="9") is None
+    True
     """
     fits = (each.may_have_made(symbol=symbol, position_key=position_key, quantity=quantity) for each in orders)
-    fitting = [order for order, fit in zip(orders, fits, strict=True) if fit]
+    fitting = [order for order, fit in zip(orders, fits, strict=True) if fit and None in (order.order_id, order_id)]
     named = [order for order in orders if order_id is not None and order.order_id == order_id]
     return next(iter([*named, *fitting]), None)
 

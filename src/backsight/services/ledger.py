@@ -33,6 +33,7 @@ from backsight.core.trades.mark import (
 from backsight.core.trades.materialise import (
     EntryRecord,
     check_finite,
+    entered_by,
     exit_reason_of,
     opened_trade,
     progress_of,
@@ -118,6 +119,8 @@ class _LedgerState:
     """Fills at this tick's instant of positions that an earlier tick of the same instant closed."""
     corrected: frozenset[str]
     """Positions with a newly reported execution from before the last tick: their past changes."""
+    snapshots: tuple[datetime, ...]
+    """When the broker was asked, from before the first of those executions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,7 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     since, now = _phases(connection, tick, symbols)
     market = _Market(connection, tick)
     state = _ledger_state(market, tick, (*since.reported, *now.reported))
+    since = replace(since, stamp=replace(since.stamp, snapshots=state.snapshots))
     since, now = _linked(connection, tick, state, since, now)
     last_seen = {key: mark.position for key, mark in state.marks.items()}
     bars = _bars_since_last(market, tick, state)
@@ -316,7 +320,7 @@ def _has_moved(tick: Tick, state: _LedgerState) -> bool:
 def _of_placed_order(fill: Fill, placed: Mapping[str, PlacedOrder], waiting: Sequence[PlacedOrder]) -> Fill:
     """A fill with the decision and the reason of the order that made it, if an earlier decision placed it."""
     order = placed.get(fill.order_id or "")
-    if order is None and fill.order_id is None and fill.decision_id is None and fill.executed:
+    if order is None and fill.order_id is None and fill.decision_id is None and fill.kind == "trade":
         fits = (each for each in waiting if each.may_have_made(symbol=fill.symbol, quantity=fill.quantity))
         order = next(fits, None)
     if order is None:
@@ -350,6 +354,15 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
+    corrected = {
+        key: min(fill.at for fill in new_fills)
+        for key, new_fills in reports.items()
+        if tick.last is not None and any(fill.changes_size and fill.at <= tick.last.broker_at for fill in new_fills)
+    }
+    snapshots: list[datetime] = []
+    if corrected and tick.last is not None:
+        since = min(corrected.values())
+        snapshots = stored_decisions.snapshot_instants(connection, owner, account, since=since, last=tick.last)
     trades: list[Trade] = []
     fills: list[Fill] = []
     # Of a position whose new reports are all of after the last tick, only the new fills are folded.
@@ -368,6 +381,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
         if key in continued:
             continue
         first = min(fill.at for fill in new_fills)
+        first = max((each for each in snapshots if each < first), default=first)
         inferred = stored.inferred_by(connection, owner, account, key, first)
         start = min([first, *(fill.at for fill in inferred)])
         position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
@@ -376,11 +390,6 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
             fills += _fills_from(connection, *position_trades)
         elif inferred:
             fills += stored.fills_of_position(connection, owner, account, key, since=None)
-    corrected = {
-        key
-        for key, new_fills in reports.items()
-        if tick.last is not None and any(fill.changes_size and fill.at <= tick.last.broker_at for fill in new_fills)
-    }
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(
         fills=tuple(fills),
@@ -389,6 +398,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
         trades={trade.id: trade for trade in trades},
         marks=marks,
         corrected=frozenset(corrected),
+        snapshots=tuple(snapshots),
     )
 
 
@@ -428,7 +438,8 @@ def _fills_from(connection: Connection, *trades: Trade) -> list[Fill]:
     )
     by_opener = {trade.first_fill_id: trade for trade in trades}
     opener = next(fill.name for fill in fills if fill.name in by_opener)
-    return from_first(fills, first_fill_id=opener, size=by_opener[opener].entry.size or 0.0)
+    opened = by_opener[opener]
+    return from_first(fills, first_fill_id=opener, size=opened.entry.size or 0.0, closed_at=opened.closed_at)
 
 
 def _bars_since_last(market: _Market, tick: Tick, state: _LedgerState) -> dict[str, list[Bar]]:
@@ -476,7 +487,8 @@ def _trades(market: _Market, tick: Tick, state: _LedgerState, change: LedgerChan
     for trip in change.trips:
         trade_id = trade_id_of(tick.decision.account_id, trip)
         former = state.trades.get(trade_id)
-        if former is not None and _is_unchanged(former, trip):
+        restamped = former is not None and trip.position_key in state.corrected and _other_entry(former, trip)
+        if former is not None and not restamped and _is_unchanged(former, trip):
             if trip.status == "open":
                 progress = _progress(market, tick, state, trip, trade_id)
                 trades.append(_TradeAfter(trade=former, trip=trip, progress=progress))
@@ -486,12 +498,20 @@ def _trades(market: _Market, tick: Tick, state: _LedgerState, change: LedgerChan
             progress = progress_of(former)  # a fee or funding that came after the close
         else:
             progress = _progress(market, tick, state, trip, trade_id)
-        row = former or opened_trade(trip, _entry_record(market.connection, tick, trip), recorded_at=recorded_at)
+        if former is None:
+            row = opened_trade(trip, _entry_record(market.connection, tick, trip), recorded_at=recorded_at)
+        else:
+            row = entered_by(former, _entry_record(market.connection, tick, trip)) if restamped else former
         trade = updated_trade(
             row, trip, progress, usd_rate=_rate(tick, former), known_at=tick.at, recorded_at=recorded_at
         )
         trades.append(_TradeAfter(trade=trade, trip=trip, progress=progress))
     return trades
+
+
+def _other_entry(former: Trade, trip: RoundTrip) -> bool:
+    """Whether a late report says that another decision opened the trade than was inferred."""
+    return former.entry.snapshot_id != trip.entry_decision_id
 
 
 def _is_unchanged(former: Trade, trip: RoundTrip) -> bool:

@@ -89,6 +89,28 @@ def last_of_account(connection: Connection, owner: str, account_id: str) -> Last
     return _last(connection.execute(_LAST_OF_ACCOUNT, parameters(owner, account=account_id)).first())
 
 
+SNAPSHOTS_BEFORE = 3
+"""An execution at the very instant of a snapshot may belong before it or after it, so one snapshot is not enough."""
+
+
+def snapshot_instants(
+    connection: Connection, owner: str, account_id: str, *, since: datetime, last: LastTick
+) -> list[datetime]:
+    """When the broker was asked for the last time at each tick of an account up to the last one, oldest first.
+
+    The instants since the given one, and a few before it.
+    """
+    up_to_last = _C.owner_id == owner, _C.account_id == account_id, _C.at <= last.at, _C.broker_at <= last.broker_at
+    newest_first = select(_C.broker_at).where(*up_to_last).order_by(*_NEWEST_FIRST)
+    instants: list[datetime] = []
+    for limit in (8, 512, None):
+        instants = list(connection.execute(newest_first.limit(limit)).scalars())
+        if sum(each < since for each in instants) >= SNAPSHOTS_BEFORE or limit is None or len(instants) < limit:
+            break
+    before = [each for each in instants if each < since][:SNAPSHOTS_BEFORE]
+    return sorted({*before, *(each for each in instants if each >= since)})
+
+
 def last_of_deployment(view: View, deployment_id: str) -> LastTick | None:
     """The deployment's last tick."""
     values = parameters(view.owner, view.horizon, deployment=deployment_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,11 +14,12 @@ from backsight.core.orders import Order
 from backsight.core.portfolio import Position
 from backsight.core.trades.fold import fold, open_trips
 from backsight.core.trades.infer import FillStamp
-from backsight.core.trades.settle import LedgerChange, Phase, explain_inferred, from_first, settle
+from backsight.core.trades.settle import LedgerChange, Phase, from_first, settle
 from backsight.testing import T0, a_fill, a_position, a_snapshot
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+HOURS = [T0 + number * HOUR for number in range(8)]
 
 
 def a_guess(quantity: float = 2.0, price: float = 100.0, **changes: Any) -> Fill:
@@ -47,21 +48,23 @@ def tick(
     hour: int = 1,
     reported: Sequence[Fill] = (),
     done: Sequence[Fill] = (),
+    snapshots: Sequence[datetime] = (),
 ) -> LedgerChange:
     """The change of the ledger by the tick at `hour` hours after T0."""
     at = T0 + hour * HOUR
     since = FillStamp(
         owner_id="ana", account_id="account", tick_id=f"t{hour}", phase="since", at=at, since=at - HOUR, recorded_at=at
     )
+    since = replace(since, snapshots=tuple(snapshots))
     afterwards = before if after is None else after
     change = sum(each.signed_size for each in afterwards) - sum(each.signed_size for each in before)
     order = Order(symbol="BTC", quantity=change, reason="words")
     now = replace(since, phase="now", since=at, decision_id="d", proposals=(order,))
-    snapshots = a_snapshot(*before, at=at), a_snapshot(*afterwards, at=at)
+    first, second = a_snapshot(*before, at=at), a_snapshot(*afterwards, at=at)
     return settle(
         ledger,
-        Phase(stamp=since, snapshot=snapshots[0], reported=tuple(reported)),
-        Phase(stamp=now, snapshot=snapshots[1], reported=tuple(done)),
+        Phase(stamp=since, snapshot=first, reported=tuple(reported)),
+        Phase(stamp=now, snapshot=second, reported=tuple(done)),
         last_seen={},
         bars={},
     )
@@ -71,63 +74,6 @@ def ledger_after(ledger: Sequence[Fill], settled: LedgerChange) -> list[Fill]:
     """The fills of the ledger after a change."""
     replaced = {fill.id for fill in (*settled.withdrawn, *settled.restated)}
     return [*(fill for fill in ledger if fill.id not in replaced), *settled.restated, *settled.added]
-
-
-def test_a_report_replaces_an_inferred_fill() -> None:
-    change = explain_inferred([a_guess()], [a_report(30, 2.0, 99.0)])
-    (report,) = change.reported
-    assert (report.replaces, report.name, report.reason, report.decision_id) == ("guess", "guess", "in", "d")
-    assert ([fill.id for fill in change.withdrawn], change.restated) == (["guess"], ())
-
-
-@pytest.mark.parametrize("decision", [None, "e"])
-def test_the_reason_of_the_broker_precedes_the_inferred_reason(decision: str | None) -> None:
-    (report,) = explain_inferred([a_guess()], [a_report(30, 2.0, reason="liquidated", decision_id=decision)]).reported
-    assert (report.reason, report.decision_id) == ("liquidated", decision or "d")
-
-
-def test_a_partial_report_leaves_a_rest_at_the_price_that_keeps_the_total_cost() -> None:
-    change = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 0.5, 94.0)])
-    (rest,) = change.restated
-    assert (rest.quantity, rest.price, change.withdrawn) == (1.5, 102.0, ())
-    cost = 0.5 * 94.0 + 1.5 * 102.0
-    assert cost == 2.0 * 100.0
-
-
-def test_a_rest_keeps_the_inferred_price_if_its_own_would_be_below_zero() -> None:
-    (rest,) = explain_inferred([a_guess(2.0, 100.0)], [a_report(30, 1.5, 400.0)]).restated
-    assert (rest.quantity, rest.price) == (0.5, 100.0)
-
-
-def test_one_of_several_partial_reports_takes_the_id_of_the_inferred_fill() -> None:
-    change = explain_inferred([a_guess()], [a_report(20, 0.5), a_report(10, 0.5), a_report(30, 1.0)])
-    assert [fill.replaces for fill in change.reported] == ["guess", None, None]
-    assert [fill.at for fill in change.reported] == [T0 + n * MINUTE for n in (10, 20, 30)]
-    assert {fill.decision_id for fill in change.reported} == {"d"}
-
-
-@pytest.mark.parametrize(
-    "report",
-    [
-        a_report(30, -2.0),
-        a_report(30, 2.0, position_key="ETH"),
-        a_report(61, 2.0),
-        a_report(-1, 2.0),
-        a_report(30, 0.0, None, kind="fee", fee=1.0),
-    ],
-)
-def test_a_report_of_another_side_position_time_or_kind_explains_nothing(report: Fill) -> None:
-    change = explain_inferred([a_guess()], [report])
-    assert (change.reported, change.restated, change.withdrawn) == ((report,), (), ())
-
-
-def test_a_report_at_the_instant_of_the_snapshot_explains_its_fill() -> None:
-    instant = a_guess(earliest_at=T0 + HOUR)
-    assert explain_inferred([instant], [a_report(60, 2.0)]).withdrawn == (instant,)
-
-
-def test_a_report_at_the_instant_of_the_snapshot_before_explains_the_fill_if_no_other_report_does() -> None:
-    assert explain_inferred([a_guess()], [a_report(0, 2.0)]).withdrawn == (a_guess(),)
 
 
 def test_a_second_partial_report_a_tick_later_keeps_the_first_fill_id_of_the_trade() -> None:
@@ -166,6 +112,33 @@ def test_of_a_fill_that_flipped_the_position_only_the_opening_part_is_read() -> 
     fills = [a_report(0, 1.0), a_report(1, -3.0, fee=3.0), a_report(2, 1.0)]
     read = from_first(fills, first_fill_id="fill-000001", size=2.0)
     assert [(fill.quantity, fill.fee) for fill in read] == [(-2.0, 2.0), (1.0, 0.0)]
+
+
+def test_both_halves_of_a_round_trip_reported_late_leave_nothing_inferred() -> None:
+    """Long at 100, sold at 101 and bought at 102 within the first hour; the reports come one and two ticks later."""
+    again, halves = a_position(1.0, average_price=102.0), [a_report(30, -1.0, 101.0), a_report(40, 1.0, 102.0)]
+    for order in (halves, halves[::-1]):
+        ledger = [a_report(0, 1.0, 100.0)]
+        for hour, late in enumerate([[], *([half] for half in order)], start=1):
+            ledger = ledger_after(ledger, tick(ledger, [again], hour=hour, reported=late, snapshots=HOURS[:hour]))
+        assert [fill.kind for fill in ledger] == ["trade"] * 3
+        assert [(trip.entry_price, trip.exit_price, trip.net) for trip in fold(ledger)] == [
+            (100.0, 101.0, 1.0),
+            (102.0, None, 0.0),
+        ]
+
+
+def test_a_report_of_the_instant_of_the_snapshot_that_comes_after_the_decision_may_be_late() -> None:
+    late = a_report(60, 2.0, 99.0, decision_id="earlier")
+    settled = tick([a_guess()], [a_position(2.0)], hour=1, done=[late])
+    (trip,) = settled.trips
+    assert (trip.size, trip.entry_price, trip.entry_decision_id, trip.inferred) == (2.0, 99.0, "earlier", False)
+
+
+def test_of_a_fill_that_flipped_the_position_before_a_split_the_same_part_is_read() -> None:
+    fills = [a_report(1, -3.0), a_report(2, 0.0, None, kind="split", ratio=2.0)]
+    (first, _) = from_first(fills, first_fill_id="fill-000001", size=4.0)
+    assert first.quantity == -2.0
 
 
 QUANTITIES = st.sampled_from([-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])

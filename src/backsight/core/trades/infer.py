@@ -40,6 +40,8 @@ class FillStamp:
     """Order of the tick among the ticks of one instant."""
     since: datetime | None = None
     """The instant of the broker's previous snapshot."""
+    snapshots: tuple[datetime, ...] = ()
+    """Instants of the broker's snapshots before that, oldest first, from before the first late report."""
     recorded_at: datetime
     decision_id: str | None = None
     flattened: bool = False
@@ -307,6 +309,7 @@ def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen
         realized_pnl=None,
         reason=_reason(leg, stamp, key),
         decision_id=_deciding(leg, stamp, key),
+        order_id=_order_id(leg, stamp, key),
         group_id=None,
         earliest_at=stamp.since,
         latest_at=max(at, seen_at),
@@ -326,7 +329,7 @@ def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[dateti
     if stamp.phase == "since" and stamp.sequence == 0:
         latest -= JUST_BEFORE
     at = min(latest, leg.touch.at) if leg.touch else latest
-    executed = [fill.at for fill in before if fill.executed]
+    executed = [fill.at for fill in before if fill.changes_size]
     if leg.step == "open" and stamp.phase == "since":
         since = max(executed, default=stamp.since)
         paid = [fill.at for fill in before if fill.kind == "funding" and (since is None or fill.at > since)]
@@ -342,6 +345,12 @@ def _deciding(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
         return stamp.decision_id
     order = _waiting(leg, stamp)
     return None if order is None else order.decision_id
+
+
+def _order_id(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
+    """The id of the order that may have made a fill."""
+    order = _proposed(leg, stamp, key) or _waiting(leg, stamp)
+    return None if order is None else order.order_id
 
 
 def _waiting(leg: _Leg, stamp: FillStamp) -> PlacedOrder | None:

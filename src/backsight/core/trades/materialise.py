@@ -77,6 +77,19 @@ def opened_trade(trip: RoundTrip, record: EntryRecord, *, recorded_at: datetime)
     )
 
 
+def entered_by(row: Trade, record: EntryRecord) -> Trade:
+    """A trade whose entry belongs to another decision than was inferred; what the account was then does not change."""
+    former = row.entry
+    entry = replace(
+        record.entry,
+        size_usd=former.size_usd,
+        leverage=former.leverage,
+        equity=former.equity,
+        configured_risk=former.configured_risk,
+    )
+    return replace(row, entry=entry, context=record.context, memory_arm=record.memory_arm, confidence=record.confidence)
+
+
 def updated_trade(
     row: Trade,
     trip: RoundTrip,

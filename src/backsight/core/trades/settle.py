@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import get_args
 
 from backsight.core.fills import Fill
-from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules, price_at, valued
+from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
 from backsight.core.trades.fold import RoundTrip, fold, open_trips
 from backsight.core.trades.infer import FillStamp, Touch, first_touch, infer_fills
+from backsight.core.trades.late_reports import explain_inferred
 
 AT_LEVEL = 0.001
 """A price within this share of a stop or target counts as at that level."""
@@ -63,7 +65,8 @@ def settle(
     # Since the last tick: give reports their reasons, and let them explain fills that were inferred before.
     reported = _flattened(open_trips(ledger), since.reported, since.stamp)
     reported = _with_level_reasons(open_trips(ledger), reported, last_seen=last_seen, bars=bars)
-    explained = explain_inferred(_inferred(stored), reported, openers=openers)
+    snapshots = sorted({*since.stamp.snapshots, *([] if since.stamp.since is None else [since.stamp.since])})
+    explained = explain_inferred(stored, reported, openers=openers, snapshots=snapshots, flatness=rules.flatness)
     fills = [*explained.left(stored), *explained.reported]
     # Infer the fills that lead to the snapshot before the decision.
     fills += infer_fills(
@@ -79,9 +82,11 @@ def settle(
     ledger = fold(fills, continued=continued, flatness=rules.flatness)
     openers |= {trip.first_fill_id for trip in ledger}
     # In this tick: reports from before the first snapshot are late, the others are the decision's.
-    late = [_not_decided(fill) for fill in now.reported if fill.at < since.snapshot.portfolio.at]
-    fresh = [fill for fill in now.reported if fill.at >= since.snapshot.portfolio.at]
-    explained = explain_inferred(_inferred(fills), late, openers=openers)
+    seen_at = since.snapshot.portfolio.at
+    late = [_not_decided(fill, now.stamp) for fill in now.reported if _may_be_late(fill, seen_at, now.stamp)]
+    fresh = [fill for fill in now.reported if not _may_be_late(fill, seen_at, now.stamp)]
+    snapshots = [*snapshots, seen_at]
+    explained = explain_inferred(fills, late, openers=openers, snapshots=snapshots, flatness=rules.flatness)
     reported = [*explained.reported, *_flattened(open_trips(ledger), fresh, now.stamp)]
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
@@ -98,11 +103,6 @@ def settle(
     return _change(stored, fills, fold(fills, continued=continued, flatness=rules.flatness))
 
 
-def _inferred(fills: Iterable[Fill]) -> list[Fill]:
-    """The fills that no broker reported."""
-    return [fill for fill in fills if fill.latest_at is not None]
-
-
 def _change(stored: Iterable[Fill], fills: Sequence[Fill], trips: Iterable[RoundTrip]) -> LedgerChange:
     before, after = {fill.id: fill for fill in stored}, {fill.id: fill for fill in fills}
     return LedgerChange(
@@ -113,8 +113,15 @@ def _change(stored: Iterable[Fill], fills: Sequence[Fill], trips: Iterable[Round
     )
 
 
-def _not_decided(fill: Fill) -> Fill:
-    """A report that came after the decision but is of before it: only a reason given by the broker remains."""
+def _may_be_late(fill: Fill, seen_at: datetime, stamp: FillStamp) -> bool:
+    """Whether a report that came after the decision may be of before it; the order of the decision was later."""
+    return fill.at < seen_at or (fill.at == seen_at and fill.decision_id != stamp.decision_id)
+
+
+def _not_decided(fill: Fill, stamp: FillStamp) -> Fill:
+    """A report that came after the decision but is of before it; an earlier decision may have placed its order."""
+    if fill.decision_id not in (None, stamp.decision_id):
+        return fill
     return replace(fill, decision_id=None, reason=fill.reason if fill.reason in get_args(BrokerReason) else None)
 
 
@@ -159,115 +166,13 @@ def _is_at(touch: Touch, price: float, trip: RoundTrip) -> bool:
     return way * (price - touch.price) >= -AT_LEVEL * abs(touch.price)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedFills:
-    """Late reports, and the inferred fills that they restate or withdraw."""
+def from_first(
+    fills: Iterable[Fill], *, first_fill_id: str, size: float, closed_at: datetime | None = None
+) -> list[Fill]:
+    """The fills of a position from the one that opened a round trip, which was closed at an instant or is open.
 
-    reported: tuple[Fill, ...]
-    """The reports, with the decision and the reason of the inferred fills that they explain."""
-    restated: tuple[Fill, ...]
-    withdrawn: tuple[Fill, ...]
-
-    def left(self, fills: Iterable[Fill]) -> list[Fill]:
-        """The given fills without the withdrawn ones, and with the restated ones restated."""
-        replaced = {fill.id for fill in (*self.withdrawn, *self.restated)}
-        return [*(fill for fill in fills if fill.id not in replaced), *self.restated]
-
-
-def explain_inferred(
-    inferred: Sequence[Fill], reported: Sequence[Fill], *, openers: frozenset[str] = frozenset()
-) -> ExplainedFills:
-    """Match reports to the inferred fills that they explain.
-
-    A snapshot often shows a position before its execution is reported. A report explains an inferred fill of the same
-    position and side if it lies between the same two snapshots. Then the reported price replaces the inferred one, and
-    the trade keeps its id (`openers` are the fills that opened a trade). The rest of a fill that is explained in part
-    gets the price that leaves its whole cost unchanged.
-    """
-    splits = {guess.id for guess in inferred for report in reported if _explains_split(report, guess)}
-    left = {fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind != "split"}
-    used_names: set[str] = set()
-    reports: list[Fill] = []
-    for report in sorted(reported, key=lambda each: each.order):
-        # Take the report's quantity from the matching inferred fills, oldest first.
-        rest, matches = abs(report.quantity), []
-        for guess in [each for each in left.values() if _explains(report, each)]:
-            if rest <= 0:
-                break
-            quantity = min(rest, abs(guess.quantity))
-            matches.append(guess)
-            rest = 0.0 if rest - quantity <= FLAT_SHARE * rest else rest - quantity
-            left[guess.id] = _rest_of(guess, report, quantity)
-        reports.append(_in_place_of(matches, report, openers=openers, used_names=used_names))
-    before = {fill.id: fill for fill in inferred}
-    return ExplainedFills(
-        reported=tuple(reports),
-        restated=tuple(fill for fill in left.values() if fill.quantity != 0 and fill != before[fill.id]),
-        withdrawn=tuple(fill for fill in inferred if fill.id in splits or _is_used_up(left.get(fill.id))),
-    )
-
-
-def _is_used_up(guess: Fill | None) -> bool:
-    return guess is not None and guess.quantity == 0
-
-
-def _explains_split(report: Fill, guess: Fill) -> bool:
-    """Whether a reported split is the one that was inferred."""
-    same = report.kind == guess.kind == "split" and report.position_key == guess.position_key
-    return same and _is_within(report, guess)
-
-
-def _explains(report: Fill, guess: Fill) -> bool:
-    """Whether a report explains an inferred fill.
-
-    Many brokers round times to seconds: an execution at the instant of a snapshot may not have been in it yet.
-    """
-    same = report.position_key == guess.position_key and report.quantity * guess.quantity > 0
-    is_move = report.executed or report.kind == "asset_transfer"
-    return is_move and same and _is_within(report, guess)
-
-
-def _is_within(report: Fill, guess: Fill) -> bool:
-    """Whether a report lies between the two snapshots of an inferred fill."""
-    if guess.latest_at is None or report.at > guess.latest_at:
-        return False
-    return guess.earliest_at is None or report.at >= guess.earliest_at
-
-
-def _rest_of(guess: Fill, report: Fill, quantity: float) -> Fill:
-    """The part of an inferred fill that a report leaves unexplained."""
-    size = abs(guess.quantity)
-    rest = size - quantity
-    if rest <= FLAT_SHARE * size or guess.price is None or report.price is None:
-        return replace(guess, quantity=0.0)
-    inverse = guess.inverse
-    value = valued(guess.price, inverse=inverse) * size - valued(report.price, inverse=inverse) * quantity
-    price = price_at(value / rest, inverse=inverse)
-    sign = 1.0 if guess.quantity > 0 else -1.0
-    return replace(guess, quantity=sign * rest, price=price if price > 0 else guess.price)
-
-
-def _in_place_of(matches: Sequence[Fill], report: Fill, *, openers: frozenset[str], used_names: set[str]) -> Fill:
-    """A report with the name, the decision and the reason of the fills that it explains; each name is used once."""
-    if not matches:
-        return report
-    opened = [guess.name for guess in matches if guess.name in openers and guess.name not in used_names]
-    unused = [guess.name for guess in matches if guess.name not in used_names]
-    name = next(iter([*opened, *unused]), None)
-    used_names.update(guess.name for guess in matches)
-    first = matches[0]
-    return replace(
-        report,
-        decision_id=report.decision_id or first.decision_id,
-        reason=report.reason or first.reason,
-        replaces=name,
-    )
-
-
-def from_first(fills: Iterable[Fill], *, first_fill_id: str, size: float) -> list[Fill]:
-    """The fills of a position from the one that opened a round trip.
-
-    Of a fill that reversed the position, only the part that opened the round trip counts.
+    Of a fill that reversed the position, only the part that opened the round trip counts. `size` is that part in the
+    units of the round trip's end: splits since then are undone.
 
     >>> from backsight.testing import a_fill
     >>> turned = from_first([a_fill(0), a_fill(1, quantity=-3.0, fee=3.0)], first_fill_id="fill-000001", size=2.0)
@@ -277,7 +182,10 @@ def from_first(fills: Iterable[Fill], *, first_fill_id: str, size: float) -> lis
     ordered = sorted(fills, key=lambda each: each.order)
     place = next(number for number, fill in enumerate(ordered) if fill.name == first_fill_id)
     first, *later = ordered[place:]
-    if size < abs(first.quantity):
+    for fill in later:
+        if fill.kind == "split" and (closed_at is None or fill.at < closed_at):
+            size /= fill.ratio or 1.0
+    if size < abs(first.quantity) * (1.0 - FLAT_SHARE):
         share = size / abs(first.quantity)
         first = replace(first, quantity=size if first.quantity > 0 else -size, fee=first.fee * share)
     return [first, *later]

@@ -1,0 +1,278 @@
+"""Late reports: fills that a broker reports after a snapshot already showed what they did.
+
+Between two snapshots the size of a position changed by a known amount. Reported fills explain a part of it; inferred
+fills are the rest. A late report takes its size from the inferred fills of its interval. What it does beyond them was
+undone within the same interval, or the snapshots would have shown it: a fill that offsets it is inferred there, and the
+report of that fill takes it back. So when every fill is reported, no inferred fill is left.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from backsight.core.fills import Fill
+from backsight.core.ids import derive_id
+from backsight.core.instruments import EXACT, Flatness, price_at, valued
+from backsight.core.trades.fold import fold, open_trips
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedFills:
+    """Late reports, and the inferred fills that they add, restate or withdraw."""
+
+    reported: tuple[Fill, ...]
+    """The reports, with the decision and the reason of the inferred fills that they explain."""
+    offset: tuple[Fill, ...] = ()
+    """New inferred fills that offset a report."""
+    restated: tuple[Fill, ...]
+    withdrawn: tuple[Fill, ...]
+
+    def left(self, fills: Iterable[Fill]) -> list[Fill]:
+        """The given fills without the withdrawn ones, with the restated ones restated, and the new ones."""
+        replaced = {fill.id for fill in (*self.withdrawn, *self.restated)}
+        return [*(fill for fill in fills if fill.id not in replaced), *self.restated, *self.offset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """The time between two snapshots of the broker; None if there is no snapshot on that side."""
+
+    after: datetime | None
+    until: datetime | None
+
+    def contains(self, guess: Fill) -> bool:
+        """Whether an inferred fill lies between the two snapshots; one at the instant of a snapshot does not."""
+        earliest, latest = guess.earliest_at, guess.latest_at
+        if latest is None:
+            return False
+        starts = self.after is None or (earliest is not None and self.after <= earliest and self.after < latest)
+        ends = self.until is None or (latest <= self.until and (earliest is None or earliest < self.until))
+        return starts and ends
+
+
+def interval_of(at: datetime, snapshots: Sequence[datetime], *, executed_at: Collection[datetime] = ()) -> Interval:
+    """The interval between the snapshots around an instant.
+
+    Many brokers round times to seconds: whether an execution at the instant of a snapshot was in it is not known. Such
+    an instant does not separate two intervals; `executed_at` are the instants of the executions of the position.
+
+    >>> from backsight.testing import T0
+    >>> from datetime import timedelta
+    >>> hours = [T0 + timedelta(hours=number) for number in range(4)]
+    >>> interval_of(hours[1] + timedelta(minutes=5), hours) == Interval(after=hours[1], until=hours[2])
+    True
+    >>> interval_of(hours[2], hours, executed_at=[hours[1]]) == Interval(after=hours[0], until=hours[3])
+    True
+    """
+    earlier = [each for each in snapshots if each < at]
+    clear = [each for each in earlier if each not in executed_at]
+    later = [each for each in snapshots if each > at and each not in executed_at]
+    return Interval(after=next(iter([*reversed(clear), *earlier]), None), until=next(iter(later), None))
+
+
+def explain_inferred(
+    known: Sequence[Fill],
+    reported: Sequence[Fill],
+    *,
+    openers: frozenset[str] = frozenset(),
+    snapshots: Sequence[datetime] = (),
+    flatness: Flatness = EXACT,
+) -> ExplainedFills:
+    """Match reports to the inferred fills among the known ones that they explain, and offset what they do beyond them.
+
+    A snapshot often shows a position before its execution is reported. A report explains an inferred fill of the same
+    position and side if it lies between the same two snapshots. Then the reported price replaces the inferred one, and
+    the trade keeps its id (`openers` are the fills that opened a trade). The rest of a fill that is explained in part
+    gets the price that leaves its whole cost unchanged; a rest that counts as flat is dropped.
+
+    `snapshots` are the instants of the broker's snapshots up to now, from before the first report. Beyond the last one
+    nothing is offset: the next snapshot shows the size.
+    """
+    inferred = [fill for fill in known if fill.latest_at is not None]
+    splits = {guess.id for guess in inferred for report in reported if _explains_split(report, guess)}
+    ledger = [fill for fill in known if fill.id not in splits]
+    facts = [fill for fill in ledger if fill.latest_at is None]
+    account = _Reconciling(
+        guesses={fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind != "split"},
+        openers=openers,
+        snapshots=snapshots,
+        flatness=flatness,
+        fills=_by_position([*ledger, *reported]),
+    )
+    reports: list[Fill] = []
+    for report in sorted(reported, key=lambda each: each.order):
+        if report.kind == "split" and any(_explains_split(report, guess) for guess in inferred):
+            units = 0.0
+        else:
+            units = _units(report, lambda: [*facts, *account.guesses.values(), *reports])
+        reports.append(account.explain(report, units) if units else report)
+    before = {fill.id: fill for fill in inferred}
+    left = account.guesses.values()
+    return ExplainedFills(
+        reported=tuple(reports),
+        offset=tuple(fill for fill in left if fill.quantity != 0 and fill.id not in before),
+        restated=tuple(fill for fill in left if fill.quantity != 0 and fill != before.get(fill.id, fill)),
+        withdrawn=tuple(
+            fill
+            for fill in inferred
+            if fill.id in splits or (fill.id in account.guesses and account.guesses[fill.id].quantity == 0)
+        ),
+    )
+
+
+def _by_position(fills: Iterable[Fill]) -> dict[str, list[Fill]]:
+    by_key: dict[str, list[Fill]] = {}
+    for fill in fills:
+        by_key.setdefault(fill.position_key, []).append(fill)
+    return by_key
+
+
+def _units(report: Fill, earlier: Callable[[], Iterable[Fill]]) -> float:
+    """By how much a report changes the size of its position; a split multiplies the size that it finds."""
+    if report.kind == "split":
+        before = [fill for fill in earlier() if fill.position_key == report.position_key and fill.order < report.order]
+        trip = open_trips(fold(before)).get(report.position_key)
+        return 0.0 if trip is None else trip.signed_size * ((report.ratio or 1.0) - 1.0)
+    return report.quantity if report.executed or report.kind == "asset_transfer" else 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reconciling:
+    """Inferred fills while reports are taken from them."""
+
+    guesses: dict[str, Fill]
+    """By id, oldest first; a quantity of 0 is used up."""
+    openers: frozenset[str]
+    snapshots: Sequence[datetime]
+    flatness: Flatness
+    fills: dict[str, list[Fill]]
+    """Of each position, with the new reports."""
+    used_names: set[str] = field(default_factory=set)
+
+    def explain(self, report: Fill, units: float) -> Fill:
+        """Take a report's units from the inferred fills, oldest first, and offset what is left.
+
+        Sizes are compared in the units at the end of the interval: a later split multiplies what came before it.
+        """
+        fills = self.fills[report.position_key]
+        executed_at = {fill.at for fill in fills if fill.changes_size and fill.latest_at is None}
+        interval = interval_of(report.at, self.snapshots, executed_at=executed_at)
+        splits = [fill for fill in fills if fill.kind == "split" and _by_then(fill, interval.until)]
+        same = [
+            guess
+            for guess in self.guesses.values()
+            if guess.position_key == report.position_key and guess.quantity * units > 0
+        ]
+        within = [guess for guess in same if _is_within(report, guess)]
+        around = [guess for guess in same if guess not in within and interval.contains(guess)]
+        growth = _growth(report, splits)
+        whole = rest = abs(units) * growth
+        matches: list[Fill] = []
+        for guess in [*within, *(around if self.snapshots else [])]:
+            if rest <= 0:
+                break
+            own_growth = _growth(guess, splits)
+            size = min(rest, abs(guess.quantity) * own_growth)
+            matches.append(guess)
+            rest -= size
+            self.guesses[guess.id] = self._rest_of(guess, report, size / own_growth)
+        if rest > self._flat(report, whole) and interval.until is not None:
+            price = report.price if report.price is not None else _last_price(fills, report)
+            offset = _offset(report, (-rest if units > 0 else rest) / growth, price, interval)
+            self.guesses[offset.id] = offset
+        explained = [guess for guess in matches if guess in within and _same_order(guess, report)]
+        return self._in_place_of(matches, explained, report)
+
+    def _flat(self, fill: Fill, peak: float) -> float:
+        """The largest size that is flat."""
+        worth = 0.0 if fill.price is None else abs(valued(fill.price, inverse=fill.inverse)) * fill.point_value
+        return self.flatness.below(fill.symbol, peak=peak, point_price=worth)
+
+    def _rest_of(self, guess: Fill, report: Fill, quantity: float) -> Fill:
+        """The part of an inferred fill that a report leaves unexplained."""
+        size = abs(guess.quantity)
+        rest = size - quantity
+        if rest <= self._flat(guess, size):
+            return replace(guess, quantity=0.0)
+        sign = 1.0 if guess.quantity > 0 else -1.0
+        price = guess.price
+        if guess.price is not None and report.price is not None:
+            inverse = guess.inverse
+            value = valued(guess.price, inverse=inverse) * size - valued(report.price, inverse=inverse) * quantity
+            price = price_at(value / rest, inverse=inverse)
+            price = price if price > 0 else guess.price
+        return replace(guess, quantity=sign * rest, price=price)
+
+    def _in_place_of(self, matches: Sequence[Fill], explained: Sequence[Fill], report: Fill) -> Fill:
+        """A report with the name, the decision and the reason of the fills that it explains; each name is used once."""
+        opened = [guess.name for guess in matches if guess.name in self.openers and guess.name not in self.used_names]
+        unused = [guess.name for guess in matches if guess.name not in self.used_names]
+        self.used_names.update(guess.name for guess in matches)
+        named = replace(report, replaces=next(iter([*opened, *unused]), report.replaces))
+        if not explained:
+            return named
+        first = explained[0]
+        return replace(named, decision_id=report.decision_id or first.decision_id, reason=report.reason or first.reason)
+
+
+def _by_then(fill: Fill, until: datetime | None) -> bool:
+    return until is None or fill.at <= until
+
+
+def _growth(fill: Fill, splits: Iterable[Fill]) -> float:
+    """How many units one unit of a fill became by the splits after it."""
+    return math.prod(split.ratio or 1.0 for split in splits if split.order > fill.order)
+
+
+def _last_price(fills: Iterable[Fill], report: Fill) -> float | None:
+    """The price of the last execution before a report that has none of its own."""
+    executed = [fill for fill in fills if fill.executed and fill.order < report.order]
+    last = max(executed, key=lambda fill: fill.order, default=None)
+    return None if last is None or last.price is None else last.price / (report.ratio or 1.0)
+
+
+def _offset(report: Fill, quantity: float, price: float | None, interval: Interval) -> Fill:
+    """The inferred fill right after a report that undoes a part of it."""
+    return replace(
+        report,
+        id=derive_id("fill", report.account_id, report.position_key, report.id, "offset"),
+        kind="inferred",
+        sequence=report.sequence + 1,
+        quantity=quantity,
+        price=price,
+        price_source="offset",
+        fee=0.0,
+        fee_currency=None,
+        fee_amount=None,
+        amount=0.0,
+        realized_pnl=None,
+        reason=None,
+        decision_id=None,
+        ratio=None,
+        order_id=None,
+        earliest_at=interval.after,
+        latest_at=interval.until,
+        replaces=None,
+    )
+
+
+def _same_order(guess: Fill, report: Fill) -> bool:
+    """Whether one order may have made both; the ids of both orders must be known to tell them apart."""
+    return None in (guess.order_id, report.order_id) or guess.order_id == report.order_id
+
+
+def _explains_split(report: Fill, guess: Fill) -> bool:
+    """Whether a reported split is the one that was inferred."""
+    same = report.kind == guess.kind == "split" and report.position_key == guess.position_key
+    return same and _is_within(report, guess)
+
+
+def _is_within(report: Fill, guess: Fill) -> bool:
+    """Whether a report lies between the two snapshots of an inferred fill.
+
+    Many brokers round times to seconds: an execution at the instant of a snapshot may not have been in it yet.
+    """
+    if guess.latest_at is None or report.at > guess.latest_at:
+        return False
+    return guess.earliest_at is None or report.at >= guess.earliest_at
