@@ -10,44 +10,17 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.importers.formats import FileRow, LeftOutRow, ReadOptions
+from backsight.importers.formats import FileRow, LeftOutRow, ReadOptions, head_of
 from backsight.importers.freqtrade import FORMATS
 from backsight.importers.registry import format_named, recognised_format
 from backsight.importers.trades import TradeRow
+from program_samples.freqtrade import OLD, OLD_TRADE, TRADE, a_database, a_result
 
 RESULT, DATABASE = FORMATS
-TRADE = {
-    "pair": "BTC/USDT:USDT",
-    "stake_amount": 100.0,
-    "amount": 2.0,
-    "open_date": "2024-05-01 10:00:00+00:00",
-    "close_date": "2024-05-01 12:00:00+00:00",
-    "open_rate": 100.0,
-    "close_rate": 110.0,
-    "fee_open": 0.001,
-    "fee_close": 0.002,
-    "profit_ratio": 0.2,
-    "profit_abs": 18.86,
-    "funding_fees": -0.5,
-    "exit_reason": "roi",
-    "initial_stop_loss_abs": 95.0,
-    "stop_loss_abs": 99.0,
-    "min_rate": 97.0,
-    "max_rate": 112.0,
-    "is_open": False,
-    "enter_tag": "breakout",
-    "leverage": 3.0,
-    "is_short": False,
-}
 
 
 def an_order(side: str, amount: float, price: float, **changes: Any) -> dict[str, Any]:
     return {"amount": amount, "safe_price": price, "ft_order_side": side} | changes
-
-
-def a_result(*trades: object, strategy: str = "Breakout") -> str:
-    rest = {"stake_currency": "USDT", "results_per_pair": []}
-    return json.dumps({"metadata": {}, "strategy": {strategy: {"trades": trades, **rest}}, "strategy_comparison": []})
 
 
 def rows_of(folder: Path, text: str) -> list[FileRow]:
@@ -171,8 +144,13 @@ def test_a_result_is_read_from_its_archive(tmp_path: Path) -> None:
     assert recognised_format(path) == RESULT
     (row,) = RESULT.read(path, ReadOptions())
     assert isinstance(row, TradeRow)
-    path.write_bytes(path.read_bytes()[:300])
+    content = path.read_bytes()
+    path.write_bytes(content[:300])
     with pytest.raises(Invalid, match="no freqtrade result"):
+        list(RESULT.read(path, ReadOptions()))
+    at = content.index(b"backtest-result-2024.json") + 40
+    path.write_bytes(content[:at] + b"\xff\xff" + content[at + 2 :])
+    with pytest.raises(Invalid, match="cannot be unpacked"):
         list(RESULT.read(path, ReadOptions()))
 
 
@@ -189,31 +167,12 @@ def test_formats_are_in_the_registry(tmp_path: Path) -> None:
     assert RESULT.mode == "sim"
 
 
-OLD = "id, pair, is_open, fee_open, fee_close, open_rate, close_rate, stake_amount, amount, open_date, close_date"
-OLD += ", initial_stop_loss, min_rate, max_rate, sell_reason, strategy, close_profit_abs, buy_tag"
-OLD_TRADE = [7, "ETH/BTC", 0, 0.001, 0.001, 10.0, 11.0, 20.0, 2.0, "2021-05-01 10:00:00.000000"]
-OLD_TRADE += ["2021-05-01 12:00:00.000000", 0.0, 9.5, 11.5, "sell_signal", "Old", 1.958, None]
 NEW = "id, pair, is_open, is_short, leverage, funding_fees, fee_open, fee_close, open_rate, close_rate, stake_amount"
 NEW += ", amount, open_date, close_date, initial_stop_loss, min_rate, max_rate, exit_reason, strategy"
 NEW += ", close_profit_abs, enter_tag, realized_profit, max_stake_amount, trading_mode, contract_size"
 NEW_TRADE = [3, "SOL/USDT:USDT", 0, 1, 5.0, 0.25, 0.0005, 0.0005, 150.0, 140.0, 30.0, 0.4, "2025-05-01 10:00:00.5"]
 NEW_TRADE += ["2025-05-02 10:00:00", 157.5, 139.0, 151.0, "stoploss_on_exchange", "New", 9.0, "fade", 9.0, 150.0]
 NEW_TRADE += ["FUTURES", 1.0]
-ORDERS = "id, ft_trade_id, ft_order_side, order_id, price, average, amount, filled, ft_fee_base, funding_fee"
-
-
-def a_database(path: Path, columns: str, *trades: list[Any], orders: list[list[Any]] | None = None) -> Path:
-    path.unlink(missing_ok=True)
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"CREATE TABLE trades ({columns})")
-        for trade in trades:
-            connection.execute(f"INSERT INTO trades VALUES ({','.join('?' * len(trade))})", trade)
-        if orders is not None:
-            connection.execute(f"CREATE TABLE orders ({ORDERS})")
-            for order in orders:
-                connection.execute(f"INSERT INTO orders VALUES ({','.join('?' * len(order))})", order)
-    connection.close()
-    return path
 
 
 def test_a_database_of_2021_is_read(tmp_path: Path) -> None:
@@ -269,6 +228,15 @@ def test_a_database_that_is_cut_off_is_named(tmp_path: Path) -> None:
     assert isinstance(last, LeftOutRow)
     assert "cut off or damaged" in last.reason
     assert last.broken
+
+
+def test_a_database_with_a_damaged_schema_is_named(tmp_path: Path) -> None:
+    path = a_database(tmp_path / "t.sqlite", OLD, OLD_TRADE)
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE trades", b"CREATE T\x80\xffLE trades"))
+    (left,) = DATABASE.read(path, ReadOptions())
+    assert isinstance(left, LeftOutRow)
+    assert (left.broken, "cut off or damaged" in left.reason) == (True, True)
+    assert not DATABASE.recognises(head_of(path))
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:

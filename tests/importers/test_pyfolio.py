@@ -9,15 +9,10 @@ import pytest
 from backsight.importers.formats import FileRow, FillRow, LeftOutRow, ReadOptions, head_of
 from backsight.importers.pyfolio import FORMATS
 from backsight.importers.registry import recognised_format
+from program_samples.pyfolio import HEADER, LINES
 
 (TRANSACTIONS,) = FORMATS
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "formats" / "pyfolio_txn"
-HEADER = ",amount,price,sid,symbol,txn_dollars\n"
-LINES = """\
-2004-01-09 00:00:00+00:00,448,15.54,0,AMD,-6961.92
-2004-01-09 00:00:00+00:00,448,15.54,0,AMD,-6961.92
-2004-01-12 00:00:00+00:00,-896,16.0,0,AMD,14336.0
-"""
 
 
 def rows_of(folder: Path, text: str) -> list[FileRow]:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from backsight.core.errors import Invalid
+from backsight.importers.archives import ZIP, ZIP_ERRORS
 from backsight.importers.cells import (
     Row,
     UnreadableError,
@@ -39,10 +40,9 @@ from backsight.importers.cells import (
 from backsight.importers.files import decode, read_bytes
 from backsight.importers.formats import FileFormat, FileHead, FileRow, LeftOutRow, ReadOptions
 from backsight.importers.json_text import JsonCursor
-from backsight.importers.sqlite_files import SQLITE, columns_of, readonly
+from backsight.importers.sqlite_files import SQLITE, SQLITE_ERRORS, columns_of, readonly
 from backsight.importers.trades import TradeRow
 
-ZIP = b"PK\x03\x04"
 LARGEST_RESULT = 2**30
 """Bytes of the largest result that is unpacked from a `.zip`."""
 DRY_RUN = "dry_run"
@@ -63,7 +63,7 @@ def _is_database(head: FileHead) -> bool:
     try:
         with closing(readonly(head.path)) as connection:
             return {"pair", "open_rate", "stake_amount"} <= columns_of(connection, "trades")
-    except sqlite3.Error:
+    except SQLITE_ERRORS:
         return False
 
 
@@ -221,9 +221,10 @@ def _result_text(path: Path) -> str:
         if archive.getinfo(member).file_size > LARGEST_RESULT:
             raise Invalid(f"{member} in {path} is larger than 1 GiB; give it unpacked, in parts", field="path")
         try:
-            return decode(archive.read(member), path=path)
-        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+            content = archive.read(member)
+        except ZIP_ERRORS as error:
             raise Invalid(f"{member} in {path} cannot be unpacked ({error}); fetch it again", field="path") from None
+    return decode(content, path=path)
 
 
 def _result_member(path: Path) -> str | None:
@@ -231,7 +232,7 @@ def _result_member(path: Path) -> str | None:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.endswith(".json") and "/" not in name]
-    except (zipfile.BadZipFile, OSError):
+    except ZIP_ERRORS:
         return None
     results = [name for name in names if not name.endswith(("_config.json", ".meta.json"))]
     return results[0] if len(results) == 1 and results[0].startswith("backtest") else None
@@ -264,7 +265,7 @@ def _trades_of_database(path: Path) -> Iterator[tuple[int, Row]]:
                 if with_orders:
                     row["orders"] = _filled_orders(connection, row["id"])
                 yield number, row
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise UnreadableError(f"the database is cut off or damaged ({error})") from None
 
 

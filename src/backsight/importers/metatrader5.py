@@ -28,6 +28,7 @@ from datetime import datetime
 from pathlib import Path
 
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
+from backsight.importers.archives import ZIP
 from backsight.importers.cells import UnreadableError
 from backsight.importers.files import instant_of, number_of
 from backsight.importers.formats import (
@@ -40,7 +41,7 @@ from backsight.importers.formats import (
     ReadOptions,
     RemarkRow,
 )
-from backsight.importers.report_tables import ZIP, beginning_of_xlsx, html_rows, xlsx_rows
+from backsight.importers.report_tables import beginning_of_xlsx, html_rows, xlsx_rows
 
 SIDES: Mapping[str, int] = {"buy": 1, "sell": -1}
 DIRECTIONS = ("in", "out", "in/out", "out by")

@@ -8,7 +8,6 @@ not trade (`hold`, `wait`, a moved stop) is left out.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, tzinfo
@@ -32,7 +31,7 @@ from backsight.importers.cells import (
 )
 from backsight.importers.formats import FileFormat, FileHead, FileRow, FillRow, LeftOutRow, ReadOptions
 from backsight.importers.json_rows import json_rows
-from backsight.importers.sqlite_files import SQLITE, columns_of, readonly
+from backsight.importers.sqlite_files import SQLITE, SQLITE_ERRORS, columns_of, readonly
 from backsight.importers.trades import TradeRow
 
 POSITIONS, DECISIONS = "trader_positions", "decision_records"
@@ -52,7 +51,7 @@ def _tables(head: FileHead) -> set[str]:
     try:
         with closing(readonly(head.path)) as connection:
             return {table for table in (POSITIONS, DECISIONS) if "trader_id" in columns_of(connection, table)}
-    except sqlite3.Error:
+    except SQLITE_ERRORS:
         return set()
 
 
@@ -166,7 +165,7 @@ def _table_rows(path: Path, table: str) -> Iterator[tuple[int, Row]]:
                 raise Invalid(f"{path} has no table {table}; give a database of nofx", field="path")
             for number, row in enumerate(connection.execute(f"SELECT * FROM {table} ORDER BY id"), start=1):  # noqa: S608
                 yield number, dict(row)
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise UnreadableError(f"the database is cut off or damaged ({error})") from None
 
 

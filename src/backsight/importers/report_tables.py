@@ -11,11 +11,11 @@ from typing import IO, Any
 from xml.etree import ElementTree
 
 from backsight.core.errors import Invalid
+from backsight.importers.archives import ZIP_ERRORS
 from backsight.importers.cells import UnreadableError
 from backsight.importers.files import text_stream
 from backsight.importers.formats import HEAD_BYTES
 
-ZIP = b"PK\x03\x04"
 SHEET, STRINGS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
 LARGEST_PART = 2**28
 """Bytes of the largest part of a workbook that is read."""
@@ -43,10 +43,10 @@ def xlsx_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             strings = _shared_strings(archive) if STRINGS in archive.namelist() else []
             with _part(archive, SHEET) as part:
                 yield from _sheet_rows(part, strings)
-    except (zipfile.BadZipFile, KeyError, OSError, EOFError, NotImplementedError, RuntimeError):
-        raise UnreadableError("the workbook is cut off or damaged") from None
     except ElementTree.ParseError:
         raise UnreadableError("the sheet of the workbook is not XML, or cut off") from None
+    except (KeyError, *ZIP_ERRORS):
+        raise UnreadableError("the workbook is cut off or damaged") from None
 
 
 def beginning_of_xlsx(path: Path) -> str:
@@ -55,7 +55,7 @@ def beginning_of_xlsx(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in (STRINGS, SHEET) if name in archive.namelist()]
             return "".join(archive.open(name).read(HEAD_BYTES).decode("utf-8", errors="ignore") for name in names)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
+    except ZIP_ERRORS:
         return ""
 
 

@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 SQLITE = b"SQLite format 3\0"
 """How a database begins."""
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged database raises; SQLite quotes the damage in its messages, which then are not UTF-8."""
 
 
 def readonly(path: Path) -> sqlite3.Connection:

@@ -1,0 +1,1 @@
+"""Small files in the shapes that other programs write; the data are made up."""
