@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import zipfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.importers.formats import FileRow, LeftOutRow, ReadOptions, head_of
+from backsight.importers.formats import FileRow, LeftOutRow, ReadOptions, RemarkRow, head_of
 from backsight.importers.freqtrade import FORMATS
 from backsight.importers.registry import format_named, recognised_format
 from backsight.importers.trades import TradeRow
@@ -25,13 +26,21 @@ def an_order(side: str, amount: float, price: float, **changes: Any) -> dict[str
 
 def rows_of(folder: Path, text: str) -> list[FileRow]:
     (folder / "backtest-result.json").write_text(text)
-    return list(RESULT.read(folder / "backtest-result.json", ReadOptions()))
+    return without_remarks(RESULT.read(folder / "backtest-result.json", ReadOptions()))
+
+
+def without_remarks(rows: Iterable[FileRow]) -> list[FileRow]:
+    return [row for row in rows if not isinstance(row, RemarkRow)]
 
 
 def values_of(folder: Path, **changes: Any) -> Any:
     (row,) = rows_of(folder, a_result(TRADE | changes))
     assert isinstance(row, TradeRow), row
     return row.values
+
+
+def stored(path: Path) -> list[FileRow]:
+    return without_remarks(DATABASE.read(path, ReadOptions()))
 
 
 def test_a_trade_has_its_prices_its_reasons_and_what_it_saw(tmp_path: Path) -> None:
@@ -142,7 +151,8 @@ def test_a_result_is_read_from_its_archive(tmp_path: Path) -> None:
         archive.writestr("backtest-result-2024_Breakout.py", "")
         archive.writestr("backtest-result-2024.json", a_result(TRADE))
     assert recognised_format(path) == RESULT
-    (row,) = RESULT.read(path, ReadOptions())
+    remark, row = RESULT.read(path, ReadOptions())
+    assert remark == RemarkRow(text="Results are in USDT.")
     assert isinstance(row, TradeRow)
     content = path.read_bytes()
     path.write_bytes(content[:300])
@@ -178,7 +188,7 @@ NEW_TRADE += ["FUTURES", 1.0]
 def test_a_database_of_2021_is_read(tmp_path: Path) -> None:
     path = a_database(tmp_path / "tradesv3.sqlite", OLD, OLD_TRADE, [8, *OLD_TRADE[1:2], 1, *OLD_TRADE[3:]])
     assert recognised_format(path) == DATABASE
-    row, left = DATABASE.read(path, ReadOptions())
+    row, left = stored(path)
     assert isinstance(row, TradeRow)
     assert (row.values["pnl"], row.values["exit_reason"], row.values["strategy_name"]) == (1.958, "sell_signal", "Old")
     assert row.values["opened_at"] == datetime(2021, 5, 1, 10, tzinfo=UTC)
@@ -194,7 +204,7 @@ def test_a_database_of_2025_is_read_with_its_orders(tmp_path: Path) -> None:
         [4, 3, "stoploss", "x4", 145.0, 0.0, 0.4, 0.4, None, 0.15],
     ]
     path = a_database(tmp_path / "tradesv3.sqlite", NEW, NEW_TRADE, orders=orders)
-    (row,) = DATABASE.read(path, ReadOptions())
+    (row,) = stored(path)
     assert isinstance(row, TradeRow)
     values = row.values
     assert (values["direction"], values["size"], values["entry_price"], values["exit_price"]) == (
@@ -209,14 +219,14 @@ def test_a_database_of_2025_is_read_with_its_orders(tmp_path: Path) -> None:
 
 def test_orders_of_a_dry_run_are_paper(tmp_path: Path) -> None:
     orders = [[1, 3, "sell", "dry_run_sell_1", 150.0, 150.0, 0.4, 0.4, None, 0.0]]
-    (row,) = DATABASE.read(a_database(tmp_path / "t.sqlite", NEW, NEW_TRADE, orders=orders), ReadOptions())
+    (row,) = stored(a_database(tmp_path / "t.sqlite", NEW, NEW_TRADE, orders=orders))
     assert isinstance(row, TradeRow)
     assert row.values["mode"] == "paper"
 
 
 def test_a_database_with_a_broken_row_is_read_on(tmp_path: Path) -> None:
     broken = [*OLD_TRADE[:5], "x", *OLD_TRADE[6:]]
-    left, row = DATABASE.read(a_database(tmp_path / "t.sqlite", OLD, broken, OLD_TRADE), ReadOptions())
+    left, row = stored(a_database(tmp_path / "t.sqlite", OLD, broken, OLD_TRADE))
     assert left == LeftOutRow(number=1, reason="open_rate is not a number", broken=True)
     assert isinstance(row, TradeRow)
 
@@ -224,7 +234,7 @@ def test_a_database_with_a_broken_row_is_read_on(tmp_path: Path) -> None:
 def test_a_database_that_is_cut_off_is_named(tmp_path: Path) -> None:
     path = a_database(tmp_path / "t.sqlite", OLD, *[OLD_TRADE] * 500)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    *_, last = DATABASE.read(path, ReadOptions())
+    *_, last = stored(path)
     assert isinstance(last, LeftOutRow)
     assert "cut off or damaged" in last.reason
     assert last.broken
@@ -233,7 +243,7 @@ def test_a_database_that_is_cut_off_is_named(tmp_path: Path) -> None:
 def test_a_database_with_a_damaged_schema_is_named(tmp_path: Path) -> None:
     path = a_database(tmp_path / "t.sqlite", OLD, OLD_TRADE)
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE trades", b"CREATE T\x80\xffLE trades"))
-    (left,) = DATABASE.read(path, ReadOptions())
+    (left,) = stored(path)
     assert isinstance(left, LeftOutRow)
     assert (left.broken, "cut off or damaged" in left.reason) == (True, True)
     assert not DATABASE.recognises(head_of(path))
@@ -245,7 +255,7 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE other (id)")
     connection.close()
     with pytest.raises(Invalid, match="no table of trades"):
-        list(DATABASE.read(path, ReadOptions()))
+        stored(path)
     with pytest.raises(Invalid, match="fits no format"):
         recognised_format(path)
 
@@ -255,5 +265,5 @@ def test_reading_writes_nothing_beside_the_database(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA journal_mode=wal")
     connection.close()
-    assert len(list(DATABASE.read(path, ReadOptions()))) == 1
+    assert len(stored(path)) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["t.sqlite"]

@@ -38,7 +38,7 @@ from backsight.importers.cells import (
     value_in,
 )
 from backsight.importers.files import decode, read_bytes
-from backsight.importers.formats import FileFormat, FileHead, FileRow, LeftOutRow, ReadOptions
+from backsight.importers.formats import FileFormat, FileHead, FileRow, LeftOutRow, ReadOptions, RemarkRow
 from backsight.importers.json_text import JsonCursor
 from backsight.importers.sqlite_files import SQLITE, SQLITE_ERRORS, columns_of, readonly
 from backsight.importers.trades import TradeRow
@@ -68,11 +68,23 @@ def _is_database(head: FileHead) -> bool:
 
 
 def _read_result(path: Path, options: ReadOptions) -> Iterator[FileRow]:
-    return file_rows(_trades_of_result(_result_text(path)), _trade_rows)
+    return _with_currency(file_rows(_trades_of_result(_result_text(path)), _trade_rows))
 
 
 def _read_database(path: Path, options: ReadOptions) -> Iterator[FileRow]:
-    return file_rows(_trades_of_database(path), _trade_rows)
+    return _with_currency(file_rows(_trades_of_database(path), _trade_rows))
+
+
+def _with_currency(rows: Iterator[FileRow]) -> Iterator[FileRow]:
+    """The rows, and before the first trade the currency of the results: that in which its pair is priced."""
+    for row in rows:
+        if isinstance(row, TradeRow):
+            quote = str(row.values["symbol"]).partition("/")[2].partition(":")[0]
+            yield RemarkRow(text=f"Results are in {quote or 'the stake currency'}.")
+            yield row
+            break
+        yield row
+    yield from rows
 
 
 FORMATS = (
@@ -82,6 +94,7 @@ FORMATS = (
         rows="trades",
         recognises=_is_result,
         read=_read_result,
+        currency="USDT",
         mode="sim",
     ),
     FileFormat(
@@ -90,6 +103,7 @@ FORMATS = (
         rows="trades",
         recognises=_is_database,
         read=_read_database,
+        currency="USDT",
     ),
 )
 
