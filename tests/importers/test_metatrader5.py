@@ -159,6 +159,13 @@ def test_times_are_those_of_the_server(tmp_path: Path) -> None:
     assert any("Europe/Athens" in row.text for row in rows if isinstance(row, RemarkRow))
 
 
+def test_an_account_in_another_currency_is_refused(tmp_path: Path) -> None:
+    read(tmp_path / "r.html", a_table(ENTRY))
+    assert list(REPORT.read(tmp_path / "r.html", ReadOptions(currency="USD")))
+    with pytest.raises(Invalid, match=r"currency: .* is in USD, not in EUR; give USD"):
+        list(REPORT.read(tmp_path / "r.html", ReadOptions(currency="EUR")))
+
+
 def test_charges_are_fees_of_no_position(tmp_path: Path) -> None:
     charge = cells("2026.01.03 00:00:00|7||interest||||||||1.25|10 001.25|")
     (fill,) = fills_of(read(tmp_path / "r.html", a_table(charge)))

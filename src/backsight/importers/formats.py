@@ -83,6 +83,8 @@ class ReadOptions:
 
     zone: tzinfo = UTC
     """The time zone of times without an offset."""
+    currency: str | None = None
+    """The currency of the account that the rows are imported into; a format whose files name another one refuses it."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Fields by the name of the column that holds them, where the file names them in its own way."""
 

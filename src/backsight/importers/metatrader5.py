@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from backsight.core.errors import Invalid
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
 from backsight.importers.archives import ZIP
 from backsight.importers.cells import UnreadableError
@@ -162,6 +163,9 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     with path.open("rb") as file:
         is_workbook = file.read(4) == ZIP
     report = _report(xlsx_rows(path) if is_workbook else html_rows(path), options)
+    if None not in (report.currency, options.currency) and report.currency != options.currency:
+        message = f"the account of {path} is in {report.currency}, not in {options.currency}"
+        raise Invalid(f"{message}; give {report.currency} as the currency of a new account", field="currency")
     deals = [deal for deal in _with_positions(report) if deal.position_key]
     yield from report.left_out
     if not deals and not report.payments:

@@ -1,6 +1,6 @@
 """Import of fills: the executions of an account, from the files that exchanges and brokers give out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +101,7 @@ def import_fills(
         with garbage_collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
             owner_account = account_of(transaction.connection, target)
+            options = replace(options, currency=owner_account.currency)
             book = store_rows(transaction, ctx, owner_account, chosen.read(file, options), counts)
             _refuse_broken(file, counts, skip_broken=skip_broken or dry_run)
             trades = None
