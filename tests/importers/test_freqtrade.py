@@ -93,6 +93,13 @@ def test_orders_tell_average_prices_and_the_largest_size(tmp_path: Path) -> None
     assert "max_adverse_excursion" not in values
 
 
+def test_an_order_that_was_never_filled_does_not_count(tmp_path: Path) -> None:
+    filled = {"order_filled_timestamp": 1_714_557_600_000}
+    orders = [an_order("buy", 2.0, 100.0, **filled), an_order("sell", 2.0, 110.0, **filled)]
+    waiting = an_order("buy", 5.0, 50.0, order_filled_timestamp=None)
+    assert values_of(tmp_path, orders=[*orders, waiting]) == values_of(tmp_path, orders=orders)
+
+
 def test_columns_have_their_old_names(tmp_path: Path) -> None:
     old = {name: TRADE[name] for name in TRADE if name not in ("exit_reason", "enter_tag", "is_short", "leverage")}
     text = a_result(old | {"sell_reason": "stop_loss", "buy_tag": "dip"})

@@ -45,6 +45,7 @@ from backsight.importers.trades import TradeRow
 
 LARGEST_RESULT = 2**30
 """Bytes of the largest result that is unpacked from a `.zip`."""
+FILLED_AT = "order_filled_timestamp"
 DRY_RUN = "dry_run"
 """How ids of orders begin that were not sent to an exchange."""
 MARKS = ('"results_per_pair"', '"profit_ratio"', '"profit_percent"', '"stake_currency"')
@@ -164,10 +165,11 @@ def _values(row: Row) -> Mapping[str, Any]:
 
 
 def _orders(row: Row) -> list[Row]:
+    """The filled orders of a trade; a result also lists orders that were never filled."""
     orders = value_in(row, "orders") or []
     if not isinstance(orders, list) or not all(isinstance(order, dict) for order in orders):
         raise ValueError("orders is not a list of objects")
-    return orders
+    return [order for order in orders if order.get(FILLED_AT, 0) is not None]
 
 
 def _legs(row: Row, orders: list[Row], entry_side: str) -> tuple[_Legs, _Legs]:
