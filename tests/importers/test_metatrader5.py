@@ -15,7 +15,19 @@ from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOut
 from backsight.importers.metatrader5 import FORMATS
 from backsight.importers.registry import recognised_format
 from backsight.testing import T0, an_account
-from program_samples.metatrader5 import BALANCE, ENTRY, EXIT, HIDDEN, Cells, a_deal, a_table, as_html, as_xlsx, cells
+from program_samples.metatrader5 import (
+    BALANCE,
+    DEALS,
+    ENTRY,
+    EXIT,
+    HIDDEN,
+    Cells,
+    a_deal,
+    a_table,
+    as_html,
+    as_xlsx,
+    cells,
+)
 
 (REPORT,) = FORMATS
 
@@ -128,6 +140,20 @@ def test_without_the_table_of_positions_the_profit_tells_the_position(tmp_path: 
     rows = read(tmp_path / "r.html", a_table(*deals, book="Hedge"))
     results = {trip.position_key: round(trip.realized_pnl, 2) for trip in folded(rows)}
     assert results == {"501": 300.0, "503": 100.0, "504": 30.0}
+
+
+def test_a_tester_report_hedges_if_a_deal_enters_against_a_position(tmp_path: Path) -> None:
+    deals = [
+        a_deal("02 10:00:00", 51, "buy", "in", "1.00", "1.10000", "1"),
+        a_deal("02 10:05:00", 52, "sell", "in", "1.00", "1.10100", "2"),
+        a_deal("02 12:00:00", 53, "sell", "out", "1.00", "1.10300", "3", "", "", "300.00"),
+        a_deal("02 13:00:00", 54, "buy", "out", "1.00", "1.10400", "4", "", "", "-300.00"),
+    ]
+    rows = read(tmp_path / "r.html", [["Strategy Tester Report"], DEALS, *deals])
+    assert recognised_format(tmp_path / "r.html") == REPORT
+    assert {trip.position_key: round(trip.realized_pnl, 2) for trip in folded(rows)} == {"1": 300.0, "2": -300.0}
+    (trip,) = folded(read(tmp_path / "r.html", [["Strategy Tester Report"], DEALS, ENTRY, EXIT]))
+    assert trip.position_key == "EURUSD"
 
 
 def test_a_reversal_closes_and_opens(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""MetaTrader 5: the history report of a terminal, as HTML (often UTF-16) or as an XLSX workbook.
+"""MetaTrader 5: the history report of a terminal, or of its strategy tester, as HTML (often UTF-16) or XLSX.
 
 A report (Toolbox, History, Report) is one table: a preamble with the account, `12345 (USD, Broker-Demo, demo, Hedge)`,
 then positions, orders and deals. Its columns are described in the terminal's help ("Trade reports"):
@@ -16,6 +16,8 @@ content. Deals become fills, balance operations transfers; orders and positions 
   broker's. A lot of a pair of currencies is 100,000 units.
 - **On a hedging account** a deal does not name its position. A deal that opens has the number of its position as order;
   a deal that closes is found in the table of positions by time, price and profit, else by the profit it must have had.
+- The strategy tester does not name the account. It hedges if a deal enters against an open position: on a netting
+  account such a deal would close.
 - A position that was entered before the report begins is taken from the table of positions.
 - Times are of the broker's server, without an offset: give its time zone.
 """
@@ -49,6 +51,7 @@ DIRECTIONS = ("in", "out", "in/out", "out by")
 TRANSFERS = ("balance", "credit", "bonus", "correction")
 CHARGES = ("charge", "commission", "interest", "tax", "agent")
 """How types of operations begin that charge or pay money, like `commission daily`."""
+TITLES = ("Trade History Report", "Strategy Tester Report")
 KINDS, BOOKS = ("real", "demo", "contest"), ("Hedge", "Netting", "Exchange")
 MONEY_COLUMNS = {
     13: ("commission", "swap", "profit", "balance", "comment"),
@@ -156,7 +159,7 @@ def _is_report(text: str) -> bool:
     """Whether the title or the account of a report is in a text; the account is written alike in every language."""
     plain = text.replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " ")
     accounts = (f", {kind}, {book})" for kind in KINDS for book in BOOKS)
-    return "Trade History Report" in plain or any(account in plain for account in accounts)
+    return any(title in plain for title in TITLES) or any(account in plain for account in accounts)
 
 
 def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
@@ -166,6 +169,8 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     if None not in (report.currency, options.currency) and report.currency != options.currency:
         message = f"the account of {path} is in {report.currency}, not in {options.currency}"
         raise Invalid(f"{message}; give {report.currency} as the currency of a new account", field="currency")
+    if report.currency is None:
+        report.hedging = _enters_against(report.deals)
     deals = [deal for deal in _with_positions(report) if deal.position_key]
     yield from report.left_out
     if not deals and not report.payments:
@@ -179,7 +184,7 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
 FORMATS = (
     FileFormat(
         name="metatrader5",
-        title="MetaTrader 5 history report (HTML or XLSX)",
+        title="MetaTrader 5 history or tester report (HTML or XLSX)",
         rows="fills",
         recognises=_recognises,
         read=_read,
@@ -277,6 +282,17 @@ def _closed(cells: list[str], options: ReadOptions) -> _Closed:
         close_price=_positive(cells[9], "price"),
         profit=_number(cells[12], "profit"),
     )
+
+
+def _enters_against(deals: Sequence[_Deal]) -> bool:
+    """Whether a deal enters against an open position, as it can only on a hedging account."""
+    volumes: dict[str, float] = {}
+    for deal in deals:
+        before = volumes.get(deal.symbol, 0.0)
+        if deal.direction == "in" and before * deal.side < -1e-9:
+            return True
+        volumes[deal.symbol] = before + deal.side * deal.volume
+    return False
 
 
 def _with_positions(report: _Report) -> Iterator[_Deal]:
