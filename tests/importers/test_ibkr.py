@@ -22,7 +22,7 @@ def test_trades_splits_dividends_and_deposits(tmp_path: Path) -> None:
     assert (stock.quantity, stock.fee, stock.fee_currency, stock.rate, stock.order_id) == (10.0, 1.0, "USD", 0.9, "11")
     assert stock.at == datetime(2026, 1, 5, 14, 30, tzinfo=UTC), "New York time"
     assert (option.symbol, option.quantity, expiry.kind, expiry.price) == ("AAPL260116C00310000", -1.0, "expiry", 0.0)
-    assert expiry.realized_pnl == pytest.approx(249.5 * 0.9)
+    assert expiry.realized_pnl == pytest.approx(250 * 0.9)
     split = next(fill for fill in fills.values() if fill.kind == "split")
     assert (split.symbol, split.ratio) == ("AAPL", 4.0)
     assert [(fills[name].kind, fills[name].amount) for name in ("cash:6", "cash:7")] == [

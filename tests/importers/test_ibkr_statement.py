@@ -15,7 +15,7 @@ def test_trades_with_thousands_separators_in_new_york_time(tmp_path: Path) -> No
     bought, sold, *_ = (row.fill for row in of_type(rows, FillRow))
     assert (bought.quantity, bought.price, bought.fee, bought.rate) == (1000.0, 182.1, 1.0, None)
     assert bought.at == datetime(2026, 5, 1, 13, 35, tzinfo=UTC)
-    assert (sold.quantity, sold.realized_pnl) == (-4000.0, 1899.0), "the commission of the sale is added back"
+    assert (sold.quantity, sold.realized_pnl) == (-4000.0, 1899.25), "commissions of the 1,000 shares it knows"
 
 
 def test_other_currencies_are_converted_at_the_rates_of_the_statement(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ ReportedKind = Literal[
 """`split` changes size and average price and realises nothing. `dividend` is money for a position. `expiry` and
 `assignment` close it at a price. `asset_transfer` moves units in or out at their cost and realises nothing; `transfer`
 moves money of the account. `holding` is the size of a position at an instant. Where the fills that are known lead to
-another size, the difference is moved in at the price, or out at cost, and realises nothing. Where they lead to it,
-nothing changes, so that missing fills may be reported later."""
+another size, the difference is moved in, so that the average cost is the price, or out at cost, and realises nothing.
+Where they lead to it, nothing changes, so that missing fills may be reported later."""
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
 
 

@@ -124,6 +124,9 @@ def _units_of(symbol: str, cell: str, assets: tuple[str, str]) -> set[str]:
     """The units that may follow a number: the base asset is any beginning of the symbol that the cell ends with."""
     if not cell[-1:].isalpha():
         return set()
+    units = {each for each in assets if each and cell.endswith(each) and cell[-len(each) - 1 : -len(each)].isdigit()}
+    if units and not any(each[0].isdigit() for each in units):
+        return units
     fitting = {symbol[:length] for length in range(1, len(symbol)) if cell.endswith(symbol[:length])}
     return {each for each in (fitting or set(assets)) if _is_number(cell.removesuffix(each))}
 

@@ -16,11 +16,12 @@ puts them in order, and it shows where fills are missing. A trade with oneself m
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, timedelta
 from decimal import Decimal, InvalidOperation
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
+from backsight.core.instants import JUST_BEFORE
 from backsight.core.orders import ReportedFill
 from backsight.importers.cells import file_rows
 from backsight.importers.files import instant_of
@@ -38,6 +39,8 @@ from backsight.importers.json_rows import JsonRow, json_rows
 
 FILL_KEYS = frozenset({"coin", "px", "sz", "side", "startPosition", "closedPnl", "oid"})
 COLLATERAL = "USDC"
+LOOK_AHEAD = 1_000
+"""How many fills after a position is first told may pass until one of them closes a part of it."""
 LEAST_WORTH = 1.0
 """A position below this worth in USDC, before the first fill, is a rest and not a position."""
 
@@ -211,41 +214,42 @@ def _led_to(before: _HyperliquidFill | None, fill: _HyperliquidFill) -> Decimal:
 def _holdings(fills: Sequence[_HyperliquidFill]) -> Iterator[FillRow]:
     """The position that the exchange tells, wherever it is not the one that the fills before led to.
 
-    Units come in at the cost that the exchange's profit on them implies, else at the price of the fill.
+    Its cost is the one that the exchange's profit on closing it implies; None if nothing of it is closed in the file.
+    It is of just before the instant of the fill, so that it stays before fills that another file numbers.
     """
     position, before = Decimal(0), None
     for place, fill in enumerate(fills):
         own_trade = before is not None and _led_to(before, fill) == fill.start
         if not own_trade and abs(float(fill.start - position)) * fill.price >= LEAST_WORTH:
-            cost = _cost_before(fills[place:])
+            cost = _cost_before(islice(fills, place, place + LOOK_AHEAD))
+            within = before is not None and before.time == fill.time
             holding = ReportedFill(
-                id=f"holding:{fill.coin}:{_id(fill)}",
-                at=instant_of(fill.time, zone=UTC),
+                id=f"holding:{_id(fill)}:{cost}",
+                at=instant_of(fill.time, zone=UTC) - (timedelta(0) if within else JUST_BEFORE),
                 sequence=0,
                 kind="holding",
                 symbol=fill.coin,
                 quantity=float(fill.start),
-                price=fill.price if cost is None else cost,
+                price=cost,
             )
             yield FillRow(number=fill.number, fill=holding)
         position, before = _led_to(before, fill), fill
 
 
-def _cost_before(fills: Sequence[_HyperliquidFill]) -> float | None:
-    """The average cost before the first fill; None if nothing of the position was closed.
+def _cost_before(fills: Iterable[_HyperliquidFill]) -> float | None:
+    """The average cost before the first of these fills; None if none of them closes a part of the position.
 
     With c for the cost, the average cost after additions is a·c + b, and the first closing fill tells it: its price
     less PnL over size.
     """
-    size, way = abs(float(fills[0].start)), 1.0 if fills[0].start > 0 else -1.0
     a, b = 1.0, 0.0
     for fill in fills:
+        size = abs(float(fill.start))
         if fill.closed:
-            average = None if fill.closed_pnl is None else fill.price - way * fill.closed_pnl / float(fill.closed)
-            return None if average is None else (average - b) / a
+            gain = (fill.closed_pnl or 0.0) / float(fill.closed)
+            return ((fill.price - gain if fill.start > 0 else fill.price + gain) - b) / a
         added = abs(float(fill.change))
         a, b = a * size / (size + added), (b * size + fill.price * added) / (size + added)
-        size += added
     return None
 
 
@@ -316,7 +320,7 @@ def _remarks(begun: Sequence[str], broken: Sequence[str]) -> Iterator[RemarkRow]
     if begun:
         yield RemarkRow(
             text=f"The file begins within positions in {', '.join(sorted(begun))}: each is entered at the cost that "
-            "closedPnl implies, else at the price of its first fill; when it was entered is not known"
+            "closedPnl implies, and left out where nothing of it is closed; when it was entered is not known"
         )
     if broken:
         yield RemarkRow(

@@ -11,8 +11,8 @@ The attributes are documented in the Flex Queries reference (ibkrguides.com/repo
 the same names are columns (`ClientAccountID`, `AssetClass`, `CurrencyPrimary`). The query decides which there are.
 
 - Executions count; orders, closed lots and summaries are the same again. A file that has orders only is read by them.
-- Commissions below 0 were paid. `fifoPnlRealized` is after commissions: that of the closing trade is added back, that
-  of the entry is not known. `fxRateToBase` converts into the currency of the account.
+- Commissions below 0 were paid. `fifoPnlRealized` is after the commissions of entry and exit, which are added back as
+  far as the file has them. `fxRateToBase` converts into the currency of the account.
 - Times are of the time zone that the account is set to, New York if it is not.
 """
 
@@ -63,6 +63,30 @@ CHUNK = 65_536
 NEW_YORK = "America/New_York"
 
 
+class EntryFees:
+    """The commissions that were paid for open positions, to add back to profits from which they are taken."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[float, float]] = {}
+
+    def closed_by(self, symbol: str, quantity: float, fee: float) -> float:
+        """The commissions of the part of a position that a fill closed: of its entry and of its exit.
+
+        >>> fees = EntryFees()
+        >>> fees.closed_by("AAPL", 100.0, 2.0), fees.closed_by("AAPL", -50.0, 1.0), fees.closed_by("AAPL", -150.0, 3.0)
+        (0.0, 2.0, 2.0)
+        """
+        size, paid = self._open.get(symbol, (0.0, 0.0))
+        if size * quantity >= 0:
+            self._open[symbol] = size + quantity, paid + fee
+            return 0.0
+        closed = min(abs(size), abs(quantity))
+        entry, exit_ = paid * closed / abs(size), fee * closed / abs(quantity)
+        left = fee - exit_ if abs(quantity) > abs(size) else paid - entry
+        self._open[symbol] = size + quantity, left
+        return entry + exit_
+
+
 @dataclass
 class FlexFile:
     """What the rows of one file share."""
@@ -70,6 +94,7 @@ class FlexFile:
     zone: tzinfo
     has_executions: bool
     has_details: bool
+    entry_fees: EntryFees = field(default_factory=EntryFees)
     symbols: set[str] = field(default_factory=set)
     accounts: set[str] = field(default_factory=set)
     traded: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -198,6 +223,8 @@ def execution(row: CsvRow, file: FlexFile, *, symbol: str, quantity: float, pric
         file.unconverted.add(currency)
     fee_currency = row.text("ibcommissioncurrency").upper() or currency
     taxes = row.number_in("taxes") or 0.0
+    fee = 0.0 - commission - (taxes if fee_currency == currency else 0.0)
+    fees = file.entry_fees.closed_by(symbol, quantity, fee)
     profit = row.number_in("fifopnlrealized")
     return ReportedFill(
         id=row.text("tradeid") or row.text("transactionid") or row.text("ibexecid"),
@@ -207,11 +234,11 @@ def execution(row: CsvRow, file: FlexFile, *, symbol: str, quantity: float, pric
         symbol=symbol,
         quantity=quantity,
         price=price,
-        fee=0.0 - commission - (taxes if fee_currency == currency else 0.0),
+        fee=fee,
         fee_currency=fee_currency or None,
         rate=rate or None,
         order_id=row.text("iborderid") or None,
-        realized_pnl=(profit - commission) * (rate or 1.0) if profit else None,
+        realized_pnl=(profit + fees) * (rate or 1.0) if profit else None,
     )
 
 

@@ -9,7 +9,7 @@
 
 The sections are those of statements that public importers read. A section may have several headers: that of forex names
 other columns. Orders count, unless the statement lists the executions of each order (`Trade` or `Execution`) too.
-`Realized P/L` is after commissions: that of the closing trade is added back. Multipliers and rates are in sections
+`Realized P/L` is after the commissions of entry and exit, which are added back. Multipliers and rates are in sections
 after the trades, so the file is read twice. Rates are those of the end of the period. Times are of New York unless the
 account is set to another time zone.
 """
@@ -35,7 +35,7 @@ from backsight.importers.formats import (
     ReadOptions,
     RemarkRow,
 )
-from backsight.importers.ibkr import NEW_YORK, instant_of_flex, kind_of_code, split_ratio, symbol_of
+from backsight.importers.ibkr import NEW_YORK, EntryFees, instant_of_flex, kind_of_code, split_ratio, symbol_of
 
 TRADES, ACTIONS, INSTRUMENTS = "Trades", "Corporate Actions", "Financial Instrument Information"
 DIVIDENDS = ("Dividends", "Withholding Tax", "Payment In Lieu Of Dividends")
@@ -77,6 +77,7 @@ class _Statement:
     rates: dict[str, float] = field(default_factory=dict)
     base_currency: str = ""
     has_executions: bool = False
+    entry_fees: EntryFees = field(default_factory=EntryFees)
     symbols: set[str] = field(default_factory=set)
     unconverted: set[str] = field(default_factory=set)
     splits: set[tuple[str, datetime]] = field(default_factory=set)
@@ -175,6 +176,7 @@ def _trade(number: int, row: CsvRow, statement: _Statement) -> Iterable[FileRow]
     currency = row.text("currency").upper()
     commission = row.number_in("commfee", "comminusd") or 0.0
     profit, rate = row.number_in("realizedpl"), statement.rate(currency)
+    fees = statement.entry_fees.closed_by(symbol, quantity, 0.0 - commission)
     fill = ReportedFill(
         id="",
         at=instant_of_flex(row.text("datetime"), statement.zone),
@@ -186,7 +188,7 @@ def _trade(number: int, row: CsvRow, statement: _Statement) -> Iterable[FileRow]
         fee=0.0 - commission,
         fee_currency="USD" if "comminusd" in row.cells else currency or None,
         rate=rate,
-        realized_pnl=(profit - commission) * (rate or 1.0) if profit else None,
+        realized_pnl=(profit + fees) * (rate or 1.0) if profit else None,
     )
     return [*_instrument(symbol, category, currency, statement), FillRow(number=number, fill=fill)]
 

@@ -1,6 +1,7 @@
 """What the symbols of exchanges and brokers say of an instrument: base and quote, inverse contracts, options."""
 
 import re
+from functools import lru_cache
 
 from backsight.core.instruments import QUOTES, InstrumentKind
 from backsight.importers.formats import InstrumentRow
@@ -12,6 +13,7 @@ DOLLARS = frozenset({"USD", "USDT", "USDC", "BUSD", "FDUSD", "TUSD"})
 DATED = re.compile(r"[-_][0-9]{6,8}$")
 
 
+@lru_cache(maxsize=4096)
 def base_and_quote(symbol: str) -> tuple[str, str] | None:
     """The base asset and the quote of a pair; None if the symbol does not tell them.
 

@@ -63,7 +63,7 @@ def test_a_holding_counts_only_where_the_fills_lead_to_another_size() -> None:
     (trip,) = fold([a_fill(0, quantity=2, price=90.0), holding, sale])
     assert (trip.entry_price, trip.realized_pnl, trip.inferred) == (90.0, 40.0, False)
     (trip,) = fold([a_fill(0, quantity=1, price=90.0), holding, sale])
-    assert (trip.entry_price, trip.realized_pnl, trip.inferred) == (95.0, 30.0, True)
+    assert (trip.entry_price, trip.realized_pnl, trip.inferred) == (100.0, 20.0, True)
 
 
 def test_a_holding_of_less_or_of_the_other_side_moves_the_rest_out_at_cost() -> None:

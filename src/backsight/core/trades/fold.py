@@ -312,15 +312,22 @@ def _moved(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
 
 
 def _of_size(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
-    """The round trip once its position has the size that the broker tells: the difference moves at cost."""
+    """The round trip once its position has the size that the broker tells, at the average cost that it tells.
+
+    Missing units move in at the price that leads to that cost, and units too many move out at cost.
+    """
     size = 0.0 if trip is None else trip.signed_size
     change = fill.quantity - size
     if abs(change) <= FLAT_SHARE * max(abs(fill.quantity), abs(size)):
         return []
-    if fill.quantity * size >= 0:
-        return _moved(trip, replace(fill, quantity=change), flatness)
-    closed = _moved(trip, replace(fill, quantity=-size), flatness)
-    return [*closed, *_moved(None, fill, flatness)]
+    if fill.quantity * size < 0:
+        closed = _moved(trip, replace(fill, quantity=-size), flatness)
+        return [*closed, *_moved(None, fill, flatness)]
+    price = fill.price
+    if trip is not None and price is not None and change * size > 0:
+        missing = (price * fill.quantity - trip.average_cost * size) / change
+        price = missing if missing > 0 and not trip.inverse else price
+    return _moved(trip, replace(fill, quantity=change, price=price), flatness)
 
 
 def _broker_pnl(trip: RoundTrip, fill: Fill) -> float | None:
