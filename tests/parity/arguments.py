@@ -330,7 +330,13 @@ EVERY_ARGUMENT: list[Step] = [
     (
         "import_bars",
         "",
-        {"path": str(FOLDER / "bars.csv"), "symbol": "XAUUSD", "interval_seconds": 3600, "timezone": "UTC"},
+        {
+            "path": str(FOLDER / "bars.csv"),
+            "symbol": "XAUUSD",
+            "interval_seconds": 3600,
+            "timezone": "UTC",
+            "times": "open",
+        },
     ),
     (
         "import_positions",

@@ -10,18 +10,22 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from backsight.core.errors import Invalid, NotFound, did_you_mean
+from backsight.core.instants import EPOCH
 from backsight.core.market import Bar
 from backsight.importers.files import Source, instant_of, json_lines, number_of, read_table, short_text, zone_named
+from backsight.importers.sessions import gaps_within_hours
 
 Column = Literal["time", "open", "high", "low", "close", "volume", "symbol"]
 Price = Literal["open", "high", "low", "close"]
+TimeLabel = Literal["open", "close"]
+"""Whether the times of a file are those at which bars open or close."""
 
 PRICES: tuple[Price, ...] = get_args(Price)
 NAMES: Mapping[Column, tuple[str, ...]] = {
@@ -65,6 +69,16 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingSession:
+    """A session of a market, like a trading day, without any bar: a holiday, or missing as a whole."""
+
+    symbol: str
+    opens_at: datetime
+    """When its first bar would have opened."""
+    bars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """The open of a bar that was not complete when the file was written."""
 
@@ -94,9 +108,17 @@ class BarsReport:
     """Bars that opened before the previous bar closed."""
     gap_count: int
     missing: int
-    """The number of missing bars in all gaps."""
+    """The number of missing bars in all gaps, within the hours of the market."""
     gaps: tuple[Gap, ...]
     """The first thousand gaps, by symbol and time."""
+    session_count: int
+    """How many whole sessions have no bar; these bars are not counted as missing."""
+    sessions: tuple[MissingSession, ...]
+    """The first thousand sessions without a bar, by symbol and time."""
+    closed: int
+    """Intervals without a bar outside the hours of the market."""
+    counting: str
+    """How missing bars were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +155,18 @@ class _TraderLine:
 
 
 def read_bars(
-    path: str | Path, *, symbol: str | None = None, interval_seconds: int | None = None, timezone: str = "UTC"
+    path: str | Path,
+    *,
+    symbol: str | None = None,
+    interval_seconds: int | None = None,
+    timezone: str = "UTC",
+    times: TimeLabel = "open",
 ) -> BarsRead:
     """The bars of a CSV or Parquet file, sorted by time, with a report of dropped rows and gaps.
 
     `symbol` names the bars of a file without a symbol column, and selects rows of a file with one. If no interval is
     given, it is the most common distance between bars. Distances of a day or longer are measured on the wall clock of
-    the zone, so that days of 23 or 25 hours are not gaps.
+    the zone, so that days of 23 or 25 hours are not gaps. `times` says whether the file's times are opens or closes.
     """
     zone = zone_named(timezone)
     if interval_seconds is not None and not 1 <= interval_seconds <= LONGEST_INTERVAL:
@@ -150,7 +177,9 @@ def read_bars(
     if symbol is None and "symbol" not in columns:
         raise Invalid(f"{source.path} has no symbol column; give the symbol of its bars", field="symbol")
     rows, other = _rows(cells, columns=columns, symbol=symbol, zone=zone, source=source)
-    return _assemble(rows, interval_seconds=interval_seconds, zone=zone, source=source, other_symbols=other)
+    return _assemble(
+        rows, interval_seconds=interval_seconds, zone=zone, source=source, other_symbols=other, times=times
+    )
 
 
 def read_trader_bars(path: str | Path, *, timezone: str | None = None, default_timezone: str | None = None) -> BarsRead:
@@ -288,24 +317,35 @@ def _assemble(
     source: Source,
     other_symbols: int = 0,
     openings: Sequence[Opening] = (),
+    times: TimeLabel = "open",
 ) -> BarsRead:
     """Bars from rows in any order: sorted, without duplicates, with a report of the gaps."""
     by_symbol: dict[str, list[_BarRow]] = {}
     for row in rows:
         by_symbol.setdefault(row.symbol, []).append(row)
     unique = {symbol: _sorted_unique(by_symbol[symbol], source) for symbol in sorted(by_symbol)}
+    labels = {symbol: [row.at for row in series] for symbol, series in unique.items()}
+    seconds = interval_seconds or _infer_interval(labels.values(), zone=zone, source=source)
+    interval = timedelta(seconds=seconds)
+    if times == "close":
+        unique = {symbol: [_opened(row, interval, zone) for row in series] for symbol, series in unique.items()}
     instants = {symbol: [row.at for row in series] for symbol, series in unique.items()}
-    seconds = interval_seconds or _infer_interval(instants.values(), zone=zone, source=source)
-    gaps, overlaps = _gaps(instants, interval=timedelta(seconds=seconds), zone=zone)
+    series_gaps = {symbol: _gaps_of(symbol, each, interval=interval, zone=zone) for symbol, each in instants.items()}
+    gaps = [gap for each in series_gaps.values() for gap in each.gaps]
+    sessions = [session for each in series_gaps.values() for session in each.sessions]
     report = BarsReport(
         rows=len(rows) + len(openings) + other_symbols,
         duplicates=len(rows) - sum(map(len, unique.values())),
         out_of_order=sum(map(_out_of_order, by_symbol.values())),
         other_symbols=other_symbols,
-        overlaps=overlaps,
+        overlaps=sum(each.overlaps for each in series_gaps.values()),
         gap_count=len(gaps),
         missing=sum(gap.missing for gap in gaps),
         gaps=tuple(gaps[:GAPS_LISTED]),
+        session_count=len(sessions),
+        sessions=tuple(sessions[:GAPS_LISTED]),
+        closed=sum(each.closed for each in series_gaps.values()),
+        counting=_counting(series_gaps),
     )
     bars = {symbol: tuple(_bar(row, seconds) for row in series) for symbol, series in unique.items()}
     ordered = sorted(openings, key=lambda opening: (opening.symbol, opening.opened_at))
@@ -374,17 +414,88 @@ def _infer_interval(instants: Iterable[Sequence[datetime]], *, zone: tzinfo, sou
     return seconds
 
 
-def _gaps(instants: Mapping[str, Sequence[datetime]], *, interval: timedelta, zone: tzinfo) -> tuple[list[Gap], int]:
-    """The gaps (distances of more than one interval), and the number of overlaps (distances of less)."""
-    gaps: list[Gap] = []
-    overlaps = 0
-    for symbol, series in instants.items():
-        distances = _distances(series, zone if interval >= DAY else UTC)
-        for (after, before), distance in zip(pairwise(series), distances, strict=True):
-            overlaps += distance < interval
-            if distance > interval:
-                gaps.append(Gap(symbol=symbol, after=after, before=before, missing=-(-distance // interval) - 1))
-    return gaps, overlaps
+@dataclass(frozen=True, slots=True)
+class _SeriesGaps:
+    """What is missing in the bars of one symbol."""
+
+    gaps: Sequence[Gap]
+    overlaps: int
+    sessions: Sequence[MissingSession] = ()
+    closed: int = 0
+    by_hours: bool = False
+    """Whether only intervals within the hours of the market count."""
+
+
+def _gaps_of(symbol: str, instants: Sequence[datetime], *, interval: timedelta, zone: tzinfo) -> _SeriesGaps:
+    """The gaps of a series (distances of more than one interval), and the number of overlaps (distances of less)."""
+    distances = _distances(instants, zone if interval >= DAY else UTC)
+    overlaps = sum(distance < interval for distance in distances)
+    wide = [
+        Gap(symbol=symbol, after=after, before=before, missing=-(-distance // interval) - 1)
+        for (after, before), distance in zip(pairwise(instants), distances, strict=True)
+        if distance > interval
+    ]
+    slots = _slots(instants, interval, zone)
+    within = None if not wide or overlaps or slots is None else gaps_within_hours(slots, per_day=DAY // interval)
+    if slots is None or within is None:
+        return _SeriesGaps(wide, overlaps)
+    by_slot = dict(zip(slots, instants, strict=True))
+    real = {gap.after for gap in wide}  # an hour that is skipped when clocks go forward is none
+    counted = [gap for gap in within if by_slot[gap.after] in real]
+    return _SeriesGaps(
+        [
+            Gap(symbol=symbol, after=by_slot[gap.after], before=by_slot[gap.before], missing=gap.missing)
+            for gap in counted
+            if gap.missing
+        ],
+        overlaps,
+        [
+            MissingSession(
+                symbol=symbol, opens_at=_moved(by_slot[gap.after], (first - gap.after) * interval, zone), bars=length
+            )
+            for gap in counted
+            for first, length in gap.sessions
+        ],
+        sum(gap.closed for gap in counted),
+        by_hours=True,
+    )
+
+
+def _slots(instants: Sequence[datetime], interval: timedelta, zone: tzinfo) -> list[int] | None:
+    """The numbers of the intervals since 1970, on the wall clock of the zone.
+
+    None unless a day has a whole number of intervals. In a market that is open when clocks go back, an hour occurs
+    twice; its intervals are numbered in UTC.
+    """
+    if interval > DAY or DAY % interval:
+        return None
+    for clock in (zone, UTC):
+        start = EPOCH.replace(tzinfo=None)
+        slots = [(at.astimezone(clock).replace(tzinfo=None) - start) // interval for at in instants]
+        if len(set(slots)) == len(slots):
+            return slots
+    return None
+
+
+def _moved(at: datetime, by: timedelta, zone: tzinfo) -> datetime:
+    """An instant moved on the wall clock of a zone."""
+    local = at.astimezone(zone).replace(tzinfo=None) + by
+    return local.replace(tzinfo=zone).astimezone(UTC)
+
+
+def _counting(series: Mapping[str, _SeriesGaps]) -> str:
+    """How missing bars were counted, in a sentence."""
+    if any(each.by_hours and (each.closed or each.sessions) for each in series.values()):
+        return (
+            "Hours in which the file has no bars in the weeks before or after are closed and not counted; a whole"
+            " session without bars is named apart."
+        )
+    return "Every interval between two bars is counted."
+
+
+def _opened(row: _BarRow, interval: timedelta, zone: tzinfo) -> _BarRow:
+    """The row of a bar that is labelled at its close, with the time of its open."""
+    return replace(row, at=row.at - interval if interval < DAY else _moved(row.at, -interval, zone))
 
 
 def _trader_line(

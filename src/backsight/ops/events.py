@@ -6,7 +6,7 @@ from typing import Annotated
 from backsight.arguments import BarsArgument, Key, Name, Symbol, Whole, check_symbols
 from backsight.core.errors import Invalid
 from backsight.core.instants import CLOCK_SKEW
-from backsight.importers.bars import read_bars
+from backsight.importers.bars import TimeLabel, read_bars
 from backsight.operation import command
 from backsight.services.calls import resolve_calls
 from backsight.services.context import Context
@@ -35,12 +35,14 @@ def import_bars(
         Whole | None, "Length of a bar; the most common distance between bars if left out."
     ] = None,
     timezone: Annotated[Name, "The time zone of times without an offset, like 'America/New_York'."] = "UTC",
+    times: Annotated[TimeLabel, "Whether the times of the file are those at which bars open or close."] = "open",
 ) -> ImportedBars:
     """Import bars from a file, with a report of duplicates and gaps.
 
-    Bars that are stored already do not change. If a bar differs from the stored one, nothing is written.
+    Bars that are stored already do not change. If a bar differs from the stored one, nothing is written. The hours of
+    the market are read from the file: nights, weekends and holidays are not missing bars.
     """
-    file = read_bars(path, symbol=symbol, interval_seconds=interval_seconds, timezone=timezone)
+    file = read_bars(path, symbol=symbol, interval_seconds=interval_seconds, timezone=timezone, times=times)
     with ctx.writing() as transaction:
         imported = store_bars(transaction, ctx, file, field="path")
         resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)

@@ -815,9 +815,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             "report",
             {
                 **columns("rows | duplicates | out of order: {out_of_order} | other symbols: {other_symbols}"),
-                **columns("overlaps | gaps: {gap_count} | missing bars: {missing}"),
+                **columns("overlaps | gaps: {gap_count} | missing bars: {missing} | closed sessions: {session_count}"),
             },
         ),
+        Line("{report.counting}", "dim"),
+        Each("report.sessions", "no bars in the session of {symbol} at {opens_at} ({bars})", most=FINDINGS_SHOWN),
         Each("report.gaps", "gap: {missing} bars of {symbol} missing from {after} to {before}", most=FINDINGS_SHOWN),
     ),
     "RecordedBars": (Line("Recorded {bars} bars, {added} of them new."),),
