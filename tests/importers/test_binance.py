@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backsight.importers.formats import FillRow, InstrumentRow, LeftOutRow
+from backsight.importers.formats import FillRow, InstrumentRow, LeftOutRow, RemarkRow
 from export_reading import fills_read, of_type, rows_read
 from export_samples import (
     BINANCE_COIN_MARGINED,
@@ -38,6 +38,13 @@ def test_units_that_begin_with_digits(
     text = f"Date(UTC),Pair,Side,Price,Executed,Amount,Fee\n2024-01-01 00:00:00,{pair},BUY,2,{executed},1,{fee}\n"
     (fill,) = fills_read(tmp_path, "binance", text)
     assert (fill.quantity, fill.fee_currency) == (size, coin)
+
+
+def test_more_sold_than_bought_is_told_in_any_order(tmp_path: Path) -> None:
+    assert not of_type(rows_read(tmp_path, "binance", BINANCE_SPOT), RemarkRow), "the fee of the purchase is in coin"
+    text = BINANCE_SPOT.replace("SELL,112.00,0.17982SOL", "SELL,112.00,0.18SOL")
+    (remark,) = of_type(rows_read(tmp_path, "binance", text), RemarkRow)
+    assert remark.text.startswith("More was sold than bought in SOLBUSD:")
 
 
 def test_the_spot_export_of_before_2021(tmp_path: Path) -> None:

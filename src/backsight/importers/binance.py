@@ -76,6 +76,7 @@ def _read_trades(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     header, rows = csv_table(path, TRADES)
     table = _table(header, options)
     yield from file_rows(rows, lambda number, row: _trade(number, row, table))
+    yield from table.remarks()
 
 
 def _trade(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
@@ -102,7 +103,7 @@ def _trade(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
         fee_currency=fee_coin or settled,
         realized_pnl=row.number_in("realizedprofit") or None,
     )
-    yield FillRow(number=number, fill=fill)
+    yield FillRow(number=number, fill=table.spot(fill) if instrument.kind == "spot" else fill)
 
 
 def _amounts(row: CsvRow, symbol: str) -> tuple[float, float, str]:

@@ -59,6 +59,7 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     table = ExportTable(title, options.zone)
     read = _spot if header.has(SPOT) else _derivative
     yield from file_rows(rows, lambda number, row: read(number, row, table))
+    yield from table.remarks()
 
 
 def _derivative(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
@@ -89,7 +90,7 @@ def _spot(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
     assets = base_and_quote(symbol)
     if not coin and assets is not None:
         coin = assets[0] if _side(row) > 0 else assets[1]
-    yield FillRow(number=number, fill=_execution(row, table, symbol, fee=fee, coin=coin))
+    yield FillRow(number=number, fill=table.spot(_execution(row, table, symbol, fee=fee, coin=coin)))
 
 
 def _execution(

@@ -72,6 +72,7 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     table = ExportTable(header.title_starting("time"), zone)
     history = _History(table=table, contract_sizes=_contract_sizes(path, header))
     yield from file_rows(rows, lambda number, row: _understood(number, row, history))
+    yield from table.remarks()
     if history.unknown_sizes:
         symbols = ", ".join(sorted(history.unknown_sizes))
         yield RemarkRow(
@@ -109,7 +110,7 @@ def _spot(number: int, row: CsvRow, symbol: str, history: _History) -> Iterable[
     yield from history.table.once(pair_instrument(symbol, symbol, "spot"))
     unit = row.text("balanceunit").upper()
     if unit in ("", base):
-        yield FillRow(number=number, fill=_execution(row, symbol, side, history))
+        yield FillRow(number=number, fill=history.table.spot(_execution(row, symbol, side, history)))
     elif row.number_in("fee"):
         yield FillRow(number=number, fill=_fee_alone(row, symbol, history))
     else:
