@@ -1023,12 +1023,51 @@ def test_a_fill_reported_again_is_ignored_and_one_with_other_content_refused(des
     desk.tick(1, [a_position(2.0)], [a_position(2.0)], fills=[report], done=[report])
     assert (desk.trade().open_size, desk.trade().fees) == (2.0, 0.0)
     before = dump(desk.memory)
-    for other in (replace(report, price=101.0), replace(report, fee=1.0), replace(report, at=at(0.5))):
+    for other in (replace(report, price=101.0), replace(report, quantity=3.0), replace(report, at=at(0.5))):
         with pytest.raises(Conflict, match="fill 'f' is known with other content"):
             desk.tick(2, [a_position(2.0)], fills=[other])
     with pytest.raises(Conflict, match="fill 'g' is known with other content"):
         desk.tick(2, [a_position(2.0)], fills=[a_report("g", at(2), 1.0, 1.0), a_report("g", at(2), 2.0, 1.0)])
     assert dump(desk.memory) == before
+
+
+def test_a_venue_may_number_the_fills_of_each_symbol(desk: Desk) -> None:
+    positions = [a_position(2.0), a_position(5.0, symbol="ETH")]
+    reports = [a_report("1", at(0.5), 2.0, 100.0), a_report("1", at(0.5), 5.0, 100.0, symbol="ETH")]
+    desk.tick(1, positions, fills=reports)
+    desk.tick(2, positions, fills=reports)
+    assert sorted((trade.symbol, trade.open_size, trade.inferred) for trade in desk.trades()) == [
+        ("BTC", 2.0, False),
+        ("ETH", 5.0, False),
+    ]
+
+
+@pytest.mark.parametrize("which", ["entry", "exit"])
+def test_a_restated_fee_corrects_the_trade_from_when_it_arrived(desk: Desk, clock: FakeClock, which: str) -> None:
+    entry, leave = a_report("i", at(0.5), 2.0, 100.0, fee=1.0), a_report("o", at(1.5), -2.0, 110.0, fee=1.0)
+    desk.tick(1, [a_position(2.0, stop_price=95.0)], fills=[entry])
+    desk.tick(2, [], fills=[leave])
+    former = desk.trade()
+    restated = replace(entry if which == "entry" else leave, fee=3.0)
+    assert len(desk.tick(3, [], fills=[restated]).learned) == 1
+    trade = desk.trade()
+    assert (former.pnl, trade.pnl, trade.fees, trade.outcome) == (18.0, 16.0, 4.0, Outcome(value=1.6, unit="R"))
+    assert desk.memory.get_trade(trade_id=trade.id, as_of=at(2.5)).trade.pnl == 18.0
+    before = dump(desk.memory)["trade_history"]
+    desk.tick(4, [], fills=[restated])
+    assert dump(desk.memory)["trade_history"] == before
+    assert desk.memory.verify_audit().intact
+    assert desk.memory.doctor().healthy
+
+
+def test_a_restated_fee_of_an_open_position_counts_once(desk: Desk) -> None:
+    entry = a_report("i", at(0.5), 2.0, 100.0, fee=1.0)
+    for hours in (1, 2, 3):
+        desk.tick(hours, [a_position(2.0)], fills=[entry])
+    desk.tick(4, [a_position(2.0)], [a_position(2.0)], fills=[replace(entry, fee=2.0)], done=[replace(entry, fee=1.5)])
+    assert desk.trade().fees == 1.5
+    desk.tick(5, [], fills=[a_report("o", at(4.5), -2.0, 110.0)])
+    assert (desk.trade().fees, desk.trade().pnl) == (1.5, 18.5)
 
 
 # Positions of size 0.

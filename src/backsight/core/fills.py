@@ -1,6 +1,6 @@
 """Fills: the facts of the ledger. Trades are computed from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -27,7 +27,10 @@ late report that an inferred fill undoes."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """An execution, a funding payment, a fee or a transfer; unique by account and id, never changed."""
+    """An execution, a funding payment, a fee or a transfer; unique by account, symbol and id.
+
+    Its fee may be restated, and what it is worth may be revalued; nothing else changes.
+    """
 
     owner_id: str
     account_id: str
@@ -87,6 +90,11 @@ class Fill:
         return self.at, self.sequence, self.id
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Symbol and id: some venues number fills per symbol."""
+        return self.symbol, self.id
+
+    @property
     def content(self) -> tuple[object, ...]:
         """The fields that the broker reports and never changes; a fee may be restated."""
         key = self.kind, self.at, self.position_key, self.symbol
@@ -97,6 +105,10 @@ class Fill:
         if self.fee_currency is None or self.fee_amount is None:
             return account_currency, self.fee
         return self.fee_currency, self.fee_amount
+
+    def with_fee_of(self, other: "Fill") -> "Fill":
+        """The fill with the fee of another version of it."""
+        return replace(self, fee=other.fee, fee_currency=other.fee_currency, fee_amount=other.fee_amount)
 
     @property
     def money_currency(self) -> str | None:

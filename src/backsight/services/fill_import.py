@@ -336,14 +336,14 @@ def _store_batch(
 ) -> None:
     if not batch:
         return
-    ids = [fill.id for _, fill in batch]
-    known = stored.fills_by_id(transaction.connection, account.owner_id, account.id, ids)
-    new: dict[str, Fill] = {}
+    keys = [fill.key for _, fill in batch]
+    known = stored.fills_by_key(transaction.connection, account.owner_id, account.id, keys)
+    new: dict[tuple[str, str], Fill] = {}
     restated: list[Fill] = []
     for row, fill in batch:
-        former = known.get(fill.id) or new.get(fill.id)
+        former = known.get(fill.key) or new.get(fill.key)
         if former is None:
-            new[fill.id] = fill
+            new[fill.key] = fill
         elif former.content == fill.content:
             if former.fee_taken(account.currency) != fill.fee_taken(account.currency):
                 restated.append(replace(fill, sequence=former.sequence))

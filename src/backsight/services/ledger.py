@@ -121,6 +121,8 @@ class _LedgerState:
     """Positions with a newly reported execution from before the last tick: their past changes."""
     snapshots: tuple[datetime, ...]
     """When the broker was asked, from before the first of those executions."""
+    restated: tuple[Fill, ...]
+    """Fills whose fees were reported anew, with these fees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +142,9 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     connection = transaction.connection
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     symbols = _Symbols(connection, tick)
-    since, now = _phases(connection, tick, symbols)
+    since, now, restated = _phases(connection, tick, symbols)
     market = _Market(connection, tick)
-    state = _ledger_state(market, tick, (*since.reported, *now.reported))
+    state = _ledger_state(market, tick, (*since.reported, *now.reported), restated)
     since = replace(since, stamp=replace(since.stamp, snapshots=state.snapshots))
     since, now = _linked(connection, tick, state, since, now)
     last_seen = {key: mark.position for key, mark in state.marks.items()}
@@ -161,7 +163,7 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     trades = _trades(market, tick, state, change)
     rows = [each.trade for each in trades]
     # Write: facts first, then what is derived from them.
-    _write_fills(transaction, tick, change)
+    _write_fills(transaction, tick, state, change)
     _write_orders(transaction, tick)
     learned = _write_trades(transaction, tick, state, change, rows, learning)
     _write_marks(transaction, tick, state, trades)
@@ -223,8 +225,15 @@ class _Symbols:
         self.rules = self.rates.rules(instruments, tick.at, tick.decision.last_snapshot.marks)
 
 
-def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phase, Phase]:
-    """The two phases of a tick: from the last tick to `before`, and from `before` to `after`."""
+_ByKey = dict[tuple[str, str], Fill]
+"""Fills by symbol and id."""
+
+
+def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phase, Phase, _ByKey]:
+    """The two phases of a tick: from the last tick to `before`, and from `before` to `after`.
+
+    Also the stored fills whose fees are reported anew, with these fees.
+    """
     decision = tick.decision
     since = FillStamp(
         owner_id=decision.owner_id,
@@ -245,24 +254,32 @@ def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phas
         proposals=decision.executed,
     )
     before, after = decision.before, decision.last_snapshot
-    first = _reported(tick, before, symbols, known={})
-    second = _reported(tick, after, symbols, known=first, decided=True)
-    stored_fills = stored.fills_by_id(connection, decision.owner_id, decision.account_id, [*first, *second])
+    first = _reported(tick, before, symbols)
+    second = _reported(tick, after, symbols, decided=True)
+    for key in first.keys() & second.keys():
+        _check_same(second[key], first[key])
+        first[key] = first[key].with_fee_of(second[key])
+    known = stored.fills_by_key(connection, decision.owner_id, decision.account_id, [*first, *second])
+    restated: _ByKey = {}
+    for key, fill in known.items():
+        latest = second.get(key) or first[key]
+        _check_same(latest, fill)
+        if latest.fee_taken(tick.account.currency) != fill.fee_taken(tick.account.currency):
+            restated[key] = fill.with_fee_of(latest)
     return (
-        Phase(stamp=since, snapshot=before, reported=_new(tick, first, stored_fills)),
-        Phase(stamp=now, snapshot=after, reported=_new(tick, second, {**stored_fills, **first})),
+        Phase(stamp=since, snapshot=before, reported=_without(first, known)),
+        Phase(stamp=now, snapshot=after, reported=_without(second, {**known, **first})),
+        restated,
     )
 
 
-def _reported(
-    tick: Tick, snapshot: BrokerSnapshot, symbols: _Symbols, *, known: Mapping[str, Fill], decided: bool = False
-) -> dict[str, Fill]:
-    """The reported fills of a snapshot by id; an id that occurs twice must have the same content.
+def _reported(tick: Tick, snapshot: BrokerSnapshot, symbols: _Symbols, *, decided: bool = False) -> _ByKey:
+    """The reported fills of a snapshot; an id that occurs twice for a symbol must have the same content but the fee.
 
     `decided` fills came with the snapshot after the decision: those that its orders may have made are attributed to it.
     """
     orders = tick.decision.executed if decided else ()
-    by_id: dict[str, Fill] = {}
+    by_key: _ByKey = {}
     for reported in snapshot.fills:
         order = order_behind(
             orders,
@@ -284,9 +301,10 @@ def _reported(
         if fill.at > tick.decision.broker_at:
             message = f"fill {fill.id!r} is of {format_instant(fill.at)}, after the snapshot that reports it"
             raise Invalid(f"{message}; give the instant of the snapshot as portfolio.at", field="fills")
-        _check_same(fill, {**known, **by_id}.get(fill.id), tick.account)
-        by_id.setdefault(fill.id, fill)
-    return by_id
+        if fill.key in by_key:
+            _check_same(fill, by_key[fill.key])
+        by_key[fill.key] = fill
+    return by_key
 
 
 def _linked(connection: Connection, tick: Tick, state: _LedgerState, since: Phase, now: Phase) -> tuple[Phase, Phase]:
@@ -329,36 +347,36 @@ def _of_placed_order(fill: Fill, placed: Mapping[str, PlacedOrder], waiting: Seq
     return replace(fill, decision_id=order.decision_id, reason=broker_reason or order.reason)
 
 
-def _new(tick: Tick, reported: Mapping[str, Fill], known: Mapping[str, Fill]) -> tuple[Fill, ...]:
-    """The reported fills that are not known yet; a known one must have the same content."""
-    for fill_id, fill in reported.items():
-        _check_same(fill, known.get(fill_id), tick.account)
-    return tuple(fill for fill_id, fill in reported.items() if fill_id not in known)
+def _without(reported: _ByKey, known: _ByKey) -> tuple[Fill, ...]:
+    """The reported fills that are not known yet."""
+    return tuple(fill for key, fill in reported.items() if key not in known)
 
 
-def _check_same(fill: Fill, known: Fill | None, account: Account) -> None:
-    if known is None:
-        return
-    if fill.content != known.content or fill.fee_taken(account.currency) != known.fee_taken(account.currency):
+def _check_same(fill: Fill, known: Fill) -> None:
+    """Refuse a fill that is known with another price, size or time; only its fee may be restated."""
+    if fill.content != known.content:
         message = f"fill {fill.id!r} is known with other content ({known.quantity} {known.symbol} at {known.price})"
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
 
-def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _LedgerState:
-    """The trades and fills of every position concerned, from the first one that the tick may change."""
+def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill], restated: _ByKey) -> _LedgerState:
+    """The trades and fills of every position concerned, from the first one that the tick may change.
+
+    `restated` are stored fills with a new fee; the fills of their positions have it.
+    """
     connection, owner, account = market.connection, tick.decision.owner_id, tick.decision.account_id
     open_trades = stored.open_trades(connection, owner, account)
     reports: dict[str, list[Fill]] = {}
-    for fill in reported:
+    for fill in (*reported, *restated.values()):
         if fill.kind != "transfer":
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
-    corrected = {
-        key: min(fill.at for fill in new_fills)
-        for key, new_fills in reports.items()
-        if tick.last is not None and any(fill.changes_size and fill.at <= tick.last.broker_at for fill in new_fills)
-    }
+    corrected: dict[str, datetime] = {}
+    for key, new_fills in reports.items():
+        past = [fill.at for fill in new_fills if fill.changes_size and fill.key not in restated]
+        if tick.last is not None and any(at <= tick.last.broker_at for at in past):
+            corrected[key] = min(fill.at for fill in new_fills)
     snapshots: list[datetime] = []
     if corrected and tick.last is not None:
         since = min(corrected.values())
@@ -375,7 +393,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
             trades.append(trade)
         elif key not in reports:
             trades.append(trade)
-            fills += _fills_from(connection, trade)
+            fills += _fills_from(connection, restated, trade)
     # Any other position changes from the earliest of its reports, or of the inferred fills that they may explain.
     for key, new_fills in reports.items():
         if key in continued:
@@ -387,7 +405,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
         position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
         trades += position_trades
         if position_trades:
-            fills += _fills_from(connection, *position_trades)
+            fills += _fills_from(connection, restated, *position_trades)
         elif inferred:
             fills += stored.fills_of_position(connection, owner, account, key, since=None)
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
@@ -399,6 +417,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill]) -> _Led
         marks=marks,
         corrected=frozenset(corrected),
         snapshots=tuple(snapshots),
+        restated=tuple(restated.values()),
     )
 
 
@@ -430,12 +449,13 @@ def _fills_of_this_instant(connection: Connection, tick: Tick, keys: Iterable[st
         yield from stored.fills_of_position(connection, owner, account, key, since=tick.at)
 
 
-def _fills_from(connection: Connection, *trades: Trade) -> list[Fill]:
-    """The fills of a position from the fill that opened the first of its trades, in ledger order."""
+def _fills_from(connection: Connection, restated: _ByKey, *trades: Trade) -> list[Fill]:
+    """The fills of a position from the fill that opened the first of its trades, in ledger order, with new fees."""
     first = trades[0]
     fills = stored.fills_of_position(
         connection, first.owner_id, first.account_id, first.position_key, since=first.opened_at
     )
+    fills = [restated.get(fill.key, fill) for fill in fills]
     by_opener = {trade.first_fill_id: trade for trade in trades}
     opener = next(fill.name for fill in fills if fill.name in by_opener)
     opened = by_opener[opener]
@@ -469,13 +489,14 @@ def _write_orders(transaction: Transaction, tick: Tick) -> None:
                 transaction.add(stored_decisions.PLACED_ORDERS, order)
 
 
-def _write_fills(transaction: Transaction, tick: Tick, change: LedgerChange) -> None:
+def _write_fills(transaction: Transaction, tick: Tick, state: _LedgerState, change: LedgerChange) -> None:
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    for fill in (*change.restated, *change.added):
+    restated = *state.restated, *change.restated
+    for fill in (*restated, *change.added):
         check_finite(fill, symbol=fill.symbol)
     for fill in change.withdrawn:
         transaction.withdraw(stored.FILLS, fill, known_at=known_at, recorded_at=recorded_at)
-    for fill in change.restated:
+    for fill in restated:
         transaction.revise(stored.FILLS, replace(fill, known_at=known_at, recorded_at=recorded_at))
     for fill in change.added:
         transaction.add(stored.FILLS, fill)

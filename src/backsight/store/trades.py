@@ -62,7 +62,7 @@ TRADES = noun(
 FILLS = noun(
     Fill,
     "fills",
-    key=("account_id", "id"),
+    key=("account_id", "symbol", "id"),
     within={"accounts": ("account_id",)},
     indexes=[("account_id", "position_key", "at")],
     revised=True,
@@ -393,17 +393,23 @@ def unconverted_trades(connection: Connection, owner: str) -> list[tuple[str, st
 
 
 _FILLS_BY_ID = select(FILLS.table).where(
-    _F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.id.in_(bindparam("ids", expanding=True))
-)
+    _F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.symbol == bindparam("symbol")
+).where(_F.id.in_(bindparam("ids", expanding=True)))
 
 
-def fills_by_id(connection: Connection, owner: str, account_id: str, ids: Iterable[str]) -> dict[str, Fill]:
-    """The given fills by id, for those that are stored."""
-    by_id: dict[str, Fill] = {}
-    for batch in in_batches(list(ids)):
-        values = parameters(owner, account=account_id, ids=batch)
-        by_id |= {fill.id: fill for fill in fetch(connection, FILLS, _FILLS_BY_ID, values)}
-    return by_id
+def fills_by_key(
+    connection: Connection, owner: str, account_id: str, keys: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Fill]:
+    """The fills with these symbols and ids, by symbol and id, for those that are stored."""
+    ids: dict[str, list[str]] = {}
+    for symbol, fill_id in keys:
+        ids.setdefault(symbol, []).append(fill_id)
+    by_key: dict[tuple[str, str], Fill] = {}
+    for symbol, own in ids.items():
+        for batch in in_batches(own):
+            values = parameters(owner, account=account_id, symbol=symbol, ids=batch)
+            by_key |= {fill.key: fill for fill in fetch(connection, FILLS, _FILLS_BY_ID, values)}
+    return by_key
 
 
 def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:

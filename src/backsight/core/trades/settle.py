@@ -104,11 +104,11 @@ def settle(
 
 
 def _change(stored: Iterable[Fill], fills: Sequence[Fill], trips: Iterable[RoundTrip]) -> LedgerChange:
-    before, after = {fill.id: fill for fill in stored}, {fill.id: fill for fill in fills}
+    before, after = {fill.key: fill for fill in stored}, {fill.key: fill for fill in fills}
     return LedgerChange(
-        added=tuple(fill for fill in fills if fill.id not in before),
+        added=tuple(fill for fill in fills if fill.key not in before),
         restated=tuple(after[key] for key in before if key in after and after[key] != before[key]),
-        withdrawn=tuple(fill for fill in before.values() if fill.id not in after),
+        withdrawn=tuple(fill for fill in before.values() if fill.key not in after),
         trips=tuple(trips),
     )
 
