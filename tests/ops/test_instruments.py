@@ -14,6 +14,9 @@ from backsight.ops.ticks import ClosedTick
 from backsight.testing import FakeClock, a_position
 from ops.test_ticks import DEPLOYMENT, Desk, a_bar, a_report, an_order, at
 
+about: Any = pytest.approx
+"""A number up to rounding."""
+
 
 def test_an_instrument_is_saved_once_and_its_history_is_kept(memory: Memory, clock: FakeClock) -> None:
     first = memory.save_instrument(symbol="ES", multiplier=50.0, kind="future", currency="USD", tick_size=0.25)
@@ -58,7 +61,7 @@ def test_a_rate_converts_money_into_the_accounts_currency(memory: Memory, clock:
         1, [a_position(1_000.0, average_price=150.0)], fills=[a_report("i", at(0.5), 1_000.0, 150.0, rate=0.0067)]
     )
     desk.tick(2, [], fills=[a_report("o", at(1.5), -1_000.0, 151.0, rate=0.0066)])
-    assert desk.trade().pnl == pytest.approx(1_000.0 * 0.0066)
+    assert desk.trade().pnl == about(1_000.0 * 0.0066)
 
 
 def round_trips(desk: Desk, times: int, *, sold: float, left: float) -> None:
@@ -72,7 +75,7 @@ def round_trips(desk: Desk, times: int, *, sold: float, left: float) -> None:
         out = a_report(f"o{number}", at(hours + 1.5), -sold, 110.0)
         held -= sold
         desk.tick(hours + 2, [a_position(held, mark=110.0)], fills=[out], mark=110.0)
-    assert held == pytest.approx(times * left)
+    assert held == about(times * left)
 
 
 def test_spot_round_trips_close_although_a_lot_step_leaves_a_rest(memory: Memory, clock: FakeClock) -> None:
@@ -81,8 +84,8 @@ def test_spot_round_trips_close_although_a_lot_step_leaves_a_rest(memory: Memory
     round_trips(desk, 5, sold=0.99, left=0.009)
     trades = desk.trades()
     assert [trade.status for trade in trades] == ["closed"] * 5
-    assert [trade.pnl for trade in trades] == pytest.approx([9.9 - 0.1] * 5)
-    assert [trade.rest for trade in trades] == pytest.approx([0.009] * 5)
+    assert [trade.pnl for trade in trades] == about([9.9 - 0.1] * 5)
+    assert [trade.rest for trade in trades] == about([0.009] * 5)
     assert not any(trade.inferred for trade in trades)
 
 
@@ -104,7 +107,7 @@ def test_a_fee_in_coin_comes_off_the_position_and_counts_in_money(memory: Memory
     desk.tick(1, [a_position(0.99)], fills=[bought])
     assert (desk.trade().open_size, desk.trade().fees, desk.trade().inferred) == (0.99, 1.0, False)
     desk.tick(2, [], fills=[a_report("o", at(1.5), -0.99, 110.0)])
-    assert desk.trade().pnl == pytest.approx(0.99 * 10.0 - 1.0)
+    assert desk.trade().pnl == about(0.99 * 10.0 - 1.0)
 
 
 def test_a_fee_in_a_third_currency_is_named_and_not_counted_as_money(memory: Memory, clock: FakeClock) -> None:
@@ -217,7 +220,7 @@ def test_a_reverse_split_and_three_for_two_are_splits_too(memory: Memory, clock:
     held_stock(desk)
     desk.tick(3, [a_position(15.0, average_price=66.6667, mark=67.0)], mark=67.0)
     desk.tick(4, [a_position(5.0, average_price=200.0, mark=201.0)], mark=201.0)
-    assert desk.trade().open_size == pytest.approx(5.0)
+    assert desk.trade().open_size == about(5.0)
     assert desk.trade().realized_pnl == 0.0
 
 
@@ -314,10 +317,10 @@ def test_money_is_converted_at_the_rate_of_the_fill_the_tick_or_a_bar(
     marks = {"mark": {"JPYUSD": 0.01}, "inverse mark": {"USDJPY": 100.0}}.get(source, {})
     closed = bought_in_yen(desk, **rates, **marks)
     trade = desk.trade()
-    assert (trade.pnl, trade.currency, trade.realized_pnl_usd) == (pytest.approx(10.0), None, pytest.approx(10.0))
+    assert (trade.pnl, trade.currency, trade.realized_pnl_usd) == (about(10.0), None, about(10.0))
     at_entry = {"fill": 0.005, "bar": 0.005}.get(source, 0.01)
-    assert trade.entry.size_usd == pytest.approx(150_000.0 * at_entry)
-    assert trade.outcome == Outcome(value=pytest.approx(1.0), unit="R")
+    assert trade.entry.size_usd == about(150_000.0 * at_entry)
+    assert trade.outcome == Outcome(value=about(1.0), unit="R")
     assert closed.notes == ()
 
 
@@ -327,7 +330,7 @@ def test_a_currency_pair_is_its_own_rate(memory: Memory, clock: FakeClock) -> No
     held = a_position(1_000.0, symbol="USDJPY", average_price=150.0, mark=150.0)
     desk.tick(1, [held], fills=[a_report("i", at(0.5), 1_000.0, 150.0, symbol="USDJPY")])
     desk.tick(2, [], fills=[a_report("o", at(1.5), -1_000.0, 160.0, symbol="USDJPY")])
-    assert desk.trade().pnl == pytest.approx(1_000.0 * 10.0 / 160.0)
+    assert desk.trade().pnl == about(1_000.0 * 10.0 / 160.0)
 
 
 def test_without_a_rate_the_result_keeps_its_currency_and_is_in_no_sum(memory: Memory, clock: FakeClock) -> None:
@@ -366,14 +369,14 @@ def test_an_entry_without_a_rate_counts_at_that_of_the_exit(memory: Memory, cloc
     desk = Desk(memory, clock, currency="USD")
     bought_in_yen(desk, leave=0.01)
     trade = desk.trade()
-    assert (trade.pnl, trade.risk, trade.currency) == (pytest.approx(10.0), pytest.approx(10.0), None)
+    assert (trade.pnl, trade.risk, trade.currency) == (about(10.0), about(10.0), None)
 
 
 def test_an_exit_without_a_rate_leaves_the_whole_trade_unconverted(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock, currency="USD")
     bought_in_yen(desk, entry=0.01)
     trade = desk.trade()
-    assert (trade.pnl, trade.risk, trade.currency) == (1_000.0, pytest.approx(1_000.0), "JPY")
+    assert (trade.pnl, trade.risk, trade.currency) == (1_000.0, about(1_000.0), "JPY")
 
 
 def test_an_inferred_exit_takes_the_rate_of_the_tick(memory: Memory, clock: FakeClock) -> None:
@@ -381,7 +384,7 @@ def test_an_inferred_exit_takes_the_rate_of_the_tick(memory: Memory, clock: Fake
     memory.save_instrument(symbol="BTC", currency="JPY")
     desk.tick(0, [], [a_position(2.0)], order=an_order(2.0), marks={"USDJPY": 200.0})
     desk.tick(1, [a_position(2.0)], [], mark=150.0, order=an_order(-2.0), marks={"USDJPY": 100.0})
-    assert (desk.trade().pnl, desk.trade().inferred) == (pytest.approx(1.0), True)
+    assert (desk.trade().pnl, desk.trade().inferred) == (about(1.0), True)
 
 
 @pytest.mark.parametrize(
@@ -399,10 +402,10 @@ def test_fees_are_converted_too(
     memory.save_instrument(symbol="BTC", currency="JPY")
     bought = a_report("i", at(0.5), 1_000.0, 150.0, fee=50.0, fee_currency=fee_currency)
     closed = desk.tick(1, [a_position(1_000.0, average_price=150.0)], fills=[bought], marks=marks)
-    assert (desk.trade().fees, closed.notes) == (pytest.approx(fees), ())
+    assert (desk.trade().fees, closed.notes) == (about(fees), ())
     # Reported again at another rate, it is the same fill.
     desk.tick(2, [a_position(1_000.0, average_price=150.0)], fills=[bought], marks={"USDJPY": 50.0, "BNB/USD": 0.1})
-    assert desk.trade().fees == pytest.approx(fees)
+    assert desk.trade().fees == about(fees)
 
 
 def test_a_fee_in_the_accounts_currency_is_named_where_the_money_is_in_another(
@@ -429,15 +432,15 @@ def test_an_inverse_contract_is_right_in_coin(memory: Memory, clock: FakeClock) 
     desk.tick(2, [replace(one, mark=40_000.0)], equity=0.95 - 0.0001)
     so_far = memory.get_trade(trade_id=desk.trade().id).so_far
     assert so_far is not None
-    assert (so_far.unrealized_pnl, so_far.risk) == (pytest.approx(-0.05), pytest.approx(0.05))
+    assert (so_far.unrealized_pnl, so_far.risk) == (about(-0.05), about(0.05))
     two = replace(one, size=200.0, average_price=2 / (1 / 50_000 + 1 / 40_000), mark=40_000.0)
     desk.tick(3, [two], fills=[a_report("j", at(2.5), 100.0, 40_000.0, **report)], equity=0.95 - 0.0001)
     sold = a_report("o", at(3.5), -200.0, 50_000.0, realized_pnl=0.05, **report)
     closed = desk.tick(4, [], fills=[sold], equity=1.05 - 0.0001)
     trade = desk.trade()
-    assert trade.realized_pnl == pytest.approx(100 * 100 * (1 / 40_000 - 1 / 50_000))
-    assert (trade.average_cost, trade.contradiction) == (pytest.approx(44_444.44, abs=0.01), None)
-    assert (trade.mae, trade.notional(trade.size)) == (pytest.approx(-0.05), pytest.approx(0.45))
+    assert trade.realized_pnl == about(100 * 100 * (1 / 40_000 - 1 / 50_000))
+    assert (trade.average_cost, trade.contradiction) == (about(44_444.44, abs=0.01), None)
+    assert (trade.mae, trade.notional(trade.size)) == (about(-0.05), about(0.45))
     assert (closed.notes, len(closed.learned)) == ((), 1)
 
 
@@ -447,7 +450,7 @@ def test_an_inverse_contract_is_converted_by_its_own_price(memory: Memory, clock
     held = a_position(-10_000.0, symbol="BTCUSD", average_price=50_000.0, mark=50_000.0)
     desk.tick(1, [held], fills=[a_report("i", at(0.5), -10_000.0, 50_000.0, symbol="BTCUSD")])
     desk.tick(2, [], fills=[a_report("o", at(1.5), 10_000.0, 40_000.0, symbol="BTCUSD")])
-    assert desk.trade().pnl == pytest.approx(0.05 * 40_000.0)
+    assert desk.trade().pnl == about(0.05 * 40_000.0)
 
 
 def test_an_inferred_addition_moves_the_harmonic_average(memory: Memory, clock: FakeClock) -> None:
@@ -457,7 +460,7 @@ def test_an_inferred_addition_moves_the_harmonic_average(memory: Memory, clock: 
     both = a_position(2.0, average_price=400 / 3, mark=200.0)
     desk.tick(1, [both], mark=200.0)
     trade = desk.trade()
-    assert (trade.average_cost, trade.open_size) == (pytest.approx(400 / 3), 2.0)
+    assert (trade.average_cost, trade.open_size) == (about(400 / 3), 2.0)
 
 
 def test_an_inverse_contract_has_a_price_above_zero(memory: Memory, clock: FakeClock) -> None:

@@ -22,6 +22,7 @@ from backsight.store.database import Connection
 from backsight.store.decisions import unexplained_equity
 from backsight.store.documents import WRITINGS
 from backsight.store.experience import DERIVED, count
+from backsight.store.instruments import last_saved_at
 from backsight.store.trades import contradicted_trades, unconverted_trades
 from backsight.store.verify import verify
 
@@ -166,19 +167,26 @@ def contradictions(connection: Connection, owner: str) -> Iterator[str]:
     for symbol, trades in sorted(symbols.items()):
         yield (
             f"{symbol}: the broker's result differs from the ledger's in {count_of(trades, 'trade')}, from which"
-            " nothing is learned; a multiplier may be missing (save_instrument)."
+            " nothing is learned; a multiplier may be missing (save_instrument mends these trades too)."
         )
     for symbol, currency, trades in unconverted_trades(connection, owner):
         yield (
             f"{symbol}: the money of {count_of(trades, 'trade')} is in {currency} and in no sum, because no rate to the"
             f" account's currency is known; import bars of the currency pair, and save_instrument for {symbol} again."
         )
+    yield from _equity_remarks(connection, owner)
+
+
+def _equity_remarks(connection: Connection, owner: str) -> Iterator[str]:
+    """A sentence about changes of equity that nothing explains, and whether any is since an instrument changed."""
     gaps = unexplained_equity(connection, owner)
-    if gaps:
-        yield (
-            f"Equity changed beyond what fills and marks explain at {count_of(len(gaps), 'tick')}, last at"
-            f" {format_instant(gaps[-1])}: check multipliers, fees and transfers."
-        )
+    if not gaps:
+        return
+    ticks, (last, recorded_at) = count_of(len(gaps), "tick"), gaps[-1]
+    saved_at = last_saved_at(connection, owner)
+    is_over = saved_at is not None and saved_at > recorded_at
+    remedy = "none since an instrument was saved" if is_over else "check multipliers, fees and transfers"
+    yield f"Equity changed beyond what fills and marks explain at {ticks}, last at {format_instant(last)}: {remedy}."
 
 
 @query()

@@ -9,14 +9,18 @@ from backsight.core.instruments import Instrument, InstrumentKind
 from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.context import Context
+from backsight.services.revaluation import Revaluation, revalue
 from backsight.store import instruments as stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedInstrument:
-    """The instrument, and whether it was saved with the same content before."""
+    """The instrument, whether it was saved with the same content before, and what it changed in the ledger."""
 
     instrument: Instrument
+    revaluation: Revaluation
+    """Of the fills and trades in the symbol that were there already."""
+    message: str
     replayed: bool
 
 
@@ -50,7 +54,11 @@ def save_instrument(
         Flag, "The contract pays in the coin and is worth `multiplier` of the price's currency, as on COIN-M markets."
     ] = False,
 ) -> SavedInstrument:
-    """Save what is known of a symbol, so that positions, money and risk in it are right from the next tick on."""
+    """Save what is known of a symbol, so that money and risk in it are right, in trades that are there already too.
+
+    Fills of the symbol are valued again, also at rates that became known since, as a correction known from now on. A
+    trade whose result the broker no longer contradicts teaches. A lot step holds from the next tick on.
+    """
     instrument = Instrument(
         owner_id=ctx.owner,
         symbol=symbol,
@@ -65,11 +73,33 @@ def save_instrument(
         recorded_at=ctx.now,
     )
     with ctx.writing() as transaction:
-        former = stored.instruments_of(transaction.connection, ctx.owner, [symbol])
-        if former and _same(former[0], instrument):
-            return SavedInstrument(instrument=former[0], replayed=True)
-        transaction.revise(stored.INSTRUMENTS, instrument)
-    return SavedInstrument(instrument=instrument, replayed=False)
+        former = next(iter(stored.instruments_of(transaction.connection, ctx.owner, [symbol])), None)
+        is_same = former is not None and _same(former, instrument)
+        if not is_same:
+            transaction.revise(stored.INSTRUMENTS, instrument)
+        revaluation = revalue(transaction, former, instrument, at=ctx.now)
+    return SavedInstrument(
+        instrument=former if is_same and former is not None else instrument,
+        revaluation=revaluation,
+        message=_in_words(revaluation),
+        replayed=is_same and not transaction.changes,
+    )
+
+
+def _in_words(revaluation: Revaluation) -> str:
+    """What an instrument changed in the ledger."""
+    trades = count_of(revaluation.trades, "trade")
+    parts = [f"{count_of(revaluation.fills, 'fill')} and {trades} were valued again." if revaluation.fills else ""]
+    if revaluation.settled:
+        parts.append(
+            f"{count_of(revaluation.settled, 'result')} that the broker contradicted now agree and are learned."
+        )
+    if revaluation.contradicted:
+        parts.append(f"The broker still contradicts {count_of(revaluation.contradicted, 'result')}.")
+    if revaluation.left:
+        positions = ", ".join(revaluation.left)
+        parts.append(f"Not valued again, because rests would count differently and make other trades: {positions}.")
+    return " ".join(part for part in parts if part) or "No earlier fill changes."
 
 
 def _same(former: Instrument, instrument: Instrument) -> bool:

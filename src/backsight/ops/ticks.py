@@ -728,7 +728,7 @@ def _incomplete_note(fill: Fill, account: Account) -> str:
 
 def _contradiction_note(trade: Trade, account: Account) -> str:
     results = f"the broker realised {trade.broker_pnl:.10g} {account.currency}, the ledger {trade.realized_pnl:.10g}"
-    remedy = "If one unit is not one unit of money, save_instrument with its multiplier"
+    remedy = "If one unit is not one unit of money, save_instrument with its multiplier: that mends this trade too"
     return f"{trade.symbol}: {results}; nothing is learned from this trade. {remedy}."
 
 

@@ -118,7 +118,7 @@ class _LedgerState:
     same_instant: tuple[Fill, ...]
     """Fills at this tick's instant of positions that an earlier tick of the same instant closed."""
     corrected: frozenset[str]
-    """Positions with a newly reported execution from before the last tick: their past changes."""
+    """Positions with a new execution from before the last tick, or with revalued fills: their past changes."""
     snapshots: tuple[datetime, ...]
     """When the broker was asked, from before the first of those executions."""
     restated: tuple[Fill, ...]
@@ -143,7 +143,7 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     symbols = _Symbols(connection, tick)
     since, now, restated = _phases(connection, tick, symbols)
-    market = _Market(connection, tick)
+    market = MarketBars(connection, tick.decision.owner_id, until=tick.at)
     state = _ledger_state(market, tick, (*since.reported, *now.reported), restated)
     since = replace(since, stamp=replace(since.stamp, snapshots=state.snapshots))
     since, now = _linked(connection, tick, state, since, now)
@@ -188,13 +188,13 @@ def _worth(tick: Tick, state: _LedgerState, each: _TradeAfter) -> TradeWorth:
     return TradeWorth(before=before, after=after, notional=trip.peak_notional, fees=abs(fees))
 
 
-class _Market:
-    """The bars that a tick needs; each query runs once."""
+class MarketBars:
+    """The bars that were closed at an instant; each query runs once."""
 
-    def __init__(self, connection: Connection, tick: Tick) -> None:
+    def __init__(self, connection: Connection, owner: str, *, until: datetime) -> None:
         self.connection = connection
-        self.owner = tick.decision.owner_id
-        self.until = tick.at
+        self.owner = owner
+        self.until = until
         self._read: dict[tuple[str, datetime, int | None], list[Bar]] = {}
 
     def since(self, symbol: str, after: datetime, seconds: int | None = None) -> list[Bar]:
@@ -359,7 +359,7 @@ def _check_same(fill: Fill, known: Fill) -> None:
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
 
-def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill], restated: _ByKey) -> _LedgerState:
+def _ledger_state(market: MarketBars, tick: Tick, reported: Sequence[Fill], restated: _ByKey) -> _LedgerState:
     """The trades and fills of every position concerned, from the first one that the tick may change.
 
     `restated` are stored fills with a new fee; the fills of their positions have it.
@@ -372,11 +372,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill], restate
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
-    corrected: dict[str, datetime] = {}
-    for key, new_fills in reports.items():
-        past = [fill.at for fill in new_fills if fill.changes_size and fill.key not in restated]
-        if tick.last is not None and any(at <= tick.last.broker_at for at in past):
-            corrected[key] = min(fill.at for fill in new_fills)
+    corrected = _corrected(reports, restated, tick.last)
     snapshots: list[datetime] = []
     if corrected and tick.last is not None:
         since = min(corrected.values())
@@ -408,6 +404,7 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill], restate
             fills += _fills_from(connection, restated, *position_trades)
         elif inferred:
             fills += stored.fills_of_position(connection, owner, account, key, since=None)
+    revalued = {trade.position_key for trade in open_trades if _is_revalued(trade, marks.get(trade.position_key))}
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(
         fills=tuple(fills),
@@ -415,14 +412,29 @@ def _ledger_state(market: _Market, tick: Tick, reported: Sequence[Fill], restate
         same_instant=tuple(_fills_of_this_instant(connection, tick, sorted(closed))),
         trades={trade.id: trade for trade in trades},
         marks=marks,
-        corrected=frozenset(corrected),
+        corrected=frozenset({*corrected, *revalued}),
         snapshots=tuple(snapshots),
         restated=tuple(restated.values()),
     )
 
 
+def _corrected(reports: Mapping[str, Sequence[Fill]], restated: _ByKey, last: LastTick | None) -> dict[str, datetime]:
+    """The first report of each position with a new execution of the last tick or before; a new fee moves no size."""
+    corrected: dict[str, datetime] = {}
+    for key, new_fills in reports.items():
+        moves = [fill.at for fill in new_fills if fill.changes_size and fill.key not in restated]
+        if last is not None and any(at <= last.broker_at for at in moves):
+            corrected[key] = min(fill.at for fill in new_fills)
+    return corrected
+
+
+def _is_revalued(trade: Trade, mark: PositionMark | None) -> bool:
+    """Whether the fills of an open trade were revalued since its last mark, so that its progress is in other money."""
+    return mark is not None and mark.trade_id == trade.id and not mark.fold.is_of(trade)
+
+
 def _continued(
-    market: _Market, tick: Tick, trade: Trade, mark: PositionMark | None, reported: Sequence[Fill]
+    market: MarketBars, tick: Tick, trade: Trade, mark: PositionMark | None, reported: Sequence[Fill]
 ) -> RoundTrip | None:
     """The round trip of an open trade if this tick cannot change its past; None if its fills must be read.
 
@@ -462,7 +474,7 @@ def _fills_from(connection: Connection, restated: _ByKey, *trades: Trade) -> lis
     return from_first(fills, first_fill_id=opener, size=opened.entry.size or 0.0, closed_at=opened.closed_at)
 
 
-def _bars_since_last(market: _Market, tick: Tick, state: _LedgerState) -> dict[str, list[Bar]]:
+def _bars_since_last(market: MarketBars, tick: Tick, state: _LedgerState) -> dict[str, list[Bar]]:
     """The bars since the last tick of every symbol whose position has a level, or that has no mark any more."""
     if tick.last is None:
         return {}
@@ -502,14 +514,14 @@ def _write_fills(transaction: Transaction, tick: Tick, state: _LedgerState, chan
         transaction.add(stored.FILLS, fill)
 
 
-def _trades(market: _Market, tick: Tick, state: _LedgerState, change: LedgerChange) -> list[_TradeAfter]:
+def _trades(market: MarketBars, tick: Tick, state: _LedgerState, change: LedgerChange) -> list[_TradeAfter]:
     """Every trade that is open or that the tick changed."""
     trades: list[_TradeAfter] = []
     for trip in change.trips:
         trade_id = trade_id_of(tick.decision.account_id, trip)
         former = state.trades.get(trade_id)
         restamped = former is not None and trip.position_key in state.corrected and _other_entry(former, trip)
-        if former is not None and not restamped and _is_unchanged(former, trip):
+        if former is not None and not restamped and is_unchanged(former, trip):
             if trip.status == "open":
                 progress = _progress(market, tick, state, trip, trade_id)
                 trades.append(_TradeAfter(trade=former, trip=trip, progress=progress))
@@ -535,7 +547,7 @@ def _other_entry(former: Trade, trip: RoundTrip) -> bool:
     return former.entry.snapshot_id != trip.entry_decision_id
 
 
-def _is_unchanged(former: Trade, trip: RoundTrip) -> bool:
+def is_unchanged(former: Trade, trip: RoundTrip) -> bool:
     """Whether a trade already has everything that its fills say."""
     return (
         (former.status, former.opened_at, former.closed_at) == (trip.status, trip.opened_at, trip.closed_at)
@@ -553,11 +565,13 @@ def _rate(tick: Tick, former: Trade | None) -> float | None:
     return former.usd_rate if former is not None and former.status == "closed" else tick.usd_rate
 
 
-def _progress(market: _Market, tick: Tick, state: _LedgerState, trip: RoundTrip, trade_id: str) -> TradeProgress:
+def _progress(market: MarketBars, tick: Tick, state: _LedgerState, trip: RoundTrip, trade_id: str) -> TradeProgress:
     """The progress of a trade: continued from the last tick, or computed anew if its past was corrected."""
     mark = state.marks.get(trip.position_key)
     if trip.position_key in state.corrected:
-        return _progress_anew(market, tick, trip, state.trades.get(trade_id))
+        return progress_anew(
+            market, tick.decision.account_id, trip, state.trades.get(trade_id), current=_observed_positions(tick, trip)
+        )
     if mark is not None and mark.trade_id != trade_id:
         mark = None
     former = NO_PROGRESS if mark is None else _in_currency_of(trip, state.trades.get(trade_id), mark)
@@ -586,16 +600,19 @@ def _in_currency_of(trip: RoundTrip, former: Trade | None, mark: PositionMark) -
     return converted(mark.reach, factor or 1.0)
 
 
-def _progress_anew(market: _Market, tick: Tick, trip: RoundTrip, former: Trade | None) -> TradeProgress:
-    """The progress of a trade from all its marks and bars."""
+def progress_anew(
+    market: MarketBars,
+    account_id: str,
+    trip: RoundTrip,
+    former: Trade | None,
+    *,
+    current: Sequence[tuple[datetime, Position]] = (),
+) -> TradeProgress:
+    """The progress of a trade from all its marks and bars; `current` are its positions in a tick without marks yet."""
     opened_at = trip.opened_at if former is None else min(trip.opened_at, former.opened_at or trip.opened_at)
-    decision = tick.decision
-    marks = stored.marks_of_position(
-        market.connection, decision.owner_id, decision.account_id, trip.position_key, since=opened_at
-    )
+    marks = stored.marks_of_position(market.connection, market.owner, account_id, trip.position_key, since=opened_at)
     own = [mark for mark in marks if mark.look == "after" or (former is not None and mark.trade_id == former.id)]
     past = [(mark.at, mark.position) for mark in own if _within(trip, mark.at, mark.position)]
-    current = _observed_positions(tick, trip)
     # The number of the tick that first saw a stop: both snapshots of this tick count as one.
     numbered = [*enumerate(past), *((len(past), observed) for observed in current)]
     first = next((number for number, (_, position) in numbered if position.stop_price is not None), 0)

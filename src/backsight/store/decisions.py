@@ -222,10 +222,17 @@ def segments(connection: Connection, owner: str, hashes: Collection[str]) -> dic
     return by_hash
 
 
-def unexplained_equity(connection: Connection, owner: str) -> list[datetime]:
-    """The instants of the ticks at which equity changed beyond what the ledger explains, oldest first."""
-    statement = select(_C.at).where(_C.owner_id == owner, _C.equity_gap.is_not(None)).order_by(_C.at)
-    return list(connection.execute(statement).scalars())
+def marks_at(connection: Connection, owner: str, account_id: str, at: datetime) -> dict[str, float]:
+    """The prices that the broker told at a tick of an account; empty if there was no tick at that instant."""
+    same = owned(DECISIONS, owner, _C.account_id == account_id, _C.at == at).order_by(_C.sequence.desc())
+    decision = fetch_one(connection, DECISIONS, same)
+    return {} if decision is None else {**decision.before.marks, **decision.last_snapshot.marks}
+
+
+def unexplained_equity(connection: Connection, owner: str) -> list[tuple[datetime, datetime]]:
+    """The ticks at which equity changed beyond what the ledger explains: at and recorded_at of each, oldest first."""
+    gaps = select(_C.at, _C.recorded_at).where(_C.owner_id == owner, _C.equity_gap.is_not(None)).order_by(_C.at)
+    return [(row.at, row.recorded_at) for row in connection.execute(gaps)]
 
 
 def orders_placed(connection: Connection, owner: str, account_id: str, ids: Collection[str]) -> dict[str, PlacedOrder]:

@@ -1,6 +1,8 @@
 """The table of instruments."""
 
-from sqlalchemy import Connection, bindparam, select
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, func, select
 
 from backsight.core.instruments import Instrument
 from backsight.store.mapping import noun
@@ -17,6 +19,13 @@ _INSTRUMENT = select(INSTRUMENTS.table).where(
 def instruments_of(connection: Connection, owner: str, symbols: list[str]) -> list[Instrument]:
     """The instruments of some symbols, of those that have one."""
     return fetch(connection, INSTRUMENTS, _INSTRUMENT, parameters(owner, symbols=symbols)) if symbols else []
+
+
+def last_saved_at(connection: Connection, owner: str) -> datetime | None:
+    """When an instrument was last saved; None if there is none."""
+    c = INSTRUMENTS.table.c
+    at: datetime | None = connection.execute(select(func.max(c.recorded_at)).where(c.owner_id == owner)).scalar_one()
+    return at
 
 
 def instruments(view: View, *, underlying: str | None = None) -> list[Instrument]:

@@ -382,6 +382,13 @@ def contradicted_trades(connection: Connection, owner: str) -> list[Trade]:
     return [trade for trade in fetch(connection, TRADES, reported) if trade.contradiction is not None]
 
 
+def fills_of_symbol(connection: Connection, owner: str, account_id: str, symbol: str) -> list[Fill]:
+    """The fills of a symbol on an account, in ledger order."""
+    c = FILLS.table.c
+    statement = owned(FILLS, owner, c.account_id == account_id, c.symbol == symbol)
+    return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
+
+
 def unconverted_trades(connection: Connection, owner: str) -> list[tuple[str, str, int]]:
     """Symbol, currency and number of the trades whose money could not be converted into the account's currency."""
     c = TRADES.table.c
@@ -392,9 +399,11 @@ def unconverted_trades(connection: Connection, owner: str) -> list[tuple[str, st
     return [(row.symbol, row.currency, row.trades) for row in rows]
 
 
-_FILLS_BY_ID = select(FILLS.table).where(
-    _F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.symbol == bindparam("symbol")
-).where(_F.id.in_(bindparam("ids", expanding=True)))
+_FILLS_BY_ID = (
+    select(FILLS.table)
+    .where(_F.owner_id == OWNED, _F.account_id == bindparam("account"), _F.symbol == bindparam("symbol"))
+    .where(_F.id.in_(bindparam("ids", expanding=True)))
+)
 
 
 def fills_by_key(

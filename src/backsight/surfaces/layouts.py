@@ -457,7 +457,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         _done("Opened account {account.name} at {account.venue} ({account.currency}, {account.mode})."),
         Values("account", columns("name | venue | currency | mode | positions: {position_mode} | id: {id:id}")),
     ),
-    "SavedInstrument": (_done("Saved {instrument.symbol}."), Rows("instrument", INSTRUMENTS)),
+    "SavedInstrument": (_done("Saved {instrument.symbol}. {message}"), Rows("instrument", INSTRUMENTS)),
     "InstrumentList": (Line("{message}"), Rows("instruments", INSTRUMENTS)),
     "SavedStrategy": (
         _done("Saved {strategy.name}, version {strategy.version}."),

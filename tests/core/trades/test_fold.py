@@ -19,6 +19,10 @@ PRICES = st.floats(1.0, 1000.0)
 PATHS = st.lists(st.tuples(SIZES, PRICES, st.floats(0, 2), st.sampled_from(["A", "B"])), min_size=1, max_size=25)
 
 
+about: Any = pytest.approx
+"""A number up to rounding."""
+
+
 def path(*executions: tuple[float, float], **same: Any) -> list[RoundTrip]:
     """The round trips of (quantity, price) pairs, a minute apart."""
     return fold(a_fill(number, quantity=q, price=p, **same) for number, (q, p) in enumerate(executions))
@@ -187,9 +191,9 @@ def test_an_inverse_contract_pays_one_over_each_price(executions: list[Any], mar
 
 def test_the_average_cost_of_an_inverse_contract_is_harmonic() -> None:
     (trip,) = path((1.0, 100.0), (1.0, 200.0), (-2.0, 150.0), inverse=True, point_value=100.0)
-    assert (trip.average_cost, trip.entry_price) == (pytest.approx(400 / 3), pytest.approx(400 / 3))
-    assert trip.realized_pnl == pytest.approx(1.0 + 0.5 - 2 * 100 / 150)
-    assert trip.peak_notional == pytest.approx(1.5)
+    assert (trip.average_cost, trip.entry_price) == (about(400 / 3), about(400 / 3))
+    assert trip.realized_pnl == about(1.0 + 0.5 - 2 * 100 / 150)
+    assert trip.peak_notional == about(1.5)
 
 
 @given(PATHS, st.lists(st.sampled_from([None, 0.5, 2.0]), min_size=25, max_size=25), st.integers(1, 24))

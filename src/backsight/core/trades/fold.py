@@ -113,7 +113,7 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
         place = last.get(fill.position_key)
         former = None if place is None else trips[place]
         if place is not None and former is not None and (factor := currency_factor(former, fill)) is not None:
-            former = trips[place] = _converted(former, factor)
+            former = trips[place] = _converted(former, factor, fill)
             steps[place] = [replace(step, realized_pnl=step.realized_pnl * factor) for step in steps[place]]
         for trip in _after(former, fill, flatness):
             if former is not None and trip.first_fill_id == former.first_fill_id and place is not None:
@@ -163,7 +163,7 @@ def after_fill(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequen
     Fills that come one by one make the same round trips as `fold` makes of all of them.
     """
     factor = None if trip is None else currency_factor(trip, fill)
-    return _after(trip if trip is None or factor is None else _converted(trip, factor), fill, flatness)
+    return _after(trip if trip is None or factor is None else _converted(trip, factor, fill), fill, flatness)
 
 
 def currency_factor(trip: RoundTrip, fill: Fill) -> float | None:
@@ -173,10 +173,12 @@ def currency_factor(trip: RoundTrip, fill: Fill) -> float | None:
     return (fill.rate if trip.currency is not None else 1.0 / (trip.rate or 1.0)) or 1.0
 
 
-def _converted(trip: RoundTrip, factor: float) -> RoundTrip:
-    """The round trip with its money in another currency."""
+def _converted(trip: RoundTrip, factor: float, fill: Fill) -> RoundTrip:
+    """The round trip with its money in the currency of a fill."""
     return replace(
         trip,
+        currency=fill.money_currency,
+        rate=fill.rate or trip.rate,
         point_value=trip.point_value * factor,
         peak_notional=trip.peak_notional * factor,
         realized_pnl=trip.realized_pnl * factor,

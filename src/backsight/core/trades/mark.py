@@ -37,9 +37,14 @@ class FoldState:
     last_fill_at: datetime
     """When its size last changed."""
     point_value: float = 1.0
-    """Of the trade: if it is another since, the fills were revalued."""
+    """Of the trade, as is `inverse`: if it is another since, the fills were revalued."""
+    inverse: bool = False
     rate: float | None = None
     """The last rate known: units of the account's currency for one unit of the instrument's."""
+
+    def is_of(self, trade: Trade) -> bool:
+        """Whether the trade is still valued as it was at its last mark."""
+        return (self.point_value, self.inverse) == (trade.point_value, trade.inverse)
 
 
 SnapshotSide = Literal["before", "after"]
@@ -76,6 +81,7 @@ def fold_state(trip: RoundTrip) -> FoldState:
         peak_notional=trip.peak_notional,
         last_fill_at=trip.steps[-1].at,
         point_value=trip.point_value,
+        inverse=trip.inverse,
         rate=trip.rate,
     )
 
@@ -87,9 +93,9 @@ def continued_trip(trade: Trade, mark: PositionMark) -> RoundTrip | None:
     after they were revalued.
     """
     fold = mark.fold
-    if fold.point_value != trade.point_value:
+    if not fold.is_of(trade) or mark.nth < STOP_SEEN_BY:
         return None
-    if mark.nth < STOP_SEEN_BY or trade.opened_at is None or trade.size is None or trade.average_cost is None:
+    if trade.opened_at is None or trade.size is None or trade.average_cost is None:
         return None
     step = Step(
         at=fold.last_fill_at,
