@@ -402,7 +402,7 @@ def test_a_review_of_a_day_without_trades_says_so(memory: Memory, clock: FakeClo
     answer = memory.review_period(deployment="VolBreakout@main", period="daily")
     assert (answer.result.trades, answer.result.win_rate, answer.best, answer.note) == (0, None, (), None)
     assert "No trade was closed." in answer.markdown
-    assert "No clear pattern yet: 0 closed trades; the first test is at 10." in answer.markdown
+    assert "No clear pattern yet: 0 closed trades; the first test is at 20." in answer.markdown
     assert answer.markdown.endswith("## Lessons in force\n\nNone.\n")
 
 

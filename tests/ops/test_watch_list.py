@@ -104,4 +104,4 @@ def test_an_empty_watch_list_says_why(memory: Memory) -> None:
     memory.save_strategy(name="Fade", thesis="What fell comes back.")
     memory.deploy(strategy_name="Fade", account="main")
     (watch_list,) = memory.list_lessons(deployment=DEPLOYMENT).watched
-    assert watch_list.message == "Nothing is watched: 0 closed trades; the first test is at 10."
+    assert watch_list.message == "Nothing is watched: 0 closed trades; the first test is at 20."

@@ -98,13 +98,13 @@ def test_too_few_trades_leave_an_attempt_and_no_note(memory: Memory, clock: Fake
     fading(memory, trades=9)
     done = reflected(memory, clock)
     assert (done.came, done.note) == ("unchanged", None)
-    assert done.reason == "no lesson yet: 9 closed trades; the first test is at 10"
+    assert done.reason == "no lesson yet: 9 closed trades; the first test is at 20"
     assert (rows(memory, "reflection_notes"), len(rows(memory, "reflections"))) == ([], 1)
 
 
 def test_a_strategy_without_trades_can_be_reflected_on(memory: Memory, clock: FakeClock) -> None:
     fading(memory, trades=0)
-    assert reflected(memory, clock).reason == "no lesson yet: 0 closed trades; the first test is at 10"
+    assert reflected(memory, clock).reason == "no lesson yet: 0 closed trades; the first test is at 20"
 
 
 def test_the_same_trades_again_change_nothing(memory: Memory, clock: FakeClock) -> None:
@@ -262,8 +262,8 @@ def test_a_dry_run_shows_the_lessons_and_writes_nothing(memory: Memory, clock: F
     group, other, *_ = dry.evidence.groups
     assert (group.key, group.n, group.days, group.missing) == (RANGES, 12, 12, None)
     assert other.missing is not None
-    assert other.missing.startswith("not significant (p = 1, level 0.0016) after correction for 8 comparisons and for")
-    assert dry.evidence.next_test_at == 25
+    assert other.missing.startswith("not significant (p = 1, level 0.0006) after correction for 8 comparisons and for")
+    assert dry.evidence.next_test_at == 35
 
 
 def test_a_dry_run_of_then_is_not_changed_by_later_trades_and_lessons(memory: Memory, clock: FakeClock) -> None:
@@ -284,7 +284,7 @@ def test_a_dry_run_names_the_missing_evidence(memory: Memory, clock: FakeClock) 
     fading(memory, trades=12)
     dry = reflected(memory, clock, dry_run=True)
     assert (dry.evidence.groups, dry.bullets) == ((), ())
-    assert dry.evidence.missing == "no group has 8 trades on 8 days with as many besides it"
+    assert dry.evidence.missing == "12 closed trades; the first test is at 20"
 
 
 # Replays, concurrent reflections, interruptions

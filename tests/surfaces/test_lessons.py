@@ -37,12 +37,12 @@ def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) ->
     reflection = printed(memory, "reflect", **DEPLOYMENT)
     for words in (
         "proposes a belief: ",
-        "24 of 24 closed trades on 24 days, tested at level 0.0016; next test at 25 trades",
+        "24 of 24 closed trades on 24 days, tested at level 0.0006; next test at 35 trades",
         "lesson",
     ):
         assert words in reflection
     assert "-1.11 ± 0.59R" in reflection
-    assert "not significant (p = 1, level 0.0016) after correction for 8 comparisons" in reflection
+    assert "not significant (p = 1, level 0.0006) after correction for 8 comparisons" in reflection
 
 
 def test_lessons_are_printed_before_and_after_the_first_reflection(memory: Memory) -> None:

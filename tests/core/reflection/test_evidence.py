@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backsight.core.reflection.alpha_spending import FALSE_LESSON_RATE, significance_level
+from backsight.core.reflection.alpha_spending import (
+    FALSE_LESSON_RATE,
+    FIRST_DOUBLING,
+    SPENDING,
+    TEST_SHARES,
+    significance_level,
+)
 from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.patterns import (
     ClosedTrade,
@@ -247,7 +253,7 @@ def test_looks_of_a_doubling_are_carried_and_lapse_with_it() -> None:
     for closed in range(10, 81, 10):
         state = find_evidence(trades[:closed], as_of=trades[closed - 1].known_at, state=state).search_state
         counts.append([look.closed for look in state.looks])
-    assert counts == [[10], [20], [20, 30], [40], [40, 50], [40, 50, 60], [40, 50, 60, 70], [80]]
+    assert counts == [[], [20], [20], [20, 40], [50], [50], [50, 70], [50, 70]]
 
 
 # Laws
@@ -305,9 +311,18 @@ def test_no_doubling_spends_more_than_its_level(counts: list[int]) -> None:
         level = significance_level(closed, tested_at=last)
         if level:
             last = closed
-            doubling = (closed // 10).bit_length()
+            doubling = max(0, (closed // FIRST_DOUBLING).bit_length() - 1)
             spent[doubling] = spent.get(doubling, 0.0) + level
-    assert all(each <= FALSE_LESSON_RATE / 6 + 1e-12 for each in spent.values())
+    assert all(each <= SPENDING[min(doubling, 4)] + 1e-12 for doubling, each in spent.items())
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=200))
+def test_a_thousand_trades_spend_at_most_the_rate_of_false_lessons(counts: list[int]) -> None:
+    spent, last = 0.0, 0
+    for closed in sorted([*counts, 1000]):
+        level = significance_level(closed, tested_at=last)
+        spent, last = spent + level, closed if level else last
+    assert spent <= FALSE_LESSON_RATE
 
 
 # The test itself
@@ -315,10 +330,10 @@ def test_no_doubling_spends_more_than_its_level(counts: list[int]) -> None:
 
 def test_an_interim_look_within_a_doubling_counts_in_the_next_look() -> None:
     trades = losing_in_chop()
-    look = InterimLook(at=trades[79].known_at, closed=80, level=significance_level(80))
-    result = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)))
-    assert [each.closed for each in result.search_state.looks] == [80, 120]
-    assert result.level == pytest.approx(0.05 / 6 * math.log2(1.5))
+    look = InterimLook(at=trades[99].known_at, closed=100, level=significance_level(100))
+    result = find_evidence(trades, as_of=LATER, state=SearchState(looks=(look,)), closed=140)
+    assert [each.closed for each in result.search_state.looks] == [100, 140]
+    assert result.level == pytest.approx(SPENDING[2] * TEST_SHARES[1])
 
 
 # Groups that are passed over

@@ -29,7 +29,7 @@ def test_the_fewest_trades_and_days_are_those_of_the_test() -> None:
 @pytest.mark.parametrize(
     ("without", "missing"),
     [
-        (evidence(closed=7), "7 closed trades; the first test is at 10"),
+        (evidence(closed=7), "7 closed trades; the first test is at 20"),
         (evidence(), "no group has 8 trades on 8 days with as many besides it"),
         (evidence(NEAR), "nothing was tested now; the next test is at 201 closed trades"),
         (
@@ -67,9 +67,9 @@ def test_a_group_that_failed_the_test_shows_its_p_value() -> None:
 
 @pytest.mark.parametrize(
     ("closed", "tested_at", "next_at"),
-    [(0, 0, 10), (9, 0, 10), (16, 16, 18), (200, 160, 201), (200, 200, 240), (319, 319, 320)],
+    [(0, 0, 20), (19, 0, 20), (26, 26, 35), (201, 160, 202), (200, 200, 280), (399, 399, 400)],
 )
-def test_the_next_test_is_in_the_next_quarter_of_a_doubling(closed: int, tested_at: int, next_at: int) -> None:
+def test_the_next_test_is_at_1_4_times_as_many_trades(closed: int, tested_at: int, next_at: int) -> None:
     looks = (InterimLook(at=NOON, closed=tested_at, level=0.001),) if tested_at else ()
     view = describe_evidence(evidence(closed=closed, search_state=SearchState(looks=looks)))
     assert view.next_test_at == next_at

@@ -7,8 +7,10 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from statistics import NormalDist, fmean
 from typing import Literal, get_args
 
+import numpy as np
 import pytest
 
 from backsight.core.portfolio import Direction
@@ -17,6 +19,7 @@ from backsight.core.reflection.evidence import find_evidence
 from backsight.core.reflection.holdout_test import HoldoutTrade, analyse_holdout
 from backsight.core.reflection.lessons import LessonsNote, write_lessons
 from backsight.core.reflection.patterns import NEW_SEARCH, WINDOW, ClosedTrade, Pattern, TradeEvidence
+from backsight.core.reflection.shift_test import MIN_RUNS
 from backsight.core.regime import REGIME_TAGS, VOLATILITY_REGIMES, Regime, RegimeTag, regime_of, session_of
 from backsight.core.statistics import rate_bounds
 from backsight.core.trades.trade import Outcome
@@ -203,10 +206,10 @@ def test_a_planted_group_is_found(pattern: Planted) -> None:
 @pytest.mark.parametrize(
     ("pattern", "effect", "at_least"),
     [
-        ("session", 0.5, 0.25),
-        ("after", 0.5, 0.25),
-        ("weekday", 0.5, 0.0),
-        ("pair", 0.5, 0.15),
+        ("session", 0.5, 0.45),
+        ("after", 0.5, 0.5),
+        ("weekday", 0.5, 0.05),
+        ("pair", 0.5, 0.2),
         ("session", 0.75, 0.7),
         ("after", 0.75, 0.7),
         ("weekday", 1.0, 0.7),
@@ -218,6 +221,35 @@ def test_planted_groups_are_found_within_300_trades(pattern: Planted, effect: fl
     low, high = rate_bounds(hits, LIVES)
     print(f"{pattern} by {effect}R: {hits} of {LIVES} ({low:.2f} to {high:.2f})")  # noqa: T201
     assert hits >= at_least * LIVES
+
+
+def oracle_power(pattern: Planted, seed: int, *, effect: float, trades: int = 300) -> float:
+    """The power of one normal test at .05 that knows the variance, against the largest of the same groups by chance."""
+    rng = random.Random(f"{pattern} {seed}")
+    market = closed_trades(planted_in(pattern, noise("normal", seed, trades), effect=effect, rng=rng))
+    groups = find_evidence(market, as_of=market[-1].known_at, closed=1).groups
+    testable = [each for each in groups if each.runs >= MIN_RUNS]
+    labels = np.array([[trade.id in ids for ids in (set(each.trade_ids) for each in testable)] for trade in market])
+    scaled = (labels - labels.mean(axis=0)) / (labels.std(axis=0) * np.sqrt(trades))
+    largest = np.abs(np.random.default_rng(seed).standard_normal((2000, trades)) @ scaled).max(axis=1)
+    (planted,) = (each.n for each in testable if each.key.endswith(NAMES[pattern][0]))
+    expected = effect * np.sqrt(planted * (trades - planted) / trades)
+    return NormalDist().cdf(float(expected - np.quantile(largest, 0.95)))
+
+
+def test_at_half_an_r_300_trades_cannot_prove_a_weekday() -> None:
+    assert oracle_power("weekday", 1, effect=0.5) < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pattern", "at_least", "at_most"),
+    [("session", 0.7, 0.85), ("after", 0.7, 0.9), ("pair", 0.55, 0.7), ("weekday", 0.3, 0.5)],
+)
+def test_the_most_that_any_test_of_these_groups_could_find(pattern: Planted, at_least: float, at_most: float) -> None:
+    power = fmean(oracle_power(pattern, seed, effect=0.5) for seed in range(20))
+    print(f"oracle, {pattern} by 0.5R: {power:.2f}")  # noqa: T201
+    assert at_least <= power <= at_most
 
 
 # Clustered days and a planted regime

@@ -68,6 +68,27 @@ def test_spells_of_label_and_outcome_together_widen_the_statistic() -> None:
     assert persistence(outcome, labels, days, runs)[0] < 1.3, "outcomes that do not persist"
 
 
+def test_spells_show_behind_a_pattern_within_the_day() -> None:
+    """Of three trades a day the last wins: outcomes three trades apart are alike, and neighbours are not."""
+    rng = np.random.default_rng(7)
+    label, level = (np.repeat(spells(rng, days=150, length=6), 3) for _ in range(2))
+    values = rng.normal(size=450) + 1.5 * level + np.tile([-1.5, -1.5, 3.0], 150)
+    outcome, labels = unexplained(values, label[:, None], np.empty((450, 0)))
+    runs = separate_runs(label[:, None])
+    assert persistence(outcome, labels, TradingDays.of(np.repeat(np.arange(150), 3)), runs)[0] > 1.4
+
+
+def test_independent_outcomes_take_little_from_a_label_that_comes_round() -> None:
+    """Shifts of weekdays repeat after a week; six of them used to estimate the deviation, and took a tenth of T."""
+    rng, days = np.random.default_rng(8), np.arange(280) // 2
+    label = (days % 7 == 0).astype(float)[:, None]
+    deviations = []
+    for _ in range(50):
+        outcome, labels = unexplained(rng.normal(size=280), label, np.empty((280, 0)))
+        deviations.append(float(persistence(outcome, labels, TradingDays.of(days), separate_runs(label))[0]))
+    assert np.mean(deviations) < 1.03
+
+
 def test_a_label_that_alternates_is_not_hidden_by_its_own_effect() -> None:
     """Every second trade loses: under every second shift the labels meet the same outcomes again."""
     rng = np.random.default_rng(5)

@@ -123,8 +123,8 @@ def test_an_effect_too_weak_for_the_window_needs_more_than_the_window() -> None:
 
 def test_a_wide_interval_asks_for_more_trades_than_the_statistic() -> None:
     wide = a_pattern(n=30, rest_n=70, mean=-0.7, rest_mean=0.1, difference=-0.8, interval=(-1.9, 0.5))
-    assert more_trades(wide, strength=0.99, closed=100) == 140, "1.5² times as many trades, then the next test"
-    assert more_trades(a_pattern(n=30, rest_n=70), strength=0.99, closed=100) == 20
+    assert more_trades(wide, strength=0.99, closed=100) == 180, "1.5² times as many trades, then the next test"
+    assert more_trades(a_pattern(n=30, rest_n=70), strength=0.99, closed=100) == 40
 
 
 def test_the_estimate_is_mostly_right() -> None:

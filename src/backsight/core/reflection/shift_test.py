@@ -10,12 +10,13 @@ Outcomes stay as they are, so the few large winners of a skewed strategy and the
 the same in every deal. The largest T of all groups under each deal is the null distribution (max statistic: Westfall &
 Young 1993), which corrects for the number of comparisons.
 
-**Persistence.** Dealing breaks up regimes that last. So each T is divided by the deviation that it has when labels are
-shifted against outcomes by 1, 2, … days, around the circle of all days: a shift keeps both series as they are, and the
-variance over all shifts is the sum of the products of their autocorrelations (Bartlett 1935). The group's own effect is
-removed from the outcomes before, or labels that alternate, such as sessions, would meet their own effect again under
-every second shift. Few separate runs of a label estimate that deviation badly, so its excess over 1 is enlarged by
-1 + 2/√runs, and fewer than ten runs prove nothing.
+**Persistence.** Dealing breaks up regimes that last. So each T is divided by the deviation that it has where outcomes
+and labels both resemble those before them: the variance is the sum of the products of their autocorrelations (Bartlett
+1935), over lags for as long as pairs of neighbouring autocorrelations of the outcomes are positive (initial positive
+sequence: Geyer 1992). Lags are counted in trades and in days, and the larger variance counts: spells within a day show
+in the first, days with several trades in the second. The group's own effect is removed from the outcomes before. Few
+separate runs of a label say little about the next, so the excess over 1 is enlarged by 1 + 3/√runs, and fewer than ten
+runs prove nothing.
 """
 
 import math
@@ -66,11 +67,9 @@ class TradingDays:
         day = np.repeat(np.arange(len(starts)), sizes)
         return cls(starts=starts, sizes=sizes, day=day, place=np.arange(len(codes)) - starts[day])
 
-    def by_place(self, columns: Floats) -> Floats:
-        """The columns by place in the day, day and column; 0 where a day has fewer trades."""
-        planes = np.zeros((int(self.sizes.max(initial=1)), len(self.starts), columns.shape[1]))
-        planes[self.place, self.day] = columns
-        return planes
+    def sums(self, columns: Floats) -> Floats:
+        """The sum of each column over the trades of each day, one row a day."""
+        return np.asarray(np.add.reduceat(columns, self.starts, axis=0), dtype=np.float64)
 
     def labels_of(self, other: Codes, turn: Codes | int = 0) -> Codes:
         """The trade of day `other` whose label each trade is given; `turn` places later, around the end of the day."""
@@ -95,29 +94,51 @@ def unexplained(values: Floats, members: Floats, known: Floats) -> tuple[Floats,
 
 
 def persistence(outcome: Floats, labels: Floats, days: TradingDays, runs: Floats) -> Floats:
-    """The deviation of each group's T over all circular shifts by days, at least 1, with its excess enlarged.
-
-    Trades meet those of the other day at the same place in the day. A shift under which fewer trades meet, since days
-    differ in size, counts as if all did.
-    """
-    # All shifts at once, by the Fourier transform over days; one plane for each place in the day.
-    outcomes, columns, trades = (days.by_place(each) for each in (outcome[:, None], labels, np.ones((len(outcome), 1))))
-    meetings = np.maximum(_shifted_products(trades, trades), 1.0)
+    """The deviation of each group's T where outcomes persist as they do, at least 1, with its excess enlarged."""
     correlation = outcome @ labels
-    # The correlation with the shifted label, without what the group's own effect adds to it.
-    shifted = _shifted_products(columns, outcomes) - correlation * _shifted_products(columns, columns)
-    squares = np.square(shifted) * len(outcome) / meetings
-    variance = len(outcome) * squares.mean(axis=0, where=np.arange(len(squares))[:, None] > 0)
-    excess = np.maximum(variance / np.maximum(1.0 - np.square(correlation), NO_VARIATION) - 1.0, 0.0)
-    return np.asarray(np.sqrt(1.0 + excess * (1.0 + 2.0 / np.sqrt(np.maximum(runs, 1.0)))), dtype=np.float64)
+    # Outcomes without the group's own effect, one column a group, again of length 1.
+    others = (outcome[:, None] - labels * correlation) / np.sqrt(np.maximum(1.0 - np.square(correlation), NO_VARIATION))
+    excess = np.maximum(_excess_by_trades(others, labels), _excess_by_days(others, labels, days))
+    enlarged = np.maximum(excess, 0.0) * (1.0 + 3.0 / np.sqrt(np.maximum(runs, 1.0)))
+    return np.asarray(np.sqrt(1.0 + enlarged), dtype=np.float64)
 
 
-def _shifted_products(planes: Floats, others: Floats) -> Floats:
-    """Σ over places and days of one day's value times the other's so many days later: one row a shift, from 0."""
-    days = planes.shape[1]
-    transforms = (np.fft.rfft(each, axis=1) for each in (planes, others))
-    first, second = transforms
-    return np.asarray(np.fft.irfft((first * second.conj()).sum(axis=0), days, axis=0), dtype=np.float64)
+def _excess_by_trades(outcomes: Floats, labels: Floats) -> Floats:
+    """2 Σ ρ_k(outcome) ρ_k(label) over lags of k trades: what persistence adds to the variance of T."""
+    n = len(outcomes)
+    pairs = np.arange(n, 0.0, -1.0)[1:, None]
+    likeness = n * _lagged_products(outcomes)[1:] / pairs
+    return 2.0 * _sum_of_first_positive(likeness, likeness * _lagged_products(labels)[1:])
+
+
+def _excess_by_days(outcomes: Floats, labels: Floats, days: TradingDays) -> Floats:
+    """The same over lags of days: all trades of one day resemble all trades of another alike, and each other."""
+    n, sizes = len(outcomes), days.sizes.astype(np.float64)[:, None]
+    pairs, products, together = (_lagged_products(each) for each in (sizes, days.sums(outcomes), days.sums(labels)))
+    # Pairs of different trades of the same day, then pairs of trades of two days.
+    within = n * (products[0] - 1.0) / np.maximum(pairs[0] - n, 1.0) * (together[0] - np.square(labels).sum(axis=0))
+    likeness = n * products[1:] / np.maximum(pairs[1:], 1.0)
+    across = 2.0 * _sum_of_first_positive(likeness, likeness * together[1:])
+    return np.asarray(within + across, dtype=np.float64)
+
+
+def _lagged_products(columns: Floats) -> Floats:
+    """Σ_i x_i x_{i+k} of each column, one row a lag k, from 0."""
+    size = 2 * len(columns)
+    spectrum = np.square(np.abs(np.fft.rfft(columns, size, axis=0)))
+    return np.asarray(np.fft.irfft(spectrum, size, axis=0)[: len(columns)], dtype=np.float64)
+
+
+def _sum_of_first_positive(likeness: Floats, terms: Floats) -> Floats:
+    """The sum of the terms of each column up to the first pair of lags whose likeness is not positive.
+
+    >>> _sum_of_first_positive(np.array([[0.5], [-0.1], [-0.3], [0.1], [0.9]]), np.ones((5, 1))).tolist()
+    [2.0]
+    """
+    pairs, groups = len(likeness) // 2, likeness.shape[1]
+    is_positive = likeness[: 2 * pairs].reshape(pairs, 2, groups).sum(axis=1) > 0.0
+    counted = np.logical_and.accumulate(is_positive, axis=0)
+    return np.asarray((terms[: 2 * pairs] * np.repeat(counted, 2, axis=0)).sum(axis=0), dtype=np.float64)
 
 
 @lru_cache(maxsize=2)

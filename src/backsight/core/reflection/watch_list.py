@@ -47,7 +47,7 @@ def more_trades(pattern: Pattern, *, strength: float, closed: int) -> int | None
     """About how many more closed trades prove a pattern, if its effect stays as it is; None beyond the window.
 
     The test statistic grows with the square root of the number of trades, the interval shrinks with it, and the number
-    of separate runs grows in proportion. New patterns are tested for four times in each doubling of closed trades, so
+    of separate runs grows in proportion. New patterns are tested for twice in each doubling of closed trades, so
     the answer is the distance to a test.
 
     >>> from backsight.testing.reflection import a_pattern
