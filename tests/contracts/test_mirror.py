@@ -80,6 +80,7 @@ ELSEWHERE = {
     "testing/models.py": ("adapters/reflectors/test_model.py", DOUBLE),
     "testing/recall.py": ("core/recall/arrays/test_scan.py", DOUBLE),
     "testing/reflection.py": ("services/test_reflection.py", DOUBLE),
+    "surfaces/reference.py": ("docs/test_reference.py", "the page that the test compares"),
 }
 """Modules without a test file of their own: the file that tests them, and why."""
 

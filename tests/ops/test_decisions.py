@@ -8,6 +8,7 @@ import pytest
 
 from backsight.core.decision import Verdict
 from backsight.core.errors import Conflict, Invalid
+from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
 from backsight.core.memory.episodic import Episode
 from backsight.memory import Memory
@@ -123,7 +124,7 @@ def test_the_bars_of_a_tick_judge_a_call(memory: Memory, clock: FakeClock) -> No
         at=at(4),
         before=snapshot,
         verdict=Verdict(kind="noop"),
-        bars=bars(0, 1.0, 1.0, 1.0, 90.0),
+        bars=bars(0, 99.0, 1.0, 1.0, 90.0),
     )
     assert (call.mode, call.deployment_id) == ("live", memory.get_agent_state().deployment.id)  # type: ignore[union-attr]
     assert result(memory, call, hours=4) == -0.1
@@ -326,12 +327,48 @@ def test_archiving_a_call_before_bars_judge_it_is_not_carried_back_in_time(memor
     assert result(memory, call) == 0.1
 
 
+SPLIT = "Not judged: the price of the call is 1000, but the BTC bar of 2026-06-04T09:00:00.000000Z is 100 to 100"
+
+
+@pytest.mark.parametrize("direction", ["long", "short"])
+def test_a_call_at_another_price_level_than_the_bars_is_not_judged_and_says_why(
+    memory: Memory, clock: FakeClock, direction: str
+) -> None:
+    memory.record_bars(bars=bars(-1, 100.0))
+    recorded = memory.record_decision(**CALL | {"direction": direction}, price=1_000.0)
+    assert recorded.message.startswith(SPLIT)
+    record_bars(memory, clock, 5, bars(0, *[101.0] * 5))
+    call = stored_call(memory, recorded.episode, as_of=at(5))
+    assert (call.outcome, call.due_at) == (None, None)
+    assert (call.not_judged or "").startswith(SPLIT)
+    assert stored_call(memory, recorded.episode, as_of=at(4) - JUST_BEFORE).not_judged is None
+    record_bars(memory, clock, 6, bars(5, 101.0))
+    assert stored_call(memory, recorded.episode, as_of=at(6)) == call
+
+
+@pytest.mark.parametrize(
+    ("price", "series"),
+    [
+        (60.0, bars(-1, 100.0, 60.0, 61.0, 62.0, 63.0)),  # it fell before the call, within the bar of the call
+        (60.0, bars(-1, 60.0, 100.0, 101.0, 102.0, 103.0)),  # it rose after the call
+        (60.0, bars(-170, 100.0) + bars(2, 100.0, 100.0)),  # the bars around it are too far away to tell
+        (120.0, bars(-1, 100.0, 101.0, 102.0, 103.0, 104.0)),  # another venue
+    ],
+)
+def test_a_call_that_some_bar_near_it_explains_is_judged(
+    memory: Memory, clock: FakeClock, price: float, series: list[Bar]
+) -> None:
+    call = memory.record_decision(**CALL, price=price).episode
+    record_bars(memory, clock, 5, series)
+    assert result(memory, call) == round(series[-1].close / price - 1.0, 9)
+
+
 def test_calls_are_no_evidence_and_move_neither_mood_nor_habits(memory: Memory, clock: FakeClock) -> None:
     memory.add_belief(proposition="breaks hold", symbol="BTC", strategy_name="VolBreakout")
     mood = memory.get_agent_state().mood
     for number in range(12):
         memory.record_decision(**CALL, price=100.0 + number, idempotency_key=str(number))
-    record_bars(memory, clock, 5, bars(0, *[50.0] * 5))
+    record_bars(memory, clock, 5, bars(0, *[95.0] * 5))
     (belief,) = memory.list_beliefs().beliefs
     state = memory.get_agent_state()
     assert (belief.posterior.n, state.closes, state.mood) == (0, 0, mood)

@@ -26,6 +26,7 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
 from backsight.operation import command
+from backsight.services.calls import price_contradiction
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
@@ -130,9 +131,11 @@ def record_decision(
             return RecordedDecision(episode=former, replayed=True, message=message)
         transaction.add(stored.EPISODES, call)
         connection = transaction.connection
+        doubt = price_contradiction(connection, call, at=ctx.now)
         ids = [whole_episode_id(connection, ctx.owner, key, field="recalled") for key in recalled]
         store_recalls(transaction, ctx.owner, call_id, recall_results, ids, known_at=ctx.now, recorded_at=ctx.now)
-    return RecordedDecision(episode=call, replayed=False, message=f"Judged at {format_instant(due_at)}.{note}")
+    judged = f"Judged at {format_instant(due_at)}." if doubt is None else doubt
+    return RecordedDecision(episode=call, replayed=False, message=judged + note)
 
 
 def _is_repetition(call: Episode, *, of: Episode) -> bool:

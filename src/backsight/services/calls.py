@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from backsight.core.instants import Horizon
+from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import Bar
-from backsight.core.memory.episodic import Episode, resolve_call
+from backsight.core.memory.episodic import Episode, resolve_call, unjudged_call
 from backsight.services.deployments import deployment_of
 from backsight.services.plan_learning import record_outcome
 from backsight.store import bars as stored_bars
@@ -16,6 +16,11 @@ from backsight.store.view import View
 
 GIVEN_UP = timedelta(days=30)
 """How long after its horizon a call is still tried again at every tick."""
+OTHER_LEVEL = 1.25
+"""A price this many times above or below a bar is not a price of its market: less than a 3:2 split, and more than
+markets move between a price and the bar around it."""
+LONGEST_CLOSURE = timedelta(days=5)
+"""An older bar proves nothing about a price: markets close for a long weekend, and move over weeks."""
 
 
 def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorded_at: datetime) -> None:
@@ -25,17 +30,21 @@ def resolve_calls(transaction: Transaction, owner: str, *, by: datetime, recorde
         resolved = _judge(connection, call, recorded_at=recorded_at)
         if resolved is not None and resolved.known_at <= by:
             transaction.revise(stored.EPISODES, resolved)
-            record_outcome(transaction, deployment_of(connection, call), resolved, recorded_at=recorded_at)
+            if resolved.not_judged is None:
+                record_outcome(transaction, deployment_of(connection, call), resolved, recorded_at=recorded_at)
 
 
 def _judge(connection: Connection, call: Episode, *, recorded_at: datetime) -> Episode | None:
-    """The call with its outcome; None while a price is missing."""
+    """The call with its outcome, or with the reason why it has none; None while a price is missing."""
     begins, ends = call.opened_at, call.ended_at
     if begins is None:
         return None
     own = _read_move(connection, call.owner_id, call.symbol, begins, ends, entry_price=call.entry_price)
     if own is None:
         return None
+    why = price_contradiction(connection, call, at=begins)
+    if why is not None:
+        return unjudged_call(call, why=why, known_at=own.known_at, recorded_at=recorded_at)
     benchmark = None
     if call.benchmark is not None:
         benchmark = _read_move(connection, call.owner_id, call.benchmark, begins, ends)
@@ -80,6 +89,32 @@ def _read_move(
         return None
     last_price = last.close if last.closes_at > begins else first
     return _PriceMove(first=first, last=last_price, known_at=max(ends, closed_at))
+
+
+def price_contradiction(connection: Connection, call: Episode, *, at: datetime) -> str | None:
+    """A sentence if the stated price of a call is at another level than the bars at its instant; else None.
+
+    The price must be near the bar that closed last before the call or the bar that the call falls into, if one is
+    stored: a split, another quote currency or another contract shows itself as a price far from both.
+    """
+    price = call.entry_price
+    before = _last_bar(connection, call.owner_id, call.symbol, at)
+    near = [] if before is None or at - before.closes_at > LONGEST_CLOSURE else [before]
+    for seconds in stored_bars.intervals(connection, call.owner_id, call.symbol):
+        until = at + timedelta(seconds=seconds)
+        near += stored_bars.bars_closed(
+            connection, call.owner_id, symbol=call.symbol, interval_seconds=seconds, after=at, until=until
+        )
+    if price is None or not near or any(_is_near(price, bar) for bar in near):
+        return None
+    bar = near[0]
+    bars = f"the {call.symbol} bar of {format_instant(bar.opened_at)} is {bar.low:.10g} to {bar.high:.10g}"
+    return f"Not judged: the price of the call is {price:.10g}, but {bars}: another contract, currency or split?"
+
+
+def _is_near(price: float, bar: Bar) -> bool:
+    """Whether a price is within a bar, or not far from it; bars with prices of 0 or below prove nothing."""
+    return bar.low <= 0 or bar.low / OTHER_LEVEL <= price <= bar.high * OTHER_LEVEL
 
 
 def _last_bar(connection: Connection, owner: str, symbol: str, at: datetime) -> Bar | None:

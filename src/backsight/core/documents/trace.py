@@ -64,6 +64,7 @@ def call_entry(call: Episode) -> TraceEntry:
         "market": call.market_context,
         "citations": ", ".join(call.citations),
         "due": None if call.due_at is None else format_instant(call.due_at),
+        "not judged": call.not_judged,
         "outcome": None if call.outcome is None else f"{call.outcome.value:+.4g} {call.outcome.unit}",
     }
     return TraceEntry(at=call.opened_at or call.first_known_at, kind="call", symbol=call.symbol, details=details)

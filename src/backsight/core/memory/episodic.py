@@ -32,7 +32,9 @@ class Episode:
     benchmark: str | None = None
     """The symbol whose return is subtracted from the return of a call; None is cash."""
     due_at: datetime | None = None
-    """When the horizon of a call ends; None once its outcome is known."""
+    """When the horizon of a call ends; None once it is judged, or cannot be judged."""
+    not_judged: str | None = None
+    """Why a call has no outcome although its horizon is over."""
     run_id: str
     """The id of the first of consecutive inactions with the same symbol and reason; else the id of the episode."""
     count: int = 1
@@ -218,6 +220,11 @@ def resolve_call(
         known_at=max(call.known_at, known_at),
         recorded_at=recorded_at,
     )
+
+
+def unjudged_call(call: Episode, *, why: str, known_at: datetime, recorded_at: datetime) -> Episode:
+    """A call whose horizon is over and that has no outcome, with the reason."""
+    return replace(call, not_judged=why, due_at=None, known_at=max(call.known_at, known_at), recorded_at=recorded_at)
 
 
 def continues(latest: Episode | None, *, reason: str) -> bool:
