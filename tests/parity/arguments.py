@@ -351,6 +351,18 @@ EVERY_ARGUMENT: list[Step] = [
         },
     ),
     (
+        "import_trades",
+        "",
+        {
+            "path": str(FOLDER / "journal.csv"),
+            "format": "trades-table",
+            "columns": {"Ertrag": "pnl"},
+            "mode": "paper",
+            "skip_broken": True,
+            "dry_run": True,
+        },
+    ),
+    (
         "import_fills",
         "",
         {
@@ -365,7 +377,11 @@ EVERY_ARGUMENT: list[Step] = [
             "dry_run": True,
         },
     ),
-    ("import_fills", "", {"path": str(FOLDER / "fills.csv"), "columns": {"Ausgeführt": "quantity"}, **DEPLOYED}),
+    (
+        "import_fills",
+        "",
+        {"path": str(FOLDER / "fills.csv"), "columns": {"Ausgeführt": "quantity"}, "deployment": "fade"},
+    ),
     ("migrate_legacy", "path", {"timezone": "UTC"}),
     ("reindex", "", {"background": True}),
     (

@@ -23,6 +23,7 @@ BARS = str(Path(__file__).with_name("bars.csv"))
 POSITIONS = {"path": str(Path(__file__).with_name("positions.jsonl")), "timezone": "UTC"}
 TRADED = {**POSITIONS, "bars": str(Path(__file__).with_name("positions_bars.jsonl")), "name": "agent é", "mode": "live"}
 TRADES = str(Path(__file__).with_name("trades.csv"))
+JOURNAL = str(Path(__file__).with_name("journal.csv"))
 FILLED = {
     "path": str(Path(__file__).with_name("fills.csv")),
     "account": "börse",
@@ -180,6 +181,8 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("import_positions", {**TRADED, "bars": "nowhere.jsonl"}),
     ("import_positions", POSITIONS),
     ("import_positions", {**POSITIONS, "path": BARS}),
+    ("import_trades", {"path": JOURNAL, "columns": {"Ertrag": "pnl"}}),
+    ("import_trades", {"path": JOURNAL, "columns": {"Ertrag": "pnl"}, "mode": "sim", "skip_broken": True}),
     ("import_fills", {**FILLED, "dry_run": True}),
     ("import_fills", FILLED),
     ("import_fills", FILLED),

@@ -290,7 +290,7 @@ def as_fill(
         known_at=to_utc(known_at, field="known_at"),
         recorded_at=to_utc(recorded_at, field="recorded_at"),
     )
-    return in_money(fill, worth) if fill.changes_size else fill
+    return in_money(fill, worth) if fill.changes_size and worth != ONE_TO_ONE else fill
 
 
 def in_money(fill: Fill, worth: UnitWorth) -> Fill:

@@ -6,6 +6,7 @@ another format knows is read by that format.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, get_args
@@ -38,7 +39,7 @@ from backsight.importers.tables import (
     open_table,
     plain_name,
 )
-from backsight.importers.trades import TradeRow
+from backsight.importers.trades import CONTEXT, TradeRow, native_values
 
 
 def _words(**names: str) -> dict[str, tuple[str, ...]]:
@@ -92,6 +93,27 @@ TRADE_FIELDS = _words(
     idempotency_key="idempotencykey id tradeid ticket positionid",
     reflection="reflection notes note comment",
 )
+NATIVE = frozenset(
+    [
+        "market_context",
+        "context_regime",
+        "context_atr_d1",
+        "confidence",
+        "max_adverse_excursion",
+        "equity",
+        "mode",
+        "deployment",
+        "position_key",
+        "tags",
+        "reason",
+        "exit_reason",
+        "max_favorable_excursion",
+        "funding",
+        "leverage",
+        "context",
+    ]
+)
+"""Arguments of `remember_trade` and columns of `import_trades` that have no other usual names."""
 NUMBERS_OF_FILLS = ("quantity", "price", "fee", "amount", "realized_pnl", "multiplier", "rate", "ratio")
 NUMBERS_OF_TRADES = ("entry_price", "exit_price", "pnl", "size", "fees", "stop_price", "risk", "pnl_r")
 BUYS = [
@@ -127,6 +149,8 @@ SELLS = [
 SIDES = {**dict.fromkeys(BUYS, 1.0), **dict.fromkeys(SELLS, -1.0)}
 KINDS: dict[str, ReportedKind] = {plain_name(kind): kind for kind in get_args(ReportedKind)}
 REASONS: dict[str, BrokerReason] = {plain_name(reason): reason for reason in get_args(BrokerReason)}
+LONGEST_EMPTY = 16
+"""A text of this length is never an empty cell."""
 EXECUTED = ("trade", "expiry", "assignment", "opening", "asset_transfer")
 
 
@@ -141,6 +165,8 @@ class _Layout:
     """The place of a column of dates beside one of times of the day."""
     notation: Notation
     sample: Sequence[NumberedCells]
+    native: frozenset[int] = frozenset()
+    """The places of columns that are named as the arguments of `remember_trade`."""
 
     @property
     def rows(self) -> Iterator[NumberedCells]:
@@ -179,7 +205,7 @@ class _Layout:
         names = self.table.names
         known = ", ".join(f"{names[place]} as {field}" for field, place in self.places.items())
         yield RemarkRow(text=f"{self.table.written_as}; columns read: {known}.")
-        used = {*self.places.values(), self.date}
+        used = {*self.places.values(), self.date, *self.native}
         ignored = [name for place, name in enumerate(names) if place not in used]
         if ignored:
             yield RemarkRow(text=f"Columns not read: {', '.join(ignored[:20])}.")
@@ -196,7 +222,9 @@ def is_empty(cell: Any) -> bool:
     >>> [is_empty(cell) for cell in ("", " nan ", None, "0", 0)]
     [True, True, True, False, False]
     """
-    return cell is None or (isinstance(cell, str) and (not cell or cell.strip().casefold() in EMPTY))
+    if not isinstance(cell, str):
+        return cell is None
+    return not cell or (len(cell) < LONGEST_EMPTY and cell.strip().casefold() in EMPTY)
 
 
 # Recognition.
@@ -330,55 +358,49 @@ class _FillReader:
         except ValueError as error:
             raise ValueError(f"time {error}") from None
         side, kind = self._side_and_kind(values)
-        symbol = str(values.get("symbol", "")).strip()
+        symbol = _text(values, "symbol") or ""
         if not symbol and kind != "transfer":
             raise ValueError("symbol is missing")
         yield from self._instrument(symbol, values)
         is_executed = kind in EXECUTED
-        quantity = (layout.number(values, "quantity") or 0.0) if is_executed else 0.0
-        yield FillRow(
-            number=number,
-            fill=ReportedFill(
-                id=str(values.get("id", "")).strip(),
-                at=at,
-                sequence=0,
-                kind=kind,
-                position_key=str(values.get("position_key", "")).strip() or symbol,
-                symbol=symbol,
-                quantity=quantity if side is None else side * abs(quantity),
-                price=layout.number(values, "price") if is_executed else None,
-                ratio=layout.number(values, "ratio"),
-                fee=self._fee_sign * (layout.number(values, "fee") or 0.0),
-                fee_currency=str(values["fee_currency"]).strip() if "fee_currency" in values else None,
-                rate=layout.number(values, "rate"),
-                order_id=str(values["order_id"]).strip() if "order_id" in values else None,
-                amount=0.0 if is_executed else self._payment(values),
-                realized_pnl=layout.number(values, "realized_pnl"),
-                reason=REASONS.get(plain_name(str(values.get("reason", "")))),
-            ),
+        numbers = {field: layout.number(values, field) for field in NUMBERS_OF_FILLS if field in values}
+        quantity = (numbers.get("quantity") or 0.0) if is_executed else 0.0
+        payment = numbers.get("amount")
+        fill = ReportedFill(
+            id=_text(values, "id") or "",
+            at=at,
+            sequence=0,
+            kind=kind,
+            position_key=_text(values, "position_key") or symbol,
+            symbol=symbol,
+            quantity=quantity if side is None else side * abs(quantity),
+            price=numbers.get("price") if is_executed else None,
+            ratio=numbers.get("ratio"),
+            fee=self._fee_sign * (numbers.get("fee") or 0.0) + 0.0,
+            fee_currency=_text(values, "fee_currency"),
+            rate=numbers.get("rate"),
+            order_id=_text(values, "order_id"),
+            amount=0.0 if is_executed else (numbers.get("quantity") or 0.0) if payment is None else payment,
+            realized_pnl=numbers.get("realized_pnl"),
+            reason=REASONS.get(plain_name(str(values["reason"]))) if "reason" in values else None,
         )
+        yield FillRow(number=number, fill=fill)
 
     def _side_and_kind(self, values: Mapping[str, Any]) -> tuple[float | None, ReportedKind]:
         """The sign of the quantity, None if the quantity has its own; and the kind of the fill."""
         side: float | None = None
         kind: ReportedKind = "trade"
         if self._has_side:
-            word = plain_name(str(values.get("side", "")))
-            side = SIDES.get(word)
-            if side is None and word not in KINDS:
+            side, of_side = _side(str(values.get("side", "")))
+            if side is None and of_side is None:
                 raise ValueError("side is neither buy nor sell")
-            kind = KINDS.get(word, "trade")
+            kind = of_side or "trade"
         if "kind" in values:
             word = plain_name(str(values["kind"]))
             if word not in KINDS:
                 raise ValueError("kind is not known")
             kind = KINDS[word]
         return side, kind
-
-    def _payment(self, values: Mapping[str, Any]) -> float:
-        """The money of funding, a dividend or a transfer: in its own column, else in that of the quantity."""
-        amount = self._layout.number(values, "amount")
-        return (self._layout.number(values, "quantity") or 0.0) if amount is None else amount
 
     def _instrument(self, symbol: str, values: Mapping[str, Any]) -> Iterator[InstrumentRow]:
         """What a row tells of its symbol, if it has not been told."""
@@ -389,6 +411,19 @@ class _FillReader:
         if symbol and self._instruments.get(symbol) != (multiplier, currency):
             self._instruments[symbol] = multiplier, currency
             yield InstrumentRow(symbol=symbol, multiplier=multiplier, currency=currency)
+
+
+def _text(values: Mapping[str, Any], field: str) -> str | None:
+    """The text of a field; None if the cell is empty."""
+    value = values.get(field)
+    return None if value is None else str(value).strip()
+
+
+@lru_cache(maxsize=256)
+def _side(text: str) -> tuple[float | None, ReportedKind | None]:
+    """The sign of a side, or the kind of fill that is written in its place; cached, since few words come again."""
+    word = plain_name(text)
+    return SIDES.get(word), KINDS.get(word)
 
 
 def _number_or_none(notation: Notation, text: str) -> float | None:
@@ -404,6 +439,8 @@ def _number_or_none(notation: Notation, text: str) -> float | None:
 def read_trades(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     """The closed trades of a table."""
     layout = _layout(path, options, TRADE_FIELDS, numbers=NUMBERS_OF_TRADES, times=("closed_at", "opened_at"))
+    native = frozenset(place for place, name in enumerate(layout.table.names) if _is_native(name))
+    layout = replace(layout, native=native - {*layout.places.values()})
     yield from layout.remarks
     yield from file_rows(layout.rows, lambda number, cells: [_trade(layout, options, number, cells)])
 
@@ -413,6 +450,7 @@ def _trade(layout: _Layout, options: ReadOptions, number: int, cells: Cells) -> 
     for field in NUMBERS_OF_TRADES:
         if field in values:
             values[field] = layout.number(values, field)
+    values |= _native_values(layout, cells)
     for field in ("opened_at", "closed_at"):
         if field in values:
             try:
@@ -426,6 +464,17 @@ def _trade(layout: _Layout, options: ReadOptions, number: int, cells: Cells) -> 
     if values.get("size") is not None:
         values["size"] = abs(values["size"])
     return TradeRow(number, values)
+
+
+def _native_values(layout: _Layout, cells: Cells) -> dict[str, Any]:
+    """The values of columns that are named as the arguments of `remember_trade` and as nothing else."""
+    return native_values(
+        (layout.table.names[place], cells[place]) for place in layout.native if not is_empty(cells[place])
+    )
+
+
+def _is_native(name: str) -> bool:
+    return name in NATIVE or name.startswith(CONTEXT)
 
 
 FORMATS = (

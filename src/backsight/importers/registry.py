@@ -70,13 +70,18 @@ def chosen_format(
     return recognised_format(path, candidates)
 
 
-def recognised_format(path: Path, formats: Sequence[FileFormat] = FORMATS) -> FileFormat:
-    """The only format that fits the content of a file; generic formats count only where no other fits."""
+def fitting_formats(path: Path, formats: Sequence[FileFormat] = FORMATS) -> list[FileFormat]:
+    """The formats that fit the content of a file; generic ones count only where no other fits."""
     head = head_of(path)
     if not head.start:
         raise Invalid(f"{path} is empty; give a file with rows", field="path")
     fitting = [each for each in formats if not each.generic and each.recognises(head)]
-    fitting = fitting or [each for each in formats if each.generic and each.recognises(head)]
+    return fitting or [each for each in formats if each.generic and each.recognises(head)]
+
+
+def recognised_format(path: Path, formats: Sequence[FileFormat] = FORMATS) -> FileFormat:
+    """The only format that fits the content of a file."""
+    fitting = fitting_formats(path, formats)
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(each.name for each in fitting or formats)

@@ -8,7 +8,7 @@ Times are ISO 8601 or numbers since 1970. A time without an offset is in the giv
 converted. Nothing else is converted or checked here: `import_trades` checks the arguments.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import tzinfo
 from pathlib import Path
@@ -84,18 +84,29 @@ def _objects(
     if twice is not None:
         raise Invalid(f"{source.path} has two columns named {twice!r}; rename one of them", field="path")
     for number, row in cells:
-        values: dict[str, Any] = {}
-        context: dict[str, Any] = {}
-        for name, cell in zip(names, row, strict=True):
-            if cell is None or (isinstance(cell, str) and not cell.strip()):
-                continue
-            if name.startswith(CONTEXT):
-                context[name.removeprefix(CONTEXT)] = _value(name, cell)
-            else:
-                values[name] = _value(name, cell)
-        if context:
-            values.setdefault("context", context)
-        yield number, values
+        pairs = zip(names, row, strict=True)
+        yield (
+            number,
+            native_values(
+                (name, cell)
+                for name, cell in pairs
+                if cell is not None and not (isinstance(cell, str) and not cell.strip())
+            ),
+        )
+
+
+def native_values(cells: Iterable[tuple[str, object]]) -> dict[str, Any]:
+    """The arguments of `remember_trade` in cells with their column names; fields of the context are put together."""
+    values: dict[str, Any] = {}
+    context: dict[str, Any] = {}
+    for name, cell in cells:
+        if name.startswith(CONTEXT):
+            context[name.removeprefix(CONTEXT)] = _value(name, cell)
+        else:
+            values[name] = _value(name, cell)
+    if context:
+        values.setdefault("context", context)
+    return values
 
 
 def _value(name: str, cell: object) -> object:

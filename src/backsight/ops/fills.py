@@ -10,7 +10,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
-from backsight.importers.files import Source, zone_named
+from backsight.importers.files import zone_named
 from backsight.importers.formats import FileFormat, ReadOptions
 from backsight.importers.registry import chosen_format
 from backsight.operation import command
@@ -18,12 +18,12 @@ from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, imported_deployment
 from backsight.services.fill_import import (
     FoldedTrades,
-    LeftOutRows,
     RowCounts,
     UnderstoodFill,
     fold_trades,
     store_rows,
 )
+from backsight.services.import_rows import LeftOutRows, TakenBackError, mode_of_file
 from backsight.services.trade_import import garbage_collection_paused
 from backsight.services.trade_reports import runs_by_ticks
 from backsight.store.transaction import Transaction
@@ -60,10 +60,6 @@ class ImportedFills:
     """What was found out about the file, and what was assumed, in sentences."""
 
 
-class _TakenBack(Exception):
-    """Ends the transaction of a dry run."""
-
-
 @command()
 def import_fills(
     ctx: Context,
@@ -96,20 +92,21 @@ def import_fills(
     file = Path(path)
     chosen = chosen_format(file, format, rows="fills", columns=columns)
     options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
-    counts = RowCounts(unit=Source(file).unit)
+    counts = RowCounts()
     try:
         with garbage_collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
             owner_account = account_of(transaction.connection, target)
             options = replace(options, currency=owner_account.currency)
             book = store_rows(transaction, ctx, owner_account, chosen.read(file, options), counts)
-            _refuse_broken(file, counts, skip_broken=skip_broken or dry_run)
+            if not (skip_broken or dry_run):
+                counts.left_out.refuse_broken(file)
             trades = None
             if counts.first_new_at is not None:
                 trades = fold_trades(transaction, ctx, target, owner_account, book, since=counts.first_new_at)
             if dry_run or not counts.fills:
-                raise _TakenBack
-    except _TakenBack:
+                raise TakenBackError
+    except TakenBackError:
         pass
     return _answer(target, chosen, counts, trades, dry_run=dry_run)
 
@@ -138,7 +135,7 @@ def _target(
             ctx,
             name=account or file.stem,
             currency=currency,
-            mode=_mode(chosen, mode),
+            mode=mode_of_file(chosen, mode),
             known_at=ctx.now,
         )
     if runs_by_ticks(transaction, ctx, target):
@@ -148,27 +145,9 @@ def _target(
     return target
 
 
-def _mode(chosen: FileFormat, mode: Mode | None) -> Mode:
-    given = mode or chosen.mode
-    if given is None:
-        message = "the file does not say whether its trades are of real money"
-        raise Invalid(f"{message}; give live, paper or sim", field="mode")
-    return given
-
-
-def _refuse_broken(file: Path, counts: RowCounts, *, skip_broken: bool) -> None:
-    broken = counts.broken
-    if not broken or skip_broken:
-        return
-    total = sum(each.rows for each in broken)
-    message = f"{file}: {count_of(total, 'row')} cannot be imported ({'; '.join(broken[0].first)})"
-    raise Invalid(f"{message}; correct the file, or set skip_broken to leave such rows out", field="path")
-
-
 def _answer(
     target: Deployment, chosen: FileFormat, counts: RowCounts, trades: FoldedTrades | None, *, dry_run: bool
 ) -> ImportedFills:
-    left_out = sum(each.rows for each in counts.left_out)
     if not counts.fills:
         message = f"No fill in {count_of(counts.rows, 'row')}; nothing was changed."
     elif not counts.added and not counts.restated:
@@ -176,8 +155,8 @@ def _answer(
     else:
         verb = "would be imported" if dry_run else "imported"
         message = f"{count_of(counts.added, 'fill')} {verb}."
-    if left_out:
-        message += f" {count_of(left_out, 'row')} left out."
+    if counts.left_out.total:
+        message += f" {count_of(counts.left_out.total, 'row')} left out."
     return ImportedFills(
         message=message,
         format=chosen.name,
@@ -187,7 +166,7 @@ def _answer(
         fills=counts.fills,
         added=counts.added,
         restated=counts.restated,
-        left_out=counts.left_out,
+        left_out=counts.left_out.rows,
         first_at=counts.first_at,
         last_at=counts.last_at,
         instruments=tuple(counts.instruments),

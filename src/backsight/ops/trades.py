@@ -1,15 +1,18 @@
 """Trades and inactions: what agents and files report, what memory holds of a trade, and notes on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ValidationError, create_model
 
 from backsight.arguments import (
     AsOf,
+    ColumnNames,
     ContextArgument,
     Cursor,
     Flag,
@@ -42,18 +45,29 @@ from backsight.core.text.counts import count_of
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
 from backsight.core.trades.trade import Entry, Trade, TradeStatus, dollars_for_one
+from backsight.importers.files import Source, zone_named
+from backsight.importers.formats import FileFormat, ReadOptions, head_of
+from backsight.importers.registry import FORMATS, chosen_format
 from backsight.importers.trades import read_trades
 from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, hint_where_trades_are, resolve_scope
 from backsight.services.id_prefixes import whole_episode_id, whole_id
+from backsight.services.import_rows import SAMPLE, LeftOutCount, LeftOutRows, TakenBackError, mode_of_file
 from backsight.services.inactions import add_inaction
 from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
 from backsight.services.mood import mood_at
 from backsight.services.paging import cursor_after, instant_and_id, read_cursor
 from backsight.services.plans import plans_holding_at
-from backsight.services.trade_import import checked_rows, garbage_collection_paused, trades_of_rows, unknown_rows
+from backsight.services.trade_import import (
+    ReportRow,
+    checked_format_rows,
+    checked_rows,
+    garbage_collection_paused,
+    trades_of_rows,
+    unknown_rows,
+)
 from backsight.services.trade_reports import (
     add_reported_equity,
     decision_deployment,
@@ -89,18 +103,45 @@ class RememberedTrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnderstoodTrade:
+    """A trade of a file as it is understood."""
+
+    row: int
+    symbol: str
+    direction: Direction
+    entry_price: float
+    exit_price: float
+    size: float | None
+    pnl: float
+    opened_at: datetime | None
+    closed_at: datetime
+    strategy_name: str
+    mode: Mode | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTrades:
     """The number of trades that an import added, and what they changed in each memory."""
 
     rows: int
+    """Rows with a trade."""
     added: int
     replayed: int
     """Rows whose trade was stored already, or is in an earlier row of the file."""
-    first_closed_at: datetime
-    last_closed_at: datetime
+    first_closed_at: datetime | None
+    last_closed_at: datetime | None
     learned: BulkLearningReport | None
     """None if nothing was added."""
     message: str
+    format: str | None
+    """None if the columns of the file are the arguments of remember_trade."""
+    dry_run: bool
+    """Whether nothing was written."""
+    left_out: tuple[LeftOutRows, ...]
+    understood: tuple[UnderstoodTrade, ...]
+    """The first trades as they are understood."""
+    notes: tuple[str, ...]
+    """What was found out about the file, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,13 +317,21 @@ def import_trades(
     *,
     path: Annotated[
         Key,
-        "Path of a CSV, Parquet or JSON Lines file on this machine; its columns are the arguments of remember_trade, "
-        "reason, exit_reason, max_favorable_excursion, funding and leverage.",
+        "Path of the file on this machine: of a known format, or a CSV, Parquet or JSON Lines file whose columns are "
+        "the arguments of remember_trade, reason, exit_reason, max_favorable_excursion, funding and leverage.",
     ],
+    format: Annotated[Name | None, "The format of the file; recognised from its content if left out."] = None,  # noqa: A002
     strategy_name: Annotated[Name | None, "The strategy of rows that name none."] = None,
     deployment: Annotated[Key | None, "The deployment of rows that name none, by name or id."] = None,
     mode: Annotated[Mode | None, "The mode of rows that name none; else that of the deployment, or live."] = None,
-    timezone: Annotated[Name, "The time zone of times without an offset, like 'America/New_York'."] = "UTC",
+    timezone: Annotated[
+        Name | None, "The time zone of times without an offset; that of the format if left out, mostly UTC."
+    ] = None,
+    columns: Annotated[
+        ColumnNames | None, "Fields by the name of their column, where a table names them in its own way."
+    ] = None,
+    skip_broken: Annotated[Flag, "Leave out rows that cannot be read, if the file is of a format."] = False,
+    dry_run: Annotated[Flag, "Show what would be imported and left out, and write nothing."] = False,
 ) -> ImportedTrades:
     """Import closed trades from a file, as if each trade had been remembered when it closed.
 
@@ -294,29 +343,98 @@ def import_trades(
     best unrealised gain in the account's currency (max_favorable_excursion), funding received (negative for paid; the
     pnl includes it), and the leverage.
     """
-    defaults = {"strategy_name": strategy_name, "deployment": deployment, "mode": mode}
+    file, left_out, notes = Path(path), LeftOutCount(), list[str]()
+    chosen = _format_of_trades(file, format, columns)
+    given = {"strategy_name": strategy_name, "deployment": deployment, "mode": mode}
+    defaults = {name: value for name, value in given.items() if value is not None}
+    learned: BulkLearningReport | None = None
     with garbage_collection_paused():
-        file = read_trades(path, timezone=timezone)
-        rows = checked_rows(
-            ctx,
-            file,
-            defaults={name: value for name, value in defaults.items() if value is not None},
-            check_arguments=_checked_columns,
-        )
-        with ctx.writing() as transaction:
-            new = unknown_rows(transaction, ctx, file.source, rows)
-            trades = trades_of_rows(transaction, ctx, file.source, new)
+        if chosen is None:
+            read = read_trades(path, timezone=timezone or "UTC")
+            source, rows = read.source, checked_rows(ctx, read, defaults=defaults, check_arguments=_checked_columns)
+        else:
+            options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
+            source = Source(file)
+            rows = checked_format_rows(
+                ctx,
+                chosen.read(file, options),
+                defaults=_with_mode(defaults, chosen),
+                check_arguments=_checked_columns,
+                left_out=left_out,
+                notes=notes,
+            )
+            _check_modes(rows, chosen)
+            if not (skip_broken or dry_run):
+                left_out.refuse_broken(file)
+        with suppress(TakenBackError), ctx.writing() as transaction:
+            new = unknown_rows(transaction, ctx, source, rows)
+            trades = trades_of_rows(transaction, ctx, source, new)
             transaction.add_all(stored.TRADES, trades)
             learned = learn_many(transaction, [episode_of_trade(trade) for trade in trades]) if trades else None
+            if dry_run:
+                raise TakenBackError
     return ImportedTrades(
         rows=len(rows),
         added=len(trades),
         replayed=len(rows) - len(trades),
-        first_closed_at=min(row.closed_at for row in rows),
-        last_closed_at=max(row.closed_at for row in rows),
+        first_closed_at=min((row.closed_at for row in rows), default=None),
+        last_closed_at=max((row.closed_at for row in rows), default=None),
         learned=learned,
-        message="Imported." if trades else "Every trade of the file is stored already; nothing was changed.",
+        message=_import_message(len(rows), len(trades), left_out.total, dry_run=dry_run),
+        format=None if chosen is None else chosen.name,
+        dry_run=dry_run,
+        left_out=left_out.rows,
+        understood=tuple(_understood(row) for row in rows[:SAMPLE]),
+        notes=tuple(notes),
     )
+
+
+def _format_of_trades(file: Path, name: str | None, columns: Mapping[str, str] | None) -> FileFormat | None:
+    """The format of a file of trades; None if its columns are the arguments of remember_trade."""
+    if name is not None or columns:
+        return chosen_format(file, name, rows="trades", columns=columns)
+    head = head_of(file)
+    fitting = [each for each in FORMATS if not each.generic and each.recognises(head)]
+    return chosen_format(file, rows="trades") if any(each.rows == "trades" for each in fitting) else None
+
+
+def _with_mode(defaults: Mapping[str, str], chosen: FileFormat) -> dict[str, str]:
+    """The defaults, with the mode of every file of a format; that of a deployment takes precedence."""
+    implied = {} if chosen.mode is None or "deployment" in defaults else {"mode": chosen.mode}
+    return {**implied, **defaults}
+
+
+def _check_modes(rows: Sequence[ReportRow], chosen: FileFormat) -> None:
+    """Refuse trades of which neither the file, the format nor the caller says whether they are of real money."""
+    if any(row.mode is None and row.deployment is None for row in rows):
+        mode_of_file(chosen, None)
+
+
+def _understood(row: ReportRow) -> UnderstoodTrade:
+    report = row.report
+    return UnderstoodTrade(
+        row=row.number,
+        symbol=report.symbol,
+        direction=report.direction,
+        entry_price=report.entry_price,
+        exit_price=report.exit_price,
+        size=report.size,
+        pnl=report.pnl,
+        opened_at=report.opened_at,
+        closed_at=row.closed_at,
+        strategy_name=row.strategy_name,
+        mode=row.mode,
+    )
+
+
+def _import_message(rows: int, added: int, left_out: int, *, dry_run: bool) -> str:
+    if not rows:
+        message = "No trade in the file; nothing was changed."
+    elif not added:
+        message = "Every trade of the file is stored already; nothing was changed."
+    else:
+        message = f"{count_of(added, 'trade')} would be imported." if dry_run else "Imported."
+    return f"{message} {count_of(left_out, 'row')} left out." if left_out else message
 
 
 @command(audience=("trader",))

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice, pairwise
 from typing import TypeVar
 
+from backsight.core.context import ContextVector
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.fills import Fill
 from backsight.core.ids import digest, plain
@@ -32,9 +33,10 @@ from backsight.importers.files import message_without_field
 from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOutRow, RemarkRow
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
+from backsight.services.import_rows import SAMPLE, LeftOutCount
 from backsight.services.learning import BulkLearning, BulkLearningReport
 from backsight.services.ledger import teaches
-from backsight.services.market import context_at, recent_bars, regime_at
+from backsight.services.market import Series, context_at, recent_bars, regime_at
 from backsight.services.mood import last_known, strategy_moods
 from backsight.services.rates import Rates
 from backsight.store import bars as stored_bars
@@ -47,33 +49,19 @@ from backsight.store.transaction import Transaction
 from backsight.store.view import View, everything
 
 BATCH = 2_000
-"""Fills that are written at once, and closed trades that are learned at once."""
+"""Fills that are written at once."""
+LEARNED_AT_ONCE = 5_000
+"""Closed trades that are written and learned at once."""
 LOOK_AHEAD = 1_000
 """Rows that tell whether a file is newest first."""
-EXAMPLES = 3
-"""Rows that are named for each reason why rows are left out."""
-REASONS = 40
-"""Reasons that are told apart; rows with further ones are counted together."""
+CONTEXTS = 10_000
+"""Market contexts that are kept."""
 DIFFERENCES = 20
-SAMPLE = 5
-"""Rows that are shown as they are understood."""
 ROUNDING, ROUNDING_SHARE = 0.01, 1e-6
 """Results agree that differ by no more than a cent and a millionth of the notional: brokers round them."""
 PROGRESS = 1_000
 """Fills between two reports of the progress."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOutRows:
-    """Rows of a file that are not imported, and why."""
-
-    reason: str
-    rows: int
-    broken: bool
-    """Whether they cannot be read, rather than being of no use."""
-    first: tuple[str, ...]
-    """The first three of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +105,6 @@ class UnderstoodFill:
 class RowCounts:
     """What became of the rows of a file so far."""
 
-    unit: str
-    """What a row is called in messages: line or row."""
     rows: int = 0
     fills: int = 0
     added: int = 0
@@ -132,27 +118,7 @@ class RowCounts:
     sample: list[UnderstoodFill] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     instruments: list[str] = field(default_factory=list)
-    _left_out: dict[tuple[str, bool], tuple[int, list[str]]] = field(default_factory=dict)
-
-    def leave_out(self, number: int, reason: str, *, broken: bool, detail: str = "") -> None:
-        key = reason, broken
-        if key not in self._left_out and len(self._left_out) >= REASONS:
-            key = "other reasons", broken
-        count, first = self._left_out.get(key, (0, []))
-        if len(first) < EXAMPLES:
-            first.append(f"{self.unit} {number}: {detail or reason}")
-        self._left_out[key] = count + 1, first
-
-    @property
-    def left_out(self) -> tuple[LeftOutRows, ...]:
-        return tuple(
-            LeftOutRows(reason=reason, rows=count, broken=broken, first=tuple(first))
-            for (reason, broken), (count, first) in self._left_out.items()
-        )
-
-    @property
-    def broken(self) -> tuple[LeftOutRows, ...]:
-        return tuple(each for each in self.left_out if each.broken)
+    left_out: LeftOutCount = field(default_factory=LeftOutCount)
 
     def read(self, row: FillRow, fill: Fill) -> None:
         self.fills += 1
@@ -304,7 +270,7 @@ def store_rows(
                     batch.clear()
             case LeftOutRow():
                 counts.rows += 1
-                counts.leave_out(row.number, row.reason, broken=row.broken)
+                counts.left_out.add(row.number, row.reason, broken=row.broken)
             case InstrumentRow():
                 if book.save(row, now=ctx.now):
                     counts.instruments.append(row.symbol)
@@ -325,7 +291,7 @@ def _checked_fill(ctx: Context, book: SymbolBook, row: FillRow, counts: RowCount
             raise Invalid(message, field="at")
     except BacksightError as error:
         detail = message_without_field(error)
-        counts.leave_out(row.number, f"{error.field or 'row'} cannot be used", broken=True, detail=detail)
+        counts.left_out.add(row.number, f"{error.field or 'row'} cannot be used", broken=True, detail=detail)
         return None
     counts.read(row, fill)
     return fill
@@ -349,7 +315,7 @@ def _store_batch(
                 restated.append(replace(fill, sequence=former.sequence))
         else:
             detail = f"{fill.id!r} is stored as {former.quantity} {former.symbol} at {former.price}"
-            counts.leave_out(row.number, "another fill has the same id", broken=True, detail=detail)
+            counts.left_out.add(row.number, "another fill has the same id", broken=True, detail=detail)
     transaction.add_all(stored.FILLS, new.values())
     for fill in restated:
         transaction.revise(stored.FILLS, fill)
@@ -479,6 +445,7 @@ class _Replay:
         strategy = deployed_strategy(self._connection, deployment)
         self._risk_per_trade = None if strategy is None else strategy.risk_per_trade
         self._bar_seconds: dict[str, int | None] = {}
+        self._contexts: dict[tuple[str, int, int], ContextVector] = {}
         # Trades that may change: they are folded again, and what no longer follows is withdrawn.
         former = stored.ledger_trades_since(self._connection, account.owner_id, account.id, since)
         self._former = {trade.id: trade for trade in former}
@@ -575,8 +542,8 @@ class _Replay:
         trips = fold(
             from_first(earlier, first_fill_id=opener, size=trade.entry.size or 0.0), flatness=self._book.flatness
         )
-        self._last_closed[key] = replace(trips[-1], steps=())
-        return self._last_closed[key]
+        self._last_closed[key] = trips[-1]
+        return trips[-1]
 
     def _step(self, position: _OpenTrade) -> None:
         if self._seconds(position.trip.symbol) is not None:
@@ -596,8 +563,8 @@ class _Replay:
     def _record(self, trip: RoundTrip) -> EntryRecord:
         """What is known of an entry: the bars, the mood and the equity at its time."""
         at, symbol = trip.opened_at, trip.symbol
-        former = self._former.get(trade_id_of(self._account.id, trip))
-        if former is not None and at < self._since:  # nothing changed before
+        former = self._former.get(trade_id_of(self._account.id, trip)) if at < self._since else None
+        if former is not None:  # nothing changed before
             return EntryRecord(
                 deployment=self._deployment,
                 entry=former.entry,
@@ -625,17 +592,27 @@ class _Replay:
         return EntryRecord(
             deployment=self._deployment,
             entry=entry,
-            context=with_agent_state(context_at(symbol, at, series), self._moods.before(at)),
+            context=with_agent_state(self._context(symbol, at, series), self._moods.before(at)),
             memory_arm=None,
             confidence=None,
         )
+
+    def _context(self, symbol: str, at: datetime, series: Series) -> ContextVector:
+        """The market context at an entry; without bars it depends on the hour of the week alone, and is made once."""
+        if series:
+            return context_at(symbol, at, series)
+        hour = symbol, at.weekday(), at.hour
+        if hour not in self._contexts:
+            if len(self._contexts) >= CONTEXTS:
+                self._contexts.clear()
+            self._contexts[hour] = context_at(symbol, at, series)
+        return self._contexts[hour]
 
     # Closed trades.
 
     def _close(self, key: str, position: _OpenTrade) -> None:
         del self._open[key]
-        trip = position.trip
-        self._last_closed[key] = replace(trip, steps=())
+        trip = self._last_closed[key] = position.trip
         trade = self._trade(position)
         self._compare(trade)
         episode = episode_of_trade(trade) if teaches(trade) else None
@@ -647,7 +624,7 @@ class _Replay:
         if trip.closed_at is not None and trip.closed_at < self._since:  # it was corrected afterwards
             self._flush()
             self._moods.start_again()
-        if len(self._closed) >= BATCH:
+        if len(self._closed) >= LEARNED_AT_ONCE:
             self._flush()
 
     def _trade(self, position: _OpenTrade) -> Trade:
@@ -739,7 +716,7 @@ class _Replay:
     def _correct(self, trip: RoundTrip, fill: Fill) -> None:
         """A fee or a payment after the close: a correction of the trade, known from then on."""
         self._flush()
-        self._last_closed[trip.position_key] = trip = replace(trip, steps=())
+        self._last_closed[trip.position_key] = trip
         row = stored.trade(self._connection, self._account.owner_id, trade_id_of(self._account.id, trip))
         if row is None:
             return

@@ -1,7 +1,7 @@
 """Trades from a file: rows checked as reports, rows that are stored already, and the trades of the new rows."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,9 +19,11 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
 from backsight.core.trades.trade import Trade, dollars_for_one
 from backsight.importers.files import Source
+from backsight.importers.formats import FileRow, LeftOutRow, RemarkRow
 from backsight.importers.trades import TradeRow, TradesRead
 from backsight.services.context import Context
 from backsight.services.deployments import account_of
+from backsight.services.import_rows import LeftOutCount
 from backsight.services.mood import last_known, rebuild_account_moods, strategy_moods
 from backsight.services.trade_reports import equity_after, key_conflict, reported_deployment, runs_by_ticks
 from backsight.store import trades as stored
@@ -69,6 +71,34 @@ def checked_rows(
         except Invalid as error:
             raise file.source.located(row.number, error) from None
     return rows
+
+
+def checked_format_rows(
+    ctx: Context,
+    rows: Iterable[FileRow],
+    *,
+    defaults: Mapping[str, str],
+    check_arguments: Callable[[Mapping[str, Any]], dict[str, Any]],
+    left_out: LeftOutCount,
+    notes: list[str],
+) -> list[ReportRow]:
+    """The trades that a format reads, checked as by `checked_rows`; a row that cannot be one is left out as broken."""
+    reports: list[ReportRow] = []
+    for row in rows:
+        match row:
+            case TradeRow():
+                try:
+                    reports.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values})))
+                except Invalid as error:
+                    reason = f"{error.field or 'row'} cannot be used"
+                    left_out.add(row.number, reason, broken=True, detail=error.message)
+            case LeftOutRow():
+                left_out.add(row.number, row.reason, broken=row.broken)
+            case RemarkRow():
+                notes.append(row.text)
+            case _:
+                raise TypeError(f"{row!r} is not a row of trades")
+    return reports
 
 
 def unknown_rows(transaction: Transaction, ctx: Context, source: Source, rows: Sequence[ReportRow]) -> list[ReportRow]:

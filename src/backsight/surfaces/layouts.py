@@ -486,6 +486,14 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             },
         ),
         Each("learned.induced", "new belief: {proposition}", most=FINDINGS_SHOWN),
+        Each("left_out", _left_out_rows, most=FINDINGS_SHOWN),
+        Rows(
+            lambda answer: answer.understood if answer.dry_run else (),
+            columns("row | symbol | side: {direction} | >entry: {entry_price:price} | >exit: {exit_price:price}")
+            | columns(">size | >net: {pnl:+.2f} | closed: {closed_at} | strategy: {strategy_name} | mode"),
+            name="understood",
+        ),
+        Each("notes", str, most=FINDINGS_SHOWN),
     ),
     "TradePage": (Line("{message}"), Rows("trades", TRADES), MORE),
     "TradeRead": (
@@ -843,7 +851,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             "{symbol} closed {closed_at}: {ours:.2f}, in the file {theirs:.2f}",
             most=FINDINGS_SHOWN,
         ),
-        Rows("understood", columns("row | at | kind | symbol | >quantity | >price | >fee | fee in: {fee_currency}")),
+        Rows(
+            lambda answer: answer.understood if answer.dry_run else (),
+            columns("row | at | kind | symbol | >quantity | >price | >fee | fee in: {fee_currency}"),
+            name="understood",
+        ),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
     "ImportedPositions": (

@@ -22,18 +22,27 @@ if TYPE_CHECKING:
 
 PORT = 8765
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-IMPORTS = {"bars": "import_bars", "positions": "import_positions", "trades": "import_trades"}
+IMPORTS = {"bars": "import_bars", "fills": "import_fills", "positions": "import_positions", "trades": "import_trades"}
 """The names under `backsight import` and their operations."""
 
 
 class Imports(click.Group):
-    """`backsight import`: the operations that read a file, with the file as an argument."""
+    """`backsight import FILE`, and the operations that read a file of one kind, with the file as an argument."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(IMPORTS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return import_command(cmd_name) if cmd_name in IMPORTS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in IMPORTS:
+            from backsight.surfaces.import_file import file_command
+
+            return args[0], file_command(), args
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Nouns, context_settings={"help_option_names": ["-h", "--help"]})
@@ -190,9 +199,13 @@ def backtest(store: Path | None, report: Path | None, every: int, fills: bool, *
     show_backtest(request, store=store, report=report, workspace=settings_from_environment().workspace)
 
 
-@program.group("import", cls=Imports)
+@program.group("import", cls=Imports, subcommand_metavar="FILE|COMMAND [OPTIONS]")
 def import_files() -> None:
-    """Import bars, closed trades or a position log from a file."""
+    """Import a file of fills or closed trades: `backsight import FILE`, or `-` for standard input.
+
+    The format is recognised from the content; `backsight import FILE --help` shows the options. For a file of one kind
+    there are the commands below.
+    """
 
 
 def import_command(what: str) -> click.Command:

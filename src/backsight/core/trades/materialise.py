@@ -1,8 +1,10 @@
 """A trade as it is stored: computed from its round trip, the record of its entry and its progress."""
 
 import math
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from datetime import datetime
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid
@@ -100,7 +102,8 @@ def updated_trade(
     recorded_at: datetime,
 ) -> Trade:
     """A trade with the numbers of its round trip; outcome, risk and excursions are set when the trade is closed."""
-    counted = replace(
+    later = _values_of_open(row) if trip.status == "open" else _values_of_closed(row, trip, progress, usd_rate)
+    trade = replace(
         row,
         status=trip.status,
         opened_at=trip.opened_at,
@@ -125,37 +128,38 @@ def updated_trade(
         exit_snapshot_id=trip.exit_decision_id,
         known_at=max(row.known_at, trip.known_at, known_at),
         recorded_at=recorded_at,
+        **later,
     )
-    trade = _still_open(counted) if trip.status == "open" else _closed(counted, trip, progress, usd_rate=usd_rate)
     check_finite(trade, symbol=trade.symbol)
     return trade
 
 
-def _still_open(row: Trade) -> Trade:
-    """An open trade, without the values of a closed one; a correction may have opened a closed trade again."""
-    if row.pnl is None:
-        return row
-    return replace(
-        row,
-        stop_price=None,
-        initial_risk=None,
-        risk=None,
-        pnl=None,
-        outcome=None,
-        usd_rate=None,
-        realized_pnl_usd=None,
-        fees_usd=None,
-        mfe=None,
-        mae=None,
-        mfe_at=None,
-        mae_at=None,
-        mfe_r=None,
-        mae_r=None,
-        mfe_usd=None,
-        mae_usd=None,
-        excursion_source=None,
-        excursion_interval_seconds=None,
-    )
+OF_CLOSED: tuple[str, ...] = (
+    "stop_price",
+    "initial_risk",
+    "risk",
+    "pnl",
+    "outcome",
+    "usd_rate",
+    "realized_pnl_usd",
+    "fees_usd",
+    "mfe",
+    "mae",
+    "mfe_at",
+    "mae_at",
+    "mfe_r",
+    "mae_r",
+    "mfe_usd",
+    "mae_usd",
+    "excursion_source",
+    "excursion_interval_seconds",
+)
+"""The fields that only a closed trade has."""
+
+
+def _values_of_open(row: Trade) -> dict[str, Any]:
+    """No values of a closed trade; a correction may have opened a closed trade again."""
+    return {} if row.pnl is None else dict.fromkeys(OF_CLOSED)
 
 
 def exit_reason_of(trip: RoundTrip) -> str | None:
@@ -178,31 +182,31 @@ def progress_of(row: Trade) -> TradeProgress:
     return TradeProgress(excursions=excursions, first_stop=row.stop_price, initial_risk=row.initial_risk, risk=row.risk)
 
 
-def _closed(row: Trade, trip: RoundTrip, progress: TradeProgress, *, usd_rate: float | None) -> Trade:
+def _values_of_closed(row: Trade, trip: RoundTrip, progress: TradeProgress, usd_rate: float | None) -> dict[str, Any]:
+    """The values of `OF_CLOSED`; money is in the currency of the round trip."""
     excursions = progress.excursions
-    risk = progress.risk or row.configured_risk
-    usd_rate = usd_rate if row.currency is None else dollars_for_one(row.currency)
-    return replace(
-        row,
-        stop_price=progress.first_stop,
-        initial_risk=progress.initial_risk,
-        risk=risk,
-        pnl=trip.net,
-        usd_rate=usd_rate,
-        realized_pnl_usd=in_dollars(trip.realized_pnl, usd_rate),
-        fees_usd=in_dollars(trip.fees, usd_rate),
-        outcome=_outcome(row, trip, risk),
-        mfe=None if excursions is None else excursions.mfe,
-        mae=None if excursions is None else excursions.mae,
-        mfe_at=None if excursions is None else excursions.mfe_at,
-        mae_at=None if excursions is None else excursions.mae_at,
-        mfe_r=None if excursions is None or not risk else excursions.mfe / risk,
-        mae_r=None if excursions is None or not risk else excursions.mae / risk,
-        mfe_usd=None if excursions is None else in_dollars(excursions.mfe, usd_rate),
-        mae_usd=None if excursions is None else in_dollars(excursions.mae, usd_rate),
-        excursion_source=None if excursions is None else excursions.source,
-        excursion_interval_seconds=None if excursions is None else excursions.interval_seconds,
-    )
+    risk = progress.risk or (row.entry.configured_risk if trip.currency is None else None)
+    usd_rate = usd_rate if trip.currency is None else dollars_for_one(trip.currency)
+    return {
+        "stop_price": progress.first_stop,
+        "initial_risk": progress.initial_risk,
+        "risk": risk,
+        "pnl": trip.net,
+        "usd_rate": usd_rate,
+        "realized_pnl_usd": in_dollars(trip.realized_pnl, usd_rate),
+        "fees_usd": in_dollars(trip.fees, usd_rate),
+        "outcome": _outcome(row, trip, risk),
+        "mfe": None if excursions is None else excursions.mfe,
+        "mae": None if excursions is None else excursions.mae,
+        "mfe_at": None if excursions is None else excursions.mfe_at,
+        "mae_at": None if excursions is None else excursions.mae_at,
+        "mfe_r": None if excursions is None or not risk else excursions.mfe / risk,
+        "mae_r": None if excursions is None or not risk else excursions.mae / risk,
+        "mfe_usd": None if excursions is None else in_dollars(excursions.mfe, usd_rate),
+        "mae_usd": None if excursions is None else in_dollars(excursions.mae, usd_rate),
+        "excursion_source": None if excursions is None else excursions.source,
+        "excursion_interval_seconds": None if excursions is None else excursions.interval_seconds,
+    }
 
 
 def _outcome(row: Trade, trip: RoundTrip, risk: float | None) -> Outcome | None:
@@ -213,9 +217,22 @@ def _outcome(row: Trade, trip: RoundTrip, risk: float | None) -> Outcome | None:
 
 def check_finite(value: object, *, symbol: str) -> None:
     """Refuse a row with a number that is not finite."""
-    if isinstance(value, float) and not math.isfinite(value):
+    if not _is_finite(value):
         message = f"{symbol} gives numbers that are too large or too small to store; check sizes, prices and units"
         raise Invalid(message, field="fills")
-    if is_dataclass(value):
-        for field in fields(value):
-            check_finite(getattr(value, field.name), symbol=symbol)
+
+
+def _is_finite(value: object) -> bool:
+    """Whether every number in a dataclass is finite."""
+    numbers, parts = _number_fields(type(value))
+    if not all(math.isfinite(number) for name in numbers if (number := getattr(value, name)) is not None):
+        return False
+    return all(_is_finite(part) for name in parts if (part := getattr(value, name)) is not None)
+
+
+@cache
+def _number_fields(of: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of a dataclass that hold numbers, and those that hold dataclasses; cached, since it is slow."""
+    kinds = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(of).items()}
+    numbers = tuple(name for name, hints in kinds.items() if float in hints)
+    return numbers, tuple(name for name, hints in kinds.items() if any(map(is_dataclass, hints)))
