@@ -10,7 +10,7 @@ from backsight.core.errors import Invalid
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory
 from backsight.testing import T0, FakeClock
-from program_samples import ai_hedge_fund, metatrader5, nautilus, nofx
+from program_samples import ai_hedge_fund, freqtrade, metatrader5, nautilus, nofx
 
 YEN = {"symbol": "USDJPY"}
 DEALS = [
@@ -73,3 +73,25 @@ def test_decisions_of_nofx_and_cycles_of_ai_hedge_fund_are_trades(memory: Memory
         assert (first.added, again.added, len(first.left_out)) == (2, 0, 1)
     results = {trade.symbol: trade.pnl for trade in memory.list_trades(mode="paper").trades}
     assert results == pytest.approx({"BTCUSDT": 0.015 * 200.0, "AAPL": -1.5})
+
+
+def test_a_backtest_of_freqtrade_is_simulated_and_has_excursions(memory: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "backtest-result.json"
+    path.write_text(freqtrade.a_result(freqtrade.TRADE, freqtrade.TRADE | {"is_open": True}))
+    first, again = (memory.import_trades(path=str(path)) for _ in range(2))
+    assert (first.format, first.added, again.replayed) == ("freqtrade-backtest", 1, 1)
+    assert [(rows.reason, rows.rows) for rows in first.left_out] == [("the trade was still open", 1)]
+    (trade,) = memory.list_trades(mode="sim").trades
+    assert [trade.pnl, trade.fees, trade.funding, trade.realized_pnl] == pytest.approx([18.86, 0.64, -0.5, 20.0])
+    assert [trade.risk, trade.mfe_r, trade.mae_r] == pytest.approx([10.0, 2.4, -0.6])
+    assert (trade.entry.reason, trade.exit_reason, trade.strategy_name) == ("breakout", "roi", "Breakout")
+
+
+def test_the_mode_of_a_database_must_be_given_unless_it_was_a_dry_run(memory: Memory, tmp_path: Path) -> None:
+    path = freqtrade.a_database(tmp_path / "tradesv3.sqlite", freqtrade.OLD, freqtrade.OLD_TRADE)
+    with pytest.raises(Invalid, match=r"mode: .*give live, paper or sim"):
+        memory.import_trades(path=str(path))
+    assert memory.import_trades(path=str(path), mode="live").added == 1
+    positions = nofx.a_database(tmp_path / "data.db", "trader_positions", nofx.POSITION)
+    assert memory.import_trades(path=str(positions), mode="paper").added == 1
+    assert only_trade(memory).pnl == 460.0

@@ -53,3 +53,16 @@ def test_pyfolio_transactions_give_the_equity_of_the_positions_file(memory: Memo
     equity = sum(float(last[trade.symbol]) for trade in still_open) + float(last["cash"])
     assert result == pytest.approx(equity - CAPITAL, abs=1e-4)
     assert memory.doctor().healthy
+
+
+def test_positions_of_nautilus_have_their_realised_results(memory: Memory) -> None:
+    path = SAMPLES / "nautilus_positions_report.csv"
+    first, again = (memory.import_trades(path=str(path)) for _ in range(2))
+    assert (first.format, first.rows, first.added, first.left_out) == ("nautilus-positions", 2_000, 2_000, ())
+    assert (again.added, again.replayed) == (0, 2_000)
+    with path.open() as file:
+        results = {row["position_id"]: float(row["realized_pnl"].partition(" ")[0]) for row in csv.DictReader(file)}
+    stored = {trade.position_key: trade for trade in trades(memory, "closed")}
+    assert {key: trade.pnl for key, trade in stored.items()} == results
+    assert all(trade.mode == "sim" and trade.fees > 0 for trade in stored.values())
+    assert memory.doctor().healthy
