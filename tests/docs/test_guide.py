@@ -62,7 +62,7 @@ def test_the_strategy_of_the_guide_runs(tmp_path: Path) -> None:
         assert run_backtest(memory, clock, agent, broker, deployment="BuyTheDip@a", bars=bars).opened > 0
 
 
-@pytest.mark.parametrize("name", ["lessons.md", "documents.md", "import-your-history.md"])
+@pytest.mark.parametrize("name", ["lessons.md", "documents.md", "import-your-history.md", "test-a-broker.md"])
 def test_the_first_example_of_a_guide_prints_its_documented_output(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
