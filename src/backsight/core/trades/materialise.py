@@ -19,7 +19,7 @@ from backsight.core.trades.trade import Entry, Outcome, Trade, dollars_for_one, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRecord:
-    """What is recorded of a trade at its entry, and never changes."""
+    """What is recorded of a trade at its entry; it changes only if a late report names another decision."""
 
     deployment: Deployment
     entry: Entry
