@@ -96,4 +96,7 @@ def test_progress_is_reported(memory: Memory, tmp_path: Path) -> None:
     reports: list[tuple[str, int, int]] = []
     memory.progress = lambda part, done, total: reports.append((part, done, total))
     imported(memory, tmp_path)
-    assert reports[-1] == ("fills into trades", 2, 2)
+    assert reports == [("fills into trades", 2, 2)]
+    rows = "".join(f"2026-05-02 10:00,BTC,buy,1,100,0,{number}\n" for number in range(3, 1_003))
+    imported(memory, tmp_path, TEXT + rows)
+    assert ("rows read", 1_000, 1_003) in reports

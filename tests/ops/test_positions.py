@@ -20,6 +20,7 @@ from backsight.importers.bars import read_trader_bars
 from backsight.importers.positions import log_changes, read_positions, summarise
 from backsight.memory import Memory, open_simulation
 from backsight.ops.positions import ImportedPositions, agent_name
+from backsight.services import learning
 from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
 from backsight.store import trades as stored_trades
@@ -656,3 +657,17 @@ def test_real_logs_give_the_trades_that_their_rows_imply(simulation: Memory, gro
         if group == "ashare_daily":
             assert answer.cash.reconciled == answer.cash.changes
     assert simulation.verify_audit().intact
+
+
+def test_an_agent_of_a_known_period_is_learned_once(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt: list[str] = []
+    rebuild = learning.rebuild_beliefs
+    monkeypatch.setattr(learning, "rebuild_beliefs", lambda *args: (rebuilt.append("once"), rebuild(*args))[1])
+    again = [a_row(hour, cash=800.0 + 10 * hour, BTC=2) if hour % 2 else a_row(hour) for hour in range(5, 11)]
+    for name in ("first", "second", "third"):
+        log = [*ROUND, *again]
+        memory.import_positions(path=a_log(tmp_path, log, name), timezone="UTC", name=name)
+    assert len(rebuilt) == 2  # once for the second agent and once for the third, whatever they closed
+    assert memory.doctor().findings == ()

@@ -183,6 +183,21 @@ def test_fills_of_one_instant_keep_the_order_of_the_file(memory: Memory, tmp_pat
     assert sorted(trade.direction for trade in trades_of(memory)) == ["long", "long", "short", "short"]
 
 
+@pytest.mark.parametrize("part", [slice(0, 1), slice(1, 3), slice(2, 4), slice(0, 3)])
+def test_a_file_that_is_cut_within_an_instant_can_be_completed(tmp_path: Path, part: slice) -> None:
+    names = [("z", 1.0), ("y", -1.0), ("x", -2.0), ("w", 2.0)]
+    whole = [a_fill(0, quantity=quantity, id=name) for name, quantity in names]
+    with a_memory() as memory, a_memory() as other:
+        imported(memory, tmp_path, whole[part])
+        imported(memory, tmp_path, whole)
+        imported(other, tmp_path, whole)
+        assert [each.direction for each in trades_of(other)] == ["long", "short"]
+        assert (state(memory)["trade_history"], state(memory)["episodic_memory"]) == (
+            state(other)["trade_history"],
+            state(other)["episodic_memory"],
+        )
+
+
 def test_equal_rows_without_ids_are_told_apart_by_their_number(memory: Memory, tmp_path: Path) -> None:
     twice = [a_fill(0, id=""), a_fill(0, id="")]
     assert [imported(memory, tmp_path, rows).added for rows in (twice[:1], twice, twice)] == [1, 1, 0]

@@ -10,7 +10,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
-from backsight.importers.files import zone_named
+from backsight.importers.files import line_count, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions
 from backsight.importers.registry import chosen_format
 from backsight.operation import command
@@ -92,7 +92,7 @@ def import_fills(
     file = Path(path)
     chosen = chosen_format(file, format, rows="fills", columns=columns)
     options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
-    counts = RowCounts()
+    counts = RowCounts(expected=line_count(file))
     try:
         with garbage_collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)

@@ -105,6 +105,8 @@ class UnderstoodFill:
 class RowCounts:
     """What became of the rows of a file so far."""
 
+    expected: int = 0
+    """About how many rows there are; for the progress."""
     rows: int = 0
     fills: int = 0
     added: int = 0
@@ -263,11 +265,13 @@ def store_rows(
             case FillRow():
                 counts.rows += 1
                 fill = _checked_fill(ctx, book, row, counts)
-                if fill is not None:
-                    batch.append((row, fill))
-                if len(batch) >= BATCH:
+                if len(batch) >= BATCH and row.fill.at != batch[-1][0].fill.at:  # fills of one instant stay together
                     _store_batch(transaction, account, batch, counts)
                     batch.clear()
+                if fill is not None:
+                    batch.append((row, fill))
+                if counts.rows % PROGRESS == 0:
+                    ctx.progress("rows read", counts.rows, max(counts.rows, counts.expected))
             case LeftOutRow():
                 counts.rows += 1
                 counts.left_out.add(row.number, row.reason, broken=row.broken)
@@ -306,10 +310,16 @@ def _store_batch(
     known = stored.fills_by_key(transaction.connection, account.owner_id, account.id, keys)
     new: dict[tuple[str, str], Fill] = {}
     restated: list[Fill] = []
+    # Where a file continues an instant of which some fills are stored, its new fills are numbered relative to those.
+    shifts: dict[datetime, int] = {}
+    for _, fill in batch:
+        if fill.key in known:
+            shifts.setdefault(fill.at, known[fill.key].sequence - fill.sequence)
     for row, fill in batch:
         former = known.get(fill.key) or new.get(fill.key)
         if former is None:
-            new[fill.key] = fill
+            shift = shifts.get(fill.at, 0)
+            new[fill.key] = replace(fill, sequence=fill.sequence + shift) if shift else fill
         elif former.content == fill.content:
             if former.fee_taken(account.currency) != fill.fee_taken(account.currency):
                 restated.append(replace(fill, sequence=former.sequence))
