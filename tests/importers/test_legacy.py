@@ -20,6 +20,9 @@ from support import LEGACY_PATTERN as PATTERN
 from support import LEGACY_TRADE as TRADE
 from support import a_legacy_database as a_database
 
+UNSTATED = {*FileColumns.model_fields, "point_value"}
+"""Fields of a report that are no arguments of remember_trade."""
+
 
 def read(folder: Path, **changes: Any) -> LegacyRead:
     """A database with the usual trade, changed."""
@@ -44,7 +47,7 @@ def test_a_trade_keeps_its_values(tmp_path: Path) -> None:
 def test_a_trade_imported_twice_is_remembered_once(tmp_path: Path) -> None:
     (trade,) = read(tmp_path).trades
     with open_memory("sqlite://", clock=FakeClock(datetime(2026, 6, 4, tzinfo=UTC))) as memory:
-        names = [field.name for field in fields(trade.report) if field.name not in FileColumns.model_fields]
+        names = [field.name for field in fields(trade.report) if field.name not in UNSTATED]
         arguments: Any = {name: getattr(trade.report, name) for name in names}
         arguments |= {"strategy_name": trade.strategy_name, "idempotency_key": trade.idempotency_key}
         answers = [memory.remember_trade(**arguments | {"tags": list(trade.report.tags)}) for _ in range(2)]

@@ -65,10 +65,12 @@ from backsight.services.trade_import import (
     checked_format_rows,
     checked_rows,
     garbage_collection_paused,
+    result_doubts,
     trades_of_rows,
     unknown_rows,
 )
 from backsight.services.trade_reports import (
+    PointValues,
     add_reported_equity,
     decision_deployment,
     earlier_report,
@@ -278,6 +280,7 @@ def remember_trade(
             context=context or ContextVector(),
             position_key=position_key,
             tags=tuple(tags),
+            point_value=PointValues(ctx).of(symbol, deployment),
         ),
         now=ctx.now,
     )
@@ -307,7 +310,7 @@ def remember_trade(
         episode_id=episode_id_of(trade.id),
         learned=learned,
         replayed=False,
-        message=f"Remembered.{where}",
+        message=f"Remembered.{where}" + ("" if report.doubt is None else f" {report.doubt}"),
     )
 
 
@@ -366,6 +369,7 @@ def import_trades(
             _check_modes(rows, chosen)
             if not (skip_broken or dry_run):
                 left_out.refuse_broken(file)
+        notes += result_doubts(rows)
         with suppress(TakenBackError), ctx.writing() as transaction:
             new = unknown_rows(transaction, ctx, source, rows)
             trades = trades_of_rows(transaction, ctx, source, new)

@@ -16,6 +16,7 @@ from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, next_strategy_rows
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
 from backsight.core.trades.trade import Trade, dollars_for_one
 from backsight.importers.files import Source
@@ -25,7 +26,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import account_of
 from backsight.services.import_rows import LeftOutCount
 from backsight.services.mood import last_known, rebuild_account_moods, strategy_moods
-from backsight.services.trade_reports import equity_after, key_conflict, reported_deployment, runs_by_ticks
+from backsight.services.trade_reports import PointValues, equity_after, key_conflict, reported_deployment, runs_by_ticks
 from backsight.store import trades as stored
 from backsight.store.database import Connection
 from backsight.store.experience import mood_row, mood_rows_between
@@ -64,10 +65,10 @@ def checked_rows(
 
     `defaults` are arguments for rows that do not have them.
     """
-    rows = []
+    rows, point_values = [], PointValues(ctx)
     for row in file.rows:
         try:
-            rows.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values})))
+            rows.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values}), point_values))
         except Invalid as error:
             raise file.source.located(row.number, error) from None
     return rows
@@ -84,11 +85,12 @@ def checked_format_rows(
 ) -> list[ReportRow]:
     """The trades that a format reads, checked as by `checked_rows`; a row that cannot be one is left out as broken."""
     reports: list[ReportRow] = []
+    point_values = PointValues(ctx)
     for row in rows:
         match row:
             case TradeRow():
                 try:
-                    reports.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values})))
+                    reports.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values}), point_values))
                 except Invalid as error:
                     reason = f"{error.field or 'row'} cannot be used"
                     left_out.add(row.number, reason, broken=True, detail=error.message)
@@ -99,6 +101,20 @@ def checked_format_rows(
             case _:
                 raise TypeError(f"{row!r} is not a row of trades")
     return reports
+
+
+def result_doubts(rows: Sequence[ReportRow]) -> list[str]:
+    """A sentence for each symbol with results that prices and sizes do not give, with the first such row."""
+    doubtful: dict[str, list[tuple[int, str]]] = {}
+    for row in rows:
+        doubt = row.report.doubt
+        if doubt is not None:
+            doubtful.setdefault(row.report.symbol, []).append((row.number, doubt))
+    return [
+        f"{count_of(len(doubts), 'doubtful result')} of {symbol}, first in row {number}: {first}"
+        for symbol, doubts in sorted(doubtful.items())
+        for number, first in doubts[:1]
+    ]
 
 
 def unknown_rows(transaction: Transaction, ctx: Context, source: Source, rows: Sequence[ReportRow]) -> list[ReportRow]:
@@ -214,7 +230,7 @@ def garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any]) -> ReportRow:
+def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any], point_values: PointValues) -> ReportRow:
     key = arguments.pop("idempotency_key")
     request_digest = digest(arguments)
     closed_at = arguments["closed_at"]
@@ -225,7 +241,9 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any]) -> Repo
     arguments["tags"] = tuple(arguments["tags"])
     return ReportRow(
         number=row.number,
-        report=checked_report(TradeReport(**arguments), now=ctx.now),
+        report=checked_report(
+            TradeReport(**arguments, point_value=point_values.of(arguments["symbol"], deployment)), now=ctx.now
+        ),
         closed_at=closed_at,
         strategy_name=strategy_name,
         deployment=deployment,

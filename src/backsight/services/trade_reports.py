@@ -1,11 +1,13 @@
 """Reported trades in the store: the deployment they belong to, earlier reports of them, and notes on stored trades."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from backsight.core.errors import Conflict, Invalid
+from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE, format_instant
+from backsight.core.instruments import unit_worth
 from backsight.core.memory.affective import EquityPoint, with_agent_state
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.portfolio import Mode
@@ -14,7 +16,14 @@ from backsight.core.trades.matching import matching_trade
 from backsight.core.trades.report import TradeReport, reported_trade_id
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named, deployment_of, manual_deployment, resolve_scope
+from backsight.services.deployments import (
+    CURRENCY_OF_MANUAL,
+    account_of,
+    deployment_named,
+    deployment_of,
+    manual_deployment,
+    resolve_scope,
+)
 from backsight.services.learning import LearningReport, learn_equity, learn_trades
 from backsight.services.mood import mood_at
 from backsight.store import decisions as stored_decisions
@@ -22,6 +31,7 @@ from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
 from backsight.store import trades as stored
 from backsight.store.database import Connection
+from backsight.store.instruments import instruments_of
 from backsight.store.transaction import Transaction
 
 REPLAY_WINDOW = timedelta(seconds=60)
@@ -68,6 +78,33 @@ def decision_deployment(
     target = manual_deployment(transaction, ctx, strategy_name)
     reason = "several deployments run" if scope.deployments else "no deployment runs"
     return target, f" For {target.name!r}, since {reason} the strategy."
+
+
+class PointValues:
+    """What one unit of size earns for one point of price, by the stored instruments; each is looked up once."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._known: dict[tuple[str, str | None], float | None] = {}
+
+    def of(self, symbol: str, deployment: str | None) -> float | None:
+        """Money in the currency of the deployment's account; None if it is not a fixed amount of that currency."""
+        key = symbol, deployment
+        if key not in self._known:
+            with self._ctx.reading() as connection:
+                self._known[key] = self._read(connection, symbol, deployment)
+        return self._known[key]
+
+    def _read(self, connection: Connection, symbol: str, deployment: str | None) -> float | None:
+        instruments = instruments_of(connection, self._ctx.owner, [symbol])
+        if not instruments:
+            return 1.0
+        currency = CURRENCY_OF_MANUAL
+        if deployment is not None:
+            with suppress(NotFound):  # which is an error of its own, with the row, where the trade is stored
+                currency = account_of(connection, deployment_named(connection, self._ctx.owner, deployment)).currency
+        worth = unit_worth(instruments[0], currency)
+        return None if worth.inverse or worth.currency is not None else worth.multiplier
 
 
 def runs_by_ticks(transaction: Transaction, ctx: Context, deployment: Deployment) -> bool:

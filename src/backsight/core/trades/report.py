@@ -14,6 +14,7 @@ from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import (
+    EXPLAINED_SHARE,
     REPORTED_ENTRY,
     Entry,
     Outcome,
@@ -77,6 +78,9 @@ class TradeReport:
     funding: float = 0.0
     """Received; negative for paid."""
     leverage: float | None = None
+    point_value: float | None = 1.0
+    """Money that one unit of size earns for one point of price, by the stored instrument; None if that is not a fixed
+    amount of the account's currency."""
 
     @property
     def note(self) -> TradeNote:
@@ -95,9 +99,42 @@ class TradeReport:
             self.pnl,
             pnl_r=self.pnl_r,
             risk=self.risk,
-            notional=None if self.size is None else abs(self.size * self.entry_price),
+            notional=self.notional,
             atr_share=abs(atr_d1 / self.entry_price) if atr_d1 and self.entry_price else None,
         )
+
+    @property
+    def notional(self) -> float | None:
+        """What the size was worth at the entry; None without a size."""
+        return None if self.size is None else abs(self.size * self.entry_price) * (self.point_value or 1.0)
+
+    @property
+    def price_result(self) -> float | None:
+        """The result before fees and funding that prices and size give; None if they do not tell it."""
+        if self.size is None or self.point_value is None:
+            return None
+        points = self.exit_price - self.entry_price if self.direction == "long" else self.entry_price - self.exit_price
+        return points * abs(self.size) * self.point_value
+
+    @property
+    def doubt(self) -> str | None:
+        """A sentence if the stated result is not what prices and size give; None if they agree or cannot tell.
+
+        >>> report = TradeReport(symbol="ES", direction="long", entry_price=5_000.0, exit_price=5_010.0, pnl=500.0)
+        >>> print(replace(report, size=1.0).doubt)
+        ES: prices and size give 10, but 500 is stated; if one unit earns 50 a point, save_instrument(multiplier=50).
+        >>> print(replace(report, size=1.0, pnl=-500.0).doubt)
+        ES: prices and size give 10, but -500 is stated; check the direction, the prices and the sign.
+        """
+        expected, stated = self.price_result, self.gross
+        explained = EXPLAINED_SHARE * (self.notional or 0.0) + abs(self.fees) + abs(self.funding)
+        if expected is None or abs(stated - expected) <= explained:
+            return None
+        figures = f"{self.symbol}: prices and size give {expected:.10g}, but {stated:.10g} is stated"
+        if stated * expected <= 0:
+            return f"{figures}; check the direction, the prices and the sign."
+        worth = f"{(self.point_value or 1.0) * stated / expected:.6g}"
+        return f"{figures}; if one unit earns {worth} a point, save_instrument(multiplier={worth})."
 
     @property
     def mae(self) -> float | None:
@@ -172,6 +209,7 @@ def trade_from_report(
         entry_price=report.entry_price,
         exit_price=report.exit_price,
         size=report.size,
+        point_value=report.point_value or 1.0,
         stop_price=report.stop_price,
         initial_risk=report.risk,
         risk=report.risk,
@@ -242,7 +280,7 @@ def _risk(report: TradeReport) -> float | None:
     risk = risk_to_stop(
         report.direction, entry_price=report.entry_price, stop_price=report.stop_price, size=report.size
     )
-    return _finite("stop_price", risk)
+    return _finite("stop_price", None if risk is None else risk * (report.point_value or 1.0))
 
 
 def _check_result(pnl: float, *, pnl_r: float | None, risk: float | None) -> None:
