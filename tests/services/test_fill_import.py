@@ -19,6 +19,7 @@ from backsight.core.orders import ReportedFill
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory, open_simulation
 from backsight.ops.fills import ImportedFills
+from backsight.services import fill_import
 from backsight.store import experience as stored_experience
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
@@ -196,6 +197,20 @@ def test_a_file_that_is_cut_within_an_instant_can_be_completed(tmp_path: Path, p
             state(other)["trade_history"],
             state(other)["episodic_memory"],
         )
+
+
+def test_a_history_in_small_parts_is_learned_as_a_whole(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [a_fill(minute, quantity=(-1.0) ** minute, price=100.0 + minute % 3) for minute in range(24)]
+    with a_memory() as whole:
+        imported(whole, tmp_path, rows)
+        monkeypatch.setattr(fill_import, "BATCH", 3)
+        monkeypatch.setattr(fill_import, "LEARNED_AT_ONCE", 2)
+        answer = imported(memory, tmp_path, rows)
+        assert state(memory) == state(whole)
+    assert answer.trades is not None
+    assert answer.trades.learned.episodes == 12
 
 
 def test_equal_rows_without_ids_are_told_apart_by_their_number(memory: Memory, tmp_path: Path) -> None:

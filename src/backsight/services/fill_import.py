@@ -121,6 +121,21 @@ class RowCounts:
     notes: list[str] = field(default_factory=list)
     instruments: list[str] = field(default_factory=list)
     left_out: LeftOutCount = field(default_factory=LeftOutCount)
+    is_first: bool = False
+    """Whether the account had no fills before."""
+    _hashes: set[int] = field(default_factory=set)
+    """Of the keys of the fills so far."""
+
+    def possibly_known(self, keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The keys of fills that may be stored: all, unless the account was empty and the file has no such key yet."""
+        if not self.is_first:
+            return list(keys)
+        met = []
+        for key in keys:
+            if hash(key) in self._hashes:
+                met.append(key)
+            self._hashes.add(hash(key))
+        return met
 
     def read(self, row: FillRow, fill: Fill) -> None:
         self.fills += 1
@@ -259,6 +274,7 @@ def store_rows(
 ) -> SymbolBook:
     """Store the new fills of a file, and count what became of each row."""
     book = SymbolBook(transaction, account)
+    counts.is_first = not stored.has_ledger(transaction.connection, account.owner_id, account.id)
     batch: list[tuple[FillRow, Fill]] = []
     for row in in_order(rows):
         match row:
@@ -306,7 +322,7 @@ def _store_batch(
 ) -> None:
     if not batch:
         return
-    keys = [fill.key for _, fill in batch]
+    keys = counts.possibly_known(fill.key for _, fill in batch)
     known = stored.fills_by_key(transaction.connection, account.owner_id, account.id, keys)
     new: dict[tuple[str, str], Fill] = {}
     restated: list[Fill] = []

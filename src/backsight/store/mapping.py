@@ -264,7 +264,11 @@ def _converter(column: Column[Any]) -> Converter | None:
 
 
 def _instant_text(value: Any) -> Any:
-    return format_instant(value) if isinstance(value, datetime) else value
+    return _formatted(value) if isinstance(value, datetime) else value
+
+
+_formatted = lru_cache(maxsize=1024)(format_instant)
+"""The text of an instant; cached, because most rows of a command have the same instants in several columns."""
 
 
 def _tuple_text(value: Any) -> Any:
