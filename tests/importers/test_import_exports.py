@@ -54,6 +54,16 @@ def test_profits_are_those_of_the_export(tmp_path: Path, name: str, number: int)
         assert (trades.comparison.compared, trades.comparison.agreeing) == (1, 1)
 
 
+def test_a_profit_without_a_position_is_told(tmp_path: Path) -> None:
+    latest = "".join(line for line in SAMPLES["binance"][2].splitlines(keepends=True) if "BUY" not in line)
+    with a_memory() as memory:
+        answer = imported(memory, tmp_path, latest)
+        assert answer.notes[-1].startswith("Fills of BTCUSDT closed positions that were entered before the file")
+        whole = imported(memory, tmp_path, SAMPLES["binance"][2])
+        assert whole.trades is not None
+        assert (whole.trades.entered_before, whole.trades.closed, whole.trades.open_positions) == ((), 1, 0)
+
+
 def test_an_inverse_contract_pays_in_its_coin(tmp_path: Path) -> None:
     header = "Date(UTC),Symbol,Side,Price,Quantity,Amount,Fee,Fee Coin,Realized Profit\n"
     entry = "2026-06-01 09:00:00,BTCUSD_PERP,BUY,50000,10,0.02,0.00001,BTC,0\n"

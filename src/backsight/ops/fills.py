@@ -1,5 +1,6 @@
 """Import of fills: the executions of an account, from the files that exchanges and brokers give out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -173,5 +174,14 @@ def _answer(
         fees_missing=counts.fees_missing,
         trades=trades,
         understood=tuple(counts.sample),
-        notes=tuple(counts.notes),
+        notes=(*counts.notes, *_notes_of(trades)),
     )
+
+
+def _notes_of(trades: FoldedTrades | None) -> Iterator[str]:
+    if trades is not None and trades.entered_before:
+        symbols = ", ".join(trades.entered_before)
+        yield (
+            f"Fills of {symbols} closed positions that were entered before the file, and are taken as entries: "
+            "import the earlier history too"
+        )

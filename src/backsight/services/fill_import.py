@@ -367,6 +367,9 @@ class FoldedTrades:
     open_positions: int
     contradicted: int
     """Closed trades that teach nothing, because the file contradicts their results."""
+    entered_before: tuple[str, ...]
+    """Symbols of trades that begin with a fill of which the file tells a profit: the broker closed a position with it,
+    whose entry is not known."""
     comparison: PnlComparison
     learned: BulkLearningReport
 
@@ -495,6 +498,7 @@ class _Replay:
         self._closed: list[tuple[Trade, Episode | None]] = []
         self._opened = self._newly_closed = self._contradicted = self._compared = self._agreeing = 0
         self._differences: list[PnlDifference] = []
+        self._entered_before: set[str] = set()
 
     def run(self) -> FoldedTrades:
         """Fold all fills, and write the trades, the episodes and what memory learns from them."""
@@ -517,6 +521,7 @@ class _Replay:
             withdrawn=len(self._left),
             open_positions=len(self._open),
             contradicted=self._contradicted,
+            entered_before=tuple(sorted(self._entered_before)),
             comparison=PnlComparison(
                 compared=self._compared, agreeing=self._agreeing, differences=tuple(self._differences)
             ),
@@ -541,6 +546,8 @@ class _Replay:
         factor = None if current is None else currency_factor(current.trip, fill)
         if current is not None and factor is not None:
             current.steps = [replace(step, realized_pnl=step.realized_pnl * factor) for step in current.steps]
+        if fill.realized_pnl and fill.kind == "trade" and current is None:
+            self._entered_before.add(fill.symbol)
         for trip in after_fill(former, fill, self._book.flatness):
             if former is None or trip.first_fill_id != former.first_fill_id:
                 self._enter(trip)
