@@ -468,3 +468,62 @@ def test_an_inverse_contract_has_a_price_above_zero(memory: Memory, clock: FakeC
     memory.save_instrument(symbol="BTC", multiplier=100.0, inverse=True)
     with pytest.raises(Invalid, match="is no price of an inverse contract"):
         desk.tick(1, [], fills=[a_report("i", at(0.5), 1.0, -100.0)])
+
+
+# Renamed and expired symbols.
+
+
+@pytest.mark.parametrize("source", ["reported", "inferred", "late"])
+def test_a_renamed_position_goes_on_and_realises_nothing(memory: Memory, clock: FakeClock, source: str) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="FB", multiplier=10.0, underlying="META")
+    if source != "reported":
+        memory.save_instrument(symbol="META", multiplier=10.0, underlying="META")
+    old, new = (a_position(2.0, symbol=symbol, stop_price=95.0) for symbol in ("FB", "META"))
+    desk.tick(1, [old], fills=[a_report("i", at(0.5), 2.0, 100.0, symbol="FB")])
+    desk.tick(2, [old])
+    rename = a_report("r", at(2.5), kind="rename", position_key="FB", symbol="META")
+    desk.tick(3, [new], fills=[rename] if source == "reported" else [])
+    desk.tick(4, [new], fills=[rename] if source == "late" else [])
+    trade = desk.trade()
+    assert (trade.symbol, trade.status, trade.open_size, trade.realized_pnl) == ("META", "open", 2.0, 0.0)
+    closed = desk.tick(5, [], fills=[a_report("o", at(4.5), -2.0, 110.0, symbol="META")])
+    trade = desk.trade()
+    assert (trade.status, trade.pnl, trade.inferred, trade.risk) == ("closed", 200.0, False, 100.0)
+    assert [each.id for each in closed.closed] == [trade.id]
+    assert closed.decision.before.portfolio.positions == ()
+    assert (memory.doctor().healthy, memory.verify_audit().intact) == (True, True)
+
+
+def test_a_rename_with_the_same_position_id_is_inferred_and_the_decision_keeps_the_brokers_words(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Desk(memory, clock, position_mode="hedging")
+    for symbol in ("FB", "META"):
+        memory.save_instrument(symbol=symbol, underlying="META")
+    position = a_position(2.0, symbol="FB", position_key="17")
+    desk.tick(1, [], [position], order=an_order(2.0, symbol="FB"))
+    desk.tick(2, [replace(position, symbol="META")])
+    assert (desk.trade().symbol, desk.trade().status, desk.trade().realized_pnl) == ("META", "open", 0.0)
+
+
+def test_without_a_common_underlying_another_symbol_is_another_trade(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    desk.tick(1, [a_position(2.0, symbol="FB")])
+    desk.tick(2, [a_position(2.0, symbol="META")])
+    assert sorted((trade.symbol, trade.status) for trade in desk.trades()) == [("FB", "closed"), ("META", "open")]
+
+
+def test_a_rename_without_its_position_is_refused(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    with pytest.raises(Invalid, match="names no position under another symbol"):
+        desk.tick(1, [], fills=[a_report("r", at(0.5), kind="rename", symbol="META")])
+
+
+def test_an_expired_symbol_without_a_mark_closes_and_refuses_no_tick(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    desk.tick(1, [a_position(2.0, symbol="ESZ6", mark=90.0)])
+    closed = desk.tick(2, [])
+    assert [trade.exit_price for trade in closed.closed] == [90.0]
+    assert closed.notes[0].startswith("ESZ6: the position is gone and has no mark; it is closed at 90")
+    desk.tick(3, [])

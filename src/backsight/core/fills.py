@@ -18,6 +18,7 @@ FillKind = Literal[
     "assignment",
     "asset_transfer",
     "holding",
+    "rename",
 ]
 PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "mark", "last_known", "offset"]
 """Source of a price: the broker's fill; for an inferred fill the level that the bars touched, the broker's average

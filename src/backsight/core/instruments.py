@@ -143,6 +143,12 @@ class SymbolRules:
     flatness: Flatness = EXACT
     worths: Mapping[str, UnitWorth] = field(default_factory=dict)
     """By symbol, where there is an instrument."""
+    underlyings: Mapping[str, str] = field(default_factory=dict)
+    """By symbol, where it is known."""
+
+    def share_underlying(self, symbol: str, other: str) -> bool:
+        """Whether two symbols are known to have the same underlying."""
+        return symbol in self.underlyings and self.underlyings[symbol] == self.underlyings.get(other)
 
     def worth(self, symbol: str) -> UnitWorth:
         """What one unit of a symbol is worth; without an instrument one point is one unit of the account's money."""
@@ -172,6 +178,7 @@ def symbol_rules(
             lot_steps={each.symbol: each.lot_step for each in known if each.lot_step is not None}, dust=dust or 0.0
         ),
         worths={symbol: worth.at_rate(at_rates.get(worth.currency or "")) for symbol, worth in worths.items()},
+        underlyings={each.symbol: each.underlying for each in known if each.underlying is not None},
     )
 
 

@@ -14,13 +14,24 @@ from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.rates import ExchangeRate
 
 ReportedKind = Literal[
-    "trade", "funding", "fee", "transfer", "split", "dividend", "expiry", "assignment", "asset_transfer", "holding"
+    "trade",
+    "funding",
+    "fee",
+    "transfer",
+    "split",
+    "dividend",
+    "expiry",
+    "assignment",
+    "asset_transfer",
+    "holding",
+    "rename",
 ]
 """`split` changes size and average price and realises nothing. `dividend` is money for a position. `expiry` and
 `assignment` close it at a price. `asset_transfer` moves units in or out at their cost and realises nothing; `transfer`
 moves money of the account. `holding` is the size of a position at an instant. Where the fills that are known lead to
 another size, the difference is moved in, so that the average cost is the price, or out at cost, and realises nothing.
-Where they lead to it, nothing changes, so that missing fills may be reported later."""
+Where they lead to it, nothing changes, so that missing fills may be reported later. `rename` gives the position that is
+named by `position_key` (the old symbol, unless the broker numbers positions) a new symbol and realises nothing."""
 BrokerReason = Literal["stop_loss", "take_profit", "liquidated"]
 
 
@@ -346,6 +357,9 @@ def _check_reported(reported: ReportedFill) -> None:
         raise Invalid(f"{reported.ratio} splits nothing; give how many units one became, above 0", field="ratio")
     if reported.kind == "asset_transfer" and reported.quantity == 0:
         raise Invalid("0 units are moved; give units, positive for in and negative for out", field="quantity")
+    if reported.kind == "rename" and (not reported.symbol or reported.position_key in ("", reported.symbol)):
+        message = "it names no position under another symbol; give the old symbol, or the broker's id of the position"
+        raise Invalid(message, field="position_key")
     executed = reported.kind in ("trade", "expiry", "assignment")
     if executed and (reported.price is None or reported.quantity == 0):
         message = f"{reported.quantity} at {reported.price} is not an execution; give a quantity and a price"

@@ -10,6 +10,7 @@ from backsight.core.decision import Decision, LastTick, placed_orders
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
+from backsight.core.instruments import SymbolRules
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
@@ -40,6 +41,7 @@ from backsight.core.trades.materialise import (
     trade_id_of,
     updated_trade,
 )
+from backsight.core.trades.rename import ledger_keys, under_keys
 from backsight.core.trades.settle import LedgerChange, Phase, from_first, settle
 from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars
 from backsight.services.learning import BulkLearning, LearningReport, learn_equity, learn_trades
@@ -141,10 +143,12 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     """
     connection = transaction.connection
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
-    symbols = _Symbols(connection, tick)
+    open_trades = stored.open_trades(connection, tick.decision.owner_id, tick.decision.account_id)
+    symbols = _Symbols(connection, tick, open_trades)
+    reported_tick, tick = tick, _under_ledger_keys(tick, open_trades, symbols.rules)
     since, now, restated = _phases(connection, tick, symbols)
     market = MarketBars(connection, tick.decision.owner_id, until=tick.at)
-    state = _ledger_state(market, tick, (*since.reported, *now.reported), restated)
+    state = _ledger_state(market, tick, (*since.reported, *now.reported), restated, open_trades)
     since = replace(since, stamp=replace(since.stamp, snapshots=state.snapshots))
     since, now = _linked(connection, tick, state, since, now)
     last_seen = {key: mark.position for key, mark in state.marks.items()}
@@ -163,6 +167,8 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     trades = _trades(market, tick, state, change)
     rows = [each.trade for each in trades]
     # Write: facts first, then what is derived from them.
+    for instrument in symbols.inherited:
+        transaction.revise(stored_instruments.INSTRUMENTS, instrument)
     _write_fills(transaction, tick, state, change)
     _write_orders(transaction, tick)
     learned = _write_trades(transaction, tick, state, change, rows, learning)
@@ -171,7 +177,18 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     gap = None
     if not any(each.trade.currency for each in trades):
         gap = equity_gap(tick.equity_change, change, [_worth(tick, state, each) for each in trades])
-    return _posted(replace(tick, decision=replace(tick.decision, equity_gap=gap)), state, change, rows, learned)
+    decision = replace(reported_tick.decision, equity_gap=gap)
+    return _posted(replace(tick, decision=decision), state, change, rows, learned)
+
+
+def _under_ledger_keys(tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
+    """The tick with the positions and fills of renamed symbols under the keys that the ledger has for them."""
+    decision = tick.decision
+    keys = ledger_keys(open_trades, (decision.before, decision.last_snapshot), rules)
+    if not keys:
+        return tick
+    after = None if decision.after is None else under_keys(decision.after, keys)
+    return replace(tick, decision=replace(decision, before=under_keys(decision.before, keys), after=after))
 
 
 def _worth(tick: Tick, state: _LedgerState, each: _TradeAfter) -> TradeWorth:
@@ -216,13 +233,24 @@ class MarketBars:
 class _Symbols:
     """What is known of the symbols of a tick: their instruments, and the rates of their currencies."""
 
-    def __init__(self, connection: Connection, tick: Tick) -> None:
+    def __init__(self, connection: Connection, tick: Tick, open_trades: Sequence[Trade]) -> None:
         snapshots = tick.decision.before, tick.decision.last_snapshot
         symbols = {symbol for each in snapshots for symbol in (*each.marks, *(fill.symbol for fill in each.fills))}
+        symbols |= {trade.symbol for trade in open_trades}
         instruments = stored_instruments.instruments_of(connection, tick.decision.owner_id, sorted(symbols))
         self.instruments = {each.symbol: each for each in instruments}
+        by_key = {trade.position_key: self.instruments.get(trade.symbol) for trade in open_trades}
+        self.inherited = [
+            replace(instrument, symbol=fill.symbol, known_at=tick.at, recorded_at=tick.decision.recorded_at)
+            for snapshot in snapshots
+            for fill in snapshot.fills
+            if fill.kind == "rename" and fill.symbol not in self.instruments
+            if (instrument := by_key.get(fill.position_key)) is not None
+        ]
+        """The instruments of renamed symbols, for those new symbols that have none."""
+        self.instruments |= {each.symbol: each for each in self.inherited}
         self.rates = Rates(connection, tick.account)
-        self.rules = self.rates.rules(instruments, tick.at, tick.decision.last_snapshot.marks)
+        self.rules = self.rates.rules(self.instruments.values(), tick.at, tick.decision.last_snapshot.marks)
 
 
 _ByKey = dict[tuple[str, str], Fill]
@@ -359,13 +387,14 @@ def _check_same(fill: Fill, known: Fill) -> None:
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
 
-def _ledger_state(market: MarketBars, tick: Tick, reported: Sequence[Fill], restated: _ByKey) -> _LedgerState:
+def _ledger_state(
+    market: MarketBars, tick: Tick, reported: Sequence[Fill], restated: _ByKey, open_trades: Sequence[Trade]
+) -> _LedgerState:
     """The trades and fills of every position concerned, from the first one that the tick may change.
 
     `restated` are stored fills with a new fee; the fills of their positions have it.
     """
     connection, owner, account = market.connection, tick.decision.owner_id, tick.decision.account_id
-    open_trades = stored.open_trades(connection, owner, account)
     reports: dict[str, list[Fill]] = {}
     for fill in (*reported, *restated.values()):
         if fill.kind != "transfer":
@@ -556,6 +585,7 @@ def is_unchanged(former: Trade, trip: RoundTrip) -> bool:
         and (former.open_size, former.average_cost, former.rest) == (trip.size, trip.average_cost, trip.rest)
         and (former.entry_price, former.exit_price) == (trip.entry_price, trip.exit_price)
         and (former.broker_pnl, former.inferred) == (trip.broker_pnl, trip.inferred)
+        and former.symbol == trip.symbol
         and (former.point_value, former.inverse, former.currency) == (trip.point_value, trip.inverse, trip.currency)
     )
 

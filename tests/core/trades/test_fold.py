@@ -222,7 +222,7 @@ def _money(trip: RoundTrip) -> tuple[object, ...]:
 
 
 def test_money_is_in_the_currency_of_the_last_fill() -> None:
-    jpy = {"currency": "JPY"}
+    jpy: dict[str, Any] = {"currency": "JPY"}
     entry = a_fill(0, quantity=2.0, fee=10.0, **jpy)
     half = a_fill(1, quantity=-1.0, price=110.0, **jpy)
     converted = a_fill(2, quantity=-1.0, price=120.0, rate=0.5, point_value=0.5, **jpy)

@@ -134,6 +134,8 @@ def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
         return [_split(trip, fill.ratio or 1.0, fill)] if trip is not None and is_open else []
     if fill.kind == "asset_transfer":
         return _moved(trip if is_open else None, fill, flatness)
+    if fill.kind == "rename":
+        return [_renamed(trip, fill)] if trip is not None and is_open else []
     if fill.kind == "holding":
         return _of_size(trip if is_open else None, fill, flatness)
     if not fill.executed:
@@ -297,6 +299,11 @@ def _split(trip: RoundTrip, ratio: float, fill: Fill) -> RoundTrip:
         steps=(step,),
         known_at=max(trip.known_at, fill.known_at),
     )
+
+
+def _renamed(trip: RoundTrip, fill: Fill) -> RoundTrip:
+    """The round trip under the new symbol; nothing is realised."""
+    return replace(trip, symbol=fill.symbol, fees=trip.fees + fill.fee, known_at=max(trip.known_at, fill.known_at))
 
 
 def _moved(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:

@@ -139,7 +139,7 @@ def _gapped(opened: float, level: float, way: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leg:
-    step: Literal["close", "open", "reduce", "add", "split"]
+    step: Literal["close", "open", "reduce", "add", "split", "rename"]
     symbol: str
     quantity: float
     price: float
@@ -168,6 +168,10 @@ def _legs(closing: _Closing | None, position: Position | None, rules: SymbolRule
     if position is None:
         return [_close(closing)]
     have, want = trip.signed_size, position.signed_size
+    if trip.symbol != position.symbol and rules.share_underlying(trip.symbol, position.symbol):
+        rename = _Leg(step="rename", symbol=position.symbol, quantity=0.0, price=position.mark, source="mark")
+        renamed = replace(closing, trip=replace(trip, symbol=position.symbol))
+        return [rename, *_legs(renamed, position, rules)]
     if trip.symbol != position.symbol:
         return [_close(closing), *_opening(position)]
     if (ratio := split_ratio(trip, position)) is not None:
@@ -295,7 +299,7 @@ def _fill(leg: _Leg, stamp: FillStamp, *, key: str, before: Sequence[Fill], seen
         owner_id=stamp.owner_id,
         account_id=stamp.account_id,
         id=derive_id("fill", *id_parts),
-        kind="split" if leg.step == "split" else "inferred",
+        kind=leg.step if leg.step in ("split", "rename") else "inferred",
         ratio=leg.ratio,
         at=at,
         sequence=sequence,
@@ -374,6 +378,6 @@ def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
     order = _proposed(leg, stamp, key) or _waiting(leg, stamp)
     if order is not None:
         return order.reason
-    if leg.step in ("open", "add", "split"):
+    if leg.step in ("open", "add", "split", "rename"):
         return None
     return "external_flatten" if stamp.flattened else "unexplained"

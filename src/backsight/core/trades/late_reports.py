@@ -94,7 +94,7 @@ def explain_inferred(
     ledger = [fill for fill in known if fill.id not in splits]
     facts = [fill for fill in ledger if fill.latest_at is None]
     account = _Reconciling(
-        guesses={fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind != "split"},
+        guesses={fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind == "inferred"},
         openers=openers,
         snapshots=snapshots,
         flatness=flatness,

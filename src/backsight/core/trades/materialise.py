@@ -105,6 +105,7 @@ def updated_trade(
     later = _values_of_open(row) if trip.status == "open" else _values_of_closed(row, trip, progress, usd_rate)
     trade = replace(
         row,
+        symbol=trip.symbol,
         status=trip.status,
         opened_at=trip.opened_at,
         closed_at=trip.closed_at,

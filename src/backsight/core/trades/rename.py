@@ -1,0 +1,67 @@
+"""Renamed symbols: a broker without position ids names a position by its symbol, so a new symbol is a new key there.
+
+The ledger goes on under the key that the position had when it was opened.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from backsight.core.instruments import SymbolRules
+from backsight.core.orders import BrokerSnapshot
+from backsight.core.portfolio import Position
+from backsight.core.trades.infer import SAME_PRICE
+from backsight.core.trades.trade import Trade
+
+
+def ledger_keys(
+    open_trades: Sequence[Trade], snapshots: Sequence[BrokerSnapshot], rules: SymbolRules
+) -> dict[str, str]:
+    """The ledger's keys of positions that the broker names by their new symbols, by new symbol.
+
+    A position was renamed earlier, or is renamed by a fill of these snapshots, or has gone while one of the same side,
+    size and average price appeared in a symbol of the same underlying.
+    """
+    if not open_trades:
+        return {}
+    by_key = {trade.position_key: trade for trade in open_trades}
+    keys = {trade.symbol: trade.position_key for trade in open_trades if trade.symbol != trade.position_key}
+    for snapshot in snapshots:
+        for fill in snapshot.fills:
+            if fill.kind == "rename":
+                keys[fill.symbol] = keys.get(fill.position_key, fill.position_key)
+        for position, trade in _appeared(by_key, snapshot):
+            if rules.share_underlying(trade.symbol, position.symbol):
+                keys.setdefault(position.symbol, trade.position_key)
+    return {symbol: key for symbol, key in keys.items() if symbol not in by_key and key in by_key}
+
+
+def _appeared(by_key: Mapping[str, Trade], snapshot: BrokerSnapshot) -> Iterator[tuple[Position, Trade]]:
+    """New positions of a snapshot, each with a trade that is gone from it and is like it."""
+    positions = snapshot.portfolio.by_key()
+    gone = [trade for key, trade in by_key.items() if key == trade.symbol and key not in positions]
+    for key, position in positions.items():
+        if key == position.symbol and key not in by_key:
+            yield from ((position, trade) for trade in gone if _is_like(position, trade))
+
+
+def _is_like(position: Position, trade: Trade) -> bool:
+    """Whether a position has the side, the size and the average price of a trade."""
+    average, cost = position.average_price, trade.average_cost
+    if average is None or cost is None or position.direction != trade.direction:
+        return False
+    sizes = math.isclose(position.size, trade.open_size, rel_tol=SAME_PRICE)
+    return sizes and math.isclose(average, cost, rel_tol=SAME_PRICE)
+
+
+def under_keys(snapshot: BrokerSnapshot, keys: Mapping[str, str]) -> BrokerSnapshot:
+    """The snapshot with positions and fills of renamed symbols under the ledger's keys."""
+    positions = tuple(
+        replace(position, position_key=keys.get(position.position_key, position.position_key))
+        for position in snapshot.portfolio.positions
+    )
+    fills = tuple(
+        replace(fill, position_key=keys.get(fill.position_key or fill.symbol, fill.position_key))
+        for fill in snapshot.fills
+    )
+    return replace(snapshot, portfolio=replace(snapshot.portfolio, positions=positions), fills=fills)
