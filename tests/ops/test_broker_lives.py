@@ -348,6 +348,15 @@ def test_no_result_that_contradicts_equity_is_learned_without_being_named(rng: r
     check_unreported(rng)
 
 
+@law(6)
+@given(SEEDS)
+def test_where_every_fill_is_reported_in_time_no_answer_names_a_contradiction(rng: random.Random) -> None:
+    in_dollars = tuple(each.symbol for each in INSTRUMENTS if each.currency is None)
+    with a_life(rng, late=0.0, kept_back=0.0, symbols=in_dollars) as life:
+        life.live()
+        assert [note for answer in life.answers for note in answer.notes] == []
+
+
 @pytest.mark.slow
 def test_no_result_that_contradicts_equity_is_learned_unnamed_in_many_lives() -> None:
     assert sum(check_unreported(random.Random(seed)) for seed in range(400)) > 0

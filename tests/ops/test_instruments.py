@@ -247,8 +247,9 @@ def test_a_withdrawal_of_coins_realises_nothing(memory: Memory, clock: FakeClock
     desk = Desk(memory, clock)
     position = held_stock(desk)
     gone = a_report("w", at(2.5), -4.0, None, kind="asset_transfer")
-    desk.tick(3, [replace(position, size=6.0, mark=150.0)], fills=[gone], mark=150.0)
-    assert (desk.trade().open_size, desk.trade().realized_pnl) == (6.0, 0.0)
+    # Ten shares earned 500, then four left the account with their worth of 600.
+    closed = desk.tick(3, [replace(position, size=6.0, mark=150.0)], fills=[gone], mark=150.0, equity=9_900.0)
+    assert (desk.trade().open_size, desk.trade().realized_pnl, closed.notes) == (6.0, 0.0, ())
     desk.tick(4, [], fills=[a_report("o", at(3.5), -6.0, 150.0)], mark=150.0)
     assert desk.trade().pnl == 300.0
 
