@@ -9,7 +9,7 @@ from rich.console import Console
 
 from backsight.memory import Memory, open_memory
 from backsight.surfaces.tables import show
-from backsight.testing import T0, FakeClock
+from backsight.testing import T0, FakeClock, a_trade_call
 from support import LESSONS, deployed, lost_in_ranges
 
 DEPLOYMENT: dict[str, Any] = {"deployment": "manual:Fade"}
@@ -88,3 +88,13 @@ def test_proposals_and_decisions_on_them_are_printed(memory: Memory) -> None:
     assert "proposed  belief  yes" in printed(memory, "list_proposals")
     assert printed(memory, "accept_proposal", proposal_id=belief.id).startswith("accepted, as belief ")
     assert printed(memory, "reject_proposal", proposal_id=plan.id).startswith("rejected: ranging markets")
+
+
+def test_beliefs_are_printed_with_the_number_of_trades_of_their_mean() -> None:
+    clock = FakeClock(T0)
+    with open_memory("sqlite://", owner="ana", clock=clock) as memory:
+        memory.add_belief(proposition="Trends pay", regime="trending_up")
+        for pnl_r in (1.0, 1.0, None):
+            clock.advance(hours=30)
+            memory.remember_trade(**a_trade_call(pnl_r=pnl_r))
+        assert "(2 of 3)" in " ".join(printed(memory, "list_beliefs").split())
