@@ -1,5 +1,6 @@
 """Tables of fills and of closed trades with the names that people use."""
 
+import gzip
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,43 @@ def test_missing_columns_are_named_with_those_of_the_file(tmp_path: Path) -> Non
     with pytest.raises(Invalid, match="has no column for quantity, price; name them among its columns time, symbol, x"):
         rows_of(tmp_path, "time,symbol,x\n2026-06-04,BTC,1\n")
     assert fills_of(tmp_path, "time,symbol,price,x\n2026-06-04,BTC,7,-1\n", x="quantity")[0].quantity == -1.0
+
+
+@pytest.mark.parametrize("rows", [20, 20_000])
+def test_a_compressed_file_that_is_cut_off_is_refused_or_named(tmp_path: Path, rows: int) -> None:
+    text = "time,symbol,qty,price\n" + "".join(f"{1_780_000_000 + row},BTC,{row + 1},5\n" for row in range(rows))
+    packed = gzip.compress(text.encode())
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(packed[: len(packed) // 2])
+    if rows > 1_000:
+        *_, last = read_fills(path, ReadOptions())
+        assert isinstance(last, LeftOutRow)
+        assert (last.reason, last.broken) == ("the compressed file is cut off or damaged", True)
+    else:
+        with pytest.raises(Invalid, match="cut off or damaged; export the file again"):
+            list(read_fills(path, ReadOptions()))
+
+
+def test_numbers_and_times_of_parquet_are_taken_as_they_are(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    at = datetime(2026, 6, 4, 10, tzinfo=UTC)
+    columns = {"time": [at, at], "symbol": ["BTC", "BTC"], "qty": [2.0, -2.0], "price": [100, None], "id": [7, 8]}
+    parquet.write_table(arrow.table(columns), tmp_path / "fills.parquet")
+    fills = [row.fill for row in read_fills(tmp_path / "fills.parquet", ReadOptions()) if isinstance(row, FillRow)]
+    assert [(fill.at, fill.quantity, fill.price, fill.id) for fill in fills] == [
+        (at, 2.0, 100.0, "7"),
+        (at, -2.0, None, "8"),
+    ]
+    assert is_table_of_fills(head_of(tmp_path / "fills.parquet"))
+
+
+def test_a_line_that_is_no_json_object_is_named(tmp_path: Path) -> None:
+    line = '{"time": 1780000000, "symbol": "BTC", "qty": 1, "price": 5}'
+    assert left_out(tmp_path, f"{line}\n[1]\n{line}\n{line[:20]}") == [
+        (2, "time is missing"),
+        (4, "time is missing"),
+    ]
 
 
 def test_decimal_commas_and_dates_are_found_out(tmp_path: Path) -> None:

@@ -15,15 +15,19 @@ from hypothesis import strategies as st
 from backsight.core.decision import Decision, Verdict
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
+from backsight.core.memory.experience import BeliefRecords
+from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Trade
 from backsight.importers.bars import read_trader_bars
 from backsight.importers.positions import log_changes, read_positions, summarise
 from backsight.memory import Memory, open_simulation
 from backsight.ops.positions import ImportedPositions, agent_name
 from backsight.services import learning
+from backsight.services.belief_learning import rebuild_beliefs
 from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
 from backsight.store import trades as stored_trades
+from backsight.store.transaction import Transaction
 from backsight.testing import T0, FakeClock, a_snapshot
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "positions"
@@ -663,8 +667,12 @@ def test_an_agent_of_a_known_period_is_learned_once(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rebuilt: list[str] = []
-    rebuild = learning.rebuild_beliefs
-    monkeypatch.setattr(learning, "rebuild_beliefs", lambda *args: (rebuilt.append("once"), rebuild(*args))[1])
+
+    def counted(transaction: Transaction, owner: str, mode: Mode) -> BeliefRecords:
+        rebuilt.append(owner)
+        return rebuild_beliefs(transaction, owner, mode)
+
+    monkeypatch.setattr(learning, "rebuild_beliefs", counted)
     again = [a_row(hour, cash=800.0 + 10 * hour, BTC=2) if hour % 2 else a_row(hour) for hour in range(5, 11)]
     for name in ("first", "second", "third"):
         log = [*ROUND, *again]

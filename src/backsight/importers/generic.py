@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from backsight.core.errors import Invalid
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
-from backsight.importers.cells import EMPTY, file_rows
+from backsight.importers.cells import EMPTY, UnreadableError, file_rows
 from backsight.importers.formats import (
     FileFormat,
     FileHead,
@@ -179,7 +179,7 @@ class _Layout:
             return
         for _, cells in self.sample if rows is None else rows:
             if len(cells) == len(self.table.names) and not is_empty(cells[place]):
-                yield self.with_date(cells, cells[place]) if field == "time" else str(cells[place])
+                yield str(self.with_date(cells, cells[place]) if field == "time" else cells[place])
 
     def with_date(self, cells: Cells, time: Any) -> Any:
         """A time of the day with its date, where they are in two columns."""
@@ -267,7 +267,22 @@ def _layout(
     numbers: Sequence[str],
     times: Sequence[str],
 ) -> _Layout:
-    """Find out where the fields of a table are, and how it writes them."""
+    """Find out where the fields of a table are, and how it writes them; `Invalid` if its first rows cannot be read."""
+    try:
+        return _found_layout(path, options, fields, numbers=numbers, times=times)
+    except UnreadableError as error:
+        message = f"{path} line {error.number or 1}: {error.reason}"
+        raise Invalid(f"{message}; export the file again, or repair it", field="path") from None
+
+
+def _found_layout(
+    path: Path,
+    options: ReadOptions,
+    fields: Mapping[str, Sequence[str]],
+    *,
+    numbers: Sequence[str],
+    times: Sequence[str],
+) -> _Layout:
     table = open_table(path, head_of(path))
     matched = matched_columns(table.names, fields, _fields(options.columns))
     sample = list(islice(table.rows, SAMPLE))

@@ -269,15 +269,22 @@ def _of_objects(objects: Iterator[tuple[int, Mapping[str, Any]]], written_as: st
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    number = 0
     with text_stream(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                content = json.loads(line)
-            except (ValueError, RecursionError):
-                content = None
-            yield number, content if isinstance(content, dict) else {NOT_AN_OBJECT: True}
+        try:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield number, _json_object(line)
+        except (EOFError, OSError, zlib.error):
+            raise UnreadableError("the compressed file is cut off or damaged", number + 1) from None
+
+
+def _json_object(line: str) -> Mapping[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        content = None
+    return content if isinstance(content, dict) else {NOT_AN_OBJECT: True}
 
 
 NOT_AN_OBJECT = "\0not an object"
