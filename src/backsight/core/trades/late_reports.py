@@ -93,12 +93,18 @@ def explain_inferred(
     splits = {guess.id for guess in inferred for report in reported if _explains_split(report, guess)}
     ledger = [fill for fill in known if fill.id not in splits]
     facts = [fill for fill in ledger if fill.latest_at is None]
+    by_position = _by_position([*ledger, *reported])
     account = _Reconciling(
         guesses={fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind == "inferred"},
         openers=openers,
         snapshots=snapshots,
         flatness=flatness,
-        fills=_by_position([*ledger, *reported]),
+        fills=by_position,
+        executed_at={
+            key: frozenset(fill.at for fill in fills if fill.changes_size and fill.latest_at is None)
+            for key, fills in by_position.items()
+        },
+        splits={key: [fill for fill in fills if fill.kind == "split"] for key, fills in by_position.items()},
     )
     reports: list[Fill] = []
     for report in sorted(reported, key=lambda each: each.order):
@@ -148,6 +154,9 @@ class _Reconciling:
     flatness: Flatness
     fills: dict[str, list[Fill]]
     """Of each position, with the new reports."""
+    executed_at: dict[str, frozenset[datetime]]
+    """The instants of the reported executions of each position."""
+    splits: dict[str, list[Fill]]
     used_names: set[str] = field(default_factory=set)
 
     def explain(self, report: Fill, units: float) -> Fill:
@@ -155,15 +164,10 @@ class _Reconciling:
 
         Sizes are compared in the units at the end of the interval: a later split multiplies what came before it.
         """
-        fills = self.fills[report.position_key]
-        executed_at = {fill.at for fill in fills if fill.changes_size and fill.latest_at is None}
-        interval = interval_of(report.at, self.snapshots, executed_at=executed_at)
-        splits = [fill for fill in fills if fill.kind == "split" and _by_then(fill, interval.until)]
-        same = [
-            guess
-            for guess in self.guesses.values()
-            if guess.position_key == report.position_key and guess.quantity * units > 0
-        ]
+        key = report.position_key
+        interval = interval_of(report.at, self.snapshots, executed_at=self.executed_at[key])
+        splits = [fill for fill in self.splits[key] if _by_then(fill, interval.until)]
+        same = [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity * units > 0]
         within = [guess for guess in same if _is_within(report, guess)]
         around = [guess for guess in same if guess not in within and interval.contains(guess)]
         growth = _growth(report, splits)
@@ -178,7 +182,7 @@ class _Reconciling:
             rest -= size
             self.guesses[guess.id] = self._rest_of(guess, report, size / own_growth)
         if rest > self._flat(report, whole) and interval.until is not None:
-            price = report.price if report.price is not None else _last_price(fills, report)
+            price = report.price if report.price is not None else _last_price(self.fills[key], report)
             offset = _offset(report, (-rest if units > 0 else rest) / growth, price, interval)
             self.guesses[offset.id] = offset
         explained = [guess for guess in matches if guess in within and _same_order(guess, report)]
