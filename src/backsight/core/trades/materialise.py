@@ -225,14 +225,15 @@ def check_finite(value: object, *, symbol: str) -> None:
 
 def _is_finite(value: Any) -> bool:
     """Whether every number in a dataclass is finite."""
-    numbers, parts = _number_fields(type(value))
+    dataclass_type: Any = type(value)
+    numbers, parts = _number_fields(dataclass_type)
     if not all(math.isfinite(number) for name in numbers if (number := getattr(value, name)) is not None):
         return False
     return all(_is_finite(part) for name in parts if (part := getattr(value, name)) is not None)
 
 
 @cache
-def _number_fields(of: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _number_fields(of: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields of a dataclass that hold numbers, and those that hold dataclasses; cached, since it is slow."""
     kinds = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(of).items()}
     numbers = tuple(name for name, hints in kinds.items() if float in hints)
