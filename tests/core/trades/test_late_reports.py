@@ -133,3 +133,8 @@ def test_the_fill_of_another_order_does_not_get_the_decision_of_the_inferred_one
     (other,) = explain_inferred([guess], [a_report(30, 2.0, order_id="8")]).reported
     assert ((own.decision_id, own.reason), (other.decision_id, other.reason)) == (("d", "in"), (None, None))
     assert other.replaces == "guess"
+
+
+def test_a_late_expiry_does_not_get_the_decision_of_the_inferred_exit() -> None:
+    (expiry,) = explain_inferred([a_guess(-2.0)], [a_report(30, -2.0, kind="expiry")]).reported
+    assert (expiry.decision_id, expiry.reason, expiry.replaces) == (None, None, "guess")

@@ -262,8 +262,8 @@ def _offset(report: Fill, quantity: float, price: float | None, interval: Interv
 
 
 def _same_order(guess: Fill, report: Fill) -> bool:
-    """Whether one order may have made both; the ids of both orders must be known to tell them apart."""
-    return None in (guess.order_id, report.order_id) or guess.order_id == report.order_id
+    """Whether one order may have made both; an expiry comes from none, and ids tell two orders apart."""
+    return report.kind == "trade" and (None in (guess.order_id, report.order_id) or guess.order_id == report.order_id)
 
 
 def _explains_split(report: Fill, guess: Fill) -> bool:
