@@ -210,7 +210,7 @@ class Life:
             self.broker.pay_funding(symbol, self.rng.choice([0.001, -0.002]))
         elif symbol == "AAPL" and self.rng.random() < 0.5:
             self.broker.pay_dividend(symbol, 0.25)
-        elif symbol == "AAPL":
+        elif symbol == "AAPL" and self._was_open(symbol):
             self.broker.split(symbol, self.rng.choice([2.0, 10.0, 0.5]))
         elif symbol == "CL-JUN" and self.rng.random() < 0.3:
             self.broker.expire(symbol, self.broker.marks[symbol])
@@ -220,6 +220,11 @@ class Life:
             ]
             for key in large:
                 self.broker.withdraw_units(key, 0.25)
+
+    def _was_open(self, symbol: str) -> bool:
+        """Whether the last snapshot had a position: a split before the first fill that is known is not read again."""
+        last = self.answers[-1].decision.last_snapshot.portfolio.positions if self.answers else ()
+        return any(position.symbol == symbol for position in last)
 
     def trades(self) -> list[Trade]:
         with self.memory.reading() as connection:
