@@ -190,7 +190,8 @@ def test_a_trade_remembered_late_is_known_from_its_close_and_seen_from_its_recor
 def test_a_withdrawn_trade_is_still_there_as_of_an_earlier_instant(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     desk.tick(0)
-    desk.tick(1, fills=[a_report("b", at(0.5), -1.0, 100.0), a_report("c", at(0.75), 1.0, 90.0)])
+    fills = [a_report("b", at(0.5), -1.0, 100.0), a_report("c", at(0.75), 1.0, 90.0)]
+    desk.tick(1, [a_position(1.0)], fills=fills)
     (short,) = memory.list_trades().trades
     desk.tick(2, [a_position(1.0)], fills=[a_report("a", at(0.25), 1.0, 100.0)])
     assert memory.list_trades(as_of=at(1)).trades == (short,)

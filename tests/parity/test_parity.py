@@ -450,6 +450,7 @@ FOLLOWING: list[Step] = [
     ("annotate_trade", "trade_id", {}),
     ("explain_recall", "memory_id recall", {}),
     ("list_recalls", "decision_id", {}),
+    ("get_decision", "decision_id=tick_id", {}),
     ("archive_episode", "episode_id", {}),
     ("get_trade_reflection", "trade_id", {}),
     ("retire_belief", "belief_id", {"reason": "no longer so"}),

@@ -47,7 +47,7 @@ def market(days: int) -> dict[str, list[Bar]]:
     return {"X": bars}
 
 
-def run(memory: Memory, clock: SimulatedClock, cadence: CadenceKind, *, days: int = 16) -> None:
+def run(memory: Memory, clock: SimulatedClock, cadence: CadenceKind, *, days: int = 22) -> None:
     """Run some days of a market that falls in the afternoon."""
     agent, bars = TwiceADay(), market(days)
     record_history(memory, clock, bars)
@@ -60,7 +60,7 @@ def run(memory: Memory, clock: SimulatedClock, cadence: CadenceKind, *, days: in
     run_backtest(memory, clock, agent, broker, deployment=deployment.id, bars=bars, every=STEP)
 
 
-@pytest.mark.parametrize(("cadence", "attempts"), [("per_n_trades", 3), ("daily", 17)])
+@pytest.mark.parametrize(("cadence", "attempts"), [("per_n_trades", 4), ("daily", 23)])
 def test_a_run_that_learns_leaves_the_same_rows_twice(cadence: CadenceKind, attempts: int) -> None:
     dumps = []
     for _ in range(2):

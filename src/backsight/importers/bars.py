@@ -20,7 +20,6 @@ from backsight.core.errors import Invalid, NotFound, did_you_mean
 from backsight.core.instants import EPOCH
 from backsight.core.market import Bar
 from backsight.importers.files import Source, instant_of, json_lines, number_of, read_table, short_text, zone_named
-from backsight.importers.sessions import gaps_within_hours
 
 Column = Literal["time", "open", "high", "low", "close", "volume", "symbol"]
 Price = Literal["open", "high", "low", "close"]
@@ -436,7 +435,11 @@ def _gaps_of(symbol: str, instants: Sequence[datetime], *, interval: timedelta, 
         if distance > interval
     ]
     slots = _slots(instants, interval, zone)
-    within = None if not wide or overlaps or slots is None else gaps_within_hours(slots, per_day=DAY // interval)
+    within = None
+    if wide and not overlaps and slots is not None:
+        from backsight.importers.sessions import gaps_within_hours  # imports NumPy: slow, and few files have gaps
+
+        within = gaps_within_hours(slots, per_day=DAY // interval)
     if slots is None or within is None:
         return _SeriesGaps(wide, overlaps)
     by_slot = dict(zip(slots, instants, strict=True))
