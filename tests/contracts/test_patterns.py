@@ -84,7 +84,7 @@ def test_cost_is_linear(name: str, pattern: re.Pattern[str]) -> None:
     costs = {
         (start, unit, end): _seconds(pattern, _text(start, unit, end, SHORT // 10), searched=searched)
         for start, unit, end in product(STARTS, UNITS, ENDS)
-        if start == "" or end == ENDS[1]
+        if start == "" or (end == ENDS[1] and len(unit) == 1)
     }
     for parts in sorted(costs, key=costs.__getitem__)[-5:]:
         short = min(_seconds(pattern, _text(*parts, SHORT), searched=searched) for _ in range(2))

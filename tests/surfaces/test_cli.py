@@ -138,30 +138,24 @@ def test_an_export_is_json_lines_with_the_head_last(store: str) -> None:
     assert run("admin", "verify-audit", "--head", head, url=store).stdout.startswith("Intact")
 
 
-@pytest.mark.parametrize(
-    ("check", "change"),
-    [
-        (["admin", "verify-audit"], "UPDATE trade_history SET pnl = 1000000"),
-        (["admin", "verify-audit", "--json"], "UPDATE trade_history SET pnl = 1000000"),
-        (["doctor"], "UPDATE semantic_cells SET wins = 99"),
-    ],
-)
-def test_a_check_that_finds_something_is_exit_3(store: str, check: list[str], change: str) -> None:
-    run("trades", "remember", *as_options(a_trade_call()), url=store)
-    assert run(*check, url=store).returncode == 0
-    with closing(sqlite3.connect(store.removeprefix("sqlite:///"))) as connection:
-        assert connection.execute(change).rowcount
-        connection.commit()
-    assert run(*check, url=store).returncode == 3
+def test_a_check_that_finds_something_is_exit_3_until_it_is_repaired(store: str) -> None:
+    with open_memory(store) as memory:
+        memory.remember_trade(**a_trade_call())
+    path = store.removeprefix("sqlite:///")
 
+    def status(*words: str) -> int:
+        return CliRunner().invoke(program, ["--url", store, *words]).exit_code
 
-def test_a_repair_is_exit_0(store: str) -> None:
-    run("trades", "remember", *as_options(a_trade_call()), url=store)
-    with closing(sqlite3.connect(store.removeprefix("sqlite:///"))) as connection:
-        connection.execute("UPDATE semantic_cells SET wins = 99")
+    assert [status("doctor"), status("admin", "verify-audit")] == [0, 0]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("UPDATE semantic_cells SET wins = 99").rowcount
         connection.commit()
-    assert run("doctor", "--repair", "true", url=store).returncode == 0
-    assert run("doctor", url=store).returncode == 0
+    assert run("doctor", url=store).returncode == 3
+    assert [status("doctor", "--repair", "true"), status("doctor")] == [0, 0]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("UPDATE trade_history SET pnl = 1000000").rowcount
+        connection.commit()
+    assert [status("admin", "verify-audit"), status("admin", "verify-audit", "--json")] == [3, 3]
 
 
 def test_help_names_every_noun_command_and_option() -> None:

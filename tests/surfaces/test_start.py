@@ -51,3 +51,9 @@ def test_importing_backsight_opens_nothing() -> None:
     program = "import sys, backsight; print(*{name.partition('.')[0] for name in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()) & (DATABASE | SERVERS | OTHERS) == set()
+
+
+def test_formats_of_files_are_imported_only_to_read_a_file() -> None:
+    program = "import sys, backsight.memory; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "backsight.importers.registry" not in ran.stdout.split()

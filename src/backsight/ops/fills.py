@@ -13,7 +13,6 @@ from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.importers.files import line_count, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions
-from backsight.importers.registry import chosen_format
 from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, imported_deployment
@@ -90,6 +89,8 @@ def import_fills(
     nothing, and a longer file adds what is new, before or after what is stored. An account that runs by ticks is
     refused: report its fills in close_tick.
     """
+    from backsight.importers.registry import chosen_format  # imports the modules of all formats
+
     file = Path(path)
     chosen = chosen_format(file, format, rows="fills", columns=columns)
     options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})

@@ -47,7 +47,6 @@ from backsight.core.trades.report import TradeNote, TradeReport, checked_report,
 from backsight.core.trades.trade import Entry, Trade, TradeStatus, dollars_for_one
 from backsight.importers.files import Source, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
-from backsight.importers.registry import FORMATS, chosen_format
 from backsight.importers.trades import read_trades
 from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
@@ -395,6 +394,8 @@ def import_trades(
 
 def _format_of_trades(file: Path, name: str | None, columns: Mapping[str, str] | None) -> FileFormat | None:
     """The format of a file of trades; None if its columns are the arguments of remember_trade."""
+    from backsight.importers.registry import FORMATS, chosen_format  # imports the modules of all formats
+
     if name is not None or columns:
         return chosen_format(file, name, rows="trades", columns=columns)
     head = head_of(file)
