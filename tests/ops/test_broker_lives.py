@@ -199,9 +199,7 @@ class Life:
             if order is not None:
                 self._place(order, None)
         elif chance < 0.8:
-            # Of two ticks of one instant, the store does not know which one reported a transfer: the mood would differ.
-            if not self.habits.exact_instants:
-                self.broker.deposit(self.rng.choice([500.0, -250.0]))
+            self.broker.deposit(self.rng.choice([500.0, -250.0]))
         else:
             self._special_event(symbol)
 

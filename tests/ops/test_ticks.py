@@ -230,6 +230,19 @@ def test_funding_and_the_brokers_pnl_are_recorded_and_a_transfer_leaves_the_resu
     assert (trade.broker_pnl, trade.inferred, trade.won) == (19.5, False, True)
 
 
+@pytest.mark.parametrize("reports_in", ["fills", "done"])
+def test_a_transfer_belongs_to_the_tick_of_an_instant_that_reported_it(desk: Desk, reports_in: str) -> None:
+    desk.tick(0)
+    desk.tick(1, equity=9_000.0)
+    deposit = ReportedFill(id="c", at=at(0.5), sequence=0, kind="transfer", amount=1_000.0)
+    more: dict[str, Any] = {reports_in: [deposit], "after": ()}
+    desk.tick(1, **more, sequence=1)
+    drawdown = desk.memory.get_agent_state(deployment=DEPLOYMENT).mood.drawdown
+    assert drawdown == pytest.approx(0.1)
+    assert desk.memory.verify_audit().findings == ()
+    assert desk.memory.doctor().healthy
+
+
 def test_a_fee_after_the_close_corrects_the_trade_and_earlier_as_of_reads_the_former_version(desk: Desk) -> None:
     position = desk.enter()
     desk.tick(1, [position], [], mark=101.0, order=an_order(-2.0))

@@ -69,7 +69,7 @@ class Fill:
     reason: str | None
     """`stop_loss`, `liquidated`, `external_flatten` or the agent's reason; None if none is known."""
     decision_id: str | None
-    """The decision that the fill belongs to."""
+    """The decision that the fill belongs to; of a transfer, that of the tick that reported it."""
     ratio: float | None = None
     """Of a split: how many units one became."""
     order_id: str | None = None

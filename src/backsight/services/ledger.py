@@ -540,6 +540,8 @@ def _write_fills(transaction: Transaction, tick: Tick, state: _LedgerState, chan
     for fill in restated:
         transaction.revise(stored.FILLS, replace(fill, known_at=known_at, recorded_at=recorded_at))
     for fill in change.added:
+        if fill.kind == "transfer":  # of two ticks of one instant, it says which one reported it
+            fill = replace(fill, decision_id=tick.decision.id)
         transaction.add(stored.FILLS, fill)
 
 

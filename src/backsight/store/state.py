@@ -1,7 +1,5 @@
 """The facts in the store that an account's mood follows from: equity and transfers."""
 
-from datetime import datetime
-
 from sqlalchemy import Connection, select
 
 from backsight.core.memory.affective import EquityFact, EquityPoint, TransferFact, equity_fact
@@ -35,19 +33,19 @@ def equity_facts(view: View, account_id: str) -> list[EquityFact | TransferFact]
     transfers = _transfers(view, account_id)
     facts: list[EquityFact | TransferFact] = []
     for tick_id, at, sequence, equity in ticks:
-        facts.append(equity_fact(tick_id, at, sequence, equity, transfers.pop(at, 0.0)))
+        facts.append(equity_fact(tick_id, at, sequence, equity, transfers.get(tick_id, 0.0)))
     of_account = (EQUITY.table.c.account_id == account_id, *within(EQUITY, view.horizon))
     points = fetch(view.connection, EQUITY, owned(EQUITY, view.owner, *of_account))
     return facts + [point.fact for point in points]
 
 
-def _transfers(view: View, account_id: str) -> dict[datetime, float]:
-    """What was paid in and out, by the instant of the tick that reported it."""
+def _transfers(view: View, account_id: str) -> dict[str, float]:
+    """What was paid in and out, by the decision of the tick that reported it."""
     fills = known(
         FILLS, view.owner, view.horizon, lambda c: [c.account_id == account_id, c.kind == "transfer"]
     ).subquery()
-    rows = view.connection.execute(select(fills.c.known_at, fills.c.amount).order_by(fills.c.at, fills.c.id))
-    totals: dict[datetime, float] = {}
-    for at, amount in rows:
-        totals[at] = totals.get(at, 0.0) + amount
+    rows = view.connection.execute(select(fills.c.decision_id, fills.c.amount).order_by(fills.c.at, fills.c.id))
+    totals: dict[str, float] = {}
+    for decision_id, amount in rows:
+        totals[decision_id] = totals.get(decision_id, 0.0) + amount
     return totals
