@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
@@ -86,16 +86,18 @@ def test_a_request_with_a_foreign_host_header_is_refused(client: httpx.Client) -
     assert client.post(RECALL, json={"symbol": "X"}, headers={"host": "evil.example"}).status_code == 400
 
 
-def test_schemathesis_finds_no_fault() -> None:
+def test_schemathesis_finds_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One check is excluded: some rules (a close in the future) cannot be expressed in a schema."""
+    monkeypatch.chdir(tmp_path)  # an export writes to the folder that it is given
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
         schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", application(memory))
         for result in schema.get_all_operations():
             assert isinstance(result, Ok)
 
-            @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+            @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
             @given(case=result.ok().as_strategy())
             def check(case: schemathesis.Case[Any]) -> None:
+                assume(not (isinstance(case.body, dict) and Path(str(case.body.get("path"))).is_absolute()))
                 case.call_and_validate(excluded_checks=[positive_data_acceptance])
 
             check()
