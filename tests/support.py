@@ -6,12 +6,16 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import quote
 
 from sqlalchemy import ColumnElement, Connection, create_engine, event, make_url, select, text, type_coerce
@@ -23,6 +27,7 @@ from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory, open_memory
 from backsight.services.library import Library
 from backsight.store.mapping import METADATA, JsonText, Noun, PlainText
+from backsight.surfaces.main import main
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
@@ -368,3 +373,19 @@ def a_legacy_database(path: Path, **tables: list[dict[str, Any]]) -> Path:
 def is_row(noun: Noun[Any], row: dict[str, Any]) -> list[ColumnElement[bool]]:
     """The conditions that pick one row of a table."""
     return [noun.table.c[name] == value for name, value in noun.key_values(row).items()]
+
+
+def run_here(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the program `backsight` in this process, because a new one takes over a second to start."""
+    out, err, code = StringIO(), StringIO(), 0
+    with (
+        patch.dict(os.environ, environment or {}),
+        patch.object(sys, "argv", ["backsight", *words]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())

@@ -3,7 +3,6 @@
 import csv
 import random
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from backsight.core.simulated_market import simulated_bars
 from backsight.memory import open_memory
 from backsight.runtime.load import example
 from backsight.settings import Settings
+from support import run_here
 
-PROGRAM = [sys.executable, "-m", "backsight", "backtest"]
 REVERSION = f"{example('mean_reversion.py')}:MeanReversion"
 
 
@@ -31,7 +30,7 @@ def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def backtest(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
+    return run_here("backtest", *words)
 
 
 def test_a_backtest_prints_a_summary_and_keeps_the_store(bars: Path, tmp_path: Path) -> None:

@@ -17,13 +17,22 @@ from backsight.surfaces.cli import command_name
 from backsight.surfaces.main import program
 from backsight.testing import a_trade_call
 from parity.surfaces import as_options
+from support import run_here
 
 
 def run(*words: str, url: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "COLUMNS": "100", **environment} | ({"BACKSIGHT_URL": url} if url else {})
-    return subprocess.run(
-        [sys.executable, "-m", "backsight", *words], capture_output=True, text=True, env=env, check=False
-    )
+    return run_here(*words, environment=_environment(url, environment))
+
+
+def run_process(*words: str, url: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a process of its own."""
+    env = {**os.environ, **_environment(url, environment)}
+    command = [sys.executable, "-m", "backsight", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+
+
+def _environment(url: str | None, more: dict[str, str]) -> dict[str, str]:
+    return {"COLUMNS": "100", **more} | ({"BACKSIGHT_URL": url} if url else {})
 
 
 @pytest.fixture
@@ -32,10 +41,10 @@ def store(tmp_path: Path) -> str:
 
 
 def test_a_trade_goes_in_and_comes_out(store: str) -> None:
-    remembered = run("trades", "remember", *as_options(a_trade_call()), "--json", url=store)
+    remembered = run_process("trades", "remember", *as_options(a_trade_call()), "--json", url=store)
     assert remembered.returncode == 0, remembered.stderr
     trade_id = json.loads(remembered.stdout)["trade"]["id"]
-    listed = run("trades", "list", url=store)
+    listed = run_process("trades", "list", url=store)
     assert trade_id[:8] in listed.stdout
     assert "+3.00R" in listed.stdout
     assert "VolBreakout" in run("trades", "get", trade_id, url=store).stdout
@@ -98,7 +107,7 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
 )
 @pytest.mark.parametrize("words", [["trades", "list"], ["mcp"], ["serve", "--port", "0"]])
 def test_a_store_that_cannot_be_opened_is_an_error_of_one_line(url: str, text: str, words: list[str]) -> None:
-    ran = run(*words, url=url)
+    ran = (run if words[0] == "trades" else run_process)(*words, url=url)
     assert ran.returncode == 1
     assert ran.stderr.startswith(text)
     assert ran.stderr.count("\n") == 1
@@ -150,7 +159,7 @@ def test_a_check_that_finds_something_is_exit_3_until_it_is_repaired(store: str)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("UPDATE semantic_cells SET wins = 99").rowcount
         connection.commit()
-    assert run("doctor", url=store).returncode == 3
+    assert run_process("doctor", url=store).returncode == 3
     assert [status("doctor", "--repair", "true"), status("doctor")] == [0, 0]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("UPDATE trade_history SET pnl = 1000000").rowcount
@@ -173,5 +182,5 @@ def test_every_noun_has_operations_and_every_operation_a_noun() -> None:
 
 
 def test_shell_completion_knows_the_nouns() -> None:
-    ran = run(_BACKSIGHT_COMPLETE="bash_complete", COMP_WORDS="backsight t", COMP_CWORD="1")
+    ran = run_process(_BACKSIGHT_COMPLETE="bash_complete", COMP_WORDS="backsight t", COMP_CWORD="1")
     assert "trades" in ran.stdout

@@ -94,7 +94,7 @@ def test_schemathesis_finds_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for result in schema.get_all_operations():
             assert isinstance(result, Ok)
 
-            @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+            @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None)
             @given(case=result.ok().as_strategy())
             def check(case: schemathesis.Case[Any]) -> None:
                 assume(not (isinstance(case.body, dict) and Path(str(case.body.get("path"))).is_absolute()))
