@@ -568,7 +568,7 @@ def hour_of(row: Row) -> int:
     return int(row["date"][11:13])
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(logs())
 def test_any_log_ends_with_the_holdings_of_its_last_row_and_accounts_for_all_of_its_equity(
     log: tuple[list[Row], Opens],

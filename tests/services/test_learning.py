@@ -143,7 +143,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_learning_one_by_one_equals_learning_again_and_reading_as_of_any_instant(steps: list[Any]) -> None:
     learn_one_by_one("sqlite://", steps)
 

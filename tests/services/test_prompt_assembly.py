@@ -372,7 +372,7 @@ HOSTILE = st.one_of(
 ).filter(lambda text: (bool(text.strip()) and "\0" not in text and text.isprintable()) or "\n" in text)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     reasons=st.lists(HOSTILE, min_size=1, max_size=6),
     k=st.integers(0, 30),

@@ -108,7 +108,7 @@ STEPS: dict[str, Step] = {
 STEP = st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 6), st.booleans(), st.integers(0, 3))
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, max_size=14), at=st.integers(-8, 20), seen_hours=st.none() | st.integers(0, 20))
 def test_two_processes_see_the_same_episodes_after_any_steps(
     url: str, steps: list[tuple[str, int, bool, int]], at: int, seen_hours: int | None

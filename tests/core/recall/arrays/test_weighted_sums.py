@@ -246,7 +246,7 @@ INSTANTS = st.builds(lambda hours, k: NOON - timedelta(hours=hours) + k * MICROS
 @given(
     st.lists(EPISODES, max_size=3), OPEN_TRADES, QUERIES, TRADE_FILTERS, INSTANTS, st.none() | INSTANTS, st.booleans()
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_columns_give_the_results_of_the_formulas(
     batches: list[list[Episode]],
     marks: list[Any],
