@@ -474,9 +474,10 @@ FOLLOWING: list[Step] = [
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_every_surface_gives_the_same_answers(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     checked_here = database == "sqlite"  # arguments are checked before the database is used: one database is enough
-    answers = played(database, tmp_path_factory, every_argument=True, mistaken_arguments=checked_here)
+    surfaces = list(SURFACES) if checked_here else ["python", "mcp"]  # no surface knows the database: two are enough
+    answers = played(database, tmp_path_factory, surfaces, every_argument=True, mistaken_arguments=checked_here)
     calls = steps(every_argument=True, mistaken_arguments=checked_here)
-    for surface in SURFACES:
+    for surface in surfaces:
         for step, expected, answer in zip(calls, answers["python"], answers[surface], strict=True):
             assert without_actor(answer) == without_actor(expected), (surface, step)
     if checked_here:
