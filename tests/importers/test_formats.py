@@ -28,8 +28,8 @@ from backsight.importers.formats import HEAD_BYTES, head_of
 def test_first_object(tmp_path: Path, content: bytes, symbol: str | None) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    found = head_of(path).first_object
-    assert (None if found is None else found["symbol"]) == symbol
+    first = head_of(path).first_object
+    assert (None if first is None else first["symbol"]) == symbol
 
 
 def test_only_the_beginning_of_a_large_file_is_read(tmp_path: Path) -> None:

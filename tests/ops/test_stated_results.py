@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -66,8 +67,8 @@ def test_only_what_fees_and_rounding_do_not_explain_is_said(
 
 
 @pytest.mark.parametrize("instrument", [{"inverse": True}, {"currency": "JPY"}])
-def test_prices_of_an_inverse_or_foreign_contract_tell_no_result(memory: Memory, instrument: dict[str, object]) -> None:
-    memory.save_instrument(symbol="ES", multiplier=50.0, **instrument)  # type: ignore[arg-type]
+def test_prices_of_an_inverse_or_foreign_contract_tell_no_result(memory: Memory, instrument: dict[str, Any]) -> None:
+    memory.save_instrument(symbol="ES", multiplier=50.0, **instrument)
     assert "prices and size" not in memory.remember_trade(**FUTURE).message
 
 

@@ -121,6 +121,16 @@ def test_the_answer_says_what_changed_in_each_memory(memory: Memory, clock: Fake
     assert (done.first_closed_at, done.last_closed_at) == (T0, T0 + timedelta(hours=138 * 9))
 
 
+def test_a_mode_that_nobody_gave_is_said(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text(
+        "symbol,direction,entry_price,exit_price,pnl,closed_at,strategy_name\nBTC,long,1,2,1,2026-06-04,S\n"
+    )
+    said = "1 trade without a mode or a deployment: taken as live."
+    assert said in memory.import_trades(path=str(file), dry_run=True).notes
+    assert said not in memory.import_trades(path=str(file), mode="paper", dry_run=True).notes
+
+
 def test_importing_again_changes_nothing_and_says_so(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
     without_keys = [{**trade, "idempotency_key": None} for trade in a_years_trades()[:6]]
     path = a_file(tmp_path, without_keys)

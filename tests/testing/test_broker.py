@@ -1,6 +1,7 @@
 """The simulated broker: its own books agree with each other, and it reports what it is told to."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from backsight.testing.broker import BrokerSimulator, ReportTerms, SimulatedInst
 BTC = SimulatedInstrument(symbol="BTC", fee_rate=0.001)
 
 
-def a_broker(*instruments: SimulatedInstrument, price: float = 100.0, **terms: object) -> BrokerSimulator:
-    broker = BrokerSimulator(instruments or (BTC,), reports=ReportTerms(**terms))  # type: ignore[arg-type]
+def a_broker(*instruments: SimulatedInstrument, price: float = 100.0, **terms: Any) -> BrokerSimulator:
+    broker = BrokerSimulator(instruments or (BTC,), reports=ReportTerms(**terms))
     for each in instruments or (BTC,):
         broker.move(each.symbol, price)
     return broker

@@ -19,7 +19,7 @@ from backsight.core.strategies import Deployment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a proposal. The rules are those of the caller's risk engine; Backsight only records them."""
+    """What became of a proposal. Your own risk engine decides and names the rule; Backsight only records it."""
 
     kind: AttemptKind
     """`noop`: nothing was proposed. `rejected`: the risk engine or the broker refused. `executed`: the broker took the
@@ -462,7 +462,7 @@ MAIN_FIRST: tuple[AttemptKind, ...] = ("executed", "rejected", "noop")
 
 
 def main_first(proposals: Iterable[DecidedOrder]) -> list[DecidedOrder]:
-    """The proposals in their order, those that were executed first, then those that were rejected.
+    """The executed proposals, then the rejected ones, then the others; each group in the order in which they were made.
 
     The first one stands for the decision in lists, so that a decision with any executed order is an executed one.
     """
@@ -494,7 +494,7 @@ FACTS = (
 
 
 def placed_orders(decision: Decision) -> tuple[PlacedOrder, ...]:
-    """The orders that a decision placed: those that its proposals name, and new open orders of the same side."""
+    """The orders that a decision placed: its proposals with an order id, and new open orders on a proposal's side."""
     before = {each.id for each in decision.before.portfolio.open_orders}
     waiting = [each for each in decision.last_snapshot.portfolio.open_orders if each.id not in before]
     by_id: dict[str, Order] = {}

@@ -13,12 +13,12 @@ _DECODER = json.JSONDecoder()
 class JsonCursor:
     """A place in a JSON text. `members` and `elements` walk through what is there; `value` reads it.
 
-    >>> cursor, found = JsonCursor('{"a": [1, {"b": 2}], "c": {"d": 3}}'), []
+    >>> cursor, values = JsonCursor('{"a": [1, {"b": 2}], "c": {"d": 3}}'), []
     >>> for name in cursor.members():
     ...     if name == "a":
     ...         for _ in cursor.elements():
-    ...             found.append(cursor.value())
-    >>> found
+    ...             values.append(cursor.value())
+    >>> values
     [1, {'b': 2}]
     """
 

@@ -368,6 +368,9 @@ def import_trades(
             _check_modes(rows, chosen)
             if not (skip_broken or dry_run):
                 left_out.refuse_broken(file)
+        assumed = sum(row.mode is None and row.deployment is None for row in rows)
+        if assumed:
+            notes.append(f"{count_of(assumed, 'trade')} without a mode or a deployment: taken as live.")
         notes += result_doubts(rows)
         with suppress(TakenBackError), ctx.writing() as transaction:
             new = unknown_rows(transaction, ctx, source, rows)
