@@ -65,7 +65,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("reindex", {}),
     ("search_memory", {"query": "risk per trade"}),
     ("read_memory", {"path": "TRADING_MANUAL.md"}),
-    ("append_note", {"text": "Stopped out too early.", "agent": "demo"}),
     ("index_health", {}),
 ]
 """One call of each kind of answer, at default limits."""
@@ -85,8 +84,8 @@ def compact(value: object) -> str:
 def demo_store(path: Path) -> None:
     """Trade the demo's year and save its store."""
     clock = SimulatedClock(demo.START)
-    with open_simulation(clock, owner="demo", actor="demo") as memory:
-        demo.fill(memory, clock, seed=7, progress=lambda *_: None)
+    with open_simulation(clock, actor="demo") as memory:
+        demo.fill(memory, clock, progress=lambda *_: None)
         memory.save(path)
 
 
@@ -106,7 +105,8 @@ def listed(memory: Memory, audience: Any) -> list[dict[str, Any]]:
 def answers(memory: Memory) -> Iterator[tuple[str, int, int]]:
     """Each call with the tokens of its text and of its structured content."""
     trade = OPERATIONS["list_trades"].as_json(memory.list_trades(limit=1))["trades"][0]["id"]
-    for name, arguments in [*CALLS, *((name, {"trade_id": trade}) for name in OF_A_TRADE)]:
+    note = ("append_note", {"text": "Stopped out too early.", "agent": "demo", "run": trade})
+    for name, arguments in [*CALLS, note, *((name, {"trade_id": trade}) for name in OF_A_TRADE)]:
         result = answer(memory, OPERATIONS[name], arguments)
         text = result.content[0].text  # type: ignore[union-attr]
         assert not result.is_error, (name, text)
@@ -117,7 +117,7 @@ def answers(memory: Memory) -> Iterator[tuple[str, int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, help="The demo's store, as `backsight demo --store` saves it.")
-    parser.add_argument("--owner", default="demo")
+    parser.add_argument("--owner", default="me")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BACKSIGHT_WORKSPACE"] = folder + "/workspace"

@@ -33,7 +33,7 @@ Call = Callable[[str, dict[str, Any]], object]
 def through_all(url: str, stack: ExitStack) -> dict[str, Call]:
     """The surfaces to measure."""
     memory = stack.enter_context(open_memory(url))
-    program = [str(Path(sys.executable).with_name("backsight")), "--url", url, "serve", "--port", "0"]
+    program = [str(Path(sys.executable).with_name("backsight")), "--url", url, "serve", "--port", "0", "--no-log"]
     server = stack.enter_context(subprocess.Popen(program, stdout=subprocess.PIPE, text=True))
     stack.callback(server.terminate)
     assert server.stdout is not None

@@ -1,11 +1,12 @@
 """Quality and speed of document search: by keywords, by vectors and by both.
 
 Quality: each passage is indexed as a document of its own and searched like a workspace. Test sets are read from folders
-with `corpus.jsonl` and `queries.jsonl`. Three more sets are generated from what every Python has: docstrings of the
+with `corpus.jsonl` and `queries.jsonl`. Four more sets are generated from what every Python has: docstrings of the
 standard library (the first line is the query for the rest), the language reference (a sentence is the query for the
-passage it was removed from), and a journal of incidents, whose questions use other words than its notes, or only an
-error code. The difference between hybrid search and the better single method is given with the half-width of its
-paired-bootstrap 95 % interval.
+passage it was removed from), a journal of incidents, whose questions use other words than its notes, or only an error
+code, and long pages, which are cut into chunks and found by their best chunk. The
+difference between hybrid search and the better single method is given with the half-width of its paired-bootstrap 95 %
+interval.
 
 Speed: chunks of words drawn by Zipf's law; queries of three words that together occur in at most 2 % of the chunks.
 """
@@ -33,13 +34,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backsight.adapters.embedders.minilm import MiniLM
+from backsight.core.documents.chunk import Chunk, chunks_of
 from backsight.core.documents.document import IndexedChunk, content_hash, empty_index
 from backsight.core.documents.merge import DEPTH, Candidate, Fusion, RankingSettings, rank
 from backsight.core.documents.query import Term, read_query
 from backsight.store import documents as stored
 from backsight.store.database import Database, open_database
 from backsight.store.documents import Scope
-from backsight.store.publishing import Publication, finish_vectors, publish, put_vectors
+from backsight.store.publishing import Publication, finish_vectors, prepare, publish, put_vectors
 from backsight.store.search.hybrid import QueryVector, SearchMatches, hybrid_search
 from backsight.store.search.slot import word_index
 from backsight.store.search.vectors import VectorCache
@@ -50,6 +52,8 @@ EVERYWHERE = Scope()
 DRAWS = 1_000
 """Bootstrap samples."""
 TIMED_QUERIES = 60
+LONG_PASSAGE = 4_500
+"""Characters above which a passage is cut into chunks, as a document would be."""
 MODULES = """
     argparse ast asyncio base64 bisect calendar codecs collections configparser contextlib copy csv ctypes datetime
     decimal difflib dis email.message enum fileinput fractions ftplib functools gettext glob graphlib gzip heapq
@@ -175,6 +179,32 @@ FILLER = (
 )
 
 
+PAGE = 9_000
+"""Characters of a page in the set of long documents."""
+
+
+def pages() -> TestSet:
+    """Long documents: the docstrings of a module without their first lines, some of which are the queries."""
+    rng = random.Random(5)
+    documents: list[str] = []
+    questions: list[tuple[str, list[int]]] = []
+    known: set[str] = set()
+    for name in MODULES.split():
+        page, heads = "", list[str]()
+        for value in _public_values(name):
+            head, _, body = (inspect.getdoc(value) or "").partition("\n\n")
+            head = " ".join(head.split())
+            if len(body.strip()) < 60 or head in known or len(page) > PAGE:
+                continue
+            known.add(head)
+            page += body.strip()[:2_000] + "\n\n"
+            heads += [head] if 20 < len(head) < 200 else []
+        if len(page) > PAGE // 3 and heads:
+            questions += [(head, [len(documents)]) for head in rng.sample(heads, min(4, len(heads)))]
+            documents.append(page)
+    return TestSet("pages", documents, questions)
+
+
 def journal() -> TestSet:
     """Notes of incidents, queried by their error code, by other words, and by both."""
     rng = random.Random(11)
@@ -221,7 +251,7 @@ def index_texts(database: Database, texts: Sequence[str]) -> None:
     chunks = tuple(a_chunk(number, text) for number, text in enumerate(texts, start=1))
     empty = empty_index(OWNER, now=T0)
     with database.writing(OWNER) as connection:
-        publish(connection, empty, Publication(added_chunks=chunks), empty)
+        publish(connection, empty, prepare(connection, Publication(added_chunks=chunks)), empty)
 
 
 def embed(texts: Sequence[str], cache: Path | None) -> NDArray[np.float32]:
@@ -253,6 +283,8 @@ def ranking(settings: RankingSettings) -> Ranking:
                 path=f"{number:07d}",
                 source="memory",
                 keyword=matches.keyword.get(number),
+                coverage=matches.coverage.get(number, 0.0),
+                names_missing=matches.names_missing,
                 vector=matches.vector.get(number),
             )
             for number in matches.numbers
@@ -272,6 +304,7 @@ METHODS: Mapping[str, Ranking] = {
     ),
     "vector": lambda matches: best_by(matches.vector),
     "hybrid": fusion("standardised"),
+    "hybrid above the minimum score": ranking(RankingSettings()),
     "weighted sum": fusion("weighted_sum"),
     "reciprocal rank": fusion("reciprocal_rank"),
 }
@@ -296,13 +329,15 @@ def score(order: Sequence[int], gold: Sequence[int]) -> tuple[float, float, floa
 
 
 def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
-    """The scores of every method on a test set."""
-    vectors = embed(tests.passages, cache)
+    """The scores of every method on a test set; a long passage is cut into chunks, and found by its best chunk."""
+    chunks = [(place, each.text) for place, text in enumerate(tests.passages) for each in _cut(text)]
+    texts, places = [text for _, text in chunks], [place for place, _ in chunks]
+    vectors = embed(texts, cache)
     query_vectors = embed([text for text, _ in tests.questions], cache)
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(f"sqlite:///{folder}/search.db")
-        index_texts(database, tests.passages)
-        store_vectors(database, tests.passages, vectors)
+        index_texts(database, texts)
+        store_vectors(database, texts, vectors)
         scores: dict[str, list[tuple[float, float, float, float]]] = {method: [] for method in METHODS}
         vector_cache = VectorCache()
         with database.reading() as connection:
@@ -311,9 +346,16 @@ def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
                 vector = QueryVector(values, MODEL, vector_cache)
                 matches = hybrid_search(connection, index, read_query(text), EVERYWHERE, vector)
                 for method, order in METHODS.items():
-                    scores[method].append(score(order(matches), [place + 1 for place in gold]))
+                    documents = list(dict.fromkeys(places[number - 1] for number in order(matches)))
+                    scores[method].append(score(documents, gold))
         database.close()
     return {method: Scores(*map(list, zip(*rows, strict=True))) for method, rows in scores.items()}
+
+
+def _cut(text: str) -> Sequence[Chunk]:
+    """The chunks of a long passage; a short one is one chunk, whatever its lines."""
+    whole = Chunk(start_line=1, end_line=1, text=text)
+    return chunks_of(text, markdown=False) if len(text) > LONG_PASSAGE else [whole]
 
 
 def store_vectors(database: Database, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -386,13 +428,15 @@ def rare_queries(database: Database, rng: random.Random, texts: Sequence[str], c
     return queries
 
 
-def timed(run: Callable[[str], object], queries: Sequence[str]) -> tuple[float, float]:
+def timed(
+    run: Callable[[str], object], queries: Sequence[str], *, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, float]:
     """The median and the 95th percentile in milliseconds."""
     milliseconds = []
     for query in queries:
-        start = time.perf_counter()
+        start = clock()
         run(query)
-        milliseconds.append((time.perf_counter() - start) * 1000)
+        milliseconds.append((clock() - start) * 1000)
     return statistics.median(milliseconds), statistics.quantiles(milliseconds, n=20)[-1]
 
 
@@ -405,7 +449,7 @@ def random_vectors(count: int) -> NDArray[np.float32]:
 
 
 def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], length: int) -> None:
-    names = ("keyword", "hybrid", "hybrid in a tenth of the paths")
+    names = ("keyword", "hybrid", "hybrid in a tenth of the paths", "CPU of hybrid and embedding")
     print(
         "\n| database | chunks | index | vectors |",
         " | ".join(f"{name} p50 | p95" for name in names),
@@ -450,6 +494,14 @@ def _speeds(database: Database, queries: Mapping[str, NDArray[np.float32]]) -> I
         yield timed(hybrid, list(queries))
         tenth = Scope(path_prefix=f"{index.chunks // 10:07d}"[: -len(str(index.chunks // 10)) + 1])
         yield timed(lambda text: hybrid(text, tenth), list(queries))
+        model = MiniLM()
+        model.embed(["warm up"])
+
+        def embedded(text: str) -> None:
+            vector = QueryVector(model.embed([f"what happened with {text}?"])[0], MODEL, vector_cache)
+            by_fused_score(hybrid_search(connection, index, read_query(text), EVERYWHERE, vector))
+
+        yield timed(embedded, list(queries), clock=time.process_time)
 
 
 def _recall_of_nearest(database: Database, vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
@@ -501,7 +553,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.no_quality:
         folders = sorted(file.parent for file in options.data.glob("*/corpus.jsonl")) if options.data else []
-        show_quality([*map(read_set, folders), docstrings(), language(), journal()], options.cache)
+        show_quality([*map(read_set, folders), docstrings(), language(), journal(), pages()], options.cache)
     if options.sizes:
         with fresh_stores(not options.no_postgres) as urls:
             show_speed(options.sizes, urls, options.words)

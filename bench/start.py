@@ -1,19 +1,21 @@
 """The start time of `backsight`: until the help is printed, and until the first MCP answer.
 
 Each time is the median of several runs in fresh processes, beside that of an empty Python started in between,
-so that the ratio can be compared between machines.
+so that the ratio can be compared between machines. It is processor time, since wall time depends on what else runs. The
+store has a thousand trades.
 """
 
 import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 PYTHON = sys.executable
@@ -22,13 +24,27 @@ PROTOCOL = "2025-11-25"
 
 
 def seconds(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
+    """The processor time of the processes that the work starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
-    return time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
+
+
+def a_file(path: Path) -> str:
+    """The path of a new file with a thousand trades."""
+    header = "symbol,direction,strategy_name,entry_price,exit_price,pnl,risk,closed_at"
+    closes = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=number) for number in range(1_000)]
+    rows = [
+        f"XAUUSD,long,bench,2650,{2650 + number % 7 - 3},{100 * (number % 7 - 3)},100,{closed_at.isoformat()}"
+        for number, closed_at in enumerate(closes)
+    ]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return str(path)
 
 
 def first_answer(url: str) -> None:
@@ -51,6 +67,7 @@ def first_answer(url: str) -> None:
                 assert "result" in answer, answer
         assert "XAUUSD" in json.dumps(answer["result"]["structuredContent"])
         server.kill()
+        server.wait()
 
 
 def main() -> None:
@@ -59,12 +76,14 @@ def main() -> None:
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/store.db"
-        run(BACKSIGHT, "--url", url, "admin", "verify-audit")
+        run(BACKSIGHT, "--url", url, "import", "trades", a_file(Path(folder) / "trades.csv"))
         subjects: dict[str, Callable[[], None]] = {
             "an empty Python": lambda: run(PYTHON, "-c", "pass"),
             "import of the MCP SDK alone": lambda: run(PYTHON, "-c", "import mcp.server.lowlevel"),
             "backsight --help": lambda: run(BACKSIGHT, "--help"),
             "backsight trades list --json": lambda: run(BACKSIGHT, "--url", url, "trades", "list", "--json"),
+            "import of backsight.memory": lambda: run(PYTHON, "-c", "import backsight.memory"),
+            "import of SQLAlchemy alone": lambda: run(PYTHON, "-c", "import sqlalchemy"),
             "backsight mcp, first tool call answered": lambda: first_answer(url),
         }
         timings: dict[str, list[float]] = {name: [] for name in subjects}

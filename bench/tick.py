@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import insert
+from sqlalchemy import Engine, event, insert
 
 from backsight.core.decision import Verdict
 from backsight.core.memory.episodic import episode_of_trade
@@ -129,6 +129,37 @@ def growth(ticks: int) -> Iterator[tuple[int, float]]:
         yield count, 1e3 * statistics.median(seconds)
 
 
+KINDS = ("flat", "enter", "hold", "exit, with all that it teaches")
+
+
+def by_kind(ticks: int) -> Iterator[tuple[str, float, float]]:
+    """For each kind of tick: its statements, and the milliseconds of CPU that the tenth fastest in a hundred took."""
+    statements: list[str] = []
+    counts: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+
+    def count(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(f"sqlite:///{folder}/kinds.db", 0)
+        event.listen(Engine, "before_cursor_execute", count)
+        try:
+            for number in range(8 + 4 * ticks):  # the first two rounds read what later ones reuse
+                statements.clear()
+                started = time.process_time()
+                bench.tick()
+                if number >= 8:
+                    times[KINDS[number % 4]].append(time.process_time() - started)
+                    counts[KINDS[number % 4]].append(len(statements))
+        finally:
+            event.remove(Engine, "before_cursor_execute", count)
+            bench.memory.close()
+    for kind in KINDS:
+        fast = sorted(times[kind])[len(times[kind]) // 10]
+        yield kind, statistics.mean(counts[kind]), 1e3 * fast
+
+
 def many_fills(ticks: int) -> Iterator[tuple[int, float]]:
     """Median milliseconds of closing a tick that changes nothing, for each number of fills in the open position."""
     for count in (10, 1_000, 10_000):
@@ -152,10 +183,10 @@ def many_fills(ticks: int) -> Iterator[tuple[int, float]]:
 
 
 def speed(days: int) -> Iterator[tuple[str, int, float]]:
-    """Name, ticks and seconds of each example's backtest."""
+    """Name, ticks and CPU seconds of each example's backtest, after one that does what a process does once."""
     rng = random.Random(7)
     bars = {"BTC": simulated_bars(rng, symbol="BTC", start=START, days=days, price=98_000.0, daily_atr=3_100.0)}
-    for file in EXAMPLES:
+    for number, file in enumerate((EXAMPLES[0], *EXAMPLES)):
         agent = load_agent(f"{example(file)}:{''.join(word.title() for word in Path(file).stem.split('_'))}")
         clock = SimulatedClock(START)
         with open_simulation(clock) as memory:
@@ -165,9 +196,10 @@ def speed(days: int) -> Iterator[tuple[str, int, float]]:
             memory.save_strategy(name=agent.name)
             deployment = memory.deploy(strategy_name=agent.name, account="bench", memory=memory_for(agent)).deployment
             broker = PaperBroker(account.id, at=START, cash=10_000.0, terms=PaperTerms(fee_rate=0.0005))
-            started = time.perf_counter()
+            started = time.process_time()
             run = run_backtest(memory, clock, agent, broker, deployment=deployment.id, bars=bars)
-            yield agent.name, run.ticks, time.perf_counter() - started
+            if number:
+                yield agent.name, run.ticks, time.process_time() - started
 
 
 def main() -> None:
@@ -181,12 +213,19 @@ def main() -> None:
     for count, milliseconds in growth(options.ticks):
         base = base or milliseconds
         print(f"| {count:,} | {milliseconds:.2f} ms | {milliseconds / base:.2f} |")
+    print("\n| tick on an empty store | statements | CPU, tenth fastest in a hundred |\n|---|---|---|")
+    rows = list(by_kind(options.ticks // 4))
+    for kind, statements, milliseconds in rows:
+        print(f"| {kind} | {statements:.1f} | {milliseconds:.1f} ms |")
+    means = [statistics.mean(column) for column in zip(*((row[1], row[2]) for row in rows), strict=True)]
+    print(f"| mean | {means[0]:.1f} | {means[1]:.1f} ms |")
     print("\n| fills in the open position | a tick without news, median | times 10 fills |\n|---|---|---|")
     base = 0.0
     for count, milliseconds in many_fills(options.ticks):
         base = base or milliseconds
         print(f"| {count:,} | {milliseconds:.2f} ms | {milliseconds / base:.2f} |")
-    print(f"\n| example, {options.days} days of 5-minute bars | ticks | seconds | ticks a second |\n|---|---|---|---|")
+    print(f"\n| example, {options.days} days of 5-minute bars | ticks | CPU seconds | ticks a CPU second |")
+    print("|---|---|---|---|")
     for name, ticks, seconds in speed(options.days):
         print(f"| {name} | {ticks} | {seconds:.1f} | {ticks / seconds:.0f} |")
 
