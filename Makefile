@@ -2,25 +2,32 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROGRAM := $(VENV)/.program
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local
+AGENTS := .venv-agents
 TESTS ?= tests
 
-.PHONY: help setup demo test check slow bench lock reference clean
+.PHONY: help setup demo test check slow agents bench lock reference clean
 
 help:  ## Show what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
 
-setup: $(READY)  ## Make the environment in .venv
+setup: $(READY)  ## Make the environment of a developer in .venv
 
-$(READY): requirements-dev.txt pyproject.toml
+$(PROGRAM): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Backsight needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }
-	@echo "Making $(VENV): about a minute where nothing is cached."
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q src
+	@echo "Installing Backsight into $(VENV) (190 MB; half a minute where nothing is cached)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python tools/install.py requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+$(READY): $(PROGRAM) requirements-dev.txt
+	@echo "Installing what the tests need into $(VENV) (1 GB; two minutes where nothing is cached)"
+	@$(BIN)/python tools/install.py requirements-dev.txt
 	@touch $@
 
 $(LOCAL): $(READY) requirements-slow.txt
@@ -28,8 +35,14 @@ $(LOCAL): $(READY) requirements-slow.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-slow.txt
 	@touch $@
 
-demo: setup  ## Fill a store with simulated trades, recall from it, and serve it
-	$(BIN)/backsight demo
+$(AGENTS)/.ready: requirements-agents.txt
+	@echo "Installing agent frameworks into $(AGENTS) (170 MB)"
+	@$(PYTHON) -m venv --clear $(AGENTS)
+	@$(AGENTS)/bin/python tools/install.py requirements-agents.txt
+	@touch $@
+
+demo: $(PROGRAM)  ## Trade a simulated year, recall from it, and serve it
+	@$(BIN)/backsight demo
 
 check: setup  ## Lint, types, direction of imports, examples in docstrings
 	$(BIN)/ruff check .
@@ -49,26 +62,32 @@ test: setup  ## All checks and all tests but the long ones, on SQLite and Postgr
 slow: $(LOCAL)  ## The long statistical tests and soaks
 	$(BIN)/pytest -q -n auto -m slow $(TESTS)
 
+agents: setup $(AGENTS)/.ready  ## Run the examples of agent frameworks against a memory over MCP
+	$(BIN)/pytest -q tests/examples/test_agents.py
+
 bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/call.py
 	$(BIN)/python bench/tick.py
 	$(BIN)/python bench/write.py
+	$(BIN)/python bench/bars.py
+	$(BIN)/python -m bench.verify
+	$(BIN)/python -m bench.server_memory --rounds 4
+	$(BIN)/python -m bench.time_travel
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
 	$(BIN)/python bench/search.py
 
+LOCKED := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 lock: setup  ## Pin every dependency by hash, without index addresses
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet --extra models --extra embeddings --extra watch pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --extra postgres --extra parquet --extra models --extra embeddings --extra watch --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --no-deps --group slow -o requirements-slow.txt
+	$(BIN)/$(LOCKED) --extra mcp --group build pyproject.toml -o requirements.txt
+	$(BIN)/$(LOCKED) --extra all --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+	$(BIN)/$(LOCKED) --no-deps --group slow -o requirements-slow.txt
+	$(BIN)/$(LOCKED) --group agents -o requirements-agents.txt
 
 reference: setup  ## Write docs/reference and the guide on the prompt anew from the code
 	$(BIN)/python -m backsight.surfaces.reference
 	$(BIN)/python -m backsight.surfaces.agent_guide
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AGENTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -48,7 +48,7 @@ class IntradayMomentum:
 
     def decide(self, agent_input: AgentInput) -> AgentDecision:
         """At most one order: close a position in the evening, or enter the first market that moves."""
-        hour = agent_input.opened.at.hour
+        hour = agent_input.at.hour
         is_night, may_enter = not self.first_entry <= hour < self.flat_from, self.first_entry <= hour <= self.last_entry
         positions = {position.symbol: position for position in agent_input.portfolio.positions}
         for symbol in [symbol for symbol in sorted(agent_input.bars) if self._is_readable(agent_input, symbol)]:
@@ -62,7 +62,7 @@ class IntradayMomentum:
         """Whether there is a mark and a day to compare with, and the market is open."""
         bars = agent_input.bars[symbol]
         has_mark = agent_input.marks.get(symbol, 0.0) > 0
-        return has_mark and len(bars) >= self.lookback and agent_input.opened.at - bars[-1].closes_at < HOUR
+        return has_mark and len(bars) >= self.lookback and agent_input.at - bars[-1].closes_at < HOUR
 
     def _leave(self, position: Position) -> AgentDecision:
         order = Order(
@@ -77,7 +77,7 @@ class IntradayMomentum:
     def _enter(self, agent_input: AgentInput, symbol: str) -> AgentDecision | None:
         """An order with the day's move, in the hour in which it has become large."""
         bars, mark = agent_input.bars[symbol][-self.lookback :], agent_input.marks[symbol]
-        midnight = agent_input.opened.at.replace(hour=0, minute=0, second=0, microsecond=0)
+        midnight = agent_input.at.replace(hour=0, minute=0, second=0, microsecond=0)
         opened = next((bar.open for bar in bars if bar.opened_at >= midnight), mark)
         move, earlier, usual = mark - opened, bars[-BARS_AN_HOUR].open - opened, _usual_hour(bars)
         side = 1 if move > 0 else -1

@@ -45,7 +45,7 @@ class MeanReversion:
         positions = {position.symbol: position for position in agent_input.portfolio.positions}
         for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in positions, symbol)):
             bars, mark = agent_input.bars[symbol][-self.lookback :], agent_input.marks.get(symbol, 0.0)
-            if mark <= 0 or len(bars) < self.lookback or agent_input.opened.at - bars[-1].closes_at >= HOUR:
+            if mark <= 0 or len(bars) < self.lookback or agent_input.at - bars[-1].closes_at >= HOUR:
                 continue  # unknown, or closed
             position = positions.get(symbol)
             decision = self._enter(agent_input, bars, mark=mark) if position is None else self._manage(position, bars)

@@ -1,6 +1,7 @@
 """Go with the break: a close outside the day's range on more than the usual movement, trailed until it turns."""
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -18,7 +19,7 @@ class VolatilityBreakout:
 
     name = "VolBreakout"
     thesis = "A break of the day's range on rising volatility carries on: those on the wrong side have to get out."
-    rules = (
+    rules: tuple[str, ...] = (
         "Enter when an hour closes outside the range of the day before it and moved a quarter more than usual.",
         "Stop two usual hours from the entry; trail it four behind the best price of the day.",
         "Turn when such an hour closes beyond the other side of the last eight hours.",
@@ -41,13 +42,17 @@ class VolatilityBreakout:
         self.lookback, self.turn_lookback, self.least_stretch = lookback, turn_lookback, least_stretch
         self.stop_hours, self.trail_hours = stop_hours, trail_hours
 
+    def risk_of(self, agent_input: AgentInput, symbol: str, direction: str) -> float:
+        """The share of equity to risk on an entry."""
+        return self.risk
+
     def decide(self, agent_input: AgentInput) -> AgentDecision:
         """At most one order: open positions come first, then the first market that breaks out."""
         positions = {position.symbol: position for position in agent_input.portfolio.positions}
         for symbol in sorted(agent_input.bars, key=lambda symbol: (symbol not in positions, symbol)):
             bars, mark = agent_input.bars[symbol][-self.lookback - BARS_AN_HOUR :], agent_input.marks.get(symbol, 0.0)
             too_few = len(bars) < self.lookback + BARS_AN_HOUR
-            if mark <= 0 or too_few or agent_input.opened.at - bars[-1].closes_at >= HOUR:  # unknown, or closed
+            if mark <= 0 or too_few or agent_input.at - bars[-1].closes_at >= HOUR:  # unknown, or closed
                 continue
             decision = self._propose(agent_input, bars, mark=mark, position=positions.get(symbol))
             if decision is not None:
@@ -81,7 +86,8 @@ class VolatilityBreakout:
         equity, distance = agent_input.portfolio.equity, self.stop_hours * usual
         others = [each for each in agent_input.portfolio.positions if each != position]
         room = self.max_leverage * equity - sum(each.size * each.mark for each in others)
-        size = math.floor(1e4 * min(self.risk * equity / distance, room / mark)) / 1e4
+        risk = self.risk_of(agent_input, bars[-1].symbol, "long" if side > 0 else "short")
+        size = math.floor(1e4 * min(risk * equity / distance, room / mark)) / 1e4
         if size <= 0:
             return None
         stretch = _reach(bars[-BARS_AN_HOUR:]) / usual
@@ -111,6 +117,31 @@ class VolatilityBreakout:
             reason=f"Trail the stop to {stop:g}, {self.trail_hours:g} usual hours off the day's best of {best:g}.",
         )
         return AgentDecision(order=order)
+
+
+class AdvisedBreakout(VolatilityBreakout):
+    """The same strategy with sizes from its memory, which it reads in its prompt as a language model would."""
+
+    rules = (
+        *VolatilityBreakout.rules,
+        "Risk what memory recommends for the direction, but a quarter of the usual risk at least, to go on learning.",
+        "Halve the risk if memory warns of a similar loss in the direction.",
+    )
+    reads_memory = True
+    least_share = 0.25
+
+    def risk_of(self, agent_input: AgentInput, symbol: str, direction: str) -> float:
+        """The recommended risk within limits; the usual risk if the prompt recommends none, as without memory."""
+        text = next((part.text for part in agent_input.opened.memory if part.name == "what_usually_happens"), "")
+        advice = re.search(
+            rf"^- {re.escape(symbol)} {direction}: .*Recommended risk ([\d.]+)% of equity", text, re.MULTILINE
+        )
+        if advice is None:
+            return self.risk
+        risk = min(self.risk, float(advice[1]) / 100)
+        if re.search(rf"^- warning: \S+ {re.escape(symbol)} {direction} ", text, re.MULTILINE):
+            risk /= 2
+        return max(risk, self.least_share * self.risk)
 
 
 def _reach(bars: Sequence[Bar]) -> float:

@@ -21,14 +21,16 @@ from urllib.parse import quote
 from sqlalchemy import ColumnElement, Connection, create_engine, event, make_url, select, text, type_coerce
 from sqlalchemy.exc import OperationalError
 
+import backsight.store.tables  # noqa: F401 (it defines every table of METADATA)
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
 from backsight.memory import Memory, open_memory
 from backsight.services.library import Library
 from backsight.store.mapping import METADATA, JsonText, Noun, PlainText
-from backsight.surfaces.main import main
-from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
+from backsight.store.row_security import WORDS_TABLE
+from backsight.surfaces.main import run
+from backsight.testing import T0, FakeClock, FakeRandomness, a_position, a_snapshot, a_trade_call
 
 POSTGRES = "TEST_POSTGRES_URL"
 """The environment variable with the URL of the PostgreSQL server of this test run."""
@@ -74,7 +76,7 @@ def _relations(url: str) -> int:
 
 
 _RELATIONS = "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
-_DELETE_ALL = ";".join(f"DELETE FROM {table}" for table in METADATA.tables)
+_DELETE_ALL = ";".join(f"DELETE FROM {table}" for table in (*reversed(METADATA.sorted_tables), WORDS_TABLE))
 
 
 def _emptied(url: str, relations: int) -> bool:
@@ -221,6 +223,10 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         recalled=["episode"],
         recalls=[memory.recall_memories(symbol="XAUUSD").recall],
     )
+    memory.randomness = FakeRandomness()
+    key = memory.create_key(name="agent").key
+    clock.advance(minutes=1)
+    memory.revoke_key(key_id=key.id)
     taught(memory, clock)
 
 
@@ -385,7 +391,7 @@ def run_here(*words: str, environment: Mapping[str, str] | None = None) -> subpr
         redirect_stderr(err),
     ):
         try:
-            main()
+            run()
         except SystemExit as end:
             code = int(end.code or 0)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())

@@ -1,12 +1,15 @@
 """Settings from a mapping."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.settings import Settings, data_folder, settings_from
+from backsight.settings import Settings, data_folder, settings_from, settings_from_environment
+from backsight.store.database import DatabaseLimits
+from backsight.surfaces.http_server import THREADS
 
 
 def test_defaults_need_no_environment() -> None:
@@ -57,8 +60,49 @@ def test_a_language_model_has_an_address_a_key_and_a_time() -> None:
         ("MODEL_TIMEOUT", "soon", "model_timeout: 'soon' is not a number; give seconds, like 60"),
         ("MODEL_TIMEOUT", "nan", "model_timeout: nan is out of range; give seconds above 0, up to 3600"),
         ("MODEL_TIMEOUT", "0", "model_timeout: 0 is out of range"),
+        ("LOCK_TIMEOUT", "long", "lock_timeout: 'long' is not a number"),
+        ("CLOCK_SKEW", "-1", "clock_skew: -1 is out of range"),
+        ("CONNECTIONS", "many", "connections: 'many' is not a whole number"),
+        ("CONNECTIONS", "0", "connections: 0 is out of range; give 1 to 1000"),
     ],
 )
-def test_invalid_model_settings_are_refused(name: str, value: str, message: str) -> None:
+def test_invalid_settings_are_refused(name: str, value: str, message: str) -> None:
     with pytest.raises(Invalid, match=message):
         settings_from({f"BACKSIGHT_{name}": value})
+
+
+def test_there_is_a_connection_for_every_operation_that_the_server_runs_at_a_time() -> None:
+    assert THREADS < settings_from({"HOME": "/home/ana"}).connections == DatabaseLimits().connections
+
+
+@pytest.mark.parametrize(("file", "table"), [("backsight.toml", ""), ("pyproject.toml", "[tool.backsight]\n")])
+def test_a_file_of_the_current_folder_is_below_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, table: str
+) -> None:
+    (tmp_path / file).write_text(f'{table}url = "sqlite:///mine.db"\nowner = "ana"\nlock_timeout = 5\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BACKSIGHT_OWNER", "bo")
+    settings = settings_from_environment()
+    assert (settings.url, settings.owner, settings.lock_timeout) == ("sqlite:///mine.db", "bo", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("onwer = 'ana'", "did you mean 'BACKSIGHT_OWNER'"),
+        ("owner = ", "is not TOML"),
+        ("owner = ['ana']", "in backsight.toml is neither text nor a number"),
+    ],
+)
+def test_a_wrong_config_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    (tmp_path / "backsight.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Invalid, match=message):
+        settings_from_environment()
+
+
+def test_the_page_of_settings_names_every_setting() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "settings.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(Settings.__dataclass_fields__)

@@ -1,5 +1,6 @@
 """The argument types of operations: they refuse NaN, times without a zone, unknown labels and oversized input."""
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -23,18 +24,13 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, core_schema
 
 from backsight.core.context import ContextVector, PlanContext
-from backsight.core.decision import ProposedOrder, Segment, Verdict
 from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.instants import parse_instant, to_utc
 from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
-from backsight.core.orders import BrokerSnapshot, Order, ReportedFill, without_empty_positions
-from backsight.core.portfolio import OpenOrder, Portfolio, Position
-from backsight.core.prompts.account import Cap
-from backsight.core.prompts.trades import MOST_RECENT
-from backsight.core.strategies import MemoryOverrides, MemorySettings, Slot
+from backsight.core.secret_text import refuse_secrets, without_secrets
+from backsight.core.strategies import MemorySettings
 from backsight.json_schemas import LARGEST_WHOLE
-from backsight.language_models import checked_model_name
 
 FIELDS_OF = {
     "context": [field.name for field in fields(ContextVector)],
@@ -55,14 +51,35 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _without_secrets(text: str, info: ValidationInfo) -> str:
+    refuse_secrets(text, field=info.field_name or "text")
+    return text
+
+
+def _object_without_secrets(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    refuse_secrets(json.dumps(value, ensure_ascii=False, default=str), field=info.field_name or "object")
+    return value
+
+
 def _one_line(text: str) -> str:
     if text != text.strip() or not _without_nul(text).isprintable():
         raise ValueError("has spaces around it or control characters; give one clean line")
     return text
 
 
-def _model_name(name: str, info: ValidationInfo) -> str:
-    return checked_model_name(name, field=f"memory.{info.field_name}")
+SYMBOL_SIGNS = frozenset(" ._:/-+#=^&$@!*()%'|~")
+MOST_SYMBOL_WORDS = 4
+
+
+def _symbol(text: str) -> str:
+    """A symbol stands in prompts: it has letters, digits and the signs of tickers, and is no sentence."""
+    if not all(character.isalnum() or character in SYMBOL_SIGNS for character in _one_line(text)):
+        raise ValueError(
+            f"has a character that no symbol has; give letters, digits and {''.join(sorted(SYMBOL_SIGNS))}"
+        )
+    if len(text.split()) > MOST_SYMBOL_WORDS:
+        raise ValueError(f"has more than {MOST_SYMBOL_WORDS} words; give the symbol alone")
+    return text
 
 
 def _instant(value: Any, info: ValidationInfo) -> Any:
@@ -72,6 +89,10 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, datetime):
         return to_utc(value, field=field)
     raise Invalid(f"{_excerpt(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=field)
+
+
+class FileMark:
+    """Marks the type of an argument that names a file or folder."""
 
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(positive_zero)]
@@ -85,29 +106,40 @@ Instant = Annotated[datetime, BeforeValidator(_instant)]
 AsOf = Annotated[Instant | None, "What was known at this instant; default now."]
 SeenAt = Annotated[Instant | None, "And recorded in this store by this instant."]
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line)]
-Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_one_line)]
+Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_symbol)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
-Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_without_nul)]
+NoSecret = AfterValidator(_without_secrets)
+"""Free text at the door: what looks like a key, a password or a seed phrase is refused."""
+FilePath = Annotated[Key, FileMark()]
+"""A file or folder where the store is; a caller over MCP or REST may name those below some folders only."""
+Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_without_nul), NoSecret]
 AnyText = Annotated[str, Field(strict=True, max_length=10_000)]
-Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_not_blank)]
+Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_not_blank), NoSecret]
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_without_nul)]
 Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
 Handles = Annotated[list[Handle], Field(max_length=20)]
-Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
-Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_not_blank)]
+Tags = Annotated[list[Annotated[Name, Field(max_length=64), NoSecret]], Field(max_length=32)]
+Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_not_blank), NoSecret]
 Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
-JsonObject = Annotated[dict[str, Any], Field(max_length=100)]
+JsonObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_object_without_secrets)]
 ColumnNames = Annotated[dict[Key, Key], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
 LONG_PROSE = 100_000
-LongProse = Annotated[str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul)]
+LongProse = Annotated[str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul), NoSecret]
+RecordedText = Annotated[
+    str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul), AfterValidator(without_secrets)
+]
+"""Text about something that happened, which must be recorded: a line that looks like a secret is replaced."""
+RecordedReason = Annotated[
+    str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_not_blank), AfterValidator(without_secrets)
+]
 
 
 _SYMBOL: TypeAdapter[str] = TypeAdapter(Symbol)
 
 
-def _list_of(item: Any, most: int) -> Any:
+def list_of(item: Any, most: int) -> Any:
     return Annotated[list[item], Field(max_length=most)]
 
 
@@ -121,6 +153,12 @@ def or_left_out(argument_type: Any, default: Any) -> Any:
     if default is None:
         return argument_type | None
     return Annotated[argument_type | None, AfterValidator(lambda value: copy(default) if value is None else value)]
+
+
+def is_file_argument(hint: Any) -> bool:
+    """Whether an argument names a file or folder."""
+    parts = (*getattr(hint, "__metadata__", ()), *get_args(hint))
+    return any(isinstance(part, FileMark) or is_file_argument(part) for part in parts)
 
 
 class Border:
@@ -160,8 +198,7 @@ class Border:
             return value
 
         def to_dataclass(model: BaseModel) -> Any:
-            values = {name: getattr(model, name) for name in names}
-            return self.of(**{name: tuple(value) if name in tuples else value for name, value in values.items()})
+            return self.of(**{**vars(model), **{name: tuple(getattr(model, name)) for name in tuples}})
 
         validated = core_schema.no_info_after_validator_function(to_dataclass, handler.generate_schema(self._model()))
         schema = core_schema.no_info_before_validator_function(to_fields, validated)
@@ -238,38 +275,6 @@ PlanContextArgument = Annotated[
     ),
 ]
 """A context that may name the strategy too; its schema is that of a context, which a list of tools prints once."""
-
-_POSITION = Annotated[Position, Border(Position, {"symbol": Symbol, "size": NotNegative, "leverage": NotNegative})]
-_OPEN_ORDER = Annotated[OpenOrder, Border(OpenOrder, {"symbol": Symbol})]
-_PORTFOLIO = Annotated[
-    Portfolio,
-    Border(Portfolio, {"positions": _list_of(_POSITION, 1_000), "open_orders": _list_of(_OPEN_ORDER, 1_000)}),
-]
-_FILL = Annotated[ReportedFill, Border(ReportedFill, {"position_key": Loose, "symbol": Loose})]
-SnapshotArgument = Annotated[
-    BrokerSnapshot,
-    Border(
-        BrokerSnapshot,
-        {"portfolio": _PORTFOLIO, "fills": _list_of(_FILL, 10_000), "marks": dict[Symbol, Number]},
-    ),
-    AfterValidator(without_empty_positions),
-]
-OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": Reason})]
-VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": Prose})]
-ProposalArgument = Annotated[ProposedOrder, Border(ProposedOrder, {"order": OrderArgument, "verdict": VerdictArgument})]
-SegmentArgument = Annotated[Segment, Border(Segment, {"text": LongProse})]
-CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
-BarsArgument = _list_of(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
-
-_MEMORY_BOUNDS = {
-    "recent_trades_k": Annotated[Whole, Field(le=MOST_RECENT)],
-    "holdout": Share,
-    "suppressed": _list_of(Slot, 5),
-    "every_n_trades": Annotated[Whole, Field(ge=1, le=10_000)],
-    "model": Annotated[Name, AfterValidator(_model_name)],
-}
-MemoryArgument = Annotated[MemorySettings, Border(MemorySettings, _MEMORY_BOUNDS)]
-MemoryOverridesArgument = Annotated[MemoryOverrides, Border(MemoryOverrides, _MEMORY_BOUNDS)]
 
 
 def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:

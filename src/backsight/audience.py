@@ -1,9 +1,10 @@
-"""Who may call an operation, and which tools each is offered. It does not import pydantic: `--help` must be quick."""
+"""Who may call an operation, which tools each is offered, and nouns. `--help` imports it, so it must be quick."""
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import get_args
 
-Audience = Literal["trader", "coach", "owner"]
+from backsight.core.keys import Audience as Audience
+
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 
 DOCUMENT_TOOLS = frozenset({"search_memory", "read_memory", "append_note"})
@@ -44,3 +45,12 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
 
 The other operations that an audience may call are offered if they are chosen by name.
 """
+
+
+def noun_of(module: str) -> str:
+    """The noun of the operations in a module of `ops`: its name, or the name's first word.
+
+    >>> noun_of("trades"), noun_of("trades_pages")
+    ('trades', 'trades')
+    """
+    return module.partition("_")[0]

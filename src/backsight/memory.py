@@ -4,44 +4,60 @@ An operation is a function in `ops/`. Each line of the class `Memory` makes one 
 built from that list.
 """
 
+import logging
 from collections.abc import Mapping
-from functools import wraps
+from copy import copy
+from dataclasses import fields, replace
+from datetime import timedelta
+from importlib import import_module
 from importlib.util import find_spec
 from os import pathsep
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
-from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
 from backsight.adapters.clocks import SystemClock
-from backsight.core.errors import Invalid, Unavailable
-from backsight.operation import Operation, operation_of
-from backsight.ops import (
-    admin,
-    beliefs,
-    decisions,
-    documents,
-    events,
-    fills,
-    instruments,
-    legacy,
-    lessons,
-    performance,
-    plans,
-    positions,
-    recall,
-    state,
-    strategies,
-    ticks,
-    trades,
-)
-from backsight.ports import Clock, Embedder, Reflector
-from backsight.services.context import Context, Reflectors
-from backsight.services.library import Library, ranking_settings_from
+from backsight.adapters.randomness import SystemRandomness
+from backsight.core.errors import UNREADABLE, Invalid, Unavailable
+from backsight.core.keys import Authority
+from backsight.operation_list import listed_modules, operations_of
+from backsight.ports import Clock, Embedder, Randomness, Reflector
+from backsight.services.context import ClockTerms, Context, Reflectors
+from backsight.services.file_access import confined_path, without_content
 from backsight.settings import Settings, settings_from_environment
-from backsight.store.database import open_database
-from backsight.store.search.slot import slot_named
+from backsight.store.database import DatabaseLimits, open_database
+
+if TYPE_CHECKING:
+    from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
+    from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
+    from backsight.operation import Operation
+    from backsight.ops import (
+        admin,
+        admin_backups,
+        admin_status,
+        beliefs,
+        claims,
+        decisions,
+        documents,
+        events,
+        fills,
+        instruments,
+        keys,
+        legacy,
+        lessons,
+        performance,
+        plans,
+        positions,
+        recall,
+        state,
+        strategies,
+        ticks,
+        trades,
+        trades_pages,
+    )
+    from backsight.services.library import Library
+else:  # a module of operations is imported when one of them is called
+    globals().update(listed_modules())
 
 __all__ = [
     "FREE",
@@ -55,27 +71,23 @@ __all__ = [
     "open_simulation",
 ]
 
-C = TypeVar("C", bound=type[Context])
+LOG = logging.getLogger("backsight")
+BROKERS = {
+    "FREE": "paper",
+    "PaperBroker": "paper",
+    "PaperTerms": "paper",
+    "RecordedTick": "replay",
+    "ReplayBroker": "replay",
+}
+"""Names that `adapters/brokers` defines, and their modules, which are imported on first use."""
 
 
-def checked(cls: C) -> C:
-    """Replace every operation of the class by a method that checks its arguments first."""
-
-    def method(operation: Operation) -> Any:
-        @wraps(operation.function)
-        def run(self: "Memory", **arguments: Any) -> Any:
-            return self.run(operation, arguments)
-
-        return run
-
-    for name, function in list(vars(cls).items()):
-        operation = operation_of(function)
-        if operation is not None:
-            setattr(cls, name, method(operation))
-    return cls
+def __getattr__(name: str) -> Any:
+    if name not in BROKERS:
+        raise AttributeError(f"module 'backsight.memory' has no attribute {name!r}")
+    return getattr(import_module(f"backsight.adapters.brokers.{BROKERS[name]}"), name)
 
 
-@checked
 class Memory(Context):
     """The open memory of one owner. Each operation is a method that takes its arguments by name."""
 
@@ -88,8 +100,8 @@ class Memory(Context):
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
     import_trades = trades.import_trades
-    list_trades = trades.list_trades
-    get_trade = trades.get_trade
+    list_trades = trades_pages.list_trades
+    get_trade = trades_pages.get_trade
     get_trade_reflection = trades.get_trade_reflection
     annotate_trade = trades.annotate_trade
     archive_episode = trades.archive_episode
@@ -119,8 +131,12 @@ class Memory(Context):
     list_proposals = lessons.list_proposals
     accept_proposal = lessons.accept_proposal
     reject_proposal = lessons.reject_proposal
+    claim_tick = claims.claim_tick
     open_tick = ticks.open_tick
+    record_intent = claims.record_intent
     close_tick = ticks.close_tick
+    release_claim = claims.release_claim
+    void_tick = ticks.void_tick
     preview_context = ticks.preview_context
     list_decisions = ticks.list_decisions
     get_decision = ticks.get_decision
@@ -141,19 +157,77 @@ class Memory(Context):
     list_edits = documents.list_edits
     approve_edit = documents.approve_edit
     reject_edit = documents.reject_edit
+    status = admin_status.status
     doctor = admin.doctor
     verify_audit = admin.verify_audit
     export_audit = admin.export_audit
     export_data = admin.export_data
     import_data = admin.import_data
+    backup = admin_backups.backup
+    restore = admin_backups.restore
+    erase_owner = admin_backups.erase_owner
+    retention = admin_backups.retention
+    vacuum = admin_backups.vacuum
+    create_key = keys.create_key
+    list_keys = keys.list_keys
+    revoke_key = keys.revoke_key
 
-    def run(self, operation: Operation, arguments: object) -> Any:
-        """Check the arguments, then run the operation."""
+    def run(self, operation: "Operation", arguments: object) -> Any:
+        """Check what the caller may do and the arguments, then run the operation."""
+        self._check_authority(operation)
         return self.carry_out(operation, operation.check(arguments))
 
-    def carry_out(self, operation: Operation, checked: Mapping[str, Any]) -> Any:
+    def carry_out(self, operation: "Operation", checked: Mapping[str, Any]) -> Any:
         """Run an operation with checked arguments; it reads the clock once."""
-        return operation.function(self.at_one_instant(operation=operation.name, request=checked), **checked)
+        self._check_authority(operation)
+        request = checked if self.authority is None else self._confine_files(operation, checked)
+        context = self.at_one_instant(operation=operation.name, request=request)
+        try:
+            warning = context.read_up_to_head() if operation.kind == "query" and checked.get("as_of") is None else None
+            return _with_warning(operation.function(context, **request), warning)
+        except UNREADABLE as error:
+            self._name_spoilt_rows(error)
+            raise
+        except Invalid as error:
+            if self.authority is None or not operation.file_arguments:
+                raise
+            raise without_content(error) from None
+
+    def _confine_files(self, operation: "Operation", checked: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of a caller of a server, with paths that lie below the folders of the settings."""
+        paths = {
+            name: confined_path(path, self.file_folders, field=name)
+            for name in operation.file_arguments
+            if (path := checked.get(name)) is not None
+        }
+        return {**checked, **paths}
+
+    def _name_spoilt_rows(self, error: Exception) -> None:
+        """Raise `Unavailable` if rows that were changed outside Backsight explain an error."""
+        from backsight.store.verify import verify
+
+        with self.reading() as connection:
+            _, _, findings = verify(connection, self.owner)
+        if findings:
+            first, more = findings[0], f" and {len(findings) - 1} more" if len(findings) > 1 else ""
+            rows = f"{first.table} {first.key}{more}"
+            message = f"rows of the store were changed outside Backsight and cannot be read: {rows}"
+            raise Unavailable(f"{message}; verify_audit names them all, a backup restores them") from error
+
+    def _check_authority(self, operation: "Operation") -> None:
+        if self.authority is not None:
+            operation.refuse_beyond(self.authority)
+
+    def for_caller(self, authority: Authority, *, actor: str, owner: str | None = None) -> Self:
+        """A copy of this memory for a caller of a server, who may do no more than the authority says.
+
+        The documents belong to the owner who opened the memory; a caller of another owner has none.
+        """
+        memory = copy(self)
+        memory.authority, memory.actor = authority, actor
+        if owner is not None and owner != self.owner:
+            memory.owner, memory.library = owner, None
+        return memory
 
     def save(self, path: str | Path) -> None:
         """Write the store of a simulation to a new SQLite file."""
@@ -174,9 +248,15 @@ class Memory(Context):
         self.close()
 
 
-OPERATIONS: dict[str, Operation] = {
-    name: operation for name, method in vars(Memory).items() if (operation := operation_of(method)) is not None
-}
+def _with_warning(answer: Any, warning: str | None) -> Any:
+    """An answer whose message begins with a warning; the warning is logged too, for answers without a message."""
+    if warning is None:
+        return answer
+    LOG.warning(warning)
+    return replace(answer, message=f"{warning} {answer.message}") if hasattr(answer, "message") else answer
+
+
+OPERATIONS = operations_of(Memory)
 """Every operation by name, in the order of the class."""
 
 
@@ -189,22 +269,37 @@ def open_memory(
     settings: Settings | None = None,
     reflectors: Reflectors | None = None,
     embedder: Embedder | None = None,
+    randomness: Randomness | None = None,
 ) -> Memory:
     """Open the memory at a database URL; the default is `BACKSIGHT_URL`, else a file in the user's data folder."""
     settings = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
     library = library_from(settings, embedder=embedder)  # before the database: a wrong setting leaves nothing open
-    return Memory(
-        database=open_database(settings.url, cache=None if settings.cache is None else Path(settings.cache)),
+    memory = Memory(
+        database=open_database(
+            settings.url, cache=None if settings.cache is None else Path(settings.cache), limits=limits_from(settings)
+        ),
         clock=clock or SystemClock(),
         owner=settings.owner,
         actor=settings.actor,
         reflectors=reflectors or language_models(settings),
         library=library,
     )
+    memory.randomness = randomness or SystemRandomness()
+    memory.file_folders = tuple(filter(None, settings.file_folders.split(pathsep)))
+    memory.clock_terms = ClockTerms(skew=timedelta(seconds=settings.clock_skew), may_be_wrong=clock is None)
+    return memory
 
 
-def library_from(settings: Settings, *, embedder: Embedder | None = None) -> Library:
+def limits_from(settings: Settings) -> DatabaseLimits:
+    """The limits of the database in the settings."""
+    return DatabaseLimits(**{each.name: getattr(settings, each.name) for each in fields(DatabaseLimits)})
+
+
+def library_from(settings: Settings, *, embedder: Embedder | None = None) -> "Library":
     """The documents part of the settings; a search method that cannot be used raises an error here."""
+    from backsight.services.library import Library, ranking_settings_from
+    from backsight.store.search.slot import slot_named
+
     slot = slot_named(settings.search)
     ranking = ranking_settings_from(
         fusion=settings.fusion,

@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from backsight.arguments import invalid_from, or_left_out
-from backsight.audience import Audience
-from backsight.core.errors import Invalid
+from backsight.arguments import invalid_from, is_file_argument, or_left_out
+from backsight.audience import Audience, noun_of
+from backsight.core.errors import Invalid, Refused
+from backsight.core.keys import Authority
 from backsight.json_schemas import without_titles
 
 Kind = Literal["query", "command"]
@@ -36,7 +37,7 @@ class Operation:
 
     @property
     def noun(self) -> str:
-        return self.function.__module__.rpartition(".")[2]
+        return noun_of(self.function.__module__.rpartition(".")[2])
 
     @property
     def summary(self) -> str:
@@ -65,6 +66,11 @@ class Operation:
         title = "".join(word.capitalize() for word in self.name.split("_"))
         return create_model(title + "Arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
+    @cached_property
+    def file_arguments(self) -> frozenset[str]:
+        """The arguments that name a file or folder where the store is."""
+        return frozenset(name for name, hint in self._hints.items() if name != "return" and is_file_argument(hint))
+
     @property
     def returns(self) -> Any:
         """The type of the answer."""
@@ -81,6 +87,19 @@ class Operation:
             return self.values(self.arguments.model_validate(arguments))
         except ValidationError as error:
             raise self.invalid(error.errors(include_url=False)) from None
+
+    def refuse_beyond(self, authority: Authority) -> None:
+        """Refuse a caller whose key does not allow this operation."""
+        if authority.audience not in self.audience and not (authority.may_read_all and self.kind == "query"):
+            needed = " or ".join(sorted(self.audience))
+            raise Refused(
+                f"{self.name} needs a key of the {needed}; create one with `backsight keys create --audience {needed}`",
+                field="authorization",
+            )
+        if self.kind == "command" and not authority.may_write:
+            raise Refused(
+                f"{self.name} writes, and this key only reads; create one with --scope write", field="authorization"
+            )
 
     def values(self, model: BaseModel) -> dict[str, Any]:
         """The arguments in a validated model, as the function takes them."""

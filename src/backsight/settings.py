@@ -1,4 +1,4 @@
-"""Settings: one frozen value, built from a mapping. This module is the only one that reads the environment."""
+"""Settings: one frozen value, built from a mapping. Only this module reads the environment and the config file."""
 
 import os
 import sys
@@ -13,6 +13,11 @@ from backsight.language_models import checked_base_url
 PREFIX = "BACKSIGHT_"
 MAX_NAME = 100
 LONGEST_TIMEOUT = 3_600.0
+SECONDS = ("connect_timeout", "lock_timeout", "idle_timeout", "pool_timeout", "clock_skew", "model_timeout")
+"""The settings that are seconds."""
+MOST_CONNECTIONS = 1_000
+CONFIG_FILES: Mapping[str, tuple[str, ...]] = {"backsight.toml": (), "pyproject.toml": ("tool", "backsight")}
+"""Files with settings, the first of which that has any counts, and the table in which they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +30,24 @@ class Settings:
     """Owner of the memory. Owners cannot see each other's rows."""
     actor: str = "python"
     """Name of the caller in the audit log."""
+    key: str | None = field(default=None, repr=False)
+    """API key of the client that `backsight mcp` serves; the owner's tools need one."""
 
     cache: str | None = None
     """Folder for cache files, which may be deleted at any time. None: only beside a store that is a file."""
+    connect_timeout: float = 10.0
+    """Seconds to wait for a new connection to PostgreSQL."""
+    lock_timeout: float = 60.0
+    """Seconds that a command waits for another command of the same owner."""
+    idle_timeout: float = 600.0
+    """Seconds after which PostgreSQL ends a transaction of a client that stopped in it, and with it its lock."""
+    pool_timeout: float = 30.0
+    """Seconds to wait for a free connection, if all of the process are in use."""
+    connections: int = 15
+    """Most connections of a process to the store; the server runs fewer operations at a time."""
+    clock_skew: float = 60.0
+    """Seconds by which a reported time may be ahead of this machine's clock."""
+
     model_url: str | None = None
     """URL of an OpenAI-compatible server that writes lessons. None: the provider that the model's name begins with."""
     model_key: str | None = field(default=None, repr=False)
@@ -35,6 +55,8 @@ class Settings:
     model_timeout: float = 60.0
     """Seconds to wait for an answer of the model."""
 
+    file_folders: str = ""
+    """Folders below which callers over MCP and REST may name files, separated as in PATH. Empty: they may name none."""
     workspace: str | None = None
     """Folder of the documents. None: no documents are indexed."""
     shared_folders: str = ""
@@ -45,7 +67,7 @@ class Settings:
     """How the ranks by words and by meaning are combined: `standardised`, `weighted_sum` or `reciprocal_rank`."""
     keyword_weight: str = "0.5"
     vector_weight: str = "0.5"
-    minimum_score: str = "0.15"
+    minimum_score: str = "0.3"
     """Matches with a lower score are left out."""
     source_caps: str = "run=3,decision=3,review=3"
     """The most citations of each source, unless the query names sources. Daily documents resemble each other."""
@@ -77,9 +99,14 @@ class Settings:
                 raise Invalid(f"{value[:40]!r} is not a name; give 1 to {MAX_NAME} printable characters", field=name)
         if self.model_url is not None:
             checked_base_url(self.model_url, field="model_url")
-        if not 0 < self.model_timeout <= LONGEST_TIMEOUT:
-            message = f"{self.model_timeout:g} is out of range; give seconds above 0, up to {LONGEST_TIMEOUT:g}"
-            raise Invalid(message, field="model_timeout")
+        if not 1 <= self.connections <= MOST_CONNECTIONS:
+            message = f"{self.connections} is out of range; give 1 to {MOST_CONNECTIONS}"
+            raise Invalid(message, field="connections")
+        for name in SECONDS:
+            value = getattr(self, name)
+            if not 0 < value <= LONGEST_TIMEOUT:
+                message = f"{value:g} is out of range; give seconds above 0, up to {LONGEST_TIMEOUT:g}"
+                raise Invalid(message, field=name)
 
 
 def settings_from(values: Mapping[str, str]) -> Settings:
@@ -98,24 +125,69 @@ def settings_from(values: Mapping[str, str]) -> Settings:
         if name not in known:
             raise Invalid(f"unknown setting; {did_you_mean(name, known)}", field=name)
     fields: dict[str, Any] = {known[name]: value for name, value in variables.items()}
-    if "model_timeout" in fields:
-        fields["model_timeout"] = _seconds(fields["model_timeout"])
+    if "connections" in fields:
+        fields["connections"] = _whole(fields["connections"], field="connections")
+    fields |= {name: _seconds(fields[name], field=name) for name in SECONDS if name in fields}
     folders = {"url": f"sqlite:///{data_folder(values) / 'backsight.db'}", "cache": str(cache_folder(values))}
     settings = Settings(**(folders | fields))
     settings.check()
     return settings
 
 
-def _seconds(text: str) -> float:
+def _whole(text: str, *, field: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise Invalid(f"{text[:40]!r} is not a whole number; give one, like 15", field=field) from None
+
+
+def _seconds(text: str, *, field: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise Invalid(f"{text[:40]!r} is not a number; give seconds, like 60", field="model_timeout") from None
+        raise Invalid(f"{text[:40]!r} is not a number; give seconds, like 60", field=field) from None
 
 
 def settings_from_environment() -> Settings:
-    """The settings of this process."""
-    return settings_from(os.environ)
+    """The settings of this process: of the environment, and below it of a file in the current folder."""
+    return settings_from(variables_of_file(Path.cwd()) | dict(os.environ))
+
+
+def variables_of_file(folder: Path) -> dict[str, str]:
+    """The settings in `backsight.toml`, else in `[tool.backsight]` of `pyproject.toml`, by their variables."""
+    for name, tables in CONFIG_FILES.items():
+        values = _table_in(folder / name, tables)
+        if values:
+            return {PREFIX + setting.upper(): _variable(value, setting, name) for setting, value in values.items()}
+    return {}
+
+
+def _table_in(file: Path, tables: tuple[str, ...]) -> dict[str, Any]:
+    """A table of a TOML file; empty if the file does not have it."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read: {error}", field="settings") from None
+    if tables and f"[{'.'.join(tables)}]" not in text:
+        return {}
+    import tomllib
+
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"{file} is not TOML: {error}", field="settings") from None
+    for table in tables:
+        content = content.get(table, {})
+    return content
+
+
+def _variable(value: object, setting: str, file: str) -> str:
+    """A value of a file as the text of a variable."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Invalid(f"{value!r} in {file} is neither text nor a number", field=setting)
+    return str(value)
 
 
 def data_folder(values: Mapping[str, str]) -> Path:

@@ -11,8 +11,8 @@ import pytest
 
 from backsight.core.errors import Invalid
 from backsight.core.simulated_market import simulated_bars
-from backsight.memory import Memory, PaperBroker, checked, open_simulation
-from backsight.operation import operation_of
+from backsight.memory import Memory, PaperBroker, open_simulation
+from backsight.operation_list import listed_modules, operations_of
 from backsight.runtime.backtest import record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.load import load_agent
@@ -25,14 +25,13 @@ GUIDE = ROOT / "docs/guides/add-an-operation.md"
 
 def test_one_function_and_one_line_make_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     function, line, call, _ = (part.partition("```")[0] for part in GUIDE.read_text().split("```python\n")[1:])
-    trades: Any = types.ModuleType("guide.trades")
-    monkeypatch.setitem(sys.modules, "guide.trades", trades)
-    exec(function, vars(trades))
+    module: Any = types.ModuleType("backsight.ops.trades")
+    monkeypatch.setitem(sys.modules, "backsight.ops.trades", module)
+    exec(function, vars(module))
     listed: dict[str, Any] = {}
-    exec(line, {"trades": trades}, listed)
-    longer: Any = checked(type("Longer", (Memory,), listed))
-    operation = operation_of(longer.last_trade)
-    assert operation is not None
+    exec(line, listed_modules(), listed)
+    longer: Any = type("Longer", (Memory,), listed)
+    operation = operations_of(longer)["last_trade"]
     assert (operation.noun, operation.input_schema["required"]) == ("trades", ["symbol"])
     (step,) = eval(f"[{call}]", {"THEN": THEN})
     assert (step[0], set(step[2])) == ("last_trade", set(operation.arguments.model_fields))

@@ -99,7 +99,7 @@ def an_agent_input(snapshot: BrokerSnapshot, *, at: datetime, bars: Mapping[str,
         lessons_hash=None,
         contexts=(),
     )
-    return AgentInput(opened=opened, portfolio=snapshot.portfolio, marks=snapshot.marks, bars=bars)
+    return AgentInput(at=at, open_tick=lambda: opened, portfolio=snapshot.portfolio, marks=snapshot.marks, bars=bars)
 
 
 def traded(agent: Agent) -> Iterator[Tick]:
@@ -196,8 +196,7 @@ def test_a_strategy_orders_nothing_without_a_mark_or_after_the_close(file: str) 
     agent = strategy(file)()
     for tick in (tick for tick in weeks(file) if tick.decision.order):
         assert agent.decide(replace(tick.agent_input, marks={})).order is None
-        later = replace(tick.agent_input.opened, at=tick.agent_input.opened.at + HOUR)
-        assert agent.decide(replace(tick.agent_input, opened=later)).order is None
+        assert agent.decide(replace(tick.agent_input, at=tick.agent_input.at + HOUR)).order is None
 
 
 @every_strategy

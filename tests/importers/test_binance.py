@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backsight.importers.formats import FillRow, InstrumentRow, LeftOutRow, RemarkRow
+from backsight.importers.formats import FillRow, InstrumentRow, LeftOutRow
 from export_reading import fills_read, of_type, rows_read
 from export_samples import (
     BINANCE_COIN_MARGINED,
@@ -40,11 +40,12 @@ def test_units_that_begin_with_digits(
     assert (fill.quantity, fill.fee_currency) == (size, coin)
 
 
-def test_more_sold_than_bought_is_told_in_any_order(tmp_path: Path) -> None:
-    assert not of_type(rows_read(tmp_path, "binance", BINANCE_SPOT), RemarkRow), "the fee of the purchase is in coin"
-    text = BINANCE_SPOT.replace("SELL,112.00,0.17982SOL", "SELL,112.00,0.18SOL")
-    (remark,) = of_type(rows_read(tmp_path, "binance", text), RemarkRow)
-    assert remark.text.startswith("More was sold than bought in SOLBUSD:")
+def test_sales_on_a_spot_market_and_fills_with_a_profit_close(tmp_path: Path) -> None:
+    spot, futures = (
+        [row.closes for row in of_type(rows_read(tmp_path, "binance", text), FillRow)]
+        for text in (BINANCE_SPOT, BINANCE_FUTURES)
+    )
+    assert (spot, futures) == (["all", None], ["measured", None, None])
 
 
 def test_the_spot_export_of_before_2021(tmp_path: Path) -> None:

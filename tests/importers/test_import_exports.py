@@ -59,9 +59,50 @@ def test_a_profit_without_a_position_is_told(tmp_path: Path) -> None:
     with a_memory() as memory:
         answer = imported(memory, tmp_path, latest)
         assert answer.notes[-1].startswith("Fills of BTCUSDT closed positions that were entered before the file")
+        assert (answer.added, results(memory)) == (1, []), "no trade, so nothing is learned"
         whole = imported(memory, tmp_path, SAMPLES["binance"][2])
         assert whole.trades is not None
         assert (whole.trades.entered_before, whole.trades.closed, whole.trades.open_positions) == ((), 1, 0)
+
+
+FUTURES = "Date(UTC),Symbol,Side,Price,Quantity,Amount,Fee,Fee Coin,Realized Profit\n"
+SPOT = "Date(UTC),Pair,Side,Price,Executed,Amount,Fee\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "trades"),
+    [
+        # 5 were held at 40 before the file; the profit of the sale is that of 6 at an average of 50.
+        (
+            FUTURES
+            + "2026-06-01 09:00:00,BTCUSDT,BUY,100,1,100,0,USDT,0\n"
+            + "2026-06-01 10:00:00,BTCUSDT,SELL,110,6,660,0,USDT,360\n",
+            [("long", 1.0)],
+        ),
+        # A long position of 1 is closed and a short one of 2 is opened: the profit is that of 1.
+        (
+            FUTURES
+            + "2026-06-01 09:00:00,BTCUSDT,BUY,100,1,100,0,USDT,0\n"
+            + "2026-06-01 10:00:00,BTCUSDT,SELL,110,3,330,0,USDT,10\n",
+            [("long", 1.0), ("short", 2.0)],
+        ),
+        # Coins that were there before are sold: no short position on a spot market.
+        (
+            SPOT
+            + "2026-06-01 09:00:00,SOLUSDT,SELL,100,2SOL,200USDT,0USDT\n"
+            + "2026-06-01 10:00:00,SOLUSDT,BUY,90,1SOL,90USDT,0USDT\n"
+            + "2026-06-01 11:00:00,SOLUSDT,SELL,95,3SOL,285USDT,0USDT\n",
+            [("long", 1.0)],
+        ),
+    ],
+)
+def test_what_was_held_before_a_file_makes_no_false_trade(tmp_path: Path, text: str, trades: list[Any]) -> None:
+    with a_memory() as memory:
+        answer = imported(memory, tmp_path, text)
+        listed = [trade for status in ("closed", "open") for trade in memory.list_trades(status=status).trades]
+        assert [(trade.direction, trade.size) for trade in listed] == trades
+        named = any("entered before the file" in note for note in answer.notes)
+        assert named == (len(trades) == 1)
 
 
 def test_an_inverse_contract_pays_in_its_coin(tmp_path: Path) -> None:

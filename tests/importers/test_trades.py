@@ -45,8 +45,9 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     parquet.write_table(arrow.table(table), tmp_path / "trades.parquet")
     text = "symbol,pnl,closed_at,risk,context.atr_d1\nBTC,1,2026-06-04T10:00:00Z,,2.5\n"
     columnar, plain = read_trades(tmp_path / "trades.parquet"), read_trades(a_file(tmp_path, text))
-    assert [row.values for row in columnar.rows] == [row.values for row in plain.rows]
-    assert (columnar.source.unit, columnar.rows[0].number) == ("row", 1)
+    (row,) = columnar.rows
+    assert [row.values] == [each.values for each in plain.rows]
+    assert (columnar.source.unit, row.number) == ("row", 1)
 
 
 def test_a_time_without_an_offset_is_in_the_timezone_argument(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_text_that_should_be_a_number_stays_text_for_the_check_to_name(tmp_pat
 )
 def test_a_file_that_cannot_be_read_is_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(Invalid, match=message):
-        read_trades(a_file(tmp_path, text))
+        list(read_trades(a_file(tmp_path, text)).rows)
 
 
 def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:

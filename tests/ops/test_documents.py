@@ -1,5 +1,6 @@
 """A workspace is indexed and searched to the line, and agents write only where they may."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sqlalchemy import text as sql
 
 from backsight.core.decision import Segment, Verdict
+from backsight.core.documents.document import content_hash
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.core.market import Bar
+from backsight.core.reflection.reviews import NOT_TESTED
 from backsight.core.strategies import MemoryOverrides
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
@@ -24,7 +28,7 @@ from backsight.settings import Settings
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
-from support import deployed, ticked
+from support import deployed, raw, ticked
 
 MANUAL = """# Trading manual
 
@@ -82,6 +86,22 @@ def memory(url: str, folder: Path, clock: FakeClock) -> Iterator[Memory]:
         yield opened_memory
 
 
+def a_run(memory: Memory) -> str:
+    """The id of a recorded trade, the same for every call."""
+    return memory.remember_trade(
+        symbol="BTC",
+        direction="long",
+        strategy_name="Manual",
+        entry_price=1.0,
+        exit_price=2.0,
+        pnl=1.0,
+        size=1.0,
+        opened_at=T0 - timedelta(hours=2),
+        closed_at=T0 - timedelta(hours=1),
+        idempotency_key="run",
+    ).trade.id
+
+
 def paths(memory: Memory, query: str, **more: Any) -> list[str]:
     return [cited.path for cited in memory.search_memory(query=query, **more).citations]
 
@@ -109,7 +129,8 @@ def test_notes_are_left_out_while_every_deployment_withholds_memory(memory: Memo
 def test_a_rule_is_cited_to_the_line(memory: Memory) -> None:
     memory.reindex()
     (cited, *_) = memory.search_memory(query="R3_POSITION_CAP").citations
-    assert (cited.path, cited.source, cited.heading) == ("TRADING_MANUAL.md", "manual", ("Trading manual",))
+    assert (cited.place, cited.source) == ("TRADING_MANUAL.md:3-5", "manual")
+    assert cited.heading == ("Trading manual", "R3_POSITION_CAP")
     lines = MANUAL.splitlines(keepends=True)
     assert cited.snippet == "".join(lines[cited.start_line - 1 : cited.end_line])
     assert 0 < cited.score <= 1
@@ -181,6 +202,42 @@ def test_what_cannot_be_indexed_is_skipped_and_listed(memory: Memory, folder: Pa
     assert not health.healthy
     assert health.skipped == result.skipped
     assert paths(memory, "outside") == []
+
+
+def test_a_name_that_cannot_be_decoded_is_listed_and_stops_nothing(memory: Memory, folder: Path) -> None:
+    for name in (b"journal/caf\xe9.md", b"journal/\xff\xfe/inside.md"):
+        file = folder / os.fsdecode(name)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("words\n")
+    result = memory.reindex()
+    assert {(each.path, each.reason) for each in result.skipped} == {
+        (r"journal/caf\xe9.md", "name is not UTF-8"),
+        (r"journal/\xff\xfe", "name is not UTF-8"),
+    }
+    assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+
+
+def test_the_date_of_an_entry_counts_and_not_that_of_its_file(memory: Memory, folder: Path) -> None:
+    entries = "# Learnings\n\n## 2026-01-05T10:00:00Z\n\nA squeeze in January.\n\n## 2026-05-05\n\nA squeeze in May.\n"
+    (folder / "memory/learnings.md").write_text(entries)
+    memory.reindex()
+    spring = datetime(2026, 3, 1, tzinfo=UTC)
+    (late,) = memory.search_memory(query="squeeze", since=spring).citations
+    (early,) = memory.search_memory(query="squeeze", until=spring).citations
+    assert ("May" in late.snippet, "January" in early.snippet) == (True, True)
+    assert paths(memory, "E1042", since=datetime(2026, 6, 4, tzinfo=UTC)) == []
+
+
+def test_a_rule_of_a_list_or_a_table_is_cited_alone(memory: Memory, folder: Path) -> None:
+    rules = "# Manual\n\n## Sessions\n\n1. EUR/USD from 07:00 only.\n2. Gold never in Asia,\n   unless flat.\n\n"
+    orders = "## Orders\n\n| symbol | type |\n|---|---|\n| AAPL | market |\n| DAX | limit |\n"
+    (folder / "TRADING_MANUAL.md").write_text(rules + orders)
+    memory.reindex()
+    for query, place in (("EURUSD", "5"), ("gold in Asia", "6-7"), ("AAPL orders", "13"), ("sessions", "3-7")):
+        (cited, *_) = memory.search_memory(query=query).citations
+        assert cited.place == f"TRADING_MANUAL.md:{place}"
+        first, last = cited.start_line, cited.end_line
+        assert memory.read_memory(path=cited.path, start_line=first, end_line=last).text == cited.snippet
 
 
 def test_a_file_that_vanishes_while_it_is_read_is_listed(
@@ -270,7 +327,7 @@ def test_shared_folders_are_searched_and_a_missing_one_is_listed(
         assert paths(memory, "squeeze", source=["global"]) == ["global/desk/playbook.md"]
         assert paths(memory, "E77", source=["incident"]) == ["global/desk/runbooks/mt5.md"]
         with pytest.raises(Refused):
-            memory.append_note(text="x", agent="a", path="global/desk/playbook.md")
+            memory.append_note(run=a_run(memory), text="x", agent="a", path="global/desk/playbook.md")
 
 
 def test_decisions_are_documents_of_their_own_source(memory: Memory, clock: FakeClock) -> None:
@@ -290,7 +347,7 @@ def test_a_call_is_a_decision_and_its_outcome_follows(memory: Memory, clock: Fak
     call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "Macro", "horizon_hours": 2.0}
     memory.init_documents()
     memory.reindex()
-    rule = memory.search_memory(query="risk per trade").citations[0].place
+    rule = memory.search_memory(query="every trade has a stop").citations[0].place
     recorded = memory.record_decision(**call, reasoning="the squeeze is near", price=100.0, citations=[rule])
     assert recorded.episode.citations == (rule,)
     memory.reindex()
@@ -348,6 +405,7 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
         model="m-1",
         input_tokens=900,
         output_tokens=40,
+        response="I wait.",
         citations=["TRADING_MANUAL.md:3-5"],
     )
     memory.reindex()
@@ -364,6 +422,10 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
         "> ```",
         "### account",
         "- detail: waiting for the close",
+        "- strategy: VolBreakout",
+        "### market",
+        "### answer of the model",
+        "> I wait.",
     ):
         assert f"\n{line}\n" in text
     assert "BTC long size=2 " in text
@@ -397,7 +459,9 @@ def test_reviews_of_finished_periods_are_documents(memory: Memory, clock: FakeCl
     (best, *_) = citations
     end = datetime(2026, 7, 1, tzinfo=UTC)
     same = memory.review_period(deployment="VolBreakout@main", period="monthly", ending=end)
-    assert memory.read_memory(path=best.path).text == same.markdown
+    text = memory.read_memory(path=best.path).text
+    assert NOT_TESTED in text
+    assert set(text.split("\n\n")) - {NOT_TESTED} < set(same.markdown.split("\n\n"))
     assert memory.reindex().changed == 0
 
 
@@ -414,14 +478,52 @@ def test_daily_decisions_do_not_crowd_out_other_sources(memory: Memory, folder: 
     assert len(paths(memory, "flat range", source=["decision"])) == 10
 
 
+@pytest.mark.parametrize("computed", ["traces.render_review", "indexing.prepare"])
+def test_a_note_is_written_while_the_index_is_computed(
+    memory: Memory, url: str, folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, computed: str
+) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    clock.advance(days=1)
+    module, _, name = f"backsight.services.{computed}".rpartition(".")
+    compute, texts = getattr(sys.modules[module], name), ["meanwhile"]
+    run = memory.list_decisions().decisions[0].id
+
+    def compute_beside_a_writer(*arguments: Any) -> Any:
+        if texts:
+            with opened(url, folder, clock) as writer:
+                writer.append_note(run=run, text=texts.pop(), agent="b")
+        return compute(*arguments)
+
+    monkeypatch.setattr(f"{module}.{name}", compute_beside_a_writer)
+    memory.reindex()
+    assert (folder / "journal/2026-06-05.md").read_text().count("meanwhile") == 1
+    assert memory.reindex().changed == 0
+    assert paths(memory, "meanwhile") == ["journal/2026-06-05.md"]
+    assert paths(memory, "review", path_prefix="reviews/") == ["reviews/VolBreakout@main/daily/2026-06-04.md"]
+
+
+def test_an_emptied_workspace_keeps_its_index_until_it_is_confirmed(memory: Memory, folder: Path) -> None:
+    first = memory.reindex()
+    folder.rename(folder.parent / "elsewhere")
+    folder.mkdir()
+    kept = memory.reindex()
+    assert (kept.documents, kept.removed) == (first.documents, 0)
+    assert [(each.path, "no file is left" in each.reason) for each in kept.skipped] == [(".", True)]
+    assert not memory.index_health().healthy
+    assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+    dropped = memory.reindex(accept_empty=True)
+    assert (dropped.documents, dropped.skipped) == (0, ())
+
+
 def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     ticked(memory, clock, deployment="VolBreakout@main")
-    memory.append_note(text="Slow day.", agent="a")
+    memory.append_note(run=a_run(memory), text="Slow day.", agent="a")
     assert paths(memory, "slow day")[0] == "journal/2026-06-04.md"
     assert paths(memory, "break of the range", source=["decision", "run"]) == []
     memory.reindex()
-    memory.append_note(text="Slower day.", agent="a")
+    memory.append_note(run=a_run(memory), text="Slower day.", agent="a")
     assert paths(memory, "break of the range", source=["decision", "run"])
 
 
@@ -442,7 +544,16 @@ def test_an_empty_search_says_why(memory: Memory) -> None:
     assert memory.search_memory(query="cap").message == "nothing is indexed yet; run reindex"
     memory.reindex()
     nothing = memory.search_memory(query="xylophone").message
-    assert nothing == "none of 10 documents matches: xylophone; try other words or remove filters"
+    assert nothing == "none of 10 documents matches: xylophone; try other words"
+    weak = memory.search_memory(query="SOL DOGE restarted")
+    assert "not enough to be an answer (minimum score 0.3)" in weak.message
+    assert "nothing is written about: SOL, DOGE" in weak.message
+    assert (weak.citations, weak.missing) == ((), ("SOL", "DOGE"))
+    filtered = memory.search_memory(query="E1042", source=["manual"])
+    assert filtered.message == "documents outside the filters match; remove filters"
+    assert memory.search_memory(query="MetaAPI bridge xylophone").message == "nothing is written about: xylophone"
+    corrected = memory.search_memory(query="restarted the brigde")
+    assert corrected.message == "'brigde' is in no document and was read as 'bridge'"
     assert "contains no words" in memory.search_memory(query="?!").message
     assert "contains no words" in memory.search_memory(query="").message
 
@@ -488,6 +599,32 @@ def test_an_embedder_that_is_not_installed_is_an_error_at_start(
         opened(url, folder, clock, search="hybrid_embeddings")
 
 
+QUESTIONS = json.loads((Path(__file__).parent.parent / "data/questions.json").read_text())
+
+
+def test_questions_are_answered_and_those_without_an_answer_get_nothing(
+    url: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    for path, text in QUESTIONS["files"].items():
+        file = tmp_path / "workspace" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    places: list[int] = []
+    empty: list[bool] = []
+    with opened(url, tmp_path / "workspace", clock) as memory:
+        memory.reindex()
+        for question in QUESTIONS["questions"]:
+            answer = memory.search_memory(query=question["text"], limit=5)
+            if "path" not in question:
+                empty.append(not answer.citations and bool(answer.message))
+                continue
+            right = [question["path"] == each.path and question["answer"] in each.snippet for each in answer.citations]
+            places.append(right.index(True) if any(right) else 99)
+    assert sum(place == 0 for place in places) / len(places) >= 0.85
+    assert sum(place < 5 for place in places) / len(places) >= 0.97
+    assert sum(empty) / len(empty) >= 0.9
+
+
 # Embeddings
 
 
@@ -516,6 +653,23 @@ def test_a_citation_has_a_keyword_and_a_vector_score(url: str, folder: Path, clo
         assert best.path == "journal/2026-06-03.md"
         assert best.factors.keyword is not None
         assert best.factors.vector is not None
+
+
+def test_a_repeated_query_is_embedded_once(url: str, folder: Path, clock: FakeClock) -> None:
+    embedder = CountingEmbedder()
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        memory.reindex()
+        before = len(embedder.texts)
+        for _ in range(3):
+            assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+        assert embedder.texts[before:] == ["E1042"]
+
+
+def test_a_search_before_there_are_vectors_says_so(url: str, folder: Path, clock: FakeClock) -> None:
+    with opened(url, folder, clock) as memory:
+        memory.reindex()
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
+        assert "no document has a vector yet" in memory.search_memory(query="E1042").message
 
 
 def test_without_its_embedder_a_search_uses_keywords_and_says_so(url: str, folder: Path, clock: FakeClock) -> None:
@@ -577,7 +731,7 @@ def test_a_note_is_embedded_without_a_reindex(url: str, folder: Path, clock: Fak
     embedder = CountingEmbedder()
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
         memory.reindex()
-        memory.append_note(text="Gold fell on the news.", agent="a")
+        memory.append_note(run=a_run(memory), text="Gold fell on the news.", agent="a")
         background_of(memory).wait(60)
         assert "Gold fell on the news." in embedder.texts[-1]
         assert memory.index_health().healthy
@@ -629,31 +783,31 @@ def test_embedding_reports_its_progress(url: str, folder: Path, clock: FakeClock
 
 
 def test_a_note_is_added_found_and_attributed(memory: Memory, folder: Path) -> None:
-    note = memory.append_note(text="Stopped out of a false break.", agent="btc-5m", run="run-1")
+    note = memory.append_note(text="Stopped out of a false break.", agent="btc-5m", run=(run := a_run(memory)))
     assert note.path == "journal/2026-06-04.md"
     lines = (folder / note.path).read_text().splitlines()
     assert lines[note.start_line - 1] == "## 2026-06-04T10:00:00.000000Z"
     assert lines[note.end_line - 1] == "Stopped out of a false break."
     assert paths(memory, "false break")[0] == note.path
-    (writing,) = memory.list_edits(run="run-1").edits
+    (writing,) = memory.list_edits(run=run).edits
     assert (writing.kind, writing.status, writing.agent, writing.path) == ("note", "written", "btc-5m", note.path)
     assert memory.verify_audit().intact
 
 
 def test_a_note_written_twice_is_in_the_file_once(memory: Memory, folder: Path) -> None:
-    first = memory.append_note(text="once", agent="a", note="learning")
-    again = memory.append_note(text="once", agent="a", note="learning")
+    first = memory.append_note(run=a_run(memory), text="once", agent="a", note="learning")
+    again = memory.append_note(run=a_run(memory), text="once", agent="a", note="learning")
     assert (first.replayed, again.replayed) == (False, True)
     assert (folder / "memory/learnings.md").read_text().count("once") == 1
 
 
 def test_a_note_repeated_with_its_key_is_in_the_file_once(memory: Memory, folder: Path, clock: FakeClock) -> None:
-    first = memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
+    first = memory.append_note(run=a_run(memory), text="Stopped out.", agent="a", idempotency_key="k")
     clock.advance(days=1)
-    again = memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
+    again = memory.append_note(run=a_run(memory), text="Stopped out.", agent="a", idempotency_key="k")
     assert (again.id, again.path, again.start_line, again.replayed) == (first.id, first.path, first.start_line, True)
     with pytest.raises(Conflict, match="another note"):
-        memory.append_note(text="Took profit.", agent="a", idempotency_key="k")
+        memory.append_note(run=a_run(memory), text="Took profit.", agent="a", idempotency_key="k")
     assert (folder / first.path).read_text().count("Stopped out.") == 1
 
 
@@ -672,14 +826,14 @@ def dying(self, path, text):
 Workspace.write = dying
 settings = Settings(url=sys.argv[1], owner="ana", workspace=sys.argv[2])
 with open_memory(settings=settings, clock=FakeClock(datetime(2026, 6, 4, 10, tzinfo=UTC))) as memory:
-    memory.append_note(text="Stopped out.", agent="a")
+    memory.append_note(text="Stopped out.", agent="a", run=sys.argv[4])
 """
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_interrupted_note_is_in_the_file_once(memory: Memory, url: str, folder: Path, when: str) -> None:
     memory.reindex()
-    ran = subprocess.run([sys.executable, "-c", CUT_OFF, url, str(folder), when], check=False)
+    ran = subprocess.run([sys.executable, "-c", CUT_OFF, url, str(folder), when, a_run(memory)], check=False)
     assert ran.returncode == 9
     assert [each.status for each in memory.list_edits().edits] == ["pending"]
     memory.reindex()
@@ -694,13 +848,13 @@ def test_a_note_that_cannot_be_written_says_so_and_may_be_repeated(
     with monkeypatch.context() as full:
         full.setattr(os, "fsync", _no_space)
         with pytest.raises(Unavailable, match="No space left"):
-            memory.append_note(text="Stopped out.", agent="a", idempotency_key="k")
+            memory.append_note(run=a_run(memory), text="Stopped out.", agent="a", idempotency_key="k")
     failed = memory.list_edits().edits
     assert [each.status for each in failed] == ["failed"]
     memory.reindex()
     assert not (folder / "journal/2026-06-04.md").exists()
     clock.advance(hours=1)
-    assert not memory.append_note(text="Stopped out.", agent="a", idempotency_key="k").replayed
+    assert not memory.append_note(run=a_run(memory), text="Stopped out.", agent="a", idempotency_key="k").replayed
     assert [each.status for each in memory.list_edits().edits] == ["written"]
     assert memory.list_edits(as_of=T0).edits == memory.list_edits(seen_at=T0).edits == failed
 
@@ -713,7 +867,7 @@ def test_notes_written_concurrently_are_all_in_the_file(url: str, folder: Path, 
     def write(name: str) -> None:
         with opened(url, folder, FakeClock(T0)) as mine:
             for number in range(5):
-                mine.append_note(text=f"note {number}", agent=name)
+                mine.append_note(run=a_run(mine), text=f"note {number}", agent=name)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in ("a", "b", "c")]
     for thread in threads:
@@ -740,7 +894,7 @@ def test_notes_written_concurrently_are_all_in_the_file(url: str, folder: Path, 
 def test_a_note_outside_the_writable_folders_is_refused(memory: Memory, folder: Path, path: str) -> None:
     before = sorted(folder.parent.rglob("*"))
     with pytest.raises(Refused):
-        memory.append_note(text="x", agent="a", path=path)
+        memory.append_note(run=a_run(memory), text="x", agent="a", path=path)
     assert [each for each in sorted(folder.parent.rglob("*")) if ".db" not in each.name] == [
         each for each in before if ".db" not in each.name
     ]
@@ -753,19 +907,19 @@ def test_a_note_does_not_follow_a_link(memory: Memory, folder: Path, tmp_path: P
     (folder / "journal/out").symlink_to(tmp_path)
     for path in ("journal/x.md", "journal/out/victim.md"):
         with pytest.raises(Refused, match="link"):
-            memory.append_note(text="x", agent="a", path=path)
+            memory.append_note(run=a_run(memory), text="x", agent="a", path=path)
     assert (tmp_path / "victim.md").read_text() == "mine"
 
 
 def test_another_spelling_of_a_file_is_refused(memory: Memory, folder: Path) -> None:
     (folder / "journal/Day.md").write_text("x")
     with pytest.raises(Refused, match="differs only in case"):
-        memory.append_note(text="x", agent="a", path="journal/day.md")
+        memory.append_note(run=a_run(memory), text="x", agent="a", path="journal/day.md")
 
 
 def test_a_text_with_a_secret_is_refused(memory: Memory, folder: Path) -> None:
     with pytest.raises(Refused, match="looks like it contains"):
-        memory.append_note(text="api_key = 1234567890abcdef", agent="a")
+        memory.append_note(run=a_run(memory), text="api_key = 1234567890abcdef", agent="a")
     with pytest.raises(Refused, match="looks like it contains"):
         memory.propose_edit(path="SOUL.md", text="password: hunter2hunter2", reason="x", agent="a")
     assert not (folder / "journal/2026-06-04.md").exists()
@@ -786,6 +940,41 @@ def test_an_edit_is_applied_when_the_owner_approves(memory: Memory, folder: Path
     with pytest.raises(Conflict, match="already approved"):
         memory.reject_edit(edit_id=edit.id)
     assert memory.verify_audit().intact
+
+
+def test_an_edit_can_be_proposed_again_after_a_rejection_or_a_conflict(memory: Memory, folder: Path) -> None:
+    edit: dict[str, Any] = {"path": "SOUL.md", "text": "# New\n", "reason": "x", "agent": "a"}
+    first = memory.propose_edit(**edit).edit
+    assert memory.propose_edit(**edit).replayed
+    memory.reject_edit(edit_id=first.id)
+    again = memory.propose_edit(**edit)
+    assert (again.replayed, again.edit.status, again.edit.id != first.id) == (False, "proposed", True)
+    (folder / "SOUL.md").write_text("# Changed by the owner\n")
+    with pytest.raises(Conflict):
+        memory.approve_edit(edit_id=again.edit.id)
+    third = memory.propose_edit(**edit)
+    assert not third.replayed
+    assert memory.approve_edit(edit_id=third.edit.id).edit.status == "approved"
+    assert (folder / "SOUL.md").read_text() == "# New\n"
+    listed = memory.list_edits(limit=2)
+    assert (len(listed.edits), listed.total) == (2, 3)
+
+
+def test_a_note_names_a_recorded_run(memory: Memory, folder: Path) -> None:
+    with pytest.raises(Invalid, match="run"):
+        memory.append_note(text="x", agent="a")  # type: ignore[call-arg]
+    with pytest.raises(NotFound, match="no run 'nothing' is recorded"):
+        memory.append_note(text="x", agent="a", run="nothing")
+    assert not (folder / "journal/2026-06-04.md").exists()
+
+
+def test_an_agent_writes_in_its_own_folder_and_not_in_that_of_another(memory: Memory) -> None:
+    note = memory.append_note(text="A squeeze.", agent="btc", run=a_run(memory), path="agents/btc/ideas.md")
+    assert paths(memory, "squeeze", agent="btc") == [note.path]
+    assert paths(memory, "squeeze", agent="eth") == []
+    for path in ("agents/eth/ideas.md", "agents/btc/SOUL.md", "agents/btc/strategies/x.md"):
+        with pytest.raises(Refused):
+            memory.append_note(text="x", agent="btc", run=a_run(memory), path=path)
 
 
 def test_an_edit_of_a_file_that_has_changed_is_a_conflict(memory: Memory, folder: Path) -> None:
@@ -827,3 +1016,36 @@ def test_journals_age_by_setting_and_sources_are_capped(url: str, folder: Path, 
         cited_paths = paths(memory, "squeeze")
     assert sum(path.startswith("journal/") for path in cited_paths) == 2
     assert "memory/notes.md" in cited_paths
+
+
+def test_a_rule_that_somebody_changed_in_the_index_is_not_shown(memory: Memory, folder: Path, url: str) -> None:
+    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\nNever risk more than 1 % of zinc.\n")
+    memory.reindex()
+    with raw(url) as connection:
+        connection.execute(sql("UPDATE document_chunks SET text = replace(text, '1 %', '90 %')"))
+    assert "90 %" not in str(memory.search_memory(query="risk zinc"))
+    assert "90 %" not in memory.read_memory(path="TRADING_MANUAL.md").text
+    deployed(memory)
+    prompt = str(memory.preview_context(deployment="VolBreakout@main"))
+    assert "zinc" not in prompt
+    health = memory.index_health()
+    assert not health.healthy
+    assert "the index of TRADING_MANUAL.md is not what its file says" in health.message
+    assert [finding.key for finding in memory.doctor().findings] == ["TRADING_MANUAL.md"]
+    assert not memory.doctor(repair=True).passed
+    memory.reindex()
+    assert "1 % of zinc" in memory.read_memory(path="TRADING_MANUAL.md").text
+    assert "1 % of zinc" in str(memory.preview_context(deployment="VolBreakout@main"))
+    assert memory.doctor().healthy
+
+
+def test_a_forged_hash_is_found_by_the_file(memory: Memory, folder: Path, url: str) -> None:
+    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1 % of zinc.\n")
+    memory.reindex()
+    forged = content_hash("Never risk more than 90 % of zinc.\n")
+    with raw(url) as connection:
+        own = {"path": "TRADING_MANUAL.md", "hash": forged}
+        changed = "UPDATE document_chunks SET text = replace(text, '1 %', '90 %'), text_hash = :hash WHERE path = :path"
+        connection.execute(sql(changed), own)
+        connection.execute(sql("UPDATE documents SET content_hash = :hash WHERE path = :path"), own)
+    assert "the index of TRADING_MANUAL.md is not what its file says" in memory.index_health().message

@@ -1,16 +1,20 @@
 """Processes that reindex and search are killed: searches never see an empty index, and the final index is complete."""
 
+import json
 import random
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.settings import Settings
+from backsight.store import documents as stored
 
 REINDEX = """
 import sys
@@ -20,7 +24,7 @@ from backsight.settings import Settings
 with open_memory(settings=Settings(url=sys.argv[1], owner="ana", workspace=sys.argv[2])) as memory:
     while True:
         memory.reindex()
-        memory.append_note(text="beat", agent="soak", path="journal/beats.md")
+        memory.append_note(text="beat", agent="soak", run=sys.argv[3], path="journal/beats.md")
 """
 SEARCH = """
 import sys
@@ -60,10 +64,15 @@ def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path
     settings = Settings(url=url, owner="ana", workspace=str(folder))
     with open_memory(settings=settings) as memory:
         memory.reindex()
+        call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "S", "horizon_hours": 1.0}
+        run = memory.record_decision(**call, reasoning="waits", price=1.0).episode.id
 
     def started(program: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-c", program, url, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", program, url, str(folder), run],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     searching = started(SEARCH)
@@ -91,7 +100,7 @@ def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path
         notes = [each.status for each in memory.list_edits().edits]
         assert memory.verify_audit().intact
     assert set(notes) == {"written"}
-    assert (folder / "journal/beats.md").read_text().count("<!-- agent: soak -->") == len(notes)
+    assert (folder / "journal/beats.md").read_text().count("<!-- agent: soak") == len(notes)
     with open_memory(settings=Settings(url="sqlite://", owner="ana", workspace=str(folder))) as once:
         once.reindex()
         rebuilt = once.index_health()
@@ -102,3 +111,76 @@ def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path
             assert {word: {place[:3] for place in places} for word, places in citations.items()} == {
                 word: {place[:3] for place in places} for word, places in answers(once).items()
             }
+
+
+NOTES = """
+import sys
+from pathlib import Path
+from backsight.memory import open_memory
+from backsight.settings import Settings
+url, folder, run, agent = sys.argv[1:]
+with open_memory(settings=Settings(url=url, owner="ana", workspace=folder)) as memory:
+    number = 0
+    while not Path(folder, "stop").exists():
+        memory.append_note(text=f"beat {number} of {agent}", agent=agent, run=run, path="journal/beats.md")
+        print(number, flush=True)
+        number += 1
+"""
+
+
+def texts(memory: Memory) -> dict[str, str]:
+    with memory.reading() as connection:
+        return stored.document_texts(connection, "ana", list(stored.documents(connection, "ana")))
+
+
+@pytest.mark.slow
+def test_notes_beside_a_reindex_are_neither_lost_nor_doubled(url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    Workspace(folder).lay_out()
+    for number in range(52):
+        (folder / f"memory/topic{number}.md").write_text(f"# Topic {number}\n\nword{number} is known\n")
+    rows = [soak_trade(number) for number in range(4_000)]
+    (tmp_path / "trades.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = Settings(url=url, owner="ana", workspace=str(folder))
+    with open_memory(settings=settings) as memory:
+        memory.import_trades(path=str(tmp_path / "trades.jsonl"))
+        run = memory.list_trades(limit=1).trades[0].id
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-c", NOTES, url, str(folder), run, agent], stdout=subprocess.PIPE, text=True
+            )
+            for agent in ("a", "b")
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+        memory.reindex()
+        (folder / "stop").touch()
+        counts = [len(writer.communicate()[0].split()) + 1 for writer in writers]
+        memory.reindex()
+        beside = texts(memory)
+    beats = (folder / "journal/beats.md").read_text()
+    for agent, count in zip(("a", "b"), counts, strict=True):
+        assert all(beats.count(f"\nbeat {number} of {agent}\n") == 1 for number in range(count))
+    assert beats.count("<!-- agent:") == sum(counts)
+    with open_memory(settings=Settings(url="sqlite://", owner="ana", workspace=str(folder))) as alone:
+        alone.import_trades(path=str(tmp_path / "trades.jsonl"))
+        alone.reindex()
+        assert beside == texts(alone)
+
+
+def soak_trade(number: int) -> dict[str, Any]:
+    closed = datetime(2025, 1, 6, tzinfo=UTC) + number * timedelta(minutes=145)
+    return {
+        "symbol": ("BTC", "ETH", "XAUUSD")[number % 3],
+        "direction": "long",
+        "strategy_name": ("Fade", "Trend", "Carry")[number % 3],
+        "entry_price": 100.0,
+        "exit_price": 101.0 - number % 5 / 2,
+        "pnl": 1.0 - number % 5 / 2,
+        "risk": 1.0,
+        "size": 1.0,
+        "opened_at": (closed - timedelta(hours=1)).isoformat(),
+        "closed_at": closed.isoformat(),
+        "idempotency_key": f"soak {number}",
+    }

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.memory import Memory
+from backsight.memory import Memory, open_memory
 from backsight.ops.fills import ImportedFills
+from backsight.store import images as stored_columns
+from backsight.testing import FakeClock
 
 TEXT = """time,symbol,side,quantity,price,fee,id
 2026-05-01 10:00,BTC,buy,2,100,0.1,1
@@ -28,6 +30,23 @@ def test_a_file_is_recognised_and_imported(memory: Memory, tmp_path: Path) -> No
     assert (answer.deployment.name, answer.deployment.mode) == ("fills@fills", "paper")
     assert [trade.pnl for trade in memory.list_trades().trades] == [9.8]
     assert imported(memory, tmp_path).message == "Every fill of the file is stored already; nothing was changed."
+
+
+def test_an_import_leaves_the_columns_in_a_file_for_later_processes(
+    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_columns, "MIN_FILE_ROWS", 1)
+    (tmp_path / "copy").mkdir()
+    with open_memory(f"sqlite:///{tmp_path}/store.db", owner="ana", clock=clock) as memory:
+        imported(memory, tmp_path, dry_run=True)
+        files = {*tmp_path.iterdir()}
+        imported(memory, tmp_path)
+        assert len({*tmp_path.iterdir()} - files) == 1
+        memory.export_data(path=str(tmp_path / "out"), tables="none")
+    with open_memory(f"sqlite:///{tmp_path}/copy/store.db", owner="ana", clock=clock) as copy:
+        files = {*(tmp_path / "copy").iterdir()}
+        copy.import_data(path=str(tmp_path / "out"))
+        assert len({*(tmp_path / "copy").iterdir()} - files) == 1
 
 
 def test_a_dry_run_answers_as_the_import_and_writes_nothing(memory: Memory, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Positions, money and risk on markets where one unit is not one unit of money: spot, futures, other currencies."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from backsight.core.portfolio import Position
 from backsight.core.trades.trade import Outcome
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
+from backsight.store.instruments import underlyings
 from backsight.testing import FakeClock, a_position
 from ops.test_ticks import DEPLOYMENT, Desk, a_bar, a_report, an_order, at
 
@@ -28,6 +29,19 @@ def test_an_instrument_is_saved_once_and_its_history_is_kept(memory: Memory, clo
     assert [each.multiplier for each in memory.list_instruments().instruments] == [5.0]
     assert [each.multiplier for each in memory.list_instruments(as_of=then).instruments] == [50.0]
     assert memory.list_instruments(underlying="NDX").message.startswith("None is saved")
+
+
+def test_underlyings_are_those_known_at_an_instant_also_where_one_was_replaced(
+    memory: Memory, clock: FakeClock
+) -> None:
+    expected: list[tuple[datetime, dict[str, str]]] = []
+    for symbol, underlying in [("BTC-PERP", "BTC"), ("ETH-PERP", "ETH"), ("BTC-PERP", "XBT"), ("SOL-PERP", "SOL")]:
+        memory.save_instrument(symbol=symbol, underlying=underlying)
+        expected.append((clock.now(), dict(expected[-1][1] if expected else {}) | {symbol: underlying}))
+        clock.advance(hours=1)
+    with memory.reading() as connection:
+        for then, known in [*expected, *expected]:
+            assert underlyings(memory.view(connection, then)).by_symbol == known
 
 
 def test_a_multiplier_counts_in_result_risk_excursions_and_notional(memory: Memory, clock: FakeClock) -> None:
@@ -130,7 +144,7 @@ def test_a_fee_in_coin_larger_than_the_execution_is_refused(memory: Memory, cloc
 
 def remarks_of(memory: Memory) -> list[str]:
     """What the doctor remarks about the ledger."""
-    return [remark for remark in memory.doctor().remarks if "SQLite" not in remark]
+    return [remark for remark in memory.doctor().remarks if "SQL" not in remark]
 
 
 def test_a_result_that_the_broker_contradicts_is_said_aloud_and_teaches_nothing(
@@ -346,6 +360,19 @@ def test_without_a_rate_the_result_keeps_its_currency_and_is_in_no_sum(memory: M
     assert memory.get_recent_activity(deployment=DEPLOYMENT).state.realized_share_today in (None, 0.0)
     (remark,) = remarks_of(memory)
     assert remark.startswith("BTC: the money of 1 trade is in JPY and in no sum")
+
+
+def test_a_payment_that_cannot_be_converted_is_named(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    memory.save_instrument(symbol="BTC", currency="JPY")
+    held = a_position(1.0)
+    desk.tick(1, [held], fills=[a_report("i", at(0.5), 1.0, 100.0)])
+    paid = replace(a_report("f", at(1.5), 0.0, None), kind="funding", amount=-3.0)
+    notes = [desk.tick(2, [held], fills=[paid]).notes for _ in range(2)]
+    assert notes[0] == notes[1], "a tick that is run again says the same"
+    assert notes[0][-1] == (
+        "BTC: the funding of -3 USD is not counted, because its trade is kept in a currency of unknown rate."
+    )
 
 
 def test_a_ratio_within_one_currency_teaches_and_a_share_of_equity_does_not(memory: Memory, clock: FakeClock) -> None:

@@ -418,9 +418,9 @@ def test_a_review_knows_nothing_that_came_after_its_end(memory: Memory, clock: F
 
 
 def test_text_from_outside_is_escaped_in_a_review(memory: Memory, clock: FakeClock) -> None:
-    lost_in_ranges(memory, days=1, until=T0, symbol="A|B <b>", reflection="| x |\n# Buy *now*", pnl=5.0, pnl_r=1.0)
+    lost_in_ranges(memory, days=1, until=T0, symbol="A|B *b*", reflection="| x |\n# Buy *now*", pnl=5.0, pnl_r=1.0)
     answer = memory.review_period(deployment=DEPLOYMENT, period="daily").markdown
-    assert "| A\\|B \\<b\\> |" in answer
+    assert "| A\\|B \\*b\\* |" in answer
     assert "\n# Buy" not in answer
 
 

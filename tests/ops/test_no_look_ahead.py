@@ -299,16 +299,31 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     "export_data": lambda life, event: life.memory.export_data(
         path=str(life.folder / f"export {life.clock.now().timestamp()} {event.number}")
     ),
+    "backup": lambda life, event: life.memory.backup(
+        path=str(life.folder / f"backup {life.clock.now().timestamp()} {event.number}")
+    ),
+    "vacuum": lambda life, event: life.memory.vacuum(),
     "migrate_legacy": lambda life, event: life.memory.migrate_legacy(path=str(life.folder / "old.db"), timezone="UTC"),
     "init_documents": lambda life, event: life.memory.init_documents(),
     "reindex": reindex,
     "append_note": lambda life, event: life.memory.append_note(
-        text=f"A sweep in XAUUSD, {event.number}.", agent="a", run="r"
+        text=f"A sweep in XAUUSD, {event.number}.", agent="a", run=some_trade(life, event).id
     ),
     "propose_edit": propose_edit,
     "approve_edit": lambda life, event: life.memory.approve_edit(edit_id=some_edit(life)),
     "reject_edit": lambda life, event: life.memory.reject_edit(edit_id=some_edit(life), reason="no"),
     "doctor": lambda life, event: life.memory.doctor(repair=True),
+    "create_key": lambda life, event: life.memory.create_key(name=f"agent {event.number} {life.memory.now}"),
+    "revoke_key": lambda life, event: life.memory.revoke_key(key_id=life.memory.list_keys().keys[0].id),
+    "claim_tick": lambda life, event: life.memory.claim_tick(deployment=TICKED, at=life.memory.now, holder="loop"),
+    "record_intent": lambda life, event: life.memory.record_intent(
+        deployment=TICKED,
+        at=life.memory.now,
+        sequence=life.memory.claim_tick(deployment=TICKED, at=life.memory.now, holder="loop").sequence,
+        holder="loop",
+        intent="{}",
+    ),
+    "release_claim": lambda life, event: life.memory.release_claim(deployment=TICKED, holder="loop"),
 }
 IMPORTS = {"import_trades", "import_fills", "import_bars", "import_positions"}
 OF_THE_PAST = {*IMPORTS, "record_bars", "migrate_legacy", "backfill"}
@@ -324,6 +339,7 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     """Every query as of the instants, about what there is in the store now."""
     when: dict[str, Any] = {"as_of": as_of, "seen_at": seen_at}
     yield "get_my_deployments", {"detail": "trades"} | when
+    yield "list_keys", dict(when)
     yield "list_trades", {"limit": 5} | when
     yield "list_trades", {"mode": "all", "status": "open"} | when
     yield "list_trades", {"strategy_name": "Nobody", "symbol": "ETH"} | when
@@ -497,13 +513,16 @@ EVERY_COMMAND = in_order(*FIRST, *(name for name in COMMANDS if name not in FIRS
 
 def test_every_query_is_asked_again_after_every_command() -> None:
     commands = {name for name, operation in OPERATIONS.items() if operation.kind == "command"}
-    needs_an_empty_store = {"import_data"}
-    assert COMMANDS.keys() == commands - needs_an_empty_store, "add the new command to COMMANDS"
+    removes_rows = {"import_data", "restore", "erase_owner", "retention"}
+    known = commands - removes_rows - {"void_tick"}  # which changes the past
+    assert COMMANDS.keys() == known, "add the new command to COMMANDS"
     refused, asked = check_history(BEGINNING, EVERY_COMMAND, 5)
     assert refused == set()
-    timeless = {"verify_audit", "export_audit"}  # which are about the store, and not about what it remembers
+    timeless = {"verify_audit", "export_audit", "status"}  # which are about the store, and not about what it remembers
     assert asked - commands == OPERATIONS.keys() - commands - timeless, "add the new query to questions"
-    dry_runs = {name for name in commands - IMPORTS if "dry_run" in OPERATIONS[name].arguments.model_fields}
+    dry_runs = {
+        name for name in commands - IMPORTS - removes_rows if "dry_run" in OPERATIONS[name].arguments.model_fields
+    }
     assert asked & commands == dry_runs, "a dry run of anything but a file is a question"
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from backsight.memory import Memory, open_memory
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.settings import Settings
-from backsight.surfaces.agent_guide import MANUAL, SEED, SOUL
 
 DAYS = 75
 TICKS = tuple(
@@ -83,20 +82,20 @@ def demo_ticks(folder: Path) -> list[Tick]:
     """The prompts of the ticks, from a demo whose owner changes the manual while it runs."""
     clock = SimulatedClock(demo.START)
     manual = folder / "TRADING_MANUAL.md"
-    (folder / "SOUL.md").write_text(SOUL, encoding="utf-8")
+    (folder / "SOUL.md").write_text(demo.SOUL, encoding="utf-8")
     limits: dict[datetime, int] = {}
 
     def follow_owner(task: str, *_: object) -> None:
         limit = loss_limit(clock.now())
         if task.startswith("Trading") and [*limits.values()][-1:] != [limit]:
-            manual.write_text(MANUAL.replace("a loss of 3 %", f"a loss of {limit} %"), encoding="utf-8")
+            manual.write_text(demo.MANUAL.replace("a loss of 3 %", f"a loss of {limit} %"), encoding="utf-8")
             memory.reindex()
             limits[clock.now()] = limit
 
-    settings = Settings(url="sqlite://", owner="demo", actor="demo", workspace=str(folder))
+    settings = Settings(url="sqlite://", actor="demo", workspace=str(folder))
     with open_memory(settings=settings, clock=clock) as memory:
         follow_owner("Trading starts")
-        demo.fill(memory, clock, seed=SEED, days=DAYS, progress=follow_owner)
+        demo.fill(memory, clock, days=DAYS, every=timedelta(hours=1), progress=follow_owner)
         return [tick_of(memory, at, limit=limits[max(since for since in limits if since <= at)]) for at in TICKS]
 
 

@@ -294,3 +294,43 @@ def test_deleted_rows_are_not_recalled(memory: Memory) -> None:
         connection.execute(EPISODES.table.delete().where(EPISODES.table.c.id == gone))
     assert len(memory.recall_memories(symbol="XAUUSD").nearest) == 2
     assert not memory.verify_audit().intact
+
+
+def test_an_underlying_joins_symbols_from_the_moment_it_is_known(memory: Memory, clock: FakeClock) -> None:
+    for number, symbol in enumerate(["BTC", "BTC/USDT", "BTC-PERP", "ETH"] * 3):
+        memory.remember_trade(**days_ago(1 + number, symbol=symbol, pnl_r=-1.0, pnl=-100.0))
+    clock.advance(hours=1)
+    apart = clock.now()
+    clock.advance(hours=1)
+    for symbol in ("BTC/USDT", "BTC-PERP"):
+        memory.save_instrument(symbol=symbol, underlying="BTC")
+
+    def symbols(symbol: str, **query: Any) -> tuple[set[str], ...]:
+        answer = memory.recall_memories(symbol=symbol, limit=20, **query)
+        return tuple({each.episode.symbol for each in part} for part in (answer.nearest, answer.memories))
+
+    every = {"BTC", "BTC/USDT", "BTC-PERP"}
+    assert [symbols(symbol) for symbol in sorted(every)] == [(every, every)] * 3
+    assert symbols("ETH") == ({"ETH"}, {"ETH"})
+    assert symbols("BTC", as_of=apart) == symbols("BTC", seen_at=apart) == ({"BTC"}, {"BTC"})
+    answer = memory.recall_memories(symbol="BTC-PERP", strategy_name="VolBreakout")
+    assert answer.joined == ("BTC", "BTC/USDT")
+    assert "Trades of BTC-PERP (with BTC, BTC/USDT) count as one" in answer.message
+    assert answer.base_rate is not None
+    assert {level.name: level.n for level in answer.base_rate.levels} == {"strategy": 12, "symbol": 9}
+    assert len(answer.warnings) == 3
+    eth = next(iter(memory.recall_memories(symbol="ETH").nearest)).id
+    assert "its symbol is ETH" in memory.explain_recall(memory_id=eth, recall=answer.recall).explanation.sentence
+    size = memory.position_size(symbol="BTC-PERP", direction="long", strategy_name="VolBreakout")
+    before = memory.position_size(symbol="BTC-PERP", direction="long", strategy_name="VolBreakout", as_of=apart)
+    assert [level.n for each in (size, before) for level in each.size.levels if level.name == "symbol"] == [9, 3]
+    assert (size.joined, before.joined) == (("BTC", "BTC/USDT"), ())
+
+
+def test_the_prompt_counts_joined_symbols_and_names_them(memory: Memory) -> None:
+    for number, symbol in enumerate(["BTC", "BTC-PERP"] * 6):
+        memory.remember_trade(**days_ago(1 + number, symbol=symbol))
+    memory.save_instrument(symbol="BTC-PERP", underlying="BTC")
+    text = memory.preview_context(deployment="manual:VolBreakout", symbols=["BTC"]).text
+    (line,) = [line for line in text.splitlines() if line.startswith("- BTC (with BTC-PERP) long: ")]
+    assert "elsewhere: 12 trades" in line

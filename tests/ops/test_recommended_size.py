@@ -22,7 +22,7 @@ WAYS: tuple[Direction, ...] = ("long", "short")
 
 
 def deployed(memory: Memory, clock: FakeClock, *, winners: int = 60) -> None:
-    """A strategy that won three of four trades, remembered before T0, and its deployment."""
+    """A strategy that won three of four trades in two months before T0, and its deployment."""
     clock.at = T0 - HOUR
     memory.open_account(venue="x", name="main", currency="EUR")
     memory.save_strategy(name="S")
@@ -30,7 +30,7 @@ def deployed(memory: Memory, clock: FakeClock, *, winners: int = 60) -> None:
     for number in range(winners):
         won = number % 4 > 0
         result = {"pnl": 200.0, "pnl_r": 2.0} if won else {"pnl": -100.0, "pnl_r": -1.0}
-        closed_at = T0 - (winners - number) * 7 * HOUR
+        closed_at = T0 - (winners - number) * 25 * HOUR
         memory.remember_trade(**a_trade_call(symbol="BTC", strategy_name="S", closed_at=closed_at, **result))
 
 

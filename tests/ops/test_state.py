@@ -78,6 +78,22 @@ def test_a_deposit_and_a_withdrawal_move_neither_drawdown_nor_appetite(memory: M
     assert poorer.peak == pytest.approx(5_000.0)
 
 
+def test_equity_recorded_between_a_tick_and_its_close_leaves_the_ticks_equity_in_the_drawdown(
+    memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    clock.advance(hours=1)
+    at = clock.now()
+    clock.advance(seconds=5)
+    memory.record_equity(account="main", equity=9_000.0)
+    before = a_snapshot(at=at, equity=10_000.0)
+    memory.close_tick(deployment=DEPLOYMENT, at=at, before=before, verdict=NOOP)
+    state = memory.get_agent_state(deployment=DEPLOYMENT)
+    assert (state.mood.peak, state.equity_seen) == (10_000.0, 2)
+    assert state.mood.drawdown == pytest.approx(0.1)
+    assert memory.verify_audit().intact
+
+
 def test_the_state_as_of_an_instant_does_not_change_later(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     answers = []

@@ -79,7 +79,7 @@ def test_an_agent_sees_what_is_watched_only_where_its_deployment_says_so(
     answer = memory.active_lessons(deployment=DEPLOYMENT)
     assert (answer.note, answer.hash) == (None, None)
     texts = [segment.text for segment in memory.preview_context(deployment=DEPLOYMENT).system]
-    assert ("- Regime fit: (unproven) ranging markets: -" in "\n".join(texts)) == is_shown
+    assert ('- Regime fit: (unproven) "ranging markets: -' in "\n".join(texts)) == is_shown
     assert ("- (unproven) ranging markets: -" in (answer.text or "")) == is_shown
 
 

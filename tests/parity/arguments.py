@@ -18,6 +18,13 @@ SECTION = {"name": "market_data", "text": "## Market\nquiet"}
 
 Step = tuple[str, str, dict[str, Any]]
 
+LAST_TICK = {
+    **DEPLOYED,
+    "at": NOW,
+    "sequence": 4,
+    "before": {"portfolio": {"at": NOW, "equity": 1e4, "cash": 1e4}, "marks": {SYMBOL: 101.0}},
+    "verdict": {"kind": "noop"},
+}
 EVERY_ARGUMENT: list[Step] = [
     ("open_account", "", {"venue": "kraken", "name": "hedged", "position_mode": "hedging", "dust": 1.0}),
     (
@@ -310,6 +317,15 @@ EVERY_ARGUMENT: list[Step] = [
         },
     ),
     ("get_decision", "decision_id=tick_id", THEN),
+    ("claim_tick", "", {**DEPLOYED, "at": NOW, "holder": "loop", "lease_seconds": 60}),
+    (
+        "record_intent",
+        "",
+        {**DEPLOYED, "at": NOW, "sequence": 4, "holder": "loop", "intent": "{}", "lease_seconds": 90},
+    ),
+    ("release_claim", "", {**DEPLOYED, "holder": "loop"}),
+    ("close_tick", "", LAST_TICK),
+    ("void_tick", "decision_id=last_tick_id", {}),
     (
         "preview_context",
         "",
@@ -383,7 +399,7 @@ EVERY_ARGUMENT: list[Step] = [
         {"path": str(FOLDER / "fills.csv"), "columns": {"Ausgeführt": "quantity"}, "deployment": "fade"},
     ),
     ("migrate_legacy", "path", {"timezone": "UTC"}),
-    ("reindex", "", {"background": True}),
+    ("reindex", "", {"background": True, "accept_empty": True}),
     (
         "search_memory",
         "",
@@ -393,13 +409,26 @@ EVERY_ARGUMENT: list[Step] = [
     ("index_health", "", THEN),
     (
         "append_note",
-        "",
+        "run=trade_id",
         {"text": "Wait.", "agent": "btc 5m", "note": "note", "path": "memory/notes/wait.md", "idempotency_key": "wait"},
     ),
-    ("list_edits", "", {"seen_at": NOW}),
+    ("list_edits", "", {"seen_at": NOW, "limit": 3}),
     ("promote_lessons", "", {**DEPLOYED, "lessons": LESSONS, "mode": "live"}),
+    ("create_key", "", {"name": "agent", "audience": "trader", "scope": "write", "valid_days": 30}),
+    ("list_keys", "", THEN),
+    ("revoke_key", "key_id", {}),
+    ("retention", "", {"keep_days": 1, "dry_run": True}),
+    ("vacuum", "", {}),
+    ("backup", "path=backup", {}),
+    ("backup", "path=backup", {}),
+    ("restore", "path=backup", {}),
+    ("restore", "path=backup", {"overwrite": True}),
+    ("status", "", THEN),
     ("doctor", "", {"repair": True}),
     ("export_audit", "", {}),
     ("verify_audit", "head", {}),
+    ("verify_audit", "since=checkpoint", {}),
+    ("erase_owner", "", {"confirm": "bob"}),
+    ("erase_owner", "", {"confirm": "ana"}),
 ]
 """Operation; arguments that earlier answers give (see `ANSWERED` in test_parity); further arguments."""

@@ -2,33 +2,57 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx
-import uvicorn
+import httpx2
 from anyio.from_thread import start_blocking_portal
 from click.testing import CliRunner
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from backsight.core.errors import BacksightError
+from backsight.core.keys import SECRET_BYTES, token_of
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.operation import Operation
+from backsight.ports import Clock
 from backsight.surfaces.cli import command_name
 from backsight.surfaces.detail import DETAILS
+from backsight.surfaces.http_server import HttpOptions, base_url, http_application, http_server, listen
 from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.main import base_url, http_application, listen, program
+from backsight.surfaces.main import program
 from backsight.surfaces.rest import path_of
-from backsight.testing import FakeClock
+from backsight.testing import FakeClock, FakeRandomness
 
 Call = Callable[[str, dict[str, Any]], Any]
 """Operation and arguments to JSON: the result, or the error with its kind, field and message."""
 
 
+def owner_token(url: str, clock: Clock) -> str:
+    """The token of Ana's key as the owner, the same in every store; the key is created if there is none."""
+    with open_memory(url, owner="ana", clock=clock, randomness=FakeRandomness("owner")) as memory:
+        if not memory.list_keys().keys:
+            return memory.create_key(name="parity", audience="owner", scope="write").token
+    return token_of("ana", FakeRandomness("owner").random_bytes(SECRET_BYTES))
+
+
+@asynccontextmanager
+async def mcp_client(address: str, token: str | None = None) -> AsyncIterator[Client]:
+    """A client of the MCP endpoint of a server, with a key or without."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(f"{address}/mcp", http_client=http)) as client,
+    ):
+        yield client
+
+
 @contextmanager
 def python(url: str, clock: FakeClock) -> Iterator[Call]:
-    with open_memory(url, owner="ana", clock=clock) as memory:
+    owner_token(url, clock)
+    with open_memory(url, owner="ana", clock=clock, randomness=FakeRandomness()) as memory:
 
         def call(name: str, arguments: dict[str, Any]) -> Any:
             try:
@@ -41,12 +65,20 @@ def python(url: str, clock: FakeClock) -> Iterator[Call]:
 
 @contextmanager
 def command_line(url: str, clock: FakeClock) -> Iterator[Call]:
+    owner_token(url, clock)
+    randomness = FakeRandomness()
+
     def opening(**options: Any) -> Memory:
-        return open_memory(clock=clock, **options)
+        return open_memory(clock=clock, randomness=randomness, **options)
 
     def call(name: str, arguments: dict[str, Any]) -> Any:
         operation = OPERATIONS[name]
-        command = [operation.noun, command_name(operation), "--json", *as_options(arguments)]  # in full
+        command = [
+            operation.noun,
+            command_name(operation.noun, operation.name),
+            "--json",
+            *as_options(arguments),
+        ]  # in full
         line = ["--url", url, "--owner", "ana", *command]
         ran = CliRunner().invoke(program, line, obj=opening)
         if ran.exit_code == 0:
@@ -62,18 +94,21 @@ def as_options(arguments: dict[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
         if value is None:
             continue  # an option has no null; the argument is left out
+        words = name.replace("_", "-")
+        if isinstance(value, bool):
+            yield f"--{words}" if value else f"--no-{words}"
+            continue
         for each in value if isinstance(value, list) else [value]:
-            yield f"--{name.replace('_', '-')}"
-            yield json.dumps(each) if isinstance(each, dict | bool) else str(each)
+            yield f"--{words}"
+            yield json.dumps(each) if isinstance(each, dict) else str(each)
 
 
 @contextmanager
-def served(url: str, clock: FakeClock) -> Iterator[str]:
+def served(url: str, clock: FakeClock, **options: Any) -> Iterator[str]:
     """A real server on loopback."""
     listening = listen("127.0.0.1", 0)
-    with open_memory(url, owner="ana", clock=clock) as memory:
-        app = http_application(memory, "127.0.0.1")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+    with open_memory(url, owner="ana", clock=clock, randomness=FakeRandomness()) as memory:
+        server = http_server(http_application(memory, HttpOptions(**options)))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         yield base_url(listening)
@@ -83,7 +118,8 @@ def served(url: str, clock: FakeClock) -> Iterator[str]:
 
 @contextmanager
 def rest(url: str, clock: FakeClock) -> Iterator[Call]:
-    with served(url, clock) as address, httpx.Client(base_url=address, timeout=30) as client:
+    headers = {"Authorization": f"Bearer {owner_token(url, clock)}"}
+    with served(url, clock) as address, httpx.Client(base_url=address, timeout=30, headers=headers) as client:
 
         def call(name: str, arguments: dict[str, Any]) -> Any:
             response = client.post(path_of(OPERATIONS[name]), json=arguments)
@@ -119,10 +155,11 @@ def in_full(url: str, clock: FakeClock, operation: Operation, arguments: dict[st
 
 @contextmanager
 def mcp(url: str, clock: FakeClock) -> Iterator[Call]:
+    token = owner_token(url, clock)
     with (
-        served(url, clock) as address,
+        served(url, clock, mcp_audience="owner") as address,
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(Client(f"{address}/mcp")) as client,
+        portal.wrap_async_context_manager(mcp_client(address, token)) as client,
     ):
 
         def call(name: str, arguments: dict[str, Any]) -> Any:

@@ -12,8 +12,9 @@ from backsight.core.ids import derive_id
 from backsight.core.memory.conditions import parse_condition
 from backsight.core.reflection.notes import plan_subject, proposal_id
 from backsight.memory import OPERATIONS
+from backsight.services.file_access import PLAIN_FIELDS
 from backsight.testing import T0, FakeClock, a_trade_call
-from parity.arguments import EVERY_ARGUMENT, Step
+from parity.arguments import EVERY_ARGUMENT, FOLDER, LAST_TICK, Step
 from parity.surfaces import SURFACES
 from support import LEGACY_PATTERN, LEGACY_TRADE, LESSONS, a_legacy_database, fresh_postgres
 
@@ -209,7 +210,6 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("reflect", {**LEARNED, "dry_run": True}),
     ("reflect", LEARNED),
     ("reflect", LEARNED),
-    ("reflect", {**LEARNED, "dry_run": "perhaps"}),
     ("reflect", DEPLOYED),
     ("active_lessons", LEARNED),
     ("active_lessons", {**LEARNED, "as_of": LATER}),
@@ -248,7 +248,6 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("close_tick", {**TICK, "at": LATER, "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "rejected"}}),
     ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "executed"}}),
-    ("close_tick", {**TICK, "sequence": 1, "verdict": {"kind": "noop"}, "flatten": "yes"}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(size=-1.0), "verdict": {"kind": "noop"}}),
     ("close_tick", {**TICK, "sequence": 1, "before": holding(mark=None), "verdict": {"kind": "noop"}}),
     ("open_tick", {**TICK, "before": holding(size=0.0), "symbols": None}),
@@ -348,6 +347,9 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("verify_audit", {}),
     ("verify_audit", {"head": "1:beef"}),
     ("export_audit", {"after": 1, "limit": 2}),
+    ("create_key", {"name": "reader"}),
+    ("create_key", {"name": "reader"}),
+    ("list_keys", {}),
     *((name, {}) for name in OPERATIONS),
     *((name, {"no_such_argument": "1"}) for name in OPERATIONS),
 ]
@@ -372,9 +374,12 @@ ANSWERED: dict[str, tuple[Call, str]] = {
     ),
     "decision_id": (("record_decision", CALL), "episode.id"),
     "tick_id": (("close_tick", ENTRY), "decision.id"),
+    "last_tick_id": (("close_tick", LAST_TICK), "decision.id"),
     "trades_cursor": (("list_trades", {"limit": 1}), "next_cursor"),
     "decisions_cursor": (("list_decisions", {**DEPLOYED, "limit": 1}), "next_cursor"),
+    "key_id": (("create_key", {"name": "reader"}), "key.id"),
     "head": (("export_audit", {}), "head"),
+    "checkpoint": (("verify_audit", {}), "checkpoint"),
 }
 """Arguments that are parts of earlier answers: the first call that gave the answer, and the path in the answer."""
 
@@ -394,17 +399,20 @@ def played(
     exported = legacy.with_name("exported")
     for surface in surfaces:
         folder: Path = tmp_path_factory.mktemp("parity")
-        shutil.rmtree(exported, ignore_errors=True)
+        for leftover in (exported, exported.with_name("backup")):
+            shutil.rmtree(leftover, ignore_errors=True)
+            leftover.unlink(missing_ok=True)
         url = f"sqlite:///{folder}/store.db" if database == "sqlite" else fresh_postgres()
         os.environ["BACKSIGHT_WORKSPACE"] = str(folder / "workspace")
+        os.environ["BACKSIGHT_FILE_FOLDERS"] = os.pathsep.join((str(exported.parent), str(FOLDER), str(Path.cwd())))
         with SURFACES[surface](url, FakeClock(T0)) as call:
             answered: list[tuple[Call, Any]] = []
 
             def argument(name: str, answered: list[tuple[Call, Any]] = answered) -> Any:
                 if name == "path":
                     return str(legacy)
-                if name == "exported":
-                    return str(exported)
+                if name in ("exported", "backup"):
+                    return str(exported.with_name(name))
                 given_by, path = ANSWERED[name]
                 value = next(answer for earlier, answer in answered if earlier == given_by)
                 for part in path.split("."):
@@ -417,7 +425,7 @@ def played(
                     given["recalls"] = [given["recalls"]]
                 answered.append(((name, more), call(name, {**given, **more})))
             answers[surface] = [answer for _, answer in answered]
-        del os.environ["BACKSIGHT_WORKSPACE"]
+        del os.environ["BACKSIGHT_WORKSPACE"], os.environ["BACKSIGHT_FILE_FOLDERS"]
     return answers
 
 
@@ -446,12 +454,16 @@ def references(keys: str) -> dict[str, str]:
 
 FOLLOWING: list[Step] = [
     ("get_trade", "trade_id", {}),
+    ("append_note", "run=trade_id", {"text": "Stopped out.\n\nToo early.", "agent": "btc 5m"}),
+    ("append_note", "run=trade_id", {"text": "Stopped out.\n\nToo early.", "agent": "btc 5m"}),
+    ("list_edits", "run=trade_id", {}),
     ("annotate_trade", "trade_id", {"reflection": "too early", "tags": ["early"], "confidence": 0.6}),
     ("annotate_trade", "trade_id", {}),
     ("explain_recall", "memory_id recall", {}),
     ("list_recalls", "decision_id", {}),
     ("get_decision", "decision_id=tick_id", {}),
     ("archive_episode", "episode_id", {}),
+    ("revoke_key", "key_id", {}),
     ("get_trade_reflection", "trade_id", {}),
     ("retire_belief", "belief_id", {"reason": "no longer so"}),
     ("cancel_plan", "plan_id", {"reason": "no longer so"}),
@@ -479,16 +491,26 @@ def test_every_surface_gives_the_same_answers(database: str, tmp_path_factory: p
     calls = steps(every_argument=True, mistaken_arguments=checked_here)
     for surface in surfaces:
         for step, expected, answer in zip(calls, answers["python"], answers[surface], strict=True):
+            if surface in ("rest", "mcp") and is_about_file(step[0], expected):
+                answer, expected = ({**each, "message": ""} for each in (answer, expected))
             assert without_actor(answer) == without_actor(expected), (surface, step)
     if checked_here:
         assert_complete(calls, answers["python"])
+
+
+def is_about_file(name: str, answer: Any) -> bool:
+    """Whether an answer is an error that may quote a file, which callers of a server are not told."""
+    if not isinstance(answer, dict) or "error" not in answer:
+        return False
+    files, field = OPERATIONS[name].file_arguments, answer["field"]
+    return field in files or (bool(files) and answer["error"] == "Invalid" and field not in PLAIN_FIELDS)
 
 
 def without_actor(answer: Any) -> Any:
     """An answer without the parts that depend on the surface: the audit chain names the actor and hashes the name."""
     if not isinstance(answer, dict) or "head" not in answer:
         return answer
-    comparable = {**answer, "head": answer["head"].partition(":")[0]}
+    comparable = answer | {name: answer[name].partition(":")[0] for name in ("head", "checkpoint") if answer.get(name)}
     if isinstance(answer.get("links"), list):
         omitted = ("actor", "hash", "previous")
         comparable["links"] = [{k: v for k, v in link.items() if k not in omitted} for link in answer["links"]]

@@ -5,16 +5,22 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from backsight.core.decision import AgentDecision, AgentInput
+from backsight.core.decision import AgentDecision, AgentInput, Decision
+from backsight.core.errors import Conflict, Unavailable
 from backsight.core.market import Bar
-from backsight.core.orders import Order
+from backsight.core.orders import BEGINNING, Order, OrderResult
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
+from backsight.core.trades.trade import Trade
 from backsight.memory import Memory, PaperBroker, PaperTerms
-from backsight.runtime.live import LiveSettings, run_live
+from backsight.ops.claims import RecordedIntent
+from backsight.ops.ticks import ClosedTick
+from backsight.runtime.live import LiveLoop, LiveSettings, run_live
+from backsight.runtime.recovery import NOT_CONFIRMED
 from backsight.runtime.replay import recorded_session
 from backsight.testing import T0, FakeClock
 
@@ -125,3 +131,154 @@ def test_several_orders_of_a_tick_have_a_verdict_each_and_the_answer_is_recorded
     assert response.endswith("x [cut: 100009 characters]")
     (trade,) = memory.list_trades(deployment="Turning@live", status="open").trades
     assert (trade.entry.reason, trade.entry.snapshot_id) == ("call 2", decision.id)
+
+
+class Interruption(BaseException):
+    """Ends a loop as a killed process ends: nothing after it runs."""
+
+
+class FailingMemory(Memory):
+    """The memory of another one's store, which fails in chosen calls of close_tick or record_intent."""
+
+    def __init__(
+        self, memory: Memory, error: BaseException, *, closes: Sequence[int] = (), intents: Sequence[int] = ()
+    ):
+        super().__init__(database=memory.database, clock=memory.clock, owner=memory.owner, actor=memory.actor)
+        self.error, self.fails = error, {"close": closes, "intent": intents}
+        self.calls = {"close": 0, "intent": 0}
+
+    def _count(self, name: str) -> None:
+        self.calls[name] += 1
+        if self.calls[name] in self.fails[name]:
+            raise self.error
+
+    def close_tick(self, **arguments: Any) -> ClosedTick:
+        self._count("close")
+        return super().close_tick(**arguments)
+
+    def record_intent(self, **arguments: Any) -> RecordedIntent:
+        self._count("intent")
+        return super().record_intent(**arguments)
+
+
+class DyingBroker(PaperBroker):
+    """Executes an order, and interrupts the loop before it can answer."""
+
+    deaths = 0
+
+    def submit(self, order: Order) -> OrderResult:
+        result = super().submit(order)
+        if self.deaths > 0:
+            self.deaths -= 1
+            raise Interruption
+        return result
+
+
+class Desk:
+    """A deployment with a broker whose account outlives the loops that trade it."""
+
+    def __init__(self, memory: Memory, clock: FakeClock) -> None:
+        self.memory, self.clock = memory, clock
+        clock.at = START
+        self.broker = DyingBroker(deployed(memory), at=START, cash=1_000.0, terms=TERMS)
+        self.agent = Turning()
+
+    def loop(self, memory: Memory | None = None, *, holder: str = "first") -> LiveLoop:
+        settings = LiveSettings(deployment="Turning@live", symbols=["BTC"], every=timedelta(hours=1), holder=holder)
+        return LiveLoop(memory or self.memory, self.broker, self.agent, Bars(), settings)
+
+    def run(self, loop: LiveLoop, ticks: int) -> None:
+        """Run hourly ticks; the store may be away at some."""
+        for _ in range(ticks):
+            at = self.clock.at + timedelta(hours=1)
+            self.broker.advance([bar for bar in BARS if self.clock.at < bar.closes_at <= at])
+            self.clock.at = at
+            try:
+                loop.run(at)
+            except Unavailable:
+                continue
+
+    def trades(self) -> list[Trade]:
+        return list(reversed(self.memory.list_trades(deployment="Turning@live", status="closed").trades))
+
+    def decisions(self) -> list[Decision]:
+        return recorded_session(self.memory, "Turning@live")
+
+
+@pytest.fixture
+def desk(memory: Memory, clock: FakeClock) -> Desk:
+    return Desk(memory, clock)
+
+
+@pytest.mark.parametrize("closes", [[8], [2, 3, 12]])
+def test_a_tick_that_the_store_could_not_record_is_recorded_before_the_next_look(
+    desk: Desk, closes: Sequence[int]
+) -> None:
+    flaky = FailingMemory(desk.memory, Unavailable("the store is away"), closes=closes)
+    desk.run(desk.loop(flaky), 16)
+    executed = [each for each in desk.decisions() if each.verdict.kind == "executed"]
+    assert [each.reason for each in executed] == ["call 2", "call 5", "call 8", "call 12"]
+    assert [trade.exit_reason for trade in desk.trades()] == ["call 8", "call 12"]
+    fills = [fill for fill in desk.broker.snapshot(since=BEGINNING).fills if fill.realized_pnl is not None]
+    assert [trade.realized_pnl for trade in desk.trades()] == pytest.approx([fill.realized_pnl for fill in fills])
+    assert desk.memory.verify_audit().intact
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_after_a_crash_the_next_loop_records_the_orders_of_the_interrupted_tick(desk: Desk, answered: bool) -> None:
+    dying = FailingMemory(desk.memory, Interruption(), closes=[8] if answered else [])
+    first = desk.loop(dying)
+    desk.run(first, 7)
+    desk.broker.deaths = 0 if answered else 1
+    with pytest.raises(Interruption):
+        desk.run(first, 1)
+    desk.run(desk.loop(holder="second"), 4)
+    interrupted = desk.decisions()[7]
+    assert (interrupted.reason, interrupted.verdict.kind) == ("call 8", "executed")
+    assert [(trade.exit_reason, trade.entry.reason) for trade in desk.trades()] == [
+        ("call 8", "call 2"),
+        ("call 12", "call 8"),
+    ]
+    assert desk.memory.verify_audit().intact
+
+
+def test_without_a_recorded_intent_no_order_is_submitted(desk: Desk) -> None:
+    flaky = FailingMemory(desk.memory, Unavailable("the store is away"), intents=[1])
+    desk.run(desk.loop(flaky), 3)
+    assert desk.broker.snapshot(since=BEGINNING).fills == ()
+    assert [each.at - START for each in desk.decisions()] == [timedelta(hours=1), timedelta(hours=3)]
+
+
+def test_an_interrupted_order_that_left_no_trace_is_not_confirmed(desk: Desk) -> None:
+    dying = FailingMemory(desk.memory, Interruption(), intents=[])
+    desk.broker.submit = interrupted_submit  # type: ignore[method-assign]
+    with pytest.raises(Interruption):
+        desk.run(desk.loop(dying), 2)
+    del desk.broker.submit
+    desk.run(desk.loop(holder="second"), 1)
+    interrupted = desk.decisions()[1]
+    assert (interrupted.verdict.kind, interrupted.verdict.rule) == ("rejected", NOT_CONFIRMED)
+
+
+def interrupted_submit(order: Order) -> OrderResult:
+    raise Interruption
+
+
+def test_a_second_loop_on_an_account_is_refused_and_submits_nothing(desk: Desk) -> None:
+    first, second = desk.loop(), desk.loop(holder="second")
+    desk.run(first, 1)
+    fills = desk.broker.snapshot(since=BEGINNING).fills
+    desk.clock.advance(seconds=60)
+    with pytest.raises(Conflict, match=r"the account 'live' is run by 'first' until .*; stop that loop, or wait"):
+        second.run(desk.clock.at)
+    assert desk.broker.snapshot(since=BEGINNING).fills == fills
+    first.release()
+    assert second.run(desk.clock.at).decision.sequence == 0
+
+
+def test_two_loops_of_one_account_in_turn_keep_every_decision(desk: Desk) -> None:
+    loops = [desk.loop(), desk.loop(holder="second")]
+    for number in range(12):
+        desk.run(loops[number % 2], 1)  # an hour later: the other's lease has expired
+    assert len(desk.decisions()) == 12
+    assert [trade.exit_reason for trade in desk.trades()] == ["call 8", "call 12"]

@@ -7,7 +7,7 @@ from backsight.core.errors import BacksightError, NotFound
 from backsight.importers.workspace import Workspace
 from backsight.memory import Memory, open_memory
 from backsight.ops.documents import ReindexResult
-from backsight.runtime.watcher import changes, intervals, keep_indexed, watch_documents
+from backsight.runtime.watcher import changes, intervals, keep_indexed, kept_indexed, watch_documents
 from backsight.settings import Settings
 from backsight.testing import FakeClock
 
@@ -55,6 +55,19 @@ def test_a_change_of_a_file_is_noticed(tmp_path: Path) -> None:
     stop.set()
     thread.join()
     assert noticed.is_set()
+
+
+def test_a_program_that_serves_keeps_the_index_up_to_date(tmp_path: Path, clock: FakeClock) -> None:
+    Workspace(tmp_path / "workspace").lay_out()
+    with a_memory(tmp_path, clock) as memory:
+        with kept_indexed(memory):
+            for _ in range(600):
+                if memory.index_health().documents:
+                    break
+                threading.Event().wait(0.05)
+        assert memory.index_health().documents == 8
+        with open_memory(f"sqlite:///{tmp_path}/other.db") as other, kept_indexed(other):
+            pass  # without a workspace there is nothing to do
 
 
 def test_a_workspace_is_watched_from_the_start(tmp_path: Path, clock: FakeClock) -> None:

@@ -17,8 +17,8 @@ def test_a_strategy_and_a_symbol_choose_the_rows_and_their_versions(memory: Memo
         remember(memory, clock, symbol, strategy_name)
     with memory.reading() as connection:
         view = memory.view(connection)
-        every = behaviors_at(view, "live", strategy_name=None, symbol=None)
-        (own,) = behaviors_at(view, "live", strategy_name="S", symbol="BTC")
+        every = behaviors_at(memory, view, "live", strategy_name=None, symbol=None)
+        (own,) = behaviors_at(memory, view, "live", strategy_name="S", symbol="BTC")
     assert [(each.strategy_name, each.symbol) for each in every] == [("S", "BTC"), ("S", "ETH"), ("T", "BTC")]
     assert own == every[0]
     assert (own.habits.n, own.versions) == (2, (VersionShare(version=None, trades=2),))
@@ -38,6 +38,6 @@ def test_the_drift_of_a_strategy_as_a_whole_is_that_of_the_view(memory: Memory, 
 def test_other_modes_and_earlier_instants_have_no_rows(memory: Memory, clock: FakeClock) -> None:
     remember(memory, clock, "BTC")
     with memory.reading() as connection:
-        assert behaviors_at(memory.view(connection), "sim", strategy_name=None, symbol=None) == ()
+        assert behaviors_at(memory, memory.view(connection), "sim", strategy_name=None, symbol=None) == ()
         before = memory.view(connection, T0 - timedelta(days=1))
-        assert behaviors_at(before, "live", strategy_name=None, symbol=None) == ()
+        assert behaviors_at(memory, before, "live", strategy_name=None, symbol=None) == ()

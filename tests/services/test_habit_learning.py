@@ -50,15 +50,15 @@ def test_outcomes_fall_since_about_the_turn(memory: Memory, clock: FakeClock) ->
     with memory.reading() as connection:
         view = memory.view(connection)
         (row,) = habits_at(view, "live", strategy_name=None, symbol=None)
-        assert falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol) == {}
+        assert falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbols=[row.symbol]) == {}
     turn = memory.now
     traded(memory, clock, [-0.9, -1.1] * 10)
     with memory.reading() as connection:
         view, again = memory.view(connection), memory.view(connection, seen_at=memory.now)
-        declines = falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+        declines = falling_outcomes_since(view, "live", strategy_name=row.strategy_name, symbols=[row.symbol])
         assert set(declines) == {(row.strategy_name, row.symbol), (row.strategy_name, None)}
         assert all(abs((since - turn).days) <= 3 for since in declines.values())
-        assert declines == falling_outcomes_since(again, "live", strategy_name=row.strategy_name, symbol=row.symbol)
+        assert declines == falling_outcomes_since(again, "live", strategy_name=row.strategy_name, symbols=[row.symbol])
 
 
 def test_a_fall_of_the_whole_strategy_excludes_earlier_trades_in_every_symbol(memory: Memory, clock: FakeClock) -> None:
@@ -70,9 +70,9 @@ def test_a_fall_of_the_whole_strategy_excludes_earlier_trades_in_every_symbol(me
     name = str(a_trade_call()["strategy_name"])
     with memory.reading() as connection:
         view, again = memory.view(connection), memory.view(connection, seen_at=memory.now)
-        declines = falling_outcomes_since(view, "live", strategy_name=name, symbol="S3")
+        declines = falling_outcomes_since(view, "live", strategy_name=name, symbols=["S3"])
         assert set(declines) == {(name, None)}
-        assert declines == falling_outcomes_since(again, "live", strategy_name=name, symbol="S3")
+        assert declines == falling_outcomes_since(again, "live", strategy_name=name, symbols=["S3"])
         assert strategy_drift_at(view, "live", name) == strategy_drift_at(again, "live", name)
     advice = memory.position_size(symbol="S3", direction="long", strategy_name=name)
     assert (advice.since, advice.left_out) == (declines[name, None], 80)

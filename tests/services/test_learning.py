@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.decision import Verdict
+from backsight.core.memory import checkpoints
 from backsight.core.orders import Order, ReportedFill
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
@@ -157,7 +159,8 @@ def test_learning_one_by_one_equals_learning_again_on_postgresql(steps: list[Any
 
 def learn_one_by_one(url: str, steps: list[Any]) -> None:
     clock = FakeClock(T0)
-    with open_memory(url, clock=clock) as memory:
+    with pytest.MonkeyPatch.context() as patch, open_memory(url, clock=clock) as memory:
+        patch.setattr(checkpoints, "INTERVAL", 2)
         life, answers_at = Life(settle_in(memory), clock), dict[datetime, list[Any]]()
         for step in steps:
             life.act(*step)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from backsight.core.context import ContextVector
 from backsight.core.instants import Horizon
+from backsight.core.instruments import NO_UNDERLYINGS
 from backsight.core.portfolio import Direction
 from backsight.core.recall.arrays.columns import append_episodes, columns_of
 from backsight.core.recall.arrays.selection import TradeFilter
@@ -18,12 +19,12 @@ DAY = timedelta(days=1)
 
 def test_the_evidence_is_kept_until_another_trade_is_known() -> None:
     columns = columns_of(an_episode(n, known_at=T0 + n * DAY) for n in range(5))
-    first = sizing_evidence(columns, OURS, Horizon(as_of=T0 + 3 * DAY))
-    assert sizing_evidence(columns, OURS, Horizon(as_of=T0 + 3.5 * DAY)) is first
-    later = sizing_evidence(columns, OURS, Horizon(as_of=T0 + 4 * DAY))
+    first = sizing_evidence(columns, OURS, Horizon(as_of=T0 + 3 * DAY), NO_UNDERLYINGS)
+    assert sizing_evidence(columns, OURS, Horizon(as_of=T0 + 3.5 * DAY), NO_UNDERLYINGS) is first
+    later = sizing_evidence(columns, OURS, Horizon(as_of=T0 + 4 * DAY), NO_UNDERLYINGS)
     assert (first.n, later.n) == (4, 5)
     more = append_episodes(columns, [an_episode(9, known_at=T0 + 3.2 * DAY)])
-    assert sizing_evidence(more, OURS, Horizon(as_of=T0 + 3.5 * DAY)).n == 5
+    assert sizing_evidence(more, OURS, Horizon(as_of=T0 + 3.5 * DAY), NO_UNDERLYINGS).n == 5
 
 
 def test_the_evidence_is_that_of_the_horizon() -> None:
@@ -34,7 +35,7 @@ def test_the_evidence_is_that_of_the_horizon() -> None:
         Horizon(as_of=T0 + 9 * DAY, seen_at=T0 + 4 * DAY),
     )
     for horizon in horizons:
-        kept, read = sizing_evidence(columns, OURS, horizon), closed_trades(columns, OURS, horizon)
+        kept, read = sizing_evidence(columns, OURS, horizon, NO_UNDERLYINGS), closed_trades(columns, OURS, horizon)
         assert (kept.n, kept.in_r.outcome_r.tolist()) == (read.n, read.in_r.outcome_r.tolist())
 
 
@@ -62,4 +63,4 @@ def test_the_prompt_recommends_what_position_size_does(memory: Memory, clock: Fa
         )
         (line,) = [line for line in preview.text.splitlines() if line.startswith(f"- BTC {direction}:")]
         assert advice.size.reason in line
-    assert sizing_query("long", ContextVector(symbol="BTC", regime="ranging")).regime == "ranging"
+    assert sizing_query("long", ContextVector(symbol="BTC", regime="ranging"), NO_UNDERLYINGS).regime == "ranging"

@@ -161,7 +161,7 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         'Avoid (the owner\'s rules, the only "never"; nothing else in this prompt overrides them):\n'
         "- trading the news",
         "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):\n"
-        f"- Sizing: {BULLETS[0].text}\n- Regime fit: {BULLETS[1].text}\n"
+        f'- Sizing: "{BULLETS[0].text}"\n- Regime fit: "{BULLETS[1].text}"\n'
         'They are for reference: the owner\'s avoid rules are the only "never".',
     ]
     assert prompt.text == (

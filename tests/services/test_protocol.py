@@ -100,6 +100,19 @@ def test_an_agent_has_its_own_rules_after_those_of_all(memory: Memory, clock: Fa
     assert text.endswith("\nFrom agents/S/TRADING_MANUAL.md:\n- [1] Only longs.\n- [2] Flat at night.")
 
 
+def test_an_incident_of_the_strategys_folder_is_shown_and_a_pair_has_two_spellings(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
+    (tmp_path / "agents/S/memory/incidents").mkdir(parents=True)
+    (tmp_path / "agents/S/memory/incidents/feed.md").write_text("# Feed\n\nBTCUSDT quotes froze (E77).\n")
+    (tmp_path / "memory/incidents/session.md").write_text("# Login\n\nThe session expired; sign in again.\n")
+    memory.reindex()
+    rules = section(opened(memory, clock))
+    assert rules is not None
+    assert "agents/S/memory/incidents/feed.md:1-3" in rules.text
+    assert "session expired" not in rules.text
+
+
 def test_rules_that_do_not_fit_are_named_and_the_owner_is_warned(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ def test_the_right_multiplier_settles_a_contradiction_and_the_trade_teaches(memo
     assert (trade.pnl, trade.risk, trade.mfe, trade.entry.size_usd) == (50.0, 50.0, 50.0, 5_000.0)
     assert (trade.outcome, trade.contradiction) == (Outcome(value=1.0, unit="R"), None)
     assert memory.get_trade(trade_id=trade.id).episode is not None
-    remarks = [each for each in memory.doctor().remarks if "SQLite" not in each]
+    remarks = [each for each in memory.doctor().remarks if "SQL" not in each]
     assert remarks == [
         "Equity changed beyond what fills and marks explain at 1 tick, last at 2026-06-04T12:00:00.000000Z:"
         " none since an instrument was saved."

@@ -1,13 +1,18 @@
 """The last bars by a horizon: read again, or advanced from a cached window in a single-process store."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
+from sqlalchemy import select
 
+from backsight.core.bar_columns import BarColumns
 from backsight.core.instants import Horizon
 from backsight.core.market import Bar
 from backsight.memory import Memory, open_memory, open_simulation
-from backsight.store.bars import intervals, last_bars
+from backsight.store.bars import BARS, BarFact, add_bars, add_columns, intervals, last_bars
+from backsight.store.transaction import Transaction
 from backsight.store.view import View
 from backsight.testing import FakeClock
 
@@ -40,6 +45,29 @@ def test_an_advanced_window_equals_a_window_read_again(hours: int, tmp_path: obj
         while at < NOON:
             assert read(private, at) == read(shared, at), at
             at += timedelta(hours=hours)
+
+
+def test_bars_stored_in_bulk_have_the_rows_and_the_audit_of_single_bars(memory: Memory) -> None:
+    minutes = np.arange(3) * 60_000_000 + 1_780_567_200_000_000
+    prices = {name: np.array([10.0, 1e-7, 1e16]) for name in ("open", "high", "low", "close")}
+    series = BarColumns(
+        symbol='S "Ø"', interval_seconds=60, opened=minutes, **prices, volume=np.array([1.5, np.nan, 0.0])
+    )
+    facts = [BarFact(owner_id="ana", bar=bar, known_at=bar.closes_at, recorded_at=NOON) for bar in series]
+    writes: list[Callable[[Transaction], None]] = [
+        lambda to: add_columns(to, "ana", series, recorded_at=NOON),
+        lambda to: add_bars(to, facts),
+    ]
+    stored = []
+    for write in writes:
+        with memory.database.writing("ana") as connection, connection.begin_nested() as nested:
+            transaction = Transaction(connection)
+            write(transaction)
+            rows = connection.execute(select(BARS.table).order_by(BARS.table.c.opened_at)).all()
+            stored.append(([BARS.from_row(row) for row in rows], [each.as_json() for each in transaction.changes]))
+            nested.rollback()
+    assert stored[0] == stored[1]
+    assert stored[0][0] == facts
 
 
 def test_bars_recorded_meanwhile_are_in_the_next_window() -> None:

@@ -1,8 +1,10 @@
 """The columnar image has the same episodes as the store, for every writer and every horizon."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,12 @@ from backsight.core.recall.arrays.columns import REPLACED, Columns, append_episo
 from backsight.memory import Memory, open_memory
 from backsight.ops.trades import RememberedTrade
 from backsight.store import columns as stored_columns
+from backsight.store import images as stored_images
 from backsight.store import memories as stored
 from backsight.store.columns import Images
-from backsight.store.columns_file import LABEL_END, pack_columns, read_label
+from backsight.store.columns_build import batches
+from backsight.store.columns_file import FORMAT, LABEL_END, pack_columns, read_label
+from backsight.store.reading import fetch, owned
 from backsight.store.view import View
 from backsight.testing import T0, FakeClock, a_trade_call, an_episode
 
@@ -177,7 +182,7 @@ def test_owners_have_separate_images_and_images_beyond_the_limit_are_dropped(own
 
 @pytest.fixture
 def filed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_columns, "MIN_FILE_ROWS", 2)
+    monkeypatch.setattr(stored_images, "MIN_FILE_ROWS", 2)
 
 
 def rows_read(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -186,6 +191,7 @@ def rows_read(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     original = stored_columns._rows
     with monkeypatch.context() as patched:
         patched.setattr(stored_columns, "_rows", lambda *given: _counted(read, original(*given)))
+        patched.setattr(stored_columns, "batches", lambda *given: (_counted(read, each) for each in batches(*given)))
         assert rows_by_id(image(memory, images=Images(folder))) == truth(memory)
     return sum(read)
 
@@ -204,7 +210,7 @@ def test_a_fresh_process_reads_the_file_and_the_rows_changed_since(
     assert [file.stat().st_mode & 0o77 for file in tmp_path.iterdir()] == [0]
 
 
-@pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "other", "owner"])
+@pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "killed", "other", "owner"])
 def test_a_damaged_or_foreign_file_is_not_used(
     memory: Memory,
     filed: None,
@@ -229,6 +235,8 @@ def test_a_damaged_or_foreign_file_is_not_used(
         content = theirs.read_bytes()
     changes = {"cut": content[:-64], "flip": content[:-70] + bytes([content[-70] ^ 1]) + content[-69:], "empty": b""}
     file.write_bytes(changes.get(spoil, content))
+    if spoil == "killed":  # a process of the same id was killed while it wrote the first file
+        file.rename(file.with_name(f"{file.name}.{os.getpid()}"))
     assert rows_read(memory, tmp_path, monkeypatch) == 3
     assert rows_read(memory, tmp_path, monkeypatch) == 0
 
@@ -260,6 +268,18 @@ def test_an_image_is_built_without_a_writable_folder(memory: Memory, filed: None
     assert rows_by_id(image(memory, images=Images(tmp_path / "file" / "below"))) == truth(memory)
 
 
+def test_an_import_writes_the_file_that_later_processes_read(tmp_path: Path, filed: None) -> None:
+    url, trades = f"sqlite:///{tmp_path}/store.db", tmp_path / "trades.csv"
+    rows = [f"XAUUSD,long,s,1,2,{number},2026-01-0{number}T10:00Z" for number in (1, 2, 3)]
+    trades.write_text("\n".join(["symbol,direction,strategy_name,entry_price,exit_price,pnl,closed_at", *rows]))
+    with open_memory(url) as memory:
+        memory.import_trades(path=str(trades), dry_run=True)
+        assert not list(tmp_path.glob("*.columns"))
+        memory.import_trades(path=str(trades))
+        assert len(list(tmp_path.glob("*.columns"))) == 1
+        assert rows_by_id(image(memory)) == truth(memory)
+
+
 def test_a_small_store_writes_no_file(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remember(memory, 1)
     rows_read(memory, tmp_path / "files", monkeypatch)
@@ -288,3 +308,24 @@ def test_instants_are_compared_to_the_microsecond(memory: Memory) -> None:
 
 def just_before(at: datetime) -> Horizon:
     return Horizon(as_of=at - timedelta(microseconds=1))
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_file_that_somebody_wrote_is_found_despite_its_checksum(
+    url: str, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_images, "MIN_FILE_ROWS", 1)
+    with open_memory(url, owner="ana", clock=clock) as memory:
+        memory.remember_trade(**a_trade_call())
+        memory.recall_memories(symbol="XAUUSD", mode="all")
+        assert memory.verify_audit().intact
+        with memory.reading() as connection:
+            episodes = fetch(connection, stored.EPISODES, owned(stored.EPISODES, "ana"))
+    (file,) = tmp_path.glob("*.columns")
+    label = read_label(file.read_bytes(), FORMAT)
+    poisoned = columns_of([replace(each, pnl=-1e6) for each in episodes])
+    file.write_bytes(b"".join(pack_columns(poisoned, label=label)))
+    with open_memory(url, owner="ana", clock=clock) as memory:
+        verified = memory.verify_audit()
+        assert [(finding.kind, finding.table) for finding in verified.findings] == [("changed", "columns file")]
+        assert memory.verify_audit().intact  # the file was removed

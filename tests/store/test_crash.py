@@ -28,6 +28,27 @@ with open_memory(url, owner="ana") as memory:
 """
 
 
+MIXED_WRITER = """
+import sys
+from datetime import timedelta
+from backsight import open_memory
+from backsight.core.decision import Verdict
+from backsight.testing import a_snapshot, a_trade_call
+
+url, name, count, others = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4].split(",")
+with open_memory(url, owner="ana") as memory:
+    for number in range(count):
+        at, equity = memory.now, 10_000.0 - 100.0 * number
+        neighbour = others[number % len(others)]
+        memory.record_equity(account=neighbour, equity=9_000.0 + number)
+        memory.close_tick(
+            deployment=f"S@{name}", at=at, before=a_snapshot(at=at, equity=equity), verdict=Verdict(kind="noop")
+        )
+        memory.remember_trade(**a_trade_call(mode="paper", strategy_name=name, idempotency_key=f"{name}-{number}"))
+        memory.get_agent_state(deployment=f"S@{neighbour}")
+"""
+
+
 @contextmanager
 def writer(url: str, name: str, count: int) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
     command = [sys.executable, "-c", WRITER, url, name, str(count)]
@@ -81,3 +102,21 @@ def test_sixteen_processes_lose_nothing_and_write_nothing_twice(url: str) -> Non
     assert [process.wait() for process in running] == [0] * 16
     keys = stored_keys(url)
     assert sorted(keys) == sorted(f"p{process}-{number}" for process in range(16) for number in range(25))
+
+
+@pytest.mark.slow
+def test_sixteen_processes_that_write_ticks_equity_and_trades_leave_an_intact_store(url: str) -> None:
+    names = [f"p{number}" for number in range(16)]
+    with open_memory(url, owner="ana") as memory:
+        memory.save_strategy(name="S")
+        for name in names:
+            memory.open_account(venue="x", name=name, currency="EUR", mode="paper")
+            memory.deploy(strategy_name="S", account=name)
+    command = [sys.executable, "-c", MIXED_WRITER, url]
+    running = [subprocess.Popen([*command, name, "6", ",".join(names)]) for name in names]
+    assert [process.wait() for process in running] == [0] * 16
+    with open_memory(url, owner="ana") as memory:
+        assert memory.verify_audit().findings == ()
+        assert len(memory.list_trades(limit=100, mode="paper").trades) == 16 * 6
+        for name in names:
+            assert len(memory.list_decisions(deployment=f"S@{name}").decisions) == 6

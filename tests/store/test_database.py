@@ -13,7 +13,7 @@ from sqlalchemy import insert, select, text
 
 from backsight.core.errors import BacksightError, Invalid, Refused, Unavailable
 from backsight.core.portfolio import Account
-from backsight.memory import Memory, open_memory
+from backsight.memory import Memory, open_memory, open_simulation
 from backsight.store.database import open_database
 from backsight.store.strategies import ACCOUNTS
 from backsight.testing import FakeClock, a_trade_call
@@ -85,8 +85,10 @@ def test_many_writers_keep_one_chain(memory: Memory) -> None:
     assert (verified.links, len(memory.list_trades(limit=100).trades)) == (40, 40)
 
 
-def test_a_new_file_that_is_locked_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+def test_a_copy_that_is_locked_for_a_moment_is_waited_for(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "store.db"
+    with open_simulation(clock) as simulation:
+        simulation.save(path)  # a copy has no write-ahead log yet
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         unlock = threading.Timer(0.2, other.execute, ["ROLLBACK"])

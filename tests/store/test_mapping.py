@@ -20,7 +20,7 @@ from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
 from backsight.store.mapping import METADATA, OWNER, Noun, _tuple_text, noun
-from backsight.store.schema import AUDITED, CURRENT
+from backsight.store.tables import AUDITED, CURRENT
 from backsight.store.transaction import Transaction, insert_all
 from backsight.testing import T0
 from core.memory.test_conditions import CONDITIONS
@@ -46,6 +46,14 @@ def connection(url: str) -> Iterator[Connection]:
     open_memory(url).close()
     with raw(url) as opened:
         yield opened
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_rows_are_hashed_in_bulk_as_one_by_one(data: st.DataObject) -> None:
+    noun = data.draw(st.sampled_from(CURRENT))
+    rows = [noun.to_values(value) for value in data.draw(st.lists(st.from_type(noun.type), max_size=4))]
+    assert noun.item_hashes(rows) == [item_hash(noun.cells_of_values(row)) for row in rows]
 
 
 @pytest.mark.parametrize("noun", [*CURRENT, AUDIT], ids=lambda noun: noun.table.name)

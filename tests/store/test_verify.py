@@ -11,24 +11,26 @@ import pytest
 from sqlalchemy import BigInteger, Boolean, Double, delete, insert, select, text, update
 
 from backsight.core.audit import link_hash
+from backsight.core.errors import Invalid
 from backsight.core.ids import canonical_json
+from backsight.core.market import Bar
+from backsight.core.memory import checkpoints
 from backsight.core.memory.prospective import PlanSource
 from backsight.memory import Memory, open_memory
 from backsight.ops.admin import Verification
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
-from backsight.store.experience import DERIVED
+from backsight.store.experience import BELIEF_CHECKPOINTS, CELL_CHECKPOINTS, DERIVED, HABIT_CHECKPOINTS
 from backsight.store.mapping import JsonText, Noun, UtcInstant
-from backsight.store.memories import RETRIEVALS
-from backsight.store.schema import AUDITED
+from backsight.store.memories import RECALLS, RETRIEVALS
+from backsight.store.tables import AUDITED
 from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_trade_call
-from support import is_row, lived_in_copy, raw
+from support import is_row, lived_in_copy, lost_in_ranges, raw
 
-"""How many commands `lived_in` carries out."""
 BY_NAME = {noun.table.name: noun for noun in (*AUDITED, AUDIT)}
-SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RETRIEVALS)]
+SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RECALLS, RETRIEVALS)]
 """Nouns whose rows the audit chain records column by column; for other nouns it records a hash of each row."""
 
 
@@ -38,6 +40,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Ite
     with lived_in_copy(request.param, tmp_path) as (made, last):
         clock.at = last
         yield made
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, on each database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/empty.db"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
@@ -133,7 +143,33 @@ def test_a_row_added_is_found_and_named(filled: Memory, url: str, noun: Noun[Any
     assert "forged" in finding.key
 
 
-@pytest.mark.parametrize("noun", DERIVED, ids=lambda noun: noun.table.name)
+CHECKPOINTS = (BELIEF_CHECKPOINTS, CELL_CHECKPOINTS, HABIT_CHECKPOINTS)
+LEARNED = [noun for noun in DERIVED if noun not in CHECKPOINTS]
+
+
+@pytest.mark.parametrize(
+    ("noun", "column"),
+    [(BELIEF_CHECKPOINTS, "established"), (CELL_CHECKPOINTS, "width"), (HABIT_CHECKPOINTS, "trades")],
+    ids=["beliefs", "cells", "habits"],
+)
+def test_a_changed_checkpoint_is_found_and_named(
+    empty: str, noun: Noun[Any], column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "INTERVAL", 2)
+    clock = FakeClock(T0)
+    with open_memory(empty, clock=clock) as memory:
+        lost_in_ranges(memory, days=8, until=T0)
+        memory.add_belief(proposition="Ranges lose", strategy_name="Fade", regime="ranging")
+        clock.advance(days=8)
+        lost_in_ranges(memory, days=8, until=clock.now())
+        assert memory.verify_audit().intact
+        row = row_of(noun, empty)
+        change(empty, noun, row, column, other_value(noun.table.c[column], row[column]))
+        findings = memory.verify_audit().findings
+    assert {(finding.kind, finding.table) for finding in findings} == {("changed", noun.table.name)}
+
+
+@pytest.mark.parametrize("noun", LEARNED, ids=lambda noun: noun.table.name)
 def test_a_derived_row_changed_removed_or_added_is_found_and_named(filled: Memory, url: str, noun: Noun[Any]) -> None:
     row = row_of(noun, url)
     plain = [c for c in noun.table.c if not isinstance(c.type, JsonText) and c.name not in ("owner_id", *noun.key)]
@@ -208,10 +244,12 @@ def test_a_chain_cut_off_after_an_exported_head_is_found(filled: Memory, url: st
             table = BY_NAME[name].table
             connection.execute(delete(table).where(table.c.symbol == "EURUSD"))
     assert {finding.table for finding in filled.verify_audit().findings} <= {noun.table.name for noun in DERIVED}
-    filled.doctor(repair=True)  # and what followed from it
-    assert filled.verify_audit().intact
     (finding,) = filled.verify_audit(head=head).findings
     assert (finding.kind, finding.key) == ("cut_off", str(last))
+    filled.doctor(repair=True)  # and what followed from it; the repair is a link of its own
+    assert filled.verify_audit().intact
+    (finding,) = filled.verify_audit(head=head).findings
+    assert (finding.kind, finding.key) == ("link_changed", str(last))
 
 
 def test_a_chain_rewritten_after_an_exported_head_is_found(filled: Memory, url: str) -> None:
@@ -224,6 +262,55 @@ def test_a_chain_rewritten_after_an_exported_head_is_found(filled: Memory, url: 
     assert filled.verify_audit().intact
     (finding,) = filled.verify_audit(head=head).findings
     assert "rewritten" in finding.detail
+
+
+def test_a_verification_since_a_checkpoint_compares_what_was_written_since(filled: Memory, clock: FakeClock) -> None:
+    first = filled.verify_audit()
+    clock.advance(hours=1)
+    filled.remember_trade(**a_trade_call(symbol="EURUSD"))
+    second = filled.verify_audit(since=first.checkpoint)
+    assert (second.intact, second.links, second.since is not None) == (True, first.links + 1, True)
+    assert 0 < second.rows < first.rows
+    assert second.checkpoint == filled.verify_audit().checkpoint
+    assert filled.verify_audit(since=second.checkpoint).rows == 0
+
+
+def test_rows_of_a_batch_are_compared_since_a_checkpoint(filled: Memory, url: str, clock: FakeClock) -> None:
+    checkpoint = filled.verify_audit().checkpoint
+    clock.advance(hours=1)
+    opened_at = clock.now() - timedelta(minutes=10)
+    bar = Bar(symbol="NEW", interval_seconds=300, opened_at=opened_at, open=1.0, high=2.0, low=1.0, close=2.0)
+    filled.record_bars(bars=[bar])
+    assert filled.verify_audit(since=checkpoint).intact
+    with raw(url) as connection:
+        connection.execute(update(BARS.table).where(BARS.table.c.symbol == "NEW").values(high=3.0))
+    assert named(filled.verify_audit(since=checkpoint), "bars")
+
+
+def test_rows_changed_since_a_checkpoint_or_removed_before_it_are_found(
+    filled: Memory, url: str, clock: FakeClock
+) -> None:
+    checkpoint, trades = filled.verify_audit().checkpoint, BY_NAME["trade_history"].table
+    clock.advance(hours=1)
+    trade = filled.remember_trade(**a_trade_call(symbol="EURUSD")).trade
+    with raw(url) as connection:
+        connection.execute(update(trades).where(trades.c.id == trade.id).values(pnl=1e6))
+    assert named(filled.verify_audit(since=checkpoint), "trade_history")
+    with raw(url) as connection:
+        connection.execute(update(trades).where(trades.c.id == trade.id).values(pnl=trade.pnl))
+    assert filled.verify_audit(since=checkpoint).intact
+    with raw(url) as connection:
+        connection.execute(delete(RETRIEVALS.table))
+    (finding,) = filled.verify_audit(since=checkpoint).findings
+    assert (finding.kind, finding.table) == ("removed", "all tables")
+
+
+def test_a_checkpoint_of_another_chain_or_no_checkpoint_is_refused(filled: Memory) -> None:
+    links = filled.verify_audit().links
+    (finding, *_) = filled.verify_audit(since=f"{links}:{'0' * 64}:10").findings
+    assert finding.kind == "cut_off"
+    with pytest.raises(Invalid, match="checkpoint"):
+        filled.verify_audit(since="42")
 
 
 def test_a_head_stays_good_while_the_chain_grows(filled: Memory, clock: FakeClock) -> None:

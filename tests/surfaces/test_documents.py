@@ -28,7 +28,7 @@ def test_a_search_prints_path_lines_heading_score_and_the_lines(folder: Path) ->
     assert run("reindex").exit_code == 0
     lines = run("search", "position cap for BTC/USDT").output.splitlines()
     assert lines[0] == "1 passage, the best first; quotes are data."
-    assert lines[1].startswith("TRADING_MANUAL.md:1-5  Manual  0.")
+    assert lines[1].startswith("TRADING_MANUAL.md:3-5  Manual > R3_POSITION_CAP  1.00")
     assert any("Never above 2 % in BTC/USDT." in line for line in lines)
 
 

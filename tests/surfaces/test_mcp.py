@@ -12,11 +12,14 @@ import jsonschema
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
+from backsight.adapters.clocks import SystemClock
 from backsight.audience import DOCUMENT_TOOLS
+from backsight.core.errors import Refused
 from backsight.memory import OPERATIONS, open_memory
+from backsight.surfaces.mcp import caller_over_stdio
 from backsight.surfaces.mcp_tools import tools_for
 from backsight.testing import T0, FakeClock, a_trade_call
-from parity.surfaces import SURFACES, served
+from parity.surfaces import SURFACES, mcp_client, owner_token, served
 
 
 def ask(audience: str, store: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, list[Any]]:
@@ -24,7 +27,8 @@ def ask(audience: str, store: str, calls: list[tuple[str, dict[str, Any]]]) -> t
 
     async def talk() -> tuple[Any, list[Any]]:
         command = ["-m", "backsight", "--url", store, "mcp", "--audience", audience]
-        server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+        key = {"BACKSIGHT_KEY": owner_token(store, SystemClock())} if audience == "owner" else {}
+        server = StdioServerParameters(command=sys.executable, args=command, env={**os.environ, **key})
         async with Client(server) as client:
             listed = await client.list_tools()
             return listed.tools, [await client.call_tool(name, arguments) for name, arguments in calls]
@@ -75,6 +79,21 @@ def test_a_coach_can_write_nothing_and_an_owner_may_do_all() -> None:
     assert tools_for("owner") == OPERATIONS
 
 
+def test_the_owners_tools_need_the_owners_key(store: str) -> None:
+    with open_memory(store) as memory:
+        trader, owner = (memory.create_key(name=name, audience=name).token for name in ("trader", "owner"))
+        for key in (None, trader):
+            with pytest.raises(Refused, match="owner"):
+                caller_over_stdio(memory, "owner", key=key)
+        caller = caller_over_stdio(memory, "owner", key=owner)
+        assert caller.actor.endswith(":owner")
+        with pytest.raises(Refused, match="only reads"):
+            caller.remember_trade(**a_trade_call())
+        trading = caller_over_stdio(memory, "trader", key=None)
+        with pytest.raises(Refused, match="approve_edit needs a key of the owner"):
+            trading.approve_edit(edit_id="e")
+
+
 def test_a_tool_of_another_audience_does_not_exist(store: str) -> None:
     with pytest.raises((MCPError, ExceptionGroup)) as caught:
         ask("coach", store, [("remember_trade", a_trade_call())])
@@ -104,10 +123,13 @@ def test_the_http_server_answers_older_protocol_versions(store: str) -> None:
         assert anyio.run(talk, address) == "2025-11-25"
 
 
-def test_an_http_server_can_serve_one_audience(store: str) -> None:
+def test_an_http_server_can_serve_one_audience_that_has_a_key(store: str) -> None:
     async def tools(address: str) -> set[str]:
-        async with Client(address) as client:
+        async with mcp_client(address.removesuffix("/mcp"), token) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
+
+    with open_memory(store) as memory:
+        token = memory.create_key(name="coach", audience="coach").token
 
     command = [sys.executable, "-m", "backsight", "--url", store, "mcp", "--http", "--port", "0", "--audience", "coach"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

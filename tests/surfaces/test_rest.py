@@ -13,10 +13,10 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from backsight.memory import OPERATIONS, open_memory
-from backsight.surfaces.main import listen
+from backsight.surfaces.http_server import listen
 from backsight.surfaces.rest import application, path_of
 from backsight.testing import T0, FakeClock, a_trade_call
-from parity.surfaces import served
+from parity.surfaces import owner_token, served
 
 REMEMBER = path_of(OPERATIONS["remember_trade"])
 RECALL = path_of(OPERATIONS["recall_memories"])
@@ -24,9 +24,11 @@ RECALL = path_of(OPERATIONS["recall_memories"])
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
+    url, clock = f"sqlite:///{tmp_path}/store.db", FakeClock(T0)
+    headers = {"Authorization": f"Bearer {owner_token(url, clock)}"}
     with (
-        served(f"sqlite:///{tmp_path}/store.db", FakeClock(T0)) as address,
-        httpx.Client(base_url=address, timeout=30) as made,
+        served(url, clock) as address,
+        httpx.Client(base_url=address, timeout=30, headers=headers) as made,
     ):
         yield made
 
@@ -74,12 +76,14 @@ def test_a_bad_body_is_a_problem_that_names_the_field(client: httpx.Client, body
 
 def test_a_missing_path_or_record_is_a_problem(client: httpx.Client) -> None:
     assert client.get("/nothing").json()["title"] == "NotFound"
-    assert client.get(REMEMBER).status_code == 405
+    wrong_method = client.get(REMEMBER)
+    assert (wrong_method.status_code, wrong_method.headers["allow"]) == (405, "POST")
     assert client.post(path_of(OPERATIONS["get_trade"]), json={"trade_id": "x"}).status_code == 404
 
 
 def test_operations_without_required_arguments_need_no_body(client: httpx.Client) -> None:
-    assert client.post(path_of(OPERATIONS["verify_audit"])).json()["intact"] is True
+    answer = client.post(path_of(OPERATIONS["verify_audit"]), headers={"content-type": "application/json"})
+    assert answer.json()["intact"] is True
 
 
 def test_a_request_with_a_foreign_host_header_is_refused(client: httpx.Client) -> None:

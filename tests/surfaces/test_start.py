@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from backsight.memory import open_memory
+
 DATABASE = {"sqlalchemy", "alembic", "psycopg"}
 SERVERS = {"fastapi", "mcp", "mcp_types", "starlette", "uvicorn", "httpx"}
 OTHERS = {"numpy", "pydantic", "rich"}
@@ -19,8 +21,21 @@ try:
     main()
 except SystemExit:
     pass
-print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+print(*sorted(sys.modules), file=sys.stderr)
 """
+
+
+def modules_after(words: str, url: str) -> list[str]:
+    """The modules that are imported when a command has run in a process of its own."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words.split()],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "BACKSIGHT_URL": url},
+        check=True,
+    )
+    return ran.stderr.split("\n")[-2].split()
 
 
 @pytest.mark.parametrize(
@@ -34,15 +49,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
     ],
 )
 def test_a_command_imports_only_what_it_needs(words: str, not_imported: set[str], tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words.split()],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "BACKSIGHT_URL": f"sqlite:///{tmp_path}/store.db"},
-        check=True,
-    )
-    imported = set(ran.stderr.split("\n")[-2].split())
+    imported = {name.partition(".")[0] for name in modules_after(words, f"sqlite:///{tmp_path}/store.db")}
     assert "backsight" in imported
     assert imported & not_imported == set()
 
@@ -53,7 +60,37 @@ def test_importing_backsight_opens_nothing() -> None:
     assert set(ran.stdout.split()) & (DATABASE | SERVERS | OTHERS) == set()
 
 
-def test_formats_of_files_are_imported_only_to_read_a_file() -> None:
-    program = "import sys, backsight.memory; print(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "backsight.importers.registry" not in ran.stdout.split()
+OPENING = """
+    adapters.clocks adapters.randomness services.background services.context services.file_access services.library
+    services.query_vectors store.audit store.compression store.database store.mapping store.reading
+    store.row_security store.schema store.search store.search.slot store.transaction store.transaction_state
+    store.view
+"""
+READING_TRADES = """
+    ops.trades_pages services.deployments services.id_prefixes services.paging store.memories store.strategies
+    store.trades store.unchanged store.decisions
+"""
+RECALLING = """
+    ops.recall services.behavior services.belief_learning services.beliefs services.deployments
+    services.habit_learning services.holdout services.id_prefixes services.mood services.outlook services.paging
+    services.plans services.recall store.bars store.codecs store.columns store.columns_file store.decisions store.images
+    store.experience store.memories store.plans store.recalls store.state store.strategies store.trades
+    store.columns_build store.instruments store.unchanged
+"""
+LAYERS = ("ops.", "services.", "store.", "adapters.", "importers.", "runtime.", "lab.")
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        ("--help", ""),
+        ("mcp", OPENING + "services.keys store.keys"),
+        ("trades list --json", OPENING + READING_TRADES),
+        ("recall memories XAUUSD --json", OPENING + RECALLING),
+    ],
+)
+def test_a_start_imports_the_modules_that_it_needs_and_no_others(words: str, allowed: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    open_memory(url).close()  # creating a store imports the modules of all tables
+    modules = [name.removeprefix("backsight.") for name in modules_after(words, url) if name.startswith("backsight.")]
+    assert {name for name in modules if name.startswith(LAYERS)} <= set(allowed.split())

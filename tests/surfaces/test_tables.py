@@ -110,7 +110,7 @@ def test_every_answer_of_the_parity_scenario_is_readable(tmp_path_factory: pytes
 
     SURFACES["recording"] = recording
     try:
-        played("sqlite", tmp_path_factory, ["recording"])
+        played("sqlite", tmp_path_factory, ["recording"], every_argument=True, mistaken_arguments=False)
     finally:
         del SURFACES["recording"]
     assert {name for name, _ in answers} == set(OPERATIONS)

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Invalid
-from backsight.testing.broker import BrokerSimulator, ReportTerms, SimulatedInstrument
+from backsight.core.orders import BEGINNING, BrokerSnapshot, FillMark, Order, last_mark
+from backsight.memory import PaperBroker
+from backsight.testing import T0, a_bar
+from backsight.testing.broker import BrokerSimulator, ReportTerms, SimulatedInstrument, check_fills_since
 
 BTC = SimulatedInstrument(symbol="BTC", fee_rate=0.001)
 
@@ -134,3 +137,33 @@ def test_equity_is_what_was_paid_in_and_what_the_trades_earned() -> None:
 def test_a_symbol_without_a_price_is_refused() -> None:
     with pytest.raises(Invalid, match="GOLD has no price yet; call move first"):
         BrokerSimulator([SimulatedInstrument(symbol="GOLD")]).market_order("GOLD", 1.0)
+
+
+class DrainingBroker(PaperBroker):
+    """Reports every fill once, whatever is recorded."""
+
+    def snapshot(self, *, since: FillMark | None = None) -> BrokerSnapshot:
+        return super().snapshot()
+
+
+def test_the_check_of_fills_accepts_our_brokers_and_finds_one_that_drains_its_fills() -> None:
+    order = Order(symbol="BTC", quantity=1.0)
+    for kind in (PaperBroker, DrainingBroker):
+        paper = kind("account", at=T0, cash=10_000.0)
+        paper.advance([a_bar("BTC", at=T0)])
+        if kind is PaperBroker:
+            check_fills_since(paper, order)
+        else:
+            with pytest.raises(AssertionError, match="a fill is reported only once, and is lost if its answer is"):
+                check_fills_since(paper, order)
+
+
+def test_the_simulator_repeats_reports_until_they_are_recorded() -> None:
+    broker = BrokerSimulator([SimulatedInstrument(symbol="ES")], at=T0)
+    broker.move("ES", 10.0)
+    broker.market_order("ES", 1.0)
+    (first,) = broker.snapshot(since=BEGINNING).fills
+    broker.market_order("ES", 1.0)
+    mark = last_mark([first], BEGINNING)
+    assert len(broker.snapshot(since=BEGINNING).fills) == 2
+    assert [fill.id for fill in broker.snapshot(since=mark).fills] == ["fill-00001"]

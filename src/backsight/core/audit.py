@@ -34,7 +34,8 @@ class AuditChange:
         return change if self.was is None else {**change, "was": self.was}
 
 
-ITEM_LENGTH = 16
+ITEM_LENGTH = 32
+"""Hex digits of a row hash: 128 bits, so that nobody finds a second row with the hash of a given one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +43,62 @@ class AuditBatch:
     """Many rows that one command added to a table: a short hash of each row instead of its columns."""
 
     table: str
-    items: tuple[str, ...]
+    items: str
+    """The row hashes, joined: a text takes a quarter of the memory of single hashes."""
 
     def as_json(self) -> dict[str, object]:
-        return {"table": self.table, "count": len(self.items), "items": "".join(sorted(self.items))}
+        return {"table": self.table, "items": _sorted_items(self.items)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Everything of the owner was removed, the links before this one included: the chain begins here."""
+
+    rows: int
+
+    def as_json(self) -> dict[str, object]:
+        return {"table": "*", "erased": self.rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRemoval:
+    """Rows of batches that one command removed because they were old: the short hash of each row."""
+
+    table: str
+    items: str
+    before: datetime
+    """Rows that were known before this instant were removed."""
+
+    def as_json(self) -> dict[str, object]:
+        return {"table": self.table, "removed": _sorted_items(self.items), "before": format_instant(self.before)}
+
+
+RETENTION = "retention"
+"""The operation of links that remove old rows."""
+ERASE = "erase_owner"
+"""The operation of a link with which a chain may begin in place of link 1."""
+
+AuditItem = AuditChange | AuditBatch | AuditRemoval | Erasure
+"""What a link records."""
+
+MANY_ITEMS = 10_000
+
+
+def _sorted_items(joined: str) -> str:
+    if len(joined) < MANY_ITEMS * ITEM_LENGTH:
+        return "".join(sorted(items_of(joined)))
+    import numpy as np  # slow to import, and large imports of files have imported it already
+
+    return np.sort(np.frombuffer(joined.encode(), dtype=f"S{ITEM_LENGTH}")).tobytes().decode()
 
 
 def item_hash(cells: Mapping[str, Cell]) -> str:
-    """The short hash of a row: the first 16 hex digits of SHA-256 over its columns.
+    """The short hash of a row: the first 32 hex digits of SHA-256 over its columns.
 
     >>> item_hash({"a": 1, "b": None}) == item_hash({"b": None, "a": 1})
     True
     >>> len(item_hash({}))
-    16
+    32
     """
     return digest(cells)[:ITEM_LENGTH]
 
@@ -62,8 +106,8 @@ def item_hash(cells: Mapping[str, Cell]) -> str:
 def items_of(joined: str) -> list[str]:
     """The row hashes of a batch, from the text that the link stores.
 
-    >>> items_of("0" * 16 + "1" * 16)
-    ['0000000000000000', '1111111111111111']
+    >>> [item[0] for item in items_of("0" * 32 + "1" * 32)]
+    ['0', '1']
     """
     return [joined[at : at + ITEM_LENGTH] for at in range(0, len(joined), ITEM_LENGTH)]
 
@@ -114,6 +158,34 @@ def parse_head(text: str) -> ChainHead:
     return ChainHead(sequence=int(sequence), hash=value)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The head of a chain when it was verified, and the number of rows that it recorded then.
+
+    Whoever can change rows can change anything else in the store, so a checkpoint is worth as much as the place where
+    it is kept: outside the store.
+    """
+
+    head: ChainHead
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.head}:{self.rows}"
+
+
+def parse_checkpoint(text: str) -> Checkpoint:
+    """Parse a checkpoint from the text that verify_audit printed.
+
+    >>> str(parse_checkpoint(f"{EMPTY}:0")) == f"{EMPTY}:0"
+    True
+    """
+    head, _, rows = text.rpartition(":")
+    if not rows.isascii() or not rows.isdigit() or head.count(":") != 1:
+        message = "this is not a checkpoint; give the `checkpoint` that verify_audit printed, like 42:9f86d0…:1200"
+        raise Invalid(message, field="since")
+    return Checkpoint(head=parse_head(head), rows=int(rows))
+
+
 def link_hash(row: AuditRow) -> str:
     """SHA-256 over all fields of a link except the hash itself."""
     content = {
@@ -130,7 +202,7 @@ def link_hash(row: AuditRow) -> str:
 
 def next_link(
     head: ChainHead,
-    changes: Iterable[AuditChange | AuditBatch],
+    changes: Iterable[AuditItem],
     *,
     owner_id: str,
     at: datetime,
@@ -151,7 +223,7 @@ def next_link(
     return replace(row, hash=link_hash(row))
 
 
-FindingKind = Literal["changed", "removed", "added", "link_changed", "link_missing", "link_added", "cut_off"]
+FindingKind = Literal["changed", "removed", "added", "link_changed", "link_missing", "link_added", "cut_off", "damaged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

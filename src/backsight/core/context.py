@@ -1,9 +1,10 @@
 """The context vector: what was known of the market and the agent's state at one instant."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime
 
+from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
 from backsight.core.regime import Regime, Session, VolatilityRegime, session_of
 
@@ -57,8 +58,7 @@ class ContextVector:
             derived["atr_ratio_h1_d1"] = self.atr_h1 / self.atr_d1
         if at is not None:
             derived |= {"session": session_of(at), "hour_utc": at.hour, "day_of_week": at.weekday()}
-        missing = {name: value for name, value in derived.items() if getattr(self, name) is None}
-        return replace(self, **missing)  # type: ignore[arg-type]
+        return copy_with(self, **{name: value for name, value in derived.items() if getattr(self, name) is None})
 
 
 def merged_context(
@@ -73,7 +73,7 @@ def merged_context(
             field = "symbol" if name == "symbol" else f"context_{name}"
             raise Invalid(f"{value!r} contradicts context.{name} {stated!r}; give one of them", field=field)
     added = {name: value for name, value in arguments.items() if value is not None and name != "symbol"}
-    return replace(vector, **added) if added else vector  # type: ignore[arg-type]
+    return copy_with(vector, **added) if added else vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

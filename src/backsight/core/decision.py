@@ -1,7 +1,7 @@
 """Decisions: the prompt that an agent was shown at a tick, its proposal, and the verdict."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Annotated
@@ -157,11 +157,19 @@ class OpenedTick(Prompt):
 class AgentInput:
     """Everything that an agent decides on."""
 
-    opened: OpenedTick
+    at: datetime
+    """The instant of the tick."""
+    open_tick: Callable[[], OpenedTick]
+    """Returns the opened tick; a tick of a strategy that reads no memory is opened by the first call."""
     portfolio: Portfolio
     marks: Mapping[str, float]
     bars: Mapping[str, Sequence[Bar]]
     """Closed bars by symbol, oldest first."""
+
+    @property
+    def opened(self) -> OpenedTick:
+        """The opened tick: the prompt, and what memory says about each symbol."""
+        return self.open_tick()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,18 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
 
+LONGEST_MESSAGE, LONGEST_FIELD = 4_000, 200
+"""Characters of an error: the request may have quoted names of any length."""
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text, cut off if it is longer.
+
+    >>> shortened("abcdef", 4), shortened("abc", 4)
+    ('abc…', 'abc')
+    """
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
 
 class BacksightError(Exception):
     """A request that failed; nothing was written."""
@@ -21,8 +33,8 @@ class BacksightError(Exception):
     status: ClassVar[int] = 500
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
-        self.message = f"{field}: {message}" if field else message
-        self.field = field
+        self.field = field if field is None else shortened(field, LONGEST_FIELD)
+        self.message = shortened(f"{self.field}: {message}" if field else message, LONGEST_MESSAGE)
         super().__init__(self.message)
 
     @property
@@ -96,3 +108,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     match = nearest(word, known)
     known_words = ", ".join(known)
     return f"did you mean '{match}'? Known: {known_words}" if match else f"known: {known_words}"
+
+
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What decoding a cell that was spoilt outside Backsight raises, at once or where its value is used."""

@@ -25,6 +25,9 @@ PriceSource = Literal["reported", "stop", "target", "liquidation", "average", "m
 price, the mark, or, if the broker no longer gives a mark, the last price that was known; `offset` is the price of the
 late report that an inferred fill undoes."""
 
+ClosingPart = Literal["all", "measured", "some"]
+"""How much of a fill closes a position: all of it, as much as its realised PnL at average cost shows, or some of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
@@ -70,6 +73,9 @@ class Fill:
     """`stop_loss`, `liquidated`, `external_flatten` or the agent's reason; None if none is known."""
     decision_id: str | None
     """The decision that the fill belongs to; of a transfer, that of the tick that reported it."""
+    closes: ClosingPart | None = None
+    """Given if a file tells that the fill closes a position: what exceeds the known position closes one of before all
+    known fills, and opens no trade. None if the fill may open a position."""
     ratio: float | None = None
     """Of a split: how many units one became."""
     order_id: str | None = None

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from functools import cache
+from json.encoder import encode_basestring
 from typing import Any, get_args
 from uuid import UUID
 
 from backsight.core.instants import format_instant
 
 NAMESPACE = UUID("b5a3c1f0-5e0b-5c1d-9a53-626163736967")
+_NAMESPACE_BYTES = NAMESPACE.bytes
 
 
 def canonical_json(value: object) -> str:
@@ -119,6 +121,7 @@ def derive_id(kind: str, *parts: str | int | None) -> str:
     >>> derive_id("x", "a", "bc") == derive_id("x", "ab", "c")
     False
     """
-    sha1 = hashlib.sha1(NAMESPACE.bytes + canonical_json([kind, *parts]).encode(), usedforsecurity=False).hexdigest()
+    texts = (encode_basestring(part) if type(part) is str else canonical_json(part) for part in (kind, *parts))
+    sha1 = hashlib.sha1(_NAMESPACE_BYTES + f"[{','.join(texts)}]".encode(), usedforsecurity=False).hexdigest()
     variant = "89ab"[int(sha1[16], 16) & 3]  # the bits that `uuid.uuid5` sets, without making a UUID object
     return f"{sha1[:8]}-{sha1[8:12]}-5{sha1[13:16]}-{variant}{sha1[17:20]}-{sha1[20:32]}"

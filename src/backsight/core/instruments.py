@@ -182,6 +182,42 @@ def symbol_rules(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Underlyings:
+    """What symbols have in common. A symbol without a saved underlying is its own, so BTC belongs to BTC-PERP.
+
+    >>> known = Underlyings({"BTC/USDT": "BTC", "BTC-PERP": "BTC", "ES": "S&P 500"})
+    >>> known.of("BTC/USDT"), known.of("BTC"), known.of("ETH")
+    ('BTC', 'BTC', 'ETH')
+    >>> known.joined("BTC/USDT"), known.joined("BTC"), known.joined("ES"), known.joined("ETH")
+    (('BTC', 'BTC-PERP'), ('BTC-PERP', 'BTC/USDT'), ('S&P 500',), ())
+    """
+
+    by_symbol: Mapping[str, str] = field(default_factory=dict)
+    """By symbol, where an instrument says so."""
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The symbols with their underlyings, in alphabetical order."""
+        return tuple(sorted(self.by_symbol.items()))
+
+    def of(self, symbol: str) -> str:
+        """The underlying of a symbol."""
+        return self.by_symbol.get(symbol, symbol)
+
+    def joined(self, symbol: str) -> tuple[str, ...]:
+        """The other symbols with the same underlying, in alphabetical order."""
+        underlying = self.of(symbol)
+        others = {other for other, its in self.by_symbol.items() if its == underlying}
+        if self.of(underlying) == underlying:
+            others.add(underlying)
+        return tuple(sorted(others - {symbol}))
+
+
+NO_UNDERLYINGS = Underlyings()
+"""Every symbol is its own underlying."""
+
+
 def unit_worth(instrument: Instrument, account_currency: str) -> UnitWorth:
     """What one unit of an instrument is worth on an account, before any rate is known."""
     currency = instrument.currency

@@ -4,11 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Literal
 
 from backsight.core.errors import Invalid
 from backsight.core.fills import Fill
-from backsight.core.instants import to_utc
+from backsight.core.instants import EPOCH, to_utc
 from backsight.core.instruments import ONE_TO_ONE, UnitWorth, is_base_asset
 from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.rates import ExchangeRate
@@ -160,6 +161,43 @@ class ReportedFill:
     """Realised PnL before fees, as the broker reports it."""
     reason: BrokerReason | None = None
     """Set if the broker acted on its own; None for an order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillMark:
+    """A fill of an account up to which all fills are recorded: a broker is asked for the fills after it."""
+
+    id: str
+    symbol: str
+    at: datetime
+    """When the fill happened, for brokers that are asked by time."""
+
+    def is_of(self, fill: ReportedFill) -> bool:
+        """Whether this is the mark of a fill."""
+        return (self.symbol, self.id) == (fill.symbol, fill.id)
+
+
+BEGINNING = FillMark(id="", symbol="", at=EPOCH)
+"""Nothing is recorded yet: every fill of the account is asked for."""
+
+
+def fills_after(reports: Sequence[ReportedFill], since: FillMark) -> tuple[ReportedFill, ...]:
+    """The reports after the last one of a marked fill; all of them if it is not among them.
+
+    >>> a, b = (ReportedFill(id=name, at=EPOCH, sequence=0, kind="trade") for name in "ab")
+    >>> [fill.id for fill in fills_after([a, b], FillMark(id="a", symbol="", at=EPOCH))]
+    ['b']
+    >>> [fill.id for fill in fills_after([a, b], BEGINNING)]
+    ['a', 'b']
+    """
+    places = [number for number, fill in enumerate(reports, start=1) if since.is_of(fill)]
+    return tuple(reports[places[-1] if places else 0 :])
+
+
+def last_mark(fills: Sequence[ReportedFill], since: FillMark) -> FillMark:
+    """The mark of the newest of the fills; `since` if there are none."""
+    newest = max(fills, key=lambda fill: (fill.at, fill.sequence, fill.id), default=None)
+    return since if newest is None else FillMark(id=newest.id, symbol=newest.symbol, at=newest.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,9 +388,13 @@ def fee_of(reported: ReportedFill, currency: str, worth: UnitWorth, fee_rate: fl
     return FeeMoney(money=fee * (fee_rate or 0.0) if is_known else 0.0, currency=other)
 
 
+NUMBERS = ("quantity", "price", "fee", "amount", "realized_pnl", "rate", "ratio")
+_numbers = attrgetter(*NUMBERS)
+
+
 def _check_reported(reported: ReportedFill) -> None:
-    for name in ("quantity", "price", "fee", "amount", "realized_pnl", "rate", "ratio"):
-        _check_finite(getattr(reported, name), field=name)
+    for name, number in zip(NUMBERS, _numbers(reported), strict=True):
+        _check_finite(number, field=name)
     if reported.kind == "split" and not (reported.ratio and reported.ratio > 0):
         raise Invalid(f"{reported.ratio} splits nothing; give how many units one became, above 0", field="ratio")
     if reported.kind == "asset_transfer" and reported.quantity == 0:

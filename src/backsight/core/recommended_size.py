@@ -45,7 +45,7 @@ class SizeLevel:
 
     name: Literal["strategy"] | Category
     value: str | None
-    """The query's value of the category; None for the strategy."""
+    """The query's value of the category, of a symbol its underlying; None for the strategy."""
     n: int
     """The number of trades with this value."""
     difference: float
@@ -64,7 +64,7 @@ class SizeLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRisk:
-    """The open trades on the same signal: in the same direction, of the same strategy or in the same symbol."""
+    """The open trades on the same signal: in the same direction, of the same strategy or underlying."""
 
     share: float = 0.0
     """The share of equity that is at risk in them; trades whose risk is unknown are not in it."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import Horizon
+from backsight.core.instruments import NO_UNDERLYINGS, Underlyings
 from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Mode
@@ -55,6 +56,9 @@ LEAST_LOST_R = 1.0
 """All losses together, from which on they show how far losses go."""
 LEAST_COPIES = 1.05
 """From how many copies on the reason names them; fewer are a matter of chance."""
+DAYS_A_DEGREE = 12
+"""Days with trades for each degree of freedom of the deviation, beyond the first twelve. Results may stay at one level
+for weeks, and a record of a month cannot show that they do."""
 LARGEST_R = 1e100
 ROUNDING = 1e-12
 """A variance that is a smaller share of E[R²] counts as 0."""
@@ -130,8 +134,10 @@ class ClosedTrades:
     """The number of strategies in the mode with enough trades to be sized, this one included."""
 
 
-def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon) -> ClosedTrades:
-    """The closed trades known at the horizon, archived or not.
+def closed_trades(
+    columns: Columns, trade_filter: TradeFilter, horizon: Horizon, *, underlyings: Underlyings = NO_UNDERLYINGS
+) -> ClosedTrades:
+    """The closed trades known at the horizon, archived or not; symbols of one underlying are one value.
 
     >>> from backsight.core.recall.arrays.columns import columns_of
     >>> from backsight.testing import T0, an_episode
@@ -150,7 +156,7 @@ def closed_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon)
         day=columns.ended_at[rows] // DAY_MICROS,
         categories={
             "direction": _reencoded(groups, table.fields["direction"].tolist()),
-            "symbol": _reencoded(groups, table.fields["symbol"].tolist()),
+            "symbol": _reencoded(groups, [underlyings.of(symbol) for symbol in table.fields["symbol"].tolist()]),
             "regime": _reencoded(settings, SETTING_LABELS["regime"].tolist()),
             "volatility_regime": _reencoded(settings, SETTING_LABELS["volatility_regime"].tolist()),
             "session": _reencoded(settings, SETTING_LABELS["session"].tolist()),
@@ -203,9 +209,9 @@ def position_size(
     ...           for n in range(75)]
     >>> size = position_size(longs + shorts)
     >>> round(size.mean, 3), round(size.deviation, 3), round(size.cautious_mean, 3), round(size.mean_square, 3)
-    (0.187, 0.081, 0.103, 1.053)
+    (0.187, 0.081, 0.099, 1.053)
     >>> round(size.recommended, 4), round(size.kelly, 3)
-    (0.0245, 0.2)
+    (0.0235, 0.2)
     >>> size.reason
     '+0.19R a trade expected from 150 trades, at least +0.10R with 85%: a quarter of Kelly is 2.4% of equity.'
     >>> position_size(longs + shorts, SizingQuery(direction="short")).reason
@@ -270,7 +276,7 @@ def _position_size(
     levels = (_strategy_level(strategy), *category_levels)
     mean = math.fsum(level.effect for level in levels)
     deviation = math.sqrt(strategy.mean_square / (strategy.effective_n + SCEPTICAL_TRADES) + variance)
-    cautious_mean = mean + _normal_quantile(limits.doubt) * deviation
+    cautious_mean = mean + _quantile(limits.doubt, strategy.days) * deviation
     enough = strategy.n >= FEWEST_TRADES and not limits.known.hides_losers
     # The share of equity for the signal as a whole, and for one of the trades that it makes at a time.
     share = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.mean_square * limits.factor) if enough else 0.0
@@ -383,9 +389,14 @@ def _designs(columns: TradeColumns) -> _Designs:
     return {}
 
 
-@lru_cache(maxsize=256)
-def _normal_quantile(doubt: float) -> float:
-    return NormalDist().inv_cdf(doubt)
+@lru_cache(maxsize=4096)
+def _quantile(doubt: float, days: int) -> float:
+    """The quantile of Student's t with one degree of freedom for every twelve days after the first twelve.
+
+    >>> [round(_quantile(0.15, days), 2) for days in (10, 36, 60, 120, 365)]
+    [-1.96, -1.39, -1.19, -1.1, -1.06]
+    """
+    return t_quantile(doubt, freedom=max(1.0, days / DAYS_A_DEGREE - 1.0))
 
 
 def _check(risk_appetite: float, cap: float) -> None:

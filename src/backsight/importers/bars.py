@@ -9,17 +9,22 @@ then has two different bars at one instant is refused, because only offsets can 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from backsight.core.errors import Invalid, NotFound, did_you_mean
+from backsight.core.errors import BacksightError, Invalid, NotFound, did_you_mean
 from backsight.core.instants import EPOCH
 from backsight.core.market import Bar
 from backsight.importers.files import Source, instant_of, json_lines, number_of, read_table, short_text, zone_named
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Column = Literal["time", "open", "high", "low", "close", "volume", "symbol"]
 Price = Literal["open", "high", "low", "close"]
@@ -125,7 +130,7 @@ class BarsRead:
     """The bars of a file by symbol, sorted by time, and a report on the file."""
 
     interval_seconds: int
-    bars: Mapping[str, tuple[Bar, ...]]
+    bars: Mapping[str, Sequence[Bar]]
     openings: tuple[Opening, ...]
     """Incomplete bars with an open only; a trader file ends with one for each symbol."""
     report: BarsReport
@@ -153,6 +158,17 @@ class _TraderLine:
     openings: Sequence[Opening]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarsReading:
+    """What is read, and how: the arguments of `read_bars`, checked."""
+
+    path: Path
+    symbol: str | None
+    interval_seconds: int | None
+    zone: tzinfo
+    times: TimeLabel
+
+
 def read_bars(
     path: str | Path,
     *,
@@ -167,17 +183,27 @@ def read_bars(
     given, it is the most common distance between bars. Distances of a day or longer are measured on the wall clock of
     the zone, so that days of 23 or 25 hours are not gaps. `times` says whether the file's times are opens or closes.
     """
-    zone = zone_named(timezone)
     if interval_seconds is not None and not 1 <= interval_seconds <= LONGEST_INTERVAL:
         remedy = f"give whole seconds, from 1 to {LONGEST_INTERVAL}"
         raise Invalid(f"{interval_seconds} is not the length of a bar; {remedy}", field="interval_seconds")
-    source, header, cells = read_table(Path(path))
-    columns = _columns(header, source)
-    if symbol is None and "symbol" not in columns:
-        raise Invalid(f"{source.path} has no symbol column; give the symbol of its bars", field="symbol")
-    rows, other = _rows(cells, columns=columns, symbol=symbol, zone=zone, source=source)
+    reading = BarsReading(
+        path=Path(path), symbol=symbol, interval_seconds=interval_seconds, zone=zone_named(timezone), times=times
+    )
+    return read_regular_bars(reading) or read_bars_by_row(reading)
+
+
+def read_bars_by_row(reading: BarsReading) -> BarsRead:
+    """The bars of any CSV or Parquet file, read row by row; an error names the row."""
+    source, header, cells = read_table(reading.path)
+    columns = _checked_columns(header, symbol=reading.symbol, source=source)
+    rows, other = _rows(cells, columns=columns, symbol=reading.symbol, zone=reading.zone, source=source)
     return _assemble(
-        rows, interval_seconds=interval_seconds, zone=zone, source=source, other_symbols=other, times=times
+        rows,
+        interval_seconds=reading.interval_seconds,
+        zone=reading.zone,
+        source=source,
+        other_symbols=other,
+        times=reading.times,
     )
 
 
@@ -212,6 +238,108 @@ def read_trader_bars(path: str | Path, *, timezone: str | None = None, default_t
         source=source,
         openings=[opening for bars_line in lines.values() for opening in bars_line.openings],
     )
+
+
+def read_regular_bars(reading: BarsReading) -> BarsRead | None:
+    """The bars of a regular CSV file, read in bulk; None for other files, which are read row by row."""
+    from backsight.importers import regular_bars  # imports NumPy, which only files of bars need
+
+    source = Source(reading.path)
+    try:
+        series, other_symbols = regular_bars.read_regular(
+            reading.path,
+            partial(_checked_columns, symbol=reading.symbol, source=source),
+            symbol=reading.symbol,
+            checked_symbol=lambda cell: _symbol(cell, number=0, source=source),
+            zone=reading.zone,
+        )
+        rows = {name: series.pop(name).joined() for name in sorted(series)}
+        return _assemble_columns(rows, reading, other_symbols=other_symbols)
+    except (regular_bars.IrregularError, BacksightError):
+        return None
+
+
+def _assemble_columns(
+    rows: "Mapping[str, dict[str, NDArray[Any]]]", reading: BarsReading, *, other_symbols: int
+) -> BarsRead:
+    """The same as `_assemble`, from the columns of each symbol."""
+    import numpy as np
+
+    from backsight.core.bar_columns import VALUES, BarColumns
+    from backsight.importers.regular_bars import IrregularError, out_of_order, sorted_unique
+
+    count = sum(len(columns["time"]) for columns in rows.values())
+    misplaced = sum(out_of_order(columns["time"]) for columns in rows.values())
+    unique = {symbol: sorted_unique(columns) for symbol, columns in rows.items()}
+    steps = [np.diff(columns["time"]) for columns in unique.values()]
+    interval_seconds, zone = reading.interval_seconds, reading.zone
+    if interval_seconds is None:
+        lengths, counts = np.unique(np.concatenate(steps), return_counts=True)
+        if not len(lengths):
+            raise IrregularError
+        counted = {timedelta(microseconds=int(step)): int(n) for step, n in zip(lengths, counts, strict=True)}
+        interval_seconds = _interval_from(counted, Source(reading.path))
+    interval = timedelta(seconds=interval_seconds)
+    if interval >= SHORTEST_DAY and zone is not UTC:
+        raise IrregularError
+    if reading.times == "close":
+        for columns in unique.values():
+            columns["time"] = columns["time"] - interval_seconds * 1_000_000
+    series_gaps = {
+        symbol: _gaps_of_columns(symbol, columns["time"], interval=interval, zone=zone)
+        for symbol, columns in unique.items()
+    }
+    bars = {
+        symbol: BarColumns(
+            symbol=symbol,
+            interval_seconds=interval_seconds,
+            opened=columns["time"],
+            **{name: columns[name] for name in VALUES},
+        )
+        for symbol, columns in unique.items()
+    }
+    report = _report(
+        series_gaps,
+        rows=count + other_symbols,
+        duplicates=count - sum(map(len, bars.values())),
+        out_of_order=misplaced,
+        other_symbols=other_symbols,
+    )
+    return BarsRead(interval_seconds=interval_seconds, bars=bars, openings=(), report=report)
+
+
+def _gaps_of_columns(symbol: str, opened: "NDArray[np.int64]", *, interval: timedelta, zone: tzinfo) -> "_SeriesGaps":
+    """The same as `_gaps_of`, from the opening times in microseconds; row by row only where it must be."""
+    import numpy as np
+
+    from backsight.core.bar_columns import instant_from
+
+    length = interval // timedelta(microseconds=1)
+    steps = np.diff(opened)
+    if not (steps > length).any():
+        return _SeriesGaps([], int(np.count_nonzero(steps < length)))
+    slots = opened // length
+    if zone is not UTC or DAY % interval or len(np.unique(slots)) < len(slots):
+        return _gaps_of(symbol, [instant_from(at) for at in opened.tolist()], interval=interval, zone=zone)
+    overlaps = int(np.count_nonzero(steps < length))
+    wide = [
+        Gap(symbol=symbol, after=instant_from(after), before=instant_from(before), missing=-(-step // length) - 1)
+        for place in np.flatnonzero(steps > length)
+        for after, before, step in [(int(opened[place]), int(opened[place + 1]), int(steps[place]))]
+    ]
+    if overlaps:
+        return _SeriesGaps(wide, overlaps)
+    return _gaps_in_hours(
+        symbol, wide, slots, lambda slot: instant_from(int(opened[np.searchsorted(slots, slot)])), interval, zone
+    )
+
+
+def _checked_columns(header: Sequence[str], *, symbol: str | None, source: Source) -> dict[Column, int]:
+    """The position of each column that bars need; an error if neither a column nor the caller names the symbol."""
+    columns = _columns(header, source)
+    if symbol is None and "symbol" not in columns:
+        raise Invalid(f"{source.path} has no symbol column; give the symbol of its bars", field="symbol")
+    return columns
 
 
 def _columns(header: Sequence[str], source: Source) -> dict[Column, int]:
@@ -330,12 +458,27 @@ def _assemble(
         unique = {symbol: [_opened(row, interval, zone) for row in series] for symbol, series in unique.items()}
     instants = {symbol: [row.at for row in series] for symbol, series in unique.items()}
     series_gaps = {symbol: _gaps_of(symbol, each, interval=interval, zone=zone) for symbol, each in instants.items()}
-    gaps = [gap for each in series_gaps.values() for gap in each.gaps]
-    sessions = [session for each in series_gaps.values() for session in each.sessions]
-    report = BarsReport(
+    report = _report(
+        series_gaps,
         rows=len(rows) + len(openings) + other_symbols,
         duplicates=len(rows) - sum(map(len, unique.values())),
         out_of_order=sum(map(_out_of_order, by_symbol.values())),
+        other_symbols=other_symbols,
+    )
+    bars = {symbol: tuple(_bar(row, seconds) for row in series) for symbol, series in unique.items()}
+    ordered = sorted(openings, key=lambda opening: (opening.symbol, opening.opened_at))
+    return BarsRead(interval_seconds=seconds, bars=bars, openings=tuple(ordered), report=report)
+
+
+def _report(
+    series_gaps: "Mapping[str, _SeriesGaps]", *, rows: int, duplicates: int, out_of_order: int, other_symbols: int
+) -> BarsReport:
+    gaps = [gap for each in series_gaps.values() for gap in each.gaps]
+    sessions = [session for each in series_gaps.values() for session in each.sessions]
+    return BarsReport(
+        rows=rows,
+        duplicates=duplicates,
+        out_of_order=out_of_order,
         other_symbols=other_symbols,
         overlaps=sum(each.overlaps for each in series_gaps.values()),
         gap_count=len(gaps),
@@ -346,9 +489,6 @@ def _assemble(
         closed=sum(each.closed for each in series_gaps.values()),
         counting=_counting(series_gaps),
     )
-    bars = {symbol: tuple(_bar(row, seconds) for row in series) for symbol, series in unique.items()}
-    ordered = sorted(openings, key=lambda opening: (opening.symbol, opening.opened_at))
-    return BarsRead(interval_seconds=seconds, bars=bars, openings=tuple(ordered), report=report)
 
 
 def _bar(row: _BarRow, seconds: int) -> Bar:
@@ -404,7 +544,11 @@ def _infer_interval(instants: Iterable[Sequence[datetime]], *, zone: tzinfo, sou
         )
     if min(elapsed) >= SHORTEST_DAY:
         elapsed = [distance for each in series for distance in _distances(each, zone)]
-    counted = Counter(elapsed)
+    return _interval_from(Counter(elapsed), source)
+
+
+def _interval_from(counted: Mapping[timedelta, int], source: Source) -> int:
+    """The most common of counted distances, if it is the length of a bar."""
     interval = min(counted, key=lambda distance: (-counted[distance], distance))
     seconds, rest = divmod(interval, timedelta(seconds=1))
     if rest or seconds > LONGEST_INTERVAL:
@@ -435,26 +579,41 @@ def _gaps_of(symbol: str, instants: Sequence[datetime], *, interval: timedelta, 
         if distance > interval
     ]
     slots = _slots(instants, interval, zone)
-    within = None
-    if wide and not overlaps and slots is not None:
-        from backsight.importers.sessions import gaps_within_hours  # imports NumPy: slow, and few files have gaps
-
-        within = gaps_within_hours(slots, per_day=DAY // interval)
-    if slots is None or within is None:
+    if not wide or overlaps or slots is None:
         return _SeriesGaps(wide, overlaps)
-    by_slot = dict(zip(slots, instants, strict=True))
+    return _gaps_in_hours(symbol, wide, slots, dict(zip(slots, instants, strict=True)).__getitem__, interval, zone)
+
+
+def _gaps_in_hours(
+    symbol: str,
+    wide: Sequence[Gap],
+    slots: "Sequence[int] | NDArray[np.int64]",
+    instant_of_slot: Callable[[int], datetime],
+    interval: timedelta,
+    zone: tzinfo,
+) -> "_SeriesGaps":
+    """The gaps within the hours of the market, as far as the series tells them; else all gaps."""
+    from backsight.importers.sessions import gaps_within_hours  # imports NumPy: slow, and few files have gaps
+
+    within = gaps_within_hours(slots, per_day=DAY // interval)
+    if within is None:
+        return _SeriesGaps(wide, 0)
     real = {gap.after for gap in wide}  # an hour that is skipped when clocks go forward is none
-    counted = [gap for gap in within if by_slot[gap.after] in real]
+    counted = [gap for gap in within if instant_of_slot(gap.after) in real]
     return _SeriesGaps(
         [
-            Gap(symbol=symbol, after=by_slot[gap.after], before=by_slot[gap.before], missing=gap.missing)
+            Gap(
+                symbol=symbol, after=instant_of_slot(gap.after), before=instant_of_slot(gap.before), missing=gap.missing
+            )
             for gap in counted
             if gap.missing
         ],
-        overlaps,
+        0,
         [
             MissingSession(
-                symbol=symbol, opens_at=_moved(by_slot[gap.after], (first - gap.after) * interval, zone), bars=length
+                symbol=symbol,
+                opens_at=_moved(instant_of_slot(gap.after), (first - gap.after) * interval, zone),
+                bars=length,
             )
             for gap in counted
             for first, length in gap.sessions

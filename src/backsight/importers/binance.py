@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from backsight.core.fills import ClosingPart
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.importers.cells import file_rows
@@ -76,7 +77,6 @@ def _read_trades(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     header, rows = csv_table(path, TRADES)
     table = _table(header, options)
     yield from file_rows(rows, lambda number, row: _trade(number, row, table))
-    yield from table.remarks()
 
 
 def _trade(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
@@ -103,7 +103,14 @@ def _trade(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
         fee_currency=fee_coin or settled,
         realized_pnl=row.number_in("realizedprofit") or None,
     )
-    yield FillRow(number=number, fill=table.spot(fill) if instrument.kind == "spot" else fill)
+    yield FillRow(number=number, fill=fill, closes=_closing_part(fill, instrument))
+
+
+def _closing_part(fill: ReportedFill, instrument: InstrumentRow) -> ClosingPart | None:
+    """A sale on a spot market closes; of a fill with a realised profit, as much as the profit shows."""
+    if instrument.kind == "spot":
+        return "all" if fill.quantity < 0 else None
+    return "measured" if fill.realized_pnl else None
 
 
 def _amounts(row: CsvRow, symbol: str) -> tuple[float, float, str]:

@@ -8,13 +8,15 @@
 The headers are those that public importers of these exports read (everytrade; tests of cost calculators and portfolio
 programs); a line with the account's number may come first. `Long` is a purchase and `Short` a sale. A fee above 0 was
 paid, for funding too. Times have minutes only: `14:35 2024-11-16`. A spot fee without a coin is in what was received:
-the base asset of a purchase, the quote of a sale. `BTCUSD` is an inverse contract of 1 USD, settled in Bitcoin.
+the base asset of a purchase, the quote of a sale. `Close Long`, liquidations, what a column `Closed Size` says and
+sales on a spot market close a position. `BTCUSD` is an inverse contract of 1 USD, settled in Bitcoin.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from backsight.core.fills import ClosingPart
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.importers.cells import file_rows
@@ -59,7 +61,6 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     table = ExportTable(title, options.zone)
     read = _spot if header.has(SPOT) else _derivative
     yield from file_rows(rows, lambda number, row: read(number, row, table))
-    yield from table.remarks()
 
 
 def _derivative(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
@@ -72,13 +73,18 @@ def _derivative(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRo
     if kind not in EXECUTED:
         yield LeftOutRow(number=number, reason=f"a row of type {kind or 'unknown'}")
         return
-    instrument = _instrument(symbol)
+    instrument = bybit_instrument(symbol)
     yield from table.once(instrument)
     fee, coin = _fee(row, "tradingfee")
-    yield FillRow(
-        number=number,
-        fill=_execution(row, table, symbol, fee=fee, coin=coin or instrument.currency, liquidated=kind in LIQUIDATED),
-    )
+    fill = _execution(row, table, symbol, fee=fee, coin=coin or instrument.currency, liquidated=kind in LIQUIDATED)
+    yield FillRow(number=number, fill=fill, closes=_closing_part(row, fill))
+
+
+def _closing_part(row: CsvRow, fill: ReportedFill) -> ClosingPart | None:
+    closed = row.number_in("closedsize", "closedqty") or 0.0
+    if fill.reason == "liquidated" or row.text("direction").casefold().startswith("close"):
+        return "all"
+    return None if closed <= 0 else "all" if closed >= abs(fill.quantity) else "some"
 
 
 def _spot(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
@@ -90,7 +96,8 @@ def _spot(number: int, row: CsvRow, table: ExportTable) -> Iterable[FileRow]:
     assets = base_and_quote(symbol)
     if not coin and assets is not None:
         coin = assets[0] if _side(row) > 0 else assets[1]
-    yield FillRow(number=number, fill=table.spot(_execution(row, table, symbol, fee=fee, coin=coin)))
+    fill = _execution(row, table, symbol, fee=fee, coin=coin)
+    yield FillRow(number=number, fill=fill, closes="all" if fill.quantity < 0 else None)
 
 
 def _execution(
@@ -116,7 +123,7 @@ def _execution(
 
 def _funding(number: int, row: CsvRow, table: ExportTable, symbol: str) -> FileRow:
     fee, coin = _fee(row, "tradingfee")
-    coin = coin or _instrument(symbol).currency or ""
+    coin = coin or bybit_instrument(symbol).currency or ""
     if coin not in DOLLARS:
         return LeftOutRow(number=number, reason="funding in a coin, whose worth is not told")
     at, name = table.instant(row), _id(row)
@@ -145,7 +152,8 @@ def _fee(row: CsvRow, column: str) -> tuple[float, str]:
     return fee or 0.0, coin
 
 
-def _instrument(symbol: str) -> InstrumentRow:
+def bybit_instrument(symbol: str) -> InstrumentRow:
+    """What the name of a derivative at Bybit tells of it."""
     if "-" in symbol:
         underlying = symbol.partition("-")[0]
         kind: InstrumentKind = "option" if symbol.count("-") > 2 else "future"

@@ -7,21 +7,16 @@ Every line is a row of its own: a stray quote spoils one row and not the rest of
 import csv
 import re
 import zlib
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
 from backsight.core.errors import Invalid
-from backsight.core.instruments import is_base_asset
-from backsight.core.orders import ReportedFill
 from backsight.importers.cells import UnreadableError
 from backsight.importers.files import instant_of, number_of, text_stream
-from backsight.importers.formats import InstrumentRow, RemarkRow
+from backsight.importers.formats import InstrumentRow
 
-OVERSOLD = 1e-9
-"""What rounding leaves of equal purchases and sales."""
 HEADER_WITHIN = 20
 """How many lines may come before the header: some exports begin with the account's number."""
 GROUPED = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
@@ -214,13 +209,12 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class ExportTable:
-    """What the rows of one exported table share: the column and the zone of times, the symbols met, what was bought."""
+    """What the rows of one exported table share: the column and the zone of times, and the symbols met."""
 
     def __init__(self, time_title: str | None, zone: tzinfo) -> None:
         self.time_column = plain_name(time_title or "")
         self.zone = zone_in(time_title) or zone
         self._symbols: set[str] = set()
-        self._bought: defaultdict[str, float] = defaultdict(float)
 
     def instant(self, row: CsvRow) -> datetime:
         return instant_in(row.text(self.time_column), self.zone)
@@ -230,21 +224,6 @@ class ExportTable:
         if instrument.symbol not in self._symbols:
             self._symbols.add(instrument.symbol)
             yield instrument
-
-    def spot(self, fill: ReportedFill) -> ReportedFill:
-        """A fill on a spot market, counted."""
-        in_base = fill.fee_currency is not None and is_base_asset(fill.fee_currency, fill.symbol)
-        self._bought[fill.symbol] += fill.quantity - (fill.fee if in_base else 0.0)
-        return fill
-
-    def remarks(self) -> Iterator[RemarkRow]:
-        """The symbols of which more was sold than bought, in whatever order the rows are."""
-        oversold = sorted(symbol for symbol, bought in self._bought.items() if bought < -OVERSOLD)
-        if oversold:
-            yield RemarkRow(
-                text=f"More was sold than bought in {', '.join(oversold)}: purchases before the file are missing, or "
-                "the account sold short, as which it is taken; import the earlier history too"
-            )
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:

@@ -34,6 +34,10 @@ YEARS = (1700, 9000)
 NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 GZIP = b"\x1f\x8b"
 """How a file that is compressed with gzip begins."""
+MAX_PARQUET_ROWS = 20_000_000
+MAX_CELL = 100_000
+"""Characters of a cell of a Parquet file."""
+PARQUET_BATCH = 4_096
 EPOCH_SMALLEST = 1e8
 """Smaller numbers (before March 1973, as seconds) are years or compact dates and not times."""
 
@@ -173,7 +177,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Repeated keys and NaN are refused, because JSON has neither.
     """
     source = Source(path)
-    for number, text in enumerate(decode(read_bytes(path), path=path).split("\n"), start=1):
+    for number, text in enumerate(_lines(decode(read_bytes(path), path=path)), start=1):
         if not text.strip():
             continue
         try:
@@ -183,6 +187,15 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(line, dict):
             raise source.invalid(number, f"{short_text(line)} is not an object; write one object a line", field="path")
         yield number, line
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text as `split` gives them, one at a time, since a file may have many."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def number_of(value: object) -> float | None:
@@ -296,16 +309,40 @@ def _parquet_cells(content: bytes, source: Source) -> tuple[Sequence[str], Itera
         remedy = "pip install 'backsight[parquet]', or give a CSV file"
         raise Unavailable(f"{source.path} is Parquet, which needs pyarrow; {remedy}", field="path") from None
     try:
-        table = parquet.read_table(arrow.BufferReader(content))
+        file = open_parquet(arrow, parquet, arrow.BufferReader(content))
     except (arrow.ArrowException, OSError) as error:
         raise Invalid(f"{source.path} is not Parquet ({error}); give a CSV or Parquet file", field="path") from None
-    columns = [_python_values(arrow, column) for column in table.columns]
-    return table.column_names, enumerate(zip(*columns, strict=True), start=1)
+    return file.schema_arrow.names, _parquet_rows(arrow, file, source)
 
 
-def _python_values(arrow: Any, column: Any) -> list[object]:
+def open_parquet(arrow: Any, parquet: Any, where: Any) -> Any:
+    """A Parquet file to be read in parts; texts stay in dictionaries, since a small file can repeat a long text."""
+    schema = parquet.read_schema(where)
+    texts = [field.name for field in schema if arrow.types.is_string(field.type) or arrow.types.is_binary(field.type)]
+    file = parquet.ParquetFile(where, read_dictionary=texts)
+    if file.metadata.num_rows > MAX_PARQUET_ROWS:
+        raise Invalid(f"the file has more than {MAX_PARQUET_ROWS:,} rows; split it", field="path")
+    return file
+
+
+def _parquet_rows(arrow: Any, file: Any, source: Source) -> Iterator[tuple[int, Sequence[object]]]:
+    number = 0
+    try:
+        for batch in file.iter_batches(batch_size=PARQUET_BATCH):
+            for cells in zip(*(python_values(arrow, column) for column in batch.columns), strict=True):
+                number += 1
+                yield number, cells
+    except (arrow.ArrowException, OSError) as error:
+        raise Invalid(f"{source.path} is not Parquet ({error}); give a CSV or Parquet file", field="path") from None
+
+
+def python_values(arrow: Any, column: Any) -> list[Any]:
     """A column as Python values; times are cut to microseconds, the resolution of Python."""
     if arrow.types.is_timestamp(column.type):
         column = column.cast(arrow.timestamp("us", tz=column.type.tz), safe=False)
-    values: list[object] = column.to_pylist()
+    if arrow.types.is_dictionary(column.type):
+        longest = max((len(text) for text in column.dictionary.to_pylist() if text is not None), default=0)
+        if longest > MAX_CELL:
+            raise Invalid(f"a cell has more than {MAX_CELL:,} characters; shorten it", field="path")
+    values: list[Any] = column.to_pylist()
     return values

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from backsight.core.fills import ClosingPart
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.core.portfolio import Mode
@@ -36,6 +37,8 @@ class FillRow:
     """Its sequence is 0 unless the file itself numbers the fills of one instant: the import numbers them by their order
     in the file, from its end if the file is newest first. Its id is empty if the file has none: the import then derives
     one from the content of the row."""
+    closes: ClosingPart | None = None
+    """How much of the fill closes a position, if the file tells it; a realised PnL alone tells that some of it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

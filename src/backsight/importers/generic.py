@@ -149,6 +149,7 @@ SELLS = [
 SIDES = {**dict.fromkeys(BUYS, 1.0), **dict.fromkeys(SELLS, -1.0)}
 KINDS: dict[str, ReportedKind] = {plain_name(kind): kind for kind in get_args(ReportedKind)}
 REASONS: dict[str, BrokerReason] = {plain_name(reason): reason for reason in get_args(BrokerReason)}
+DIGITS = frozenset("0123456789")
 LONGEST_EMPTY = 16
 """A text of this length is never an empty cell."""
 EXECUTED = ("trade", "expiry", "assignment", "opening", "asset_transfer")
@@ -224,7 +225,9 @@ def is_empty(cell: Any) -> bool:
     """
     if not isinstance(cell, str):
         return cell is None
-    return not cell or (len(cell) < LONGEST_EMPTY and cell.strip().casefold() in EMPTY)
+    if not cell or cell[0] in DIGITS:
+        return not cell
+    return len(cell) < LONGEST_EMPTY and cell.strip().casefold() in EMPTY
 
 
 # Recognition.

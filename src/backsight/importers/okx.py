@@ -72,7 +72,6 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     table = ExportTable(header.title_starting("time"), zone)
     history = _History(table=table, contract_sizes=_contract_sizes(path, header))
     yield from file_rows(rows, lambda number, row: _understood(number, row, history))
-    yield from table.remarks()
     if history.unknown_sizes:
         symbols = ", ".join(sorted(history.unknown_sizes))
         yield RemarkRow(
@@ -110,7 +109,9 @@ def _spot(number: int, row: CsvRow, symbol: str, history: _History) -> Iterable[
     yield from history.table.once(pair_instrument(symbol, symbol, "spot"))
     unit = row.text("balanceunit").upper()
     if unit in ("", base):
-        yield FillRow(number=number, fill=history.table.spot(_execution(row, symbol, side, history)))
+        sells_coins = side < 0 and row.text("tradetype").casefold() == "spot"
+        fill = _execution(row, symbol, side, history)
+        yield FillRow(number=number, fill=fill, closes="all" if sells_coins else None)
     elif row.number_in("fee"):
         yield FillRow(number=number, fill=_fee_alone(row, symbol, history))
     else:
@@ -129,7 +130,8 @@ def _derivative(number: int, row: CsvRow, symbol: str, history: _History) -> Ite
     if position_side:
         history.sides[symbol] = position_side
     fill = _execution(row, symbol, side, history, pnl=row.number_in("pnl") or None)
-    yield FillRow(number=number, fill=fill)
+    closes = action.startswith("close") or action not in SIDES
+    yield FillRow(number=number, fill=fill, closes="all" if closes else "measured" if fill.realized_pnl else None)
 
 
 def _execution(row: CsvRow, symbol: str, side: float, history: _History, *, pnl: float | None = None) -> ReportedFill:

@@ -39,7 +39,7 @@ class SlotGap:
     """Intervals outside the hours of the market."""
 
 
-def gaps_within_hours(slots: Sequence[int], *, per_day: int) -> Iterator[SlotGap] | None:
+def gaps_within_hours(slots: Sequence[int] | NDArray[np.int64], *, per_day: int) -> Iterator[SlotGap] | None:
     """The gaps of a series of intervals; None if the series is too short to tell the hours of its market.
 
     `slots` are the numbers of the intervals that have a bar, ascending; `per_day` is how many intervals a day has.

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from backsight.core.errors import Invalid, Unavailable, did_you_mean, nearest
 from backsight.importers.cells import EMPTY, UnreadableError
-from backsight.importers.files import instant_of, number_of, text_stream
+from backsight.importers.files import instant_of, number_of, open_parquet, python_values, text_stream
 from backsight.importers.formats import FileHead
 
 Cells = Sequence[Any]
@@ -308,7 +308,7 @@ def _parquet(path: Path) -> FileTable:
         remedy = "pip install 'backsight[parquet]', or give a CSV file"
         raise Unavailable(f"{path} is Parquet, which needs pyarrow; {remedy}", field="path") from None
     try:
-        file = parquet.ParquetFile(path)
+        file = open_parquet(arrow, parquet, path)
     except (arrow.ArrowException, OSError) as error:
         raise Invalid(f"{path} is not Parquet ({error}); check that it is complete", field="path") from None
     return FileTable(tuple(file.schema_arrow.names), _parquet_rows(arrow, file), "Parquet")
@@ -318,17 +318,9 @@ def _parquet_rows(arrow: Any, file: Any) -> Iterator[NumberedCells]:
     number = 0
     try:
         for batch in file.iter_batches(batch_size=SAMPLE):
-            columns = [_python_values(arrow, column) for column in batch.columns]
+            columns = [python_values(arrow, column) for column in batch.columns]
             for cells in zip(*columns, strict=True):
                 number += 1
                 yield number, cells
     except (arrow.ArrowException, OSError):
         raise UnreadableError("the file is damaged", number + 1) from None
-
-
-def _python_values(arrow: Any, column: Any) -> list[Any]:
-    """A column as Python values; times are cut to microseconds, the resolution of Python."""
-    if arrow.types.is_timestamp(column.type):
-        column = column.cast(arrow.timestamp("us", tz=column.type.tz), safe=False)
-    values: list[Any] = column.to_pylist()
-    return values

@@ -11,6 +11,7 @@ converted. Nothing else is converted or checked here: `import_trades` checks the
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import tzinfo
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,10 @@ class TradeRow:
 
 @dataclass(frozen=True, slots=True)
 class TradesRead:
-    """The rows of a file, in file order."""
+    """The rows of a file, in file order; they are read while they are used, and can be used once."""
 
     source: Source
-    rows: tuple[TradeRow, ...]
+    rows: Iterator[TradeRow]
 
 
 def read_trades(path: str | Path, *, timezone: str = "UTC") -> TradesRead:
@@ -69,10 +70,11 @@ def read_trades(path: str | Path, *, timezone: str = "UTC") -> TradesRead:
     else:
         source, header, cells = read_table(file)
         objects = _objects(header, cells, source=source)
-    rows = tuple(TradeRow(number, _with_times(values, number, zone=zone, source=source)) for number, values in objects)
-    if not rows:
+    rows = (TradeRow(number, _with_times(values, number, zone=zone, source=source)) for number, values in objects)
+    first = next(rows, None)
+    if first is None:
         raise Invalid(f"{file} has no rows below its header; give a file with trades", field="path")
-    return TradesRead(source, rows)
+    return TradesRead(source, chain([first], rows))
 
 
 def _objects(

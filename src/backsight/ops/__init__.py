@@ -1,8 +1,13 @@
-"""The operations of memory: one function each, one module per noun."""
+"""The operations of memory: one function each, in the module of their noun.
+
+A noun may have a second module, whose name begins with the noun: it has operations that must start quickly, apart from
+the slow imports of the others.
+"""
 
 NOUNS = {
     "trades": "Remember trades and deliberate inactions; list, read and annotate them.",
     "ticks": "Run a deployment tick by tick: the prompt before a decision, the record after it.",
+    "claims": "Claim an account for one live loop, and record orders before they are submitted.",
     "decisions": "Record calls that take no position; their outcome is known later.",
     "state": "See the agent's mood and habits; record the equity of an account.",
     "beliefs": "State beliefs, see how credible they are, retire them.",
@@ -17,6 +22,7 @@ NOUNS = {
     "fills": "Import the executions of an account from a file.",
     "positions": "Import position logs of other agents.",
     "legacy": "Import memories of the older three-layer scheme.",
-    "admin": "Verify and export the audit chain; repair derived rows; export all rows and import them.",
+    "keys": "Create the keys that callers of a server need; list and revoke them.",
+    "admin": "Verify and export the audit chain; repair derived rows; back up, restore, export and erase.",
 }
-"""Each module of `ops` and the purpose of its operations."""
+"""The nouns, with the purpose of their operations."""

@@ -7,24 +7,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from backsight.arguments import Flag, Key, Whole
-from backsight.core.audit import AuditRow, Finding, parse_head
-from backsight.core.errors import Conflict
+from backsight.arguments import FilePath, Flag, Key, Whole
+from backsight.core.audit import AuditBatch, AuditRow, Checkpoint, Finding, parse_checkpoint, parse_head
+from backsight.core.errors import UNREADABLE, Conflict, Invalid
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.archive import Manifest, read_archive, read_manifest, write_archive
 from backsight.services.context import Context
-from backsight.services.derivation import find_differences, rebuild_rows
+from backsight.services.derivation import collection_paused, find_differences, rebuild_rows
 from backsight.store import audit as stored
 from backsight.store.archive import has_rows
 from backsight.store.database import Connection
 from backsight.store.decisions import unexplained_equity
-from backsight.store.documents import WRITINGS
+from backsight.store.documents import CHUNKS, WRITINGS, spoilt_paths
 from backsight.store.experience import DERIVED, count
 from backsight.store.instruments import last_saved_at
 from backsight.store.trades import contradicted_trades, unconverted_trades
-from backsight.store.verify import verify
+from backsight.store.verify import count_rows, spoilt_rows, verify, verify_since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,16 @@ class Verification:
     intact: bool
     links: int
     rows: int
+    """The number of rows that were compared."""
     head: str
     findings: tuple[Finding, ...]
+    checkpoint: str | None
+    """Save it outside the store: verify_audit with `since` then verifies what was written after it. None if a
+    difference was found."""
+    since: datetime | None
+    """When the last link before this verification was written, if only later rows were verified; None: everything."""
+    note: str
+    """What was verified, in a sentence."""
 
     @property
     def passed(self) -> bool:
@@ -106,18 +114,73 @@ def verify_audit(
     ctx: Context,
     *,
     head: Annotated[Key | None, "The head of an earlier export, saved outside the store."] = None,
+    since: Annotated[
+        Key | None, "The `checkpoint` of an earlier verification, saved outside the store: verify only what followed."
+    ] = None,
 ) -> Verification:
     """Verify that no row was changed other than by Backsight's commands.
 
     Every link of the audit chain is checked against the link before it, and every row against the chain. If they agree,
     beliefs, habits and moods are derived again from the verified rows and compared. A head that was saved outside the
-    store also shows whether the chain was cut off or rewritten.
+    store also shows whether the chain was cut off or rewritten. With `since`, earlier rows are
+    counted and not compared.
     """
     saved_head = None if head is None else parse_head(head)
-    with ctx.reading() as connection:
-        end, rows, findings = verify(connection, ctx.owner, saved_head=saved_head)
-        findings = findings or find_differences(connection, ctx.owner)
-    return Verification(intact=not findings, links=end.sequence, rows=rows, head=str(end), findings=tuple(findings))
+    checkpoint = None if since is None else parse_checkpoint(since)
+    if saved_head is not None and checkpoint is not None:
+        raise Invalid("give either `head` or `since`: a checkpoint contains its head", field="since")
+    with ctx.reading() as connection, collection_paused():
+        if checkpoint is not None:
+            return _verified_since(connection, ctx.owner, checkpoint)
+        removed = _removed(connection, ctx.owner)
+        end, rows, findings = verify(connection, ctx.owner, saved_head=saved_head, progress=ctx.progress)
+        findings = findings or find_differences(connection, ctx.owner, progress=ctx.progress)
+        findings = [*findings, *_spoilt_file(ctx, connection)]
+    return Verification(
+        intact=not findings,
+        links=end.sequence,
+        rows=rows,
+        head=str(end),
+        findings=tuple(findings),
+        checkpoint=None if findings else str(Checkpoint(head=end, rows=rows)),
+        since=None,
+        note=removed + (VERIFIED if not findings else DIFFERENCES),
+    )
+
+
+VERIFIED = "Every link, every row and every derived row was verified."
+DIFFERENCES = "Differences were found; derived rows are compared only if there are none in the others."
+
+
+def _removed(connection: Connection, owner: str) -> str:
+    """Sentences about what the owner's commands have removed for good; empty if there is nothing."""
+    begins, removals = stored.beginning(connection, owner), stored.removals(connection, owner)
+    sentences = ""
+    if begins is not None:
+        sentences += f"The owner erased everything before link {begins.sequence}, at {format_instant(begins.at)}. "
+    if removals:
+        rows, before = sum(count for _, count, _ in removals), max(before for _, _, before in removals)
+        sentences += f"Thinned: retention removed {count_of(rows, 'row')} of before {format_instant(before)}. "
+    return sentences
+
+
+def _verified_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> Verification:
+    end, rows, findings = verify_since(connection, owner, checkpoint)
+    at = stored.instant_of(connection, owner, checkpoint.head)
+    earlier = f"{_removed(connection, owner)}Rows up to link {checkpoint.head.sequence}"
+    earlier += "" if at is None else f", of {format_instant(at)},"
+    counted = count_rows(connection, owner)
+    return Verification(
+        intact=not findings,
+        links=end.sequence,
+        rows=rows,
+        head=str(end),
+        findings=tuple(findings),
+        checkpoint=None if findings else str(Checkpoint(head=end, rows=counted)),
+        since=at,
+        note=f"{earlier} were counted and not compared, and derived rows were not derived again: verify everything"
+        " from time to time.",
+    )
 
 
 @command()
@@ -129,29 +192,67 @@ def doctor(
     """Derive every memory again from the episodes and compare it with the stored rows.
 
     Beliefs, evidence, habits and moods follow from trades, decisions and equity alone. A difference means that somebody
-    changed the rows, or that Backsight has a defect. The in-memory columns that recall scans are compared too, and are
+    changed the rows, or that Backsight has a defect. Damaged pages of a SQLite file, and cells that cannot be read, are
+    named instead. The in-memory columns that recall scans are compared too, and are
     always rebuilt where they differ.
     """
+    damage = [Finding(kind="damaged", table="pages", key="", detail=each) for each in ctx.database.damage]
+    if damage:
+        return Diagnosis(healthy=False, rows={}, findings=tuple(damage), repaired=False, remarks=_remarks(ctx))
     with ctx.reading() as connection:
-        column_findings = _stale_columns(ctx, connection)
-        if not repair:
-            return _diagnosis(ctx, connection, column_findings)
+        try:
+            column_findings = _stale_columns(ctx, connection)
+            if not repair:
+                return _diagnosis(ctx, connection, column_findings)
+        except UNREADABLE as error:
+            findings = spoilt_rows(connection, ctx.owner, error)
+            return Diagnosis(healthy=False, rows={}, findings=findings, repaired=False, remarks=_remarks(ctx))
     with ctx.writing() as transaction:
         diagnosis = _diagnosis(ctx, transaction.connection, column_findings)
         if not diagnosis.healthy:
             rebuild_rows(transaction, ctx.owner)
-    return replace(diagnosis, repaired=not diagnosis.healthy)
+            # A link without rows: other processes learn from it that derived rows were replaced.
+            transaction.changes += [AuditBatch(table=noun.table.name, items="") for noun in DERIVED]
+    is_repaired = all(finding.table != CHUNKS.table.name for finding in diagnosis.findings)
+    return replace(diagnosis, repaired=not diagnosis.healthy and is_repaired)
+
+
+def _remarks(ctx: Context) -> tuple[str, ...]:
+    """The remarks of a store whose rows cannot be compared."""
+    return (*ctx.database.remarks, "Rows were not compared; restore a backup, or put the named rows right first.")
+
+
+def _spoilt_file(ctx: Context, connection: Connection) -> list[Finding]:
+    """Rows that differ in a file of columns, which answers are made from; the file is removed and written anew."""
+    detail = "the file of columns differs from the row; it was removed"
+    return [
+        Finding(kind="changed", table="columns file", key=key, detail=detail)
+        for images in (ctx.database.images, ctx.database.trade_images)
+        for key in images.drop_file_if_spoilt(connection, ctx.owner)
+    ]
 
 
 def _stale_columns(ctx: Context, connection: Connection) -> list[Finding]:
-    """Episodes whose in-memory columns differ from the stored rows; their columns are dropped and rebuilt on use."""
-    episode_ids = ctx.database.images.drop_if_spoilt(connection, ctx.owner)
-    detail = "the columns differ from the episode; they are rebuilt"
-    return [Finding(kind="changed", table="columns", key=episode_id, detail=detail) for episode_id in episode_ids]
+    """Episodes and trades whose in-memory columns differ from the rows; the columns are dropped and rebuilt on use."""
+    database = ctx.database
+    return [
+        Finding(
+            kind="changed", table="columns", key=key, detail=f"the columns differ from the {noun}; they are rebuilt"
+        )
+        for noun, images in (("episode", database.images), ("trade", database.trade_images))
+        for key in images.drop_if_spoilt(connection, ctx.owner)
+    ]
+
+
+def _spoilt_documents(connection: Connection, owner: str) -> Iterator[Finding]:
+    """Documents whose rows in the index were changed; they are not shown, and reindex reads their files again."""
+    detail = "the indexed text has not the hash that was stored with it; it is not shown, and reindex reads it again"
+    for path in spoilt_paths(connection, owner):
+        yield Finding(kind="changed", table=CHUNKS.table.name, key=path, detail=detail)
 
 
 def _diagnosis(ctx: Context, connection: Connection, column_findings: list[Finding]) -> Diagnosis:
-    findings = [*find_differences(connection, ctx.owner), *column_findings]
+    findings = [*find_differences(connection, ctx.owner), *column_findings, *_spoilt_documents(connection, ctx.owner)]
     return Diagnosis(
         healthy=not findings,
         rows={noun.table.name: count(connection, noun, ctx.owner) for noun in DERIVED},
@@ -209,7 +310,7 @@ def export_audit(
 def export_data(
     ctx: Context,
     *,
-    path: Annotated[Key, "A new folder on this machine; an existing one is never written to."],
+    path: Annotated[FilePath, "A new folder on this machine; an existing one is never written to."],
     tables: Annotated[
         Literal["csv", "parquet", "none"], "The format of the second file of each table, for spreadsheets."
     ] = "csv",
@@ -235,7 +336,7 @@ def export_data(
 
 @command()
 def import_data(
-    ctx: Context, *, path: Annotated[Key, "A folder that export_data wrote, on this machine."]
+    ctx: Context, *, path: Annotated[FilePath, "A folder that export_data wrote, on this machine."]
 ) -> ImportedData:
     """Import a folder of export_data into a store that has nothing of the owner yet.
 
@@ -258,6 +359,8 @@ def import_data(
                 *notes,
             )
         _, _, findings = verify(transaction.connection, ctx.owner)
+    if not replayed:
+        ctx.write_columns_file()
     return ImportedData(
         path=str(folder),
         owner=manifest.owner,

@@ -112,8 +112,7 @@ def _read_belief(view: View, belief: Belief) -> BeliefRecord:
     if stored.is_current(view):
         record = stored.belief(view.connection, view.owner, belief.id)
     else:
-        records = beliefs_at(view, belief.mode).beliefs
-        record = next((each for each in records if each.standing.belief.id == belief.id), None)
+        record = next(iter(current_beliefs(view, belief.mode, concerns=lambda each: each.id == belief.id)), None)
     return record or belief_record(Standing(belief=belief))
 
 

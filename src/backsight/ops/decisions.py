@@ -90,9 +90,10 @@ def record_decision(
     end of the horizon. Record trades that a plan made you skip, so that settle_plan can tell whether skipping helped.
     """
     stated_context = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
-    due_at = _due_at(ctx.now, horizon_hours)
-    recall_results = repeat_recalls(ctx, recalls, at=ctx.now, field="recalls")
+    with ctx.reading() as connection:
+        recall_results = repeat_recalls(ctx, connection, recalls, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
+        due_at = _due_at(ctx.now, horizon_hours)
         named = None if idempotency_key is None else derive_id("call", ctx.owner, idempotency_key)
         target, note = decision_deployment(transaction, ctx, deployment, strategy_name, key=named)
         unnamed = f"{target.id} {format_instant(ctx.now)} {ctx.request_digest}"

@@ -15,20 +15,27 @@ from backsight.core.documents.write_policy import (
     format_entry,
     note_path,
     proposable_path,
-    refuse_secrets,
 )
 from backsight.core.documents.writing import Writing, WritingStatus, decide, diff_of
 from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
 from backsight.operation import command, query
 from backsight.services.context import Context
-from backsight.services.document_search import cite_matches, library_of
-from backsight.services.document_writes import edit_named, new_writing, replayed_note, write_pending
+from backsight.services.document_search import NO_WORDS, cite_matches, has_matches, library_of, search_remarks
+from backsight.services.document_writes import (
+    edit_named,
+    known_run,
+    new_writing,
+    proposed_edit,
+    replayed_note,
+    write_pending,
+)
 from backsight.services.embedding import embed_missing
 from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_everywhere
-from backsight.services.indexing import sync_index
+from backsight.services.indexing import contradicted_files, sync_index
 from backsight.services.library import Library
 from backsight.services.protocol import protocol_warnings
+from backsight.services.traces import TRACE_SOURCES
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
 from backsight.store.search.hybrid import QueryVector, hybrid_search, vectors_compared_in
@@ -36,6 +43,7 @@ from backsight.store.search.slot import Slot
 
 MAX_LINES = 2_000
 NOT_INDEXED = "nothing is indexed yet; run reindex"
+NO_VECTORS = "Searched by words only: no document has a vector yet."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,9 @@ class SearchAnswer:
 
     citations: tuple[Citation, ...]
     message: str
-    """Why nothing was found, or what is missing from the answer; otherwise empty."""
+    """Why nothing was found, what is missing from the answer, or how the query was read; otherwise empty."""
+    missing: tuple[str, ...]
+    """Words of the query that no document contains."""
     words: tuple[str, ...]
     """The words that were searched for."""
     as_of: datetime
@@ -153,6 +163,8 @@ class EditList:
     """Notes and edits of agents, newest first."""
 
     edits: tuple[Writing, ...]
+    total: int
+    """All notes and edits of the query, including those beyond the limit."""
     as_of: datetime
 
 
@@ -175,15 +187,16 @@ def reindex(
     ctx: Context,
     *,
     background: Annotated[bool, "Answer as soon as keyword search is up to date, and embed in the background."] = False,
+    accept_empty: Annotated[bool, "Empty the index if no file of the workspace is left."] = False,
 ) -> ReindexResult:
     """Bring the index up to date with the workspace and the store.
 
     Unchanged files are not read again, and embedded texts are not embedded again. Searches see the previous index until
-    the new one is published in a single step.
+    the new one is published; writers do not wait for it.
     """
     library = library_of(ctx)
     write_pending(ctx, library.workspace)
-    synced = sync_index(ctx, library.workspace)
+    synced = sync_index(ctx, library.workspace, accept_empty=accept_empty)
     embedder = library.embedder
     embedded = embed_missing(ctx, embedder) if embedder is not None and not background else 0
     with ctx.reading() as connection:
@@ -221,13 +234,20 @@ def search_memory(
     parsed = read_query(query)
     at = _indexed_at(as_of, seen_at)
     now = at or ctx.now
-    scope = Scope(at=at, agent=agent, sources=tuple(source or ()), path_prefix=path_prefix, since=since, until=until)
+    scope = Scope(
+        at=at,
+        agents=() if agent is None else (agent,),
+        sources=tuple(source or ()),
+        path_prefix=path_prefix,
+        since=since,
+        until=until,
+    )
     library = library_of(ctx)
     vector, limitation = _query_vector(library, query)
     with ctx.reading() as connection:
         index = stored.index_state(connection, ctx.owner, at)
         if index is None or not parsed.text.strip():
-            return _answer(parsed, (), _why_nothing(parsed, index), now)
+            return _answer(parsed, (), _why_no_search(parsed, index), now)
         if at is None and withholds_everywhere(ctx.view(connection)):
             scope = replace(scope, sources=tuple(each for each in source or get_args(Source) if each not in EXPERIENCE))
             limitation = " ".join(filter(None, (limitation, WITHHELD_NOTES)))
@@ -237,7 +257,11 @@ def search_memory(
         # The caps keep frequent sources from crowding out others; a query for certain sources wants all of them.
         ranking = library.ranking if source is None else replace(library.ranking, per_source={})
         citations = cite_matches(connection, ctx.owner, matches, ranking, now=now, limit=limit)
-    return _answer(parsed, citations, limitation or ("" if citations else _why_nothing(parsed, index)), now)
+        elsewhere = not citations and has_matches(connection, index, parsed, replace(scope, at=at), ranking, vector)
+    if vector is not None and index.chunks and not matches.vector:
+        limitation = " ".join(filter(None, (limitation, NO_VECTORS)))
+    remarks = (limitation, search_remarks(parsed, matches, citations, index, ranking, outside_filters=elsewhere))
+    return replace(_answer(parsed, citations, " ".join(filter(None, remarks)), now), missing=matches.missing)
 
 
 @query(audience=("trader", "coach"))
@@ -288,7 +312,11 @@ def index_health(ctx: Context, *, as_of: AsOf = None, seen_at: SeenAt = None) ->
         embedded = None if model is None else stored.count_embedded(connection, ctx.owner, model, at)
         compared_in = vectors_compared_in(connection, ctx.owner, model) if is_now and model is not None else None
         warnings = [] if index is None else protocol_warnings(view, at)
-    problem = _problem(index, embedded, library.background.last_error if is_now else None)
+        spoilt = stored.spoilt_paths(connection, ctx.owner) if is_now else []
+        indexed = stored.documents(connection, ctx.owner, without=TRACE_SOURCES) if is_now else {}
+    if library.folder is not None:
+        spoilt += [path for path in contradicted_files(library.workspace, indexed) if path not in spoilt]
+    problem = _spoilt(spoilt) or _problem(index, embedded, library.background.last_error if is_now else None)
     return IndexHealth(
         slot=library.slot,
         last_sync=None if index is None else index.synced_at if is_now else index.changed_at,
@@ -313,17 +341,18 @@ def append_note(
     *,
     text: Annotated[LongProse, "The note, in Markdown."],
     agent: Annotated[Name, "The agent that writes the note."],
-    run: Annotated[Key | None, "The run in which the note is written."] = None,
+    run: Annotated[Key, "The run that the note is about: the id of a recorded tick, call or trade."],
     note: Annotated[NoteKind, "The kind of note: 'journal' is added to today's journal file."] = "journal",
-    path: Annotated[Key | None, "Another file of the journal or the notes to add the note to."] = None,
+    path: Annotated[Key | None, "Another file of the journal, the notes or `agents/AGENT/` to add the note to."] = None,
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> WrittenNote:
     """Add a note to the journal, the learnings or the notes, with its author and time."""
-    refuse_secrets(text)
     if not text.strip():
         raise Invalid("the note is blank; give some text", field="text")
-    file = appendable_path(path) if path is not None else note_path(note, now=ctx.now)
+    file = appendable_path(path, agent=agent) if path is not None else note_path(note, now=ctx.now)
     workspace = library_of(ctx).workspace
+    with ctx.reading() as connection:
+        run = known_run(connection, ctx, run)
     entry = format_entry(text, at=ctx.now, agent=agent, run=run)
     new = new_writing(ctx, kind="note", path=file, text=entry, agent=agent, run=run, status="pending")
     if idempotency_key is not None:
@@ -355,22 +384,18 @@ def propose_edit(
     run: Annotated[Key | None, "The run in which the edit is proposed."] = None,
 ) -> ProposedEdit:
     """Propose an edit of SOUL.md or TRADING_MANUAL.md, which the owner approves or rejects."""
-    refuse_secrets(text)
     file = proposable_path(path)
     before = library_of(ctx).workspace.text(file)
     if before == text:
         raise Invalid(f"the text is the same as in {file}; change something", field="text")
+    base = None if before is None else content_hash(before)
+    new = new_writing(ctx, kind="edit", path=file, text=text, agent=agent, run=run, status="proposed", base_hash=base)
     with ctx.writing() as transaction:
-        writing = replace(
-            new_writing(ctx, kind="edit", path=file, text=text, agent=agent, run=run, status="proposed"),
-            diff=diff_of(before or "", text, file),
-            base_hash=None if before is None else content_hash(before),
-            reason=reason,
-        )
-        former = stored.writing(transaction.connection, ctx.owner, writing.id)
-        if former is None:
+        edit = replace(new, diff=diff_of(before or "", text, file), reason=reason)
+        writing, is_proposed = proposed_edit(transaction.connection, edit)
+        if not is_proposed:
             transaction.add(stored.WRITINGS, writing)
-    return ProposedEdit(edit=former or writing, replayed=former is not None)
+    return ProposedEdit(edit=writing, replayed=is_proposed)
 
 
 @query(audience=("trader",))
@@ -379,14 +404,15 @@ def list_edits(
     *,
     run: Annotated[Key | None, "Only notes and edits of this run."] = None,
     status: Annotated[WritingStatus | None, "Only notes or edits with this status."] = None,
+    limit: Annotated[Limit, "The most notes and edits to return."] = 50,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> EditList:
     """List the notes that agents wrote and the edits that they proposed, newest first."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        edits = stored.writings(view, run_id=run)
-    return EditList(edits=tuple(edit for edit in edits if status in (None, edit.status)), as_of=view.as_of)
+        edits = [edit for edit in stored.writings(view, run_id=run) if status in (None, edit.status)]
+    return EditList(edits=tuple(edits[:limit]), total=len(edits), as_of=view.as_of)
 
 
 @command()
@@ -452,24 +478,27 @@ def _query_vector(library: Library, text: str) -> tuple[QueryVector | None, str]
     if library.embedder is None or not text.strip():
         return None, ""
     try:
-        return QueryVector(library.embedder.embed([text])[0], library.embedder.model, library.vectors), ""
+        values = library.query_vectors.embed(library.embedder, text)
     except Unavailable as error:
         return None, f"searched by words only, not by meaning: {error.message}"
+    return QueryVector(values, library.embedder.model, library.vectors), ""
 
 
 def _answer(parsed: DocumentQuery, citations: tuple[Citation, ...], message: str, at: datetime) -> SearchAnswer:
-    return SearchAnswer(citations=citations, message=message, words=tuple(sorted(parsed.words)), as_of=at)
+    words = tuple(sorted(parsed.words))
+    return SearchAnswer(citations=citations, message=message, missing=(), words=words, as_of=at)
 
 
-def _why_nothing(parsed: DocumentQuery, index: IndexState | None) -> str:
-    if index is None:
-        return NOT_INDEXED
-    if not parsed.terms:
-        return "the query contains no words; search for words, names or numbers"
-    if not index.chunks:
-        return "the index is empty because the workspace has no documents; add files and run reindex"
-    words = ", ".join(sorted(parsed.words)[:8])
-    return f"none of {index.documents} documents matches: {words}; try other words or remove filters"
+def _why_no_search(parsed: DocumentQuery, index: IndexState | None) -> str:
+    return NOT_INDEXED if index is None else NO_WORDS
+
+
+def _spoilt(paths: list[str]) -> str:
+    """What is wrong if rows of the index were changed by somebody."""
+    if not paths:
+        return ""
+    names = f"{', '.join(paths[:3])}{' and more' if len(paths) > 3 else ''}"
+    return f"the index of {names} is not what its file says: somebody changed it; run reindex"
 
 
 def _problem(index: IndexState | None, embedded: int | None, error: str | None) -> str:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from backsight.arguments import BarsArgument, Key, Name, Symbol, Whole, check_symbols
+from backsight.arguments import FilePath, Name, Symbol, Whole, check_symbols
 from backsight.core.errors import Invalid
-from backsight.core.instants import CLOCK_SKEW
 from backsight.importers.bars import TimeLabel, read_bars
+from backsight.object_arguments import BarsArgument
 from backsight.operation import command
 from backsight.services.calls import resolve_calls
 from backsight.services.context import Context
@@ -26,7 +26,7 @@ def import_bars(
     ctx: Context,
     *,
     path: Annotated[
-        Key, "Path of a CSV or Parquet file on this machine, with a header and time, open, high, low, close."
+        FilePath, "Path of a CSV or Parquet file on this machine, with a header and time, open, high, low, close."
     ],
     symbol: Annotated[
         Symbol | None, "The instrument of a file without a symbol column; else only its bars are imported."
@@ -60,7 +60,7 @@ def record_bars(
     Bars that are stored already do not change. If a bar differs from the stored one, nothing is written.
     """
     check_symbols(bars)
-    series = sorted_bars(bars, until=ctx.now + CLOCK_SKEW)
+    series = sorted_bars(bars, until=ctx.now + ctx.clock_skew)
     if sum(map(len, series)) < len(bars):
         raise Invalid("a bar is not closed yet; give bars after their close", field="bars")
     with ctx.writing() as transaction:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from backsight.arguments import ColumnNames, Flag, Key, Name
+from backsight.arguments import ColumnNames, FilePath, Flag, Key, Name
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
@@ -64,7 +64,7 @@ class ImportedFills:
 def import_fills(
     ctx: Context,
     *,
-    path: Annotated[Key, "Path of the file on this machine."],
+    path: Annotated[FilePath, "Path of the file on this machine."],
     format: Annotated[Name | None, "The format of the file; recognised from its content if left out."] = None,  # noqa: A002
     account: Annotated[
         Name | None, "The name of the account, made if there is none; the name of the file if left out."
@@ -110,6 +110,8 @@ def import_fills(
                 raise TakenBackError
     except TakenBackError:
         pass
+    else:
+        ctx.write_columns_file()
     return _answer(target, chosen, counts, trades, dry_run=dry_run)
 
 
@@ -180,9 +182,15 @@ def _answer(
 
 
 def _notes_of(trades: FoldedTrades | None) -> Iterator[str]:
+    if trades is not None and trades.uncounted_payments:
+        symbols = ", ".join(trades.uncounted_payments)
+        yield (
+            f"Payments or fees of {symbols} are not counted, because their trades are kept in a currency of unknown "
+            "rate: import bars of the currency pair, then save the instrument again"
+        )
     if trades is not None and trades.entered_before:
         symbols = ", ".join(trades.entered_before)
         yield (
-            f"Fills of {symbols} closed positions that were entered before the file, and are taken as entries: "
-            "import the earlier history too"
+            f"Fills of {symbols} closed positions that were entered before the file: what exceeds the known positions "
+            "is stored and is part of no trade; import the earlier history too"
         )

@@ -59,20 +59,20 @@ def save_instrument(
     Fills of the symbol are valued again, also at rates that became known since, as a correction known from now on. A
     trade whose result the broker no longer contradicts teaches. A lot step holds from the next tick on.
     """
-    instrument = Instrument(
-        owner_id=ctx.owner,
-        symbol=symbol,
-        kind=kind,
-        multiplier=multiplier,
-        inverse=inverse,
-        lot_step=lot_step,
-        tick_size=tick_size,
-        currency=currency,
-        underlying=underlying,
-        known_at=ctx.now,
-        recorded_at=ctx.now,
-    )
     with ctx.writing() as transaction:
+        instrument = Instrument(
+            owner_id=ctx.owner,
+            symbol=symbol,
+            kind=kind,
+            multiplier=multiplier,
+            inverse=inverse,
+            lot_step=lot_step,
+            tick_size=tick_size,
+            currency=currency,
+            underlying=underlying,
+            known_at=ctx.now,
+            recorded_at=ctx.now,
+        )
         former = next(iter(stored.instruments_of(transaction.connection, ctx.owner, [symbol])), None)
         is_same = former is not None and _same(former, instrument)
         if not is_same:

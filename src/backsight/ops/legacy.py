@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from backsight.arguments import Key, Name
+from backsight.arguments import FilePath, Name
 from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.memory.semantic import Belief, BeliefDraft, Domain, seed_belief
@@ -37,7 +37,7 @@ class Migrated:
 def migrate_legacy(
     ctx: Context,
     *,
-    path: Annotated[Key, "Path of the SQLite file on this machine; it has the tables trade_records and patterns."],
+    path: Annotated[FilePath, "Path of the SQLite file on this machine; it has the tables trade_records and patterns."],
     timezone: Annotated[Name, "The time zone of times without an offset."] = "UTC",
 ) -> Migrated:
     """Migrate a database of the older three-layer scheme: its trades become episodes, its patterns beliefs.

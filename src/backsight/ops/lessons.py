@@ -13,7 +13,6 @@ from backsight.core.market import EPOCH
 from backsight.core.memory.plan_origins import may_suggest_plan
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.citation_check import DroppedBullet
-from backsight.core.reflection.closed_trades import trade_under_lessons
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
 from backsight.core.reflection.holdout_test import HoldoutResult, analyse_holdout
 from backsight.core.reflection.lessons import LessonsNote, accept_lessons, mark_origin, parse_note, render_lessons
@@ -60,7 +59,6 @@ from backsight.services.reflection import (
 from backsight.services.reviews import read_period
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
-from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import EVERYTHING, View
@@ -308,14 +306,19 @@ def compare_lessons(
     This compares periods of time, because revisions were in force one after the other. does_memory_help compares random
     arms.
     """
-    from backsight.core.reflection.day_bootstrap import compare_revisions  # needs NumPy
+    # These modules need NumPy.
+    from backsight.core.reflection.day_bootstrap import compare_revisions
+    from backsight.core.reflection.trades_under_lessons import trades_under_lessons
+    from backsight.core.trades.columns import known_trades
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(view, strategy_name)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
-        rows = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=scope.mode)
-    comparison = compare_revisions(map(trade_under_lessons, rows))
+        columns = ctx.database.trade_images.at(view)
+    key = strategy_id, scope.mode
+    rows = known_trades(columns, view.horizon, lambda group: (group.strategy_id, group.mode) == key)
+    comparison = compare_revisions(trades_under_lessons(columns, rows))
     return ComparedLessons(
         strategy_name=strategy_name,
         mode=scope.mode,
@@ -433,7 +436,7 @@ def review_period(
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
     with ctx.reading() as connection:
         target = the_deployment(ctx.view(connection, end, seen_at), deployment)
-        record = read_period(connection, target, period, end, seen_at=seen_at)
+        record, evidence = read_period(connection, target, period, end, seen_at=seen_at)
         note = stored.active_note(ctx.view(connection, end, seen_at), target.id)
     best, worst = best_and_worst(record.trades)
     return PeriodReview(
@@ -444,7 +447,7 @@ def review_period(
         result=summarise_trades(record.trades),
         best=best,
         worst=worst,
-        evidence=describe_evidence(record.evidence),
+        evidence=describe_evidence(evidence),
         note=note,
         markdown=render_review(record),
         as_of=latest,

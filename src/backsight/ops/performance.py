@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from backsight.arguments import AsOf, Key, SeenAt
 from backsight.core.strategies import Deployment
-from backsight.core.trades.summary import Tally, TradeResult, tally
+from backsight.core.trades.summary import Tally
 from backsight.core.trades.trade import Trade
 from backsight.operation import query
 from backsight.services.context import Context
@@ -46,22 +46,24 @@ def get_my_deployments(
     seen_at: SeenAt = None,
 ) -> Deployments:
     """Get your deployments, each with its trades, its wins and its net result."""
+    from backsight.core.trades.columns import NO_TALLY, known_trades, tallies  # imports NumPy
+
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         deployments = deployments_at(view) if deployment_id is None else [deployment_at(view, deployment_id)]
-        results = stored_trades.results(view)
+        columns = ctx.database.trade_images.at(view)
         recent = {
             deployment.id: stored_trades.trades(view, limit=RECENT, deployment_id=deployment.id)
             for deployment in deployments
             if detail == "trades"
         }
-    closes: dict[str, list[TradeResult]] = {}
-    for result in results:
-        closes.setdefault(result.deployment_id, []).append(result)
+    ids = {deployment.id for deployment in deployments}
+    rows = known_trades(columns, view.horizon, lambda group: group.deployment_id in ids)
+    by_deployment = tallies(columns, rows)
     summaries = tuple(
         DeploymentSummary(
             deployment=deployment,
-            tally=tally(closes.get(deployment.id, [])),
+            tally=by_deployment.get(deployment.id, NO_TALLY),
             recent_trades=tuple(recent.get(deployment.id, [])),
         )
         for deployment in deployments

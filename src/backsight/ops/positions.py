@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from backsight.arguments import Key, Name, Positive
+from backsight.arguments import FilePath, Name, Positive
 from backsight.core.decision import DecidedOrder, Decision, TickReport, as_last, decision_of
 from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import digest, plain
-from backsight.core.instants import CLOCK_SKEW, format_instant
+from backsight.core.instants import format_instant
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.importers.bars import BarsRead, read_bars, read_trader_bars
@@ -68,10 +68,11 @@ class ImportedPositions:
 def import_positions(
     ctx: Context,
     *,
-    path: Annotated[Key, "Path of the log on this machine: JSON Lines with date, positions and this_action."],
+    path: Annotated[FilePath, "Path of the log on this machine: JSON Lines with date, positions and this_action."],
     timezone: Annotated[Name, "The time zone of the log, like 'America/New_York'."],
     bars: Annotated[
-        Key | None, "Path of the bars that the agent traded on: AI-Trader JSON Lines, CSV or Parquet; they are stored."
+        FilePath | None,
+        "Path of the bars that the agent traded on: AI-Trader JSON Lines, CSV or Parquet; they are stored.",
     ] = None,
     currency: Annotated[Name, "The currency of the account, like 'USD'."] = "USD",
     name: Annotated[Name | None, "The name of the agent; the name of the file or its folder if left out."] = None,
@@ -143,7 +144,7 @@ def _read_bars(path: str, timezone: str) -> BarsRead:
 
 
 def _check_past(ctx: Context, log: PositionLog, ticks: Sequence[PositionTick]) -> None:
-    late = next((tick for tick in ticks if tick.at > ctx.now + CLOCK_SKEW), None)
+    late = next((tick for tick in ticks if tick.at > ctx.now + ctx.clock_skew), None)
     if late is not None:
         message = f"{format_instant(late.at)} is in the future; check the timezone, or correct the row"
         raise Invalid(f"{log.path} line {late.row.line}: {message}", field="date")

@@ -31,7 +31,7 @@ from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.prospective import Plan
 from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.base_rate import BaseRate
+from backsight.core.recall.base_rate import BaseRate, with_joined
 from backsight.core.recall.explanation import Explanation, not_a_candidate
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import ModeChoice, RecallQuery, RecallResult
@@ -55,14 +55,17 @@ from backsight.services.plans import open_plans
 from backsight.services.recall import (
     EMPTY_ANSWER,
     RecallAnswer,
+    RecallSession,
     answer_recall,
     decode_recall,
     encode_recall,
     open_recall,
 )
+from backsight.store import audit
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored
 from backsight.store.database import Connection
+from backsight.store.instruments import underlyings
 from backsight.store.recalls import recalls_of
 from backsight.store.view import View
 
@@ -93,6 +96,8 @@ class Recall:
     """The mood of the deployment, which sets the factor Aff; None if there is none yet, or several and none named."""
     candidates: int
     """The number of episodes that were scored."""
+    joined: tuple[str, ...]
+    """Other symbols with the same underlying, whose episodes count as those of the symbol."""
     message: str
     recall: str
     """The handle of this recall: pass it to explain_recall, or to the decision that is based on this recall."""
@@ -184,7 +189,7 @@ def recall_memories(
             beliefs = beliefs_about(view, one_mode, about)
         habits: tuple[Behavior, ...] = ()
         if "procedural" in kinds and one_mode is not None:
-            habits = behaviors_at(view, one_mode, strategy_name=session.strategy_name, symbol=symbol)
+            habits = behaviors_at(ctx, view, one_mode, strategy_name=session.strategy_name, symbol=symbol)
         plans = _plans(view, target, about, session.mood)
         hint = ""
         searched = "episodic" in kinds or ("procedural" in kinds and one_mode is not None)
@@ -205,9 +210,8 @@ def recall_memories(
         plans=plans,
         mood=session.mood,
         candidates=answer.candidates,
-        message=f"{_message(scope, answer, recall_query, others)} {hint}".strip()
-        if not is_withheld
-        else WITHHELD_RECALL,
+        joined=session.joined,
+        message=f"{_message(scope, answer, session, others)} {hint}".strip() if not is_withheld else WITHHELD_RECALL,
         recall=encode_recall(recall_query, now=ctx.now),
         mode=recall_query.mode,
         as_of=recall_query.as_of,
@@ -276,6 +280,8 @@ class DecisionRecalls:
 
     decision_id: str
     recalls: tuple[DecisionRecall, ...]
+    thinned_before: datetime | None
+    """Recalls of before this instant were removed by `retention`; None if there are recalls, or none was removed."""
 
 
 @query(audience=("trader",))
@@ -293,12 +299,14 @@ def list_recalls(
         recalls = recalls_of(view, decision_id)
         if not recalls and not _is_decision(view, decision_id):
             raise NotFound(f"no decision {decision_id[:40]!r}; list_decisions lists them", field="decision_id")
+        thinned_before = None if recalls else audit.thinned_before(connection, ctx.owner)
     return DecisionRecalls(
         decision_id=decision_id,
         recalls=tuple(
             DecisionRecall(made=result, recall=encode_recall(result.asked, now=result.asked.as_of), known_at=known_at)
             for result, known_at in recalls
         ),
+        thinned_before=thinned_before,
     )
 
 
@@ -343,6 +351,8 @@ class SizeAdvice:
     without a decline."""
     left_out: int
     """The number of trades left out because of a decline."""
+    joined: tuple[str, ...]
+    """Other symbols with the same underlying, whose trades count as those of the symbol."""
     message: str
     mode: Mode
     as_of: datetime
@@ -384,10 +394,12 @@ def position_size(
             raise Refused(WITHHELD_SIZE)
         columns = ctx.database.images.at(view)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
-        trade_filter = evidence_filter(view, evidence_mode, strategy_name=strategy_name, symbol=symbol)
-        closed = closed_trades(columns, trade_filter, view.horizon)
+        known = underlyings(view)
+        joined = known.joined(symbol)
+        trade_filter = evidence_filter(view, evidence_mode, strategy_name=strategy_name, symbols=(symbol, *joined))
+        closed = closed_trades(columns, trade_filter, view.horizon, underlyings=known)
         open_trades = open_in(view, target, evidence_mode)
-        sentences = [*scope.notes, scope.neutral_because]
+        sentences = [*scope.notes, scope.neutral_because, _joined_in_words(symbol, joined)]
         if not closed.n:
             sentences.append(hint_where_trades_are(view, mode=evidence_mode, strategy_name=strategy_name))
     if closed.n and not len(closed.in_r.day):
@@ -396,17 +408,18 @@ def position_size(
             "give risk, or stop_price and size, or pnl_r with each trade",
             field="strategy_name",
         )
-    profile = sizing_query(direction, replace(current, symbol=symbol))
+    profile = sizing_query(direction, replace(current, symbol=symbol), known)
     return SizeAdvice(
         size=recommended_size(
             closed,
             profile,
             risk_appetite=appetite,
-            open_risk=open_risk(open_trades, strategy_name, symbol, direction),
+            open_risk=open_risk(open_trades, strategy_name, (symbol, *joined), direction),
         ),
         deployment=None if target is None else target.name,
         since=max(trade_filter.falling_since.values(), default=None),
         left_out=closed.left_out,
+        joined=joined,
         message=" ".join(filter(None, sentences)),
         mode=evidence_mode,
         as_of=view.as_of,
@@ -414,9 +427,10 @@ def position_size(
     )
 
 
-def _message(scope: AnswerScope, answer: RecallAnswer, recall_query: RecallQuery, others: Mapping[str, int]) -> str:
+def _message(scope: AnswerScope, answer: RecallAnswer, session: RecallSession, others: Mapping[str, int]) -> str:
     """What the answer holds, after the defaults that were taken; `others` counts what is no episode."""
-    sentences = [*scope.notes, scope.neutral_because if scope.deployments else None]
+    recall_query, neutral = session.query, scope.neutral_because if scope.deployments else None
+    sentences = [*scope.notes, neutral, _joined_in_words(recall_query.symbol, session.joined)]
     where = "" if recall_query.mode == "all" else f" in {recall_query.mode} accounts"
     if answer.candidates:
         count = f"{len(answer.memories)} of {count_of(answer.candidates, 'episode')}"
@@ -431,3 +445,8 @@ def _message(scope: AnswerScope, answer: RecallAnswer, recall_query: RecallQuery
     if recall_query.mode == "all" and {"semantic", "procedural"} & set(recall_query.memory_types):
         sentences.append("Beliefs and habits are of one mode: name it to get them.")
     return " ".join(filter(None, sentences))
+
+
+def _joined_in_words(symbol: str, joined: tuple[str, ...]) -> str | None:
+    """Which symbols count as the symbol, because they have the same underlying; None if it stands alone."""
+    return f"Trades of {with_joined(symbol, joined)} count as one: they have the same underlying." if joined else None

@@ -7,7 +7,7 @@ from typing import Annotated
 from backsight.arguments import AsOf, Instant, Key, Name, NotNegative, Number, Positive, SeenAt, Symbol
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import derive_id
-from backsight.core.instants import CLOCK_SKEW, format_instant
+from backsight.core.instants import format_instant
 from backsight.core.memory.affective import EquityPoint, Mood
 from backsight.core.memory.mood_series import MoodRow, mood_from
 from backsight.core.portfolio import Mode
@@ -18,6 +18,7 @@ from backsight.operation import command, query
 from backsight.services.behavior import Behavior, StrategyDrift, behaviors_at, strategy_drifts_at
 from backsight.services.context import Context
 from backsight.services.deployments import hint_where_trades_are, reporting_account, resolve_scope
+from backsight.services.instant_bounds import check_not_future
 from backsight.services.learning import learn_equity
 from backsight.services.mood import manual_account_row, mood_rows
 from backsight.store import state as stored
@@ -144,7 +145,7 @@ def get_behavioral_analysis(
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         strategy = strategy_name or (None if deployment is None else scope.strategy_name)
-        behaviors = behaviors_at(view, scope.mode, strategy_name=strategy, symbol=symbol)
+        behaviors = behaviors_at(ctx, view, scope.mode, strategy_name=strategy, symbol=symbol)
         strategies = strategy_drifts_at(view, scope.mode, (each.strategy_name for each in behaviors))
         hint = ""
         if not behaviors:
@@ -170,10 +171,9 @@ def record_equity(
     account: Annotated[Key | None, "The account itself, by name or id, instead of a deployment."] = None,
 ) -> RecordedEquity:
     """Record what an account is worth, for accounts that no tick reports; once an hour is enough."""
-    when = ctx.now if at is None else at
-    if when > ctx.now + CLOCK_SKEW:
-        raise Invalid(f"{format_instant(when)} is in the future; give the time of the equity", field="at")
     with ctx.writing() as transaction:
+        when = ctx.now if at is None else at
+        check_not_future(ctx, when, field="at")
         target = reporting_account(transaction, ctx, deployment=deployment, account=account)
         point = EquityPoint(
             owner_id=ctx.owner,

@@ -6,18 +6,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from backsight.arguments import (
-    Key,
-    MemoryArgument,
-    MemoryOverridesArgument,
-    Name,
-    NotNegative,
-    Prose,
-    Rule,
-    Rules,
-    Share,
-    Whole,
-)
+from backsight.arguments import Key, Name, NotNegative, Prose, Rule, Rules, Share, Whole
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Direction, Mode, PositionMode
@@ -32,6 +21,7 @@ from backsight.core.strategies import (
     effective_settings,
     refuse_manual_name,
 )
+from backsight.object_arguments import MemoryArgument, MemoryOverridesArgument
 from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.deployments import (

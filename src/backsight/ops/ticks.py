@@ -9,8 +9,6 @@ from pydantic import Field
 
 from backsight.arguments import (
     AsOf,
-    BarsArgument,
-    CapArgument,
     Cursor,
     Flag,
     Handles,
@@ -18,20 +16,14 @@ from backsight.arguments import (
     Key,
     Keys,
     Limit,
-    LongProse,
     Name,
     NotNegative,
-    OrderArgument,
     Positive,
-    ProposalArgument,
-    Prose,
+    RecordedText,
     Rules,
     SeenAt,
-    SegmentArgument,
     Share,
-    SnapshotArgument,
     Symbol,
-    VerdictArgument,
     Whole,
     check_symbols,
 )
@@ -61,8 +53,8 @@ from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.fills import Fill
 from backsight.core.holdout import MemoryArm
 from backsight.core.holdout import memory_arm as arm_of
-from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, format_instant
-from backsight.core.market import EPOCH, Bar
+from backsight.core.instants import JUST_BEFORE, format_instant
+from backsight.core.market import Bar
 from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order, entry_direction
@@ -71,11 +63,21 @@ from backsight.core.recall.record import RecallQuery
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
+from backsight.object_arguments import (
+    BarsArgument,
+    CapArgument,
+    OrderArgument,
+    ProposalArgument,
+    SegmentArgument,
+    SnapshotArgument,
+    VerdictArgument,
+)
 from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, the_deployment
 from backsight.services.id_prefixes import whole_id
+from backsight.services.instant_bounds import check_instant, check_snapshot_instant
 from backsight.services.learning import LearningReport
 from backsight.services.ledger import Tick, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
@@ -84,13 +86,15 @@ from backsight.services.outlook import recommended_share
 from backsight.services.paging import cursor_after, instant_of, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
-from backsight.services.recall import repeat_recalls
+from backsight.services.recall import are_kept, repeat_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due
+from backsight.services.void import void
 from backsight.store import decisions as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.recalls import recalls_of, store_recalls
+from backsight.store.tick_claims import forget_intent
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -125,6 +129,13 @@ class ClosedTick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VoidedTick:
+    """The decision of a tick that was voided, as it was recorded."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionPage:
     """A page of decisions, newest first, and the cursor of the next page."""
 
@@ -143,6 +154,8 @@ class DecisionDetail:
     """The segments that the agent was shown, as the caller reported them."""
     response: str | None
     """The raw answer of the model; None if it was not reported."""
+    thinned: int
+    """The number of these texts that `retention` has removed."""
     as_of: datetime
 
 
@@ -203,7 +216,7 @@ def open_tick(
 
     Nothing is written. Pass the segments that the agent was really shown to close_tick, with `recalls`.
     """
-    _check_instant(ctx, at)
+    check_instant(ctx, at, field="at")
     check_names(market)
     check_symbols(bars)
     unstored = sorted_bars(bars, until=at)
@@ -211,8 +224,8 @@ def open_tick(
         view = ctx.view(connection, at - JUST_BEFORE, seen_at)
         target = deployment_named(connection, ctx.owner, deployment)
         account = account_of(connection, target)
-        _check_snapshot(account, before, field="before")
-        decision = stored.last_decision(view, target.id)
+        _check_snapshot(ctx, account, before, field="before")
+        decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
         at_tick, mood = ctx.view(connection, at, seen_at), mood_in(view, target)
         contexts = tuple(
@@ -276,7 +289,7 @@ def preview_context(
         view = ctx.view(connection, as_of, seen_at)
         at = view.as_of
         target = the_deployment(view, deployment)
-        decision = stored.last_decision(view, target.id)
+        decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
         portfolio = None if decision is None else decision.last_snapshot.portfolio
         mood = mood_in(view, target)
@@ -359,13 +372,13 @@ def close_tick(
     seen_at: Annotated[Instant | None, "When the store was asked for the segments."] = None,
     usd_rate: Annotated[Positive | None, "Dollars for one unit of the account's currency."] = None,
     model: Annotated[Name | None, "The model that decided."] = None,
-    model_parameters: Annotated[Prose | None, "The parameters of the model, as JSON."] = None,
+    model_parameters: Annotated[RecordedText | None, "The parameters of the model, as JSON."] = None,
     input_tokens: Annotated[Whole | None, "Tokens that the model read."] = None,
     output_tokens: Annotated[Whole | None, "Tokens that the model wrote."] = None,
     cost: Annotated[NotNegative | None, "Cost of the model call."] = None,
     citations: Annotated[Keys, "References that the agent gave."] = [],  # noqa: B006
     response: Annotated[
-        LongProse | None, "The raw answer of the model, at most 100,000 characters; get_decision shows it."
+        RecordedText | None, "The raw answer of the model, at most 100,000 characters; get_decision shows it."
     ] = None,
     sim_run_id: Annotated[Key | None, "The simulation run that the tick belongs to."] = None,
 ) -> ClosedTick:
@@ -375,19 +388,21 @@ def close_tick(
     (`seen_at`). Other facts about a closed tick are refused by name, and so is a tick older than the account's last
     one. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
     """
-    _check_instant(ctx, at)
+    check_instant(ctx, at, field="at")
     proposed = _with_verdicts(proposal, proposals, verdict)
     check_symbols(bars)
     closed_bars = sorted_bars(bars, until=at)
-    repeated_recalls = repeat_recalls(ctx, recalls, at=at, field="recalls")
     segments = None if shown is None else tuple(shown)
-    decided = tuple(
-        replace(each, recommended_share=_recommended_share(ctx, deployment, each.order, before, closed_bars, at=at))
-        for each in proposed
-    )
+    entries = any(entry_direction(each.order, before) is not None for each in proposed)
+    if not (are_kept(ctx, recalls) and (not entries or ctx.database.images.has(ctx.owner))):
+        with ctx.reading() as connection:  # other commands need not wait for what takes long the first time
+            repeat_recalls(ctx, connection, recalls, at=at, field="recalls")
+            _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at)
     with ctx.writing() as transaction:
         connection = transaction.connection
+        repeated_recalls = repeat_recalls(ctx, connection, recalls, at=at, field="recalls")
         target = deployment_named(connection, ctx.owner, deployment)
+        decided = _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at)
         account = account_of(connection, target)
         report = TickReport(
             at=at,
@@ -413,7 +428,7 @@ def close_tick(
             response=response,
             sim_run_id=sim_run_id,
         )
-        _check_snapshots(account, report)
+        _check_snapshots(ctx, account, report)
         last = stored.last_of_account(connection, ctx.owner, target.account_id)
         if last is not None and last.moment >= (at, sequence):
             repeated = RepeatedTick(
@@ -433,7 +448,8 @@ def close_tick(
         plan_checks = check_plans_at_tick(transaction, target, decision, last_of_target)
         posted = post(transaction, Tick(deployment=target, account=account, decision=decision, last=last))
         store_recalls(transaction, ctx.owner, decision.id, repeated_recalls, recalled, known_at=at, recorded_at=ctx.now)
-        transaction.add_all(stored.DECISIONS, [posted.decision])
+        stored.add_last(transaction, posted.decision)
+        forget_intent(connection, ctx.owner, account.id, at=at, sequence=sequence)
         answer = () if response is None else (Segment(name=RESPONSE, text=response),)
         _store_segments(transaction, ctx, at, (*(segments or ()), *answer))
     reflection = reflect_if_due(ctx, target, at=at, closed_in_tick=len(posted.closed))
@@ -445,9 +461,35 @@ def close_tick(
         plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
         contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
         reflection=reflection,
-        notes=_notes(posted.incomplete, posted.closed, posted.decision, account),
+        notes=_notes(posted.incomplete, posted.uncounted, posted.closed, posted.decision, account),
         replayed=False,
     )
+
+
+@command()
+def void_tick(
+    ctx: Context,
+    *,
+    decision_id: Annotated[Key, "The decision of the account's last tick, by its id or the beginning of it."],
+) -> VoidedTick:
+    """Void the last tick of an account, for example one that a wrong clock dated years ahead.
+
+    The decision and all that the tick wrote to the ledger and the memories return to what they were before it; bars and
+    prompt texts stay. The audit chain records who voided what. Closing the same tick again restores it. To void several
+    ticks, begin with the last one.
+    """
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        whole = whole_id(connection, ctx.owner, stored.DECISIONS, decision_id, field="decision_id")
+        decision = stored.decision(connection, ctx.owner, whole)
+        if decision is None:
+            raise NotFound(f"there is no decision {decision_id!r}; list_decisions has their ids", field="decision_id")
+        last = stored.last_of_account(connection, ctx.owner, decision.account_id)
+        if last is not None and last.moment != (decision.at, decision.sequence):
+            message = f"the account's last tick is that of {format_instant(last.at)} ({last.sequence})"
+            raise Conflict(f"{message}; void that one first", field="decision_id")
+        void(transaction, decision)
+    return VoidedTick(decision=decision)
 
 
 @query(audience=("trader", "coach"))
@@ -505,12 +547,14 @@ def get_decision(
         if decision is None:
             message = f"there is no decision {decision_id!r} as of {format_instant(view.as_of)}"
             raise NotFound(f"{message}; list_decisions has their ids", field="decision_id")
-        texts = stored.segments(connection, ctx.owner, {*decision.shown, decision.response_hash or ""})
+        hashes = {each for each in (*decision.shown, decision.response_hash) if each is not None}
+        texts = stored.segments(connection, ctx.owner, hashes)
     response = texts.get(decision.response_hash or "")
     return DecisionDetail(
         decision=decision,
         shown=tuple(texts[each] for each in decision.shown if each in texts),
         response=None if response is None else response.text,
+        thinned=len(hashes - texts.keys()),
         as_of=view.as_of,
     )
 
@@ -580,28 +624,23 @@ def as_fields(prompt: Prompt) -> dict[str, Any]:
     return {field.name: getattr(prompt, field.name) for field in fields(Prompt)}
 
 
-def _check_instant(ctx: Context, at: datetime) -> None:
-    if at > ctx.now + CLOCK_SKEW:
-        raise Invalid(f"{format_instant(at)} is in the future; give the instant of the tick", field="at")
-    if at < EPOCH:
-        raise Invalid(f"{format_instant(at)} is before 1970; give the instant of the tick", field="at")
-
-
-def _check_snapshots(account: Account, report: TickReport) -> None:
-    _check_snapshot(account, report.before, field="before")
-    _check_snapshot(account, report.after or report.before, field="after")
+def _check_snapshots(ctx: Context, account: Account, report: TickReport) -> None:
+    _check_snapshot(ctx, account, report.before, field="before")
+    _check_snapshot(ctx, account, report.after or report.before, field="after")
 
 
 def _check_newer(before: BrokerSnapshot, last: LastTick | None) -> None:
     """Refuse a snapshot that is older than the last one of the account."""
     if last is not None and before.portfolio.at < last.broker_at:
         at, last_at = format_instant(before.portfolio.at), format_instant(last.broker_at)
-        message = f"{at} is before the last snapshot, of {last_at}; ask the broker again"
+        remedy = "ask the broker again, or void_tick the last tick if its time is wrong"
+        message = f"{at} is before the last snapshot, of {last_at}; {remedy}"
         raise Conflict(message, field="before.portfolio.at")
 
 
-def _check_snapshot(account: Account, snapshot: BrokerSnapshot, *, field: str) -> None:
-    """Refuse the portfolio of another account, and a portfolio that has a position twice."""
+def _check_snapshot(ctx: Context, account: Account, snapshot: BrokerSnapshot, *, field: str) -> None:
+    """Refuse a portfolio of another account, one from the future, and one that has a position twice."""
+    check_snapshot_instant(ctx, account, snapshot, field=field)
     portfolio = snapshot.portfolio
     if portfolio.account not in (None, account.id, account.name):
         message = f"{portfolio.account!r} is not the account of this deployment; give the portfolio of {account.name!r}"
@@ -640,8 +679,28 @@ def _check_rule(verdict: Verdict | None, *, field: str) -> None:
         raise Invalid("a rejection without a rule; give the rule that rejected the proposal", field=f"{field}.rule")
 
 
+def _with_shares(
+    ctx: Context,
+    connection: Connection,
+    deployment: str,
+    proposed: Sequence[DecidedOrder],
+    before: BrokerSnapshot,
+    unstored: Sequence[Sequence[Bar]],
+    *,
+    at: datetime,
+) -> tuple[DecidedOrder, ...]:
+    """The orders with the share of equity that was recommended for each; must be called before the tick writes."""
+    return tuple(
+        replace(
+            each, recommended_share=_recommended_share(ctx, connection, deployment, each.order, before, unstored, at=at)
+        )
+        for each in proposed
+    )
+
+
 def _recommended_share(
     ctx: Context,
+    connection: Connection,
     deployment: str,
     proposal: Order,
     before: BrokerSnapshot,
@@ -649,18 +708,14 @@ def _recommended_share(
     *,
     at: datetime,
 ) -> float | None:
-    """The share of equity that was recommended for a proposal; None if it enters nothing.
-
-    Must be called before the tick writes anything.
-    """
+    """The share of equity that was recommended for a proposal; None if it enters nothing."""
     direction = entry_direction(proposal, before)
     if direction is None:
         return None
-    with ctx.reading() as connection:
-        target, symbol = deployment_named(connection, ctx.owner, deployment), proposal.symbol
-        series = recent_bars(ctx.view(connection, at), symbol, unstored=unstored)
-        view = ctx.view(connection, at - JUST_BEFORE)
-        return recommended_share(ctx, view, target, direction, context_at(symbol, at, series))
+    target, symbol = deployment_named(connection, ctx.owner, deployment), proposal.symbol
+    series = recent_bars(ctx.view(connection, at), symbol, unstored=unstored)
+    view = ctx.view(connection, at - JUST_BEFORE)
+    return recommended_share(ctx, view, target, direction, context_at(symbol, at, series))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -679,7 +734,7 @@ def _replayed(
     former = stored.decision(connection, ctx.owner, repeated.decision.id)
     if former is None:
         message = f"the tick is not after the account's last one, {format_instant(last.at)} ({last.sequence})"
-        remedy = "close ticks in order, and give ticks of one instant increasing sequences"
+        remedy = "close ticks in order, give ticks of one instant increasing sequences, or void_tick a wrong last one"
         raise Conflict(f"{message}; {remedy}", field="at")
     at_tick = ctx.view(connection, former.known_at)
     different = [*different_facts(former, repeated.decision), *_different_evidence(at_tick, repeated)]
@@ -697,6 +752,7 @@ def _replayed(
         reflection=None,
         notes=_notes(
             stored_trades.incomplete_fills(at_tick, former.account_id),
+            stored_trades.uncounted_payments(at_tick, former.account_id),
             [trade for trade_id in former.closed if (trade := trades[trade_id]) is not None],
             former,
             account,
@@ -706,11 +762,16 @@ def _replayed(
 
 
 def _notes(
-    incomplete: Iterable[Fill], closed: Iterable[Trade], decision: Decision, account: Account
+    incomplete: Iterable[Fill],
+    uncounted: Iterable[Fill],
+    closed: Iterable[Trade],
+    decision: Decision,
+    account: Account,
 ) -> tuple[str, ...]:
     """What was assumed in the ledger, and where the broker contradicts it, in sentences."""
     return (
         *(_incomplete_note(fill, account) for fill in incomplete),
+        *(_uncounted_note(fill, account) for fill in uncounted),
         *(_contradiction_note(trade, account) for trade in closed if trade.contradiction is not None),
         *(_currency_note(trade, account) for trade in closed if trade.currency is not None),
         *(() if decision.equity_gap is None else (_gap_note(decision.equity_gap, account),)),
@@ -724,6 +785,11 @@ def _incomplete_note(fill: Fill, account: Account) -> str:
         return f"{fill.symbol}: the fee of {fee} is not counted, because its worth in {money} is not known."
     gone = "the position is gone and has no mark; it is closed at"
     return f"{fill.symbol}: {gone} {fill.price:.10g}, the last price known. Report its fill to correct the price."
+
+
+def _uncounted_note(fill: Fill, account: Account) -> str:
+    payment = f"{fill.symbol}: the {fill.kind} of {fill.amount - fill.fee:.10g} {account.currency}"
+    return f"{payment} is not counted, because its trade is kept in a currency of unknown rate."
 
 
 def _contradiction_note(trade: Trade, account: Account) -> str:
@@ -763,8 +829,7 @@ def _instant_and_sequence(at: int, sequence: int) -> tuple[datetime, int]:
 def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:
     """Store the text of those segments that are not stored yet."""
     by_hash = {segment.hash: segment for segment in segments}
-    already = stored.stored_hashes(transaction.connection, ctx.owner, by_hash)
-    new = [
+    shown = [
         ShownSegment(
             owner_id=ctx.owner,
             hash=segment_hash,
@@ -774,6 +839,5 @@ def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segmen
             recorded_at=ctx.now,
         )
         for segment_hash, segment in by_hash.items()
-        if segment_hash not in already
     ]
-    transaction.add_all(stored.SEGMENTS, new)
+    stored.add_segments(transaction, ctx.owner, shown)

@@ -1,4 +1,4 @@
-"""Trades and inactions: what agents and files report, what memory holds of a trade, and notes on it."""
+"""Trades and inactions: what agents and files report, what memory connects with a trade, and notes on it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,11 +14,10 @@ from backsight.arguments import (
     AsOf,
     ColumnNames,
     ContextArgument,
-    Cursor,
+    FilePath,
     Flag,
     Instant,
     Key,
-    Limit,
     Name,
     NotNegative,
     Number,
@@ -34,30 +33,27 @@ from backsight.arguments import (
 from backsight.core.context import ContextVector, merged_context
 from backsight.core.errors import Invalid, NotFound
 from backsight.core.ids import derive_id
-from backsight.core.instants import Horizon, format_instant
+from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade, retrieval_strength
 from backsight.core.memory.prospective import Plan
 from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.record import ModeChoice
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
-from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
-from backsight.core.trades.trade import Entry, Trade, TradeStatus, dollars_for_one
+from backsight.core.trades.trade import Entry, Trade, dollars_for_one
 from backsight.importers.files import Source, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
 from backsight.importers.trades import read_trades
 from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
-from backsight.services.deployments import account_of, deployment_named, hint_where_trades_are, resolve_scope
-from backsight.services.id_prefixes import whole_episode_id, whole_id
+from backsight.services.deployments import account_of, deployment_named
+from backsight.services.id_prefixes import trade_known_then, whole_episode_id, whole_id
 from backsight.services.import_rows import SAMPLE, LeftOutCount, LeftOutRows, TakenBackError, mode_of_file
 from backsight.services.inactions import add_inaction
 from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
 from backsight.services.mood import mood_at
-from backsight.services.paging import cursor_after, instant_and_id, read_cursor
 from backsight.services.plans import plans_holding_at
 from backsight.services.trade_import import (
     ReportRow,
@@ -83,7 +79,6 @@ from backsight.services.trade_reports import (
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
-from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -154,29 +149,6 @@ class RememberedInaction:
     known_at: datetime
     replayed: bool
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradePage:
-    """A page of trades, newest first, and the cursor of the next page."""
-
-    trades: tuple[Trade, ...]
-    next_cursor: str | None
-    mode: ModeChoice
-    message: str
-    as_of: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeRead:
-    """One trade, its episode, and its mark at the last tick at which it was open."""
-
-    trade: Trade
-    episode: Episode | None
-    """None while the trade is open."""
-    mark: PositionMark | None
-    so_far: OpenResult | None
-    """Result and excursions at the last mark; None for a closed trade, which has its own, and before any mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,39 +223,36 @@ def remember_trade(
 ) -> RememberedTrade:
     """Remember a closed trade with its context and outcome.
 
-    Call it once after every close. A second call with the same idempotency_key or the same content changes nothing and
-    answers `replayed`. On a deployment that runs by ticks, trades come from the broker's fills; the call then adds your
-    words, confidence and tags to the matching trade.
+    Call it once after every close; the same call again changes nothing. On a deployment that runs by ticks, it adds
+    your words, confidence and tags to the trade that the broker's fills made.
     """
-    report = checked_report(
-        TradeReport(
-            symbol=symbol,
-            direction=direction,
-            entry_price=entry_price,
-            exit_price=exit_price,
-            pnl=pnl,
-            pnl_r=pnl_r,
-            market_context=market_context,
-            context_regime=context_regime,
-            context_atr_d1=context_atr_d1,
-            confidence=confidence,
-            reflection=reflection,
-            max_adverse_excursion=max_adverse_excursion,
-            opened_at=opened_at,
-            closed_at=closed_at,
-            size=size,
-            risk=risk,
-            stop_price=stop_price,
-            fees=fees,
-            equity=equity,
-            context=context or ContextVector(),
-            position_key=position_key,
-            tags=tuple(tags),
-            point_value=PointValues(ctx).of(symbol, deployment),
-        ),
-        now=ctx.now,
+    stated = TradeReport(
+        symbol=symbol,
+        direction=direction,
+        entry_price=entry_price,
+        exit_price=exit_price,
+        pnl=pnl,
+        pnl_r=pnl_r,
+        market_context=market_context,
+        context_regime=context_regime,
+        context_atr_d1=context_atr_d1,
+        confidence=confidence,
+        reflection=reflection,
+        max_adverse_excursion=max_adverse_excursion,
+        opened_at=opened_at,
+        closed_at=closed_at,
+        size=size,
+        risk=risk,
+        stop_price=stop_price,
+        fees=fees,
+        equity=equity,
+        context=context or ContextVector(),
+        position_key=position_key,
+        tags=tuple(tags),
+        point_value=PointValues(ctx).of(symbol, deployment),
     )
     with ctx.writing() as transaction:
+        report = checked_report(stated, now=ctx.now)
         target = reported_deployment(transaction, ctx, deployment, strategy_name, mode=mode)
         if deployment is not None and runs_by_ticks(transaction, ctx, target):
             return _add_to_ledger_trade(transaction, ctx, target, report)
@@ -301,7 +270,7 @@ def remember_trade(
             now=ctx.now,
         )
         transaction.add(stored.TRADES, trade)
-        add_reported_equity(transaction, trade, equity)
+        add_reported_equity(transaction, trade, target, equity)
         learned = learn_trades(transaction, [episode_of_trade(trade)])[0]
     where = "" if deployment is not None else f" For {target.name!r} ({target.mode})."
     return RememberedTrade(
@@ -318,7 +287,7 @@ def import_trades(
     ctx: Context,
     *,
     path: Annotated[
-        Key,
+        FilePath,
         "Path of the file on this machine: of a known format, or a CSV, Parquet or JSON Lines file whose columns are "
         "the arguments of remember_trade, reason, exit_reason, max_favorable_excursion, funding and leverage.",
     ],
@@ -372,25 +341,34 @@ def import_trades(
         if assumed:
             notes.append(f"{count_of(assumed, 'trade')} without a mode or a deployment: taken as live.")
         notes += result_doubts(rows)
+        count, understood = len(rows), tuple(_understood(row) for row in rows[:SAMPLE])
+        first_closed_at = min((row.closed_at for row in rows), default=None)
+        last_closed_at = max((row.closed_at for row in rows), default=None)
         with suppress(TakenBackError), ctx.writing() as transaction:
-            new = unknown_rows(transaction, ctx, source, rows)
-            trades = trades_of_rows(transaction, ctx, source, new)
+            rows = unknown_rows(transaction, ctx, source, rows)
+            trades = trades_of_rows(transaction, ctx, source, rows)
+            added = len(trades)
+            del rows  # a large file is in memory as rows, as trades or as episodes, but not as all of them
             transaction.add_all(stored.TRADES, trades)
-            learned = learn_many(transaction, [episode_of_trade(trade) for trade in trades]) if trades else None
+            trades.reverse()
+            episodes = [episode_of_trade(trades.pop()) for _ in range(added)]
+            learned = learn_many(transaction, episodes) if episodes else None
             if dry_run:
                 raise TakenBackError
+        if learned is not None and not dry_run:
+            ctx.write_columns_file()
     return ImportedTrades(
-        rows=len(rows),
-        added=len(trades),
-        replayed=len(rows) - len(trades),
-        first_closed_at=min((row.closed_at for row in rows), default=None),
-        last_closed_at=max((row.closed_at for row in rows), default=None),
+        rows=count,
+        added=added,
+        replayed=count - added,
+        first_closed_at=first_closed_at,
+        last_closed_at=last_closed_at,
         learned=learned,
-        message=_import_message(len(rows), len(trades), left_out.total, dry_run=dry_run),
+        message=_import_message(count, added, left_out.total, dry_run=dry_run),
         format=None if chosen is None else chosen.name,
         dry_run=dry_run,
         left_out=left_out.rows,
-        understood=tuple(_understood(row) for row in rows[:SAMPLE]),
+        understood=understood,
         notes=tuple(notes),
     )
 
@@ -504,91 +482,6 @@ def remember_inaction(
     )
 
 
-@query(audience=("trader", "coach"))
-def list_trades(
-    ctx: Context,
-    *,
-    symbol: Annotated[Symbol | None, "Only trades in this instrument."] = None,
-    strategy_name: Annotated[Name | None, "Only trades of this strategy."] = None,
-    deployment: Annotated[Key | None, "Only trades of this deployment, by name or id."] = None,
-    direction: Annotated[Direction | None, "Only trades in this direction."] = None,
-    mode: Annotated[
-        ModeChoice | None,
-        "By default the deployment's, or the only one with trades.",
-    ] = None,
-    status: Annotated[TradeStatus, "Closed trades, or open trades."] = "closed",
-    since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,
-    until: Annotated[Instant | None, "Only trades closed (or opened, if open) before this instant."] = None,
-    limit: Annotated[Limit, "The most trades to return."] = 20,
-    cursor: Annotated[Cursor | None, "The next_cursor of the previous page."] = None,
-    as_of: AsOf = None,
-    seen_at: SeenAt = None,
-) -> TradePage:
-    """List closed or open trades, newest first, one page at a time."""
-    horizon = ctx.horizon(as_of, seen_at)
-    page_query = ctx.arguments(without=("cursor", "limit"))
-    before = None
-    if cursor is not None:
-        before, horizon = read_cursor(cursor, instant_and_id, query=page_query)
-    with ctx.reading() as connection:
-        view = View(connection, ctx.owner, horizon)
-        scope = resolve_scope(
-            view,
-            deployment=deployment,
-            strategy_name=strategy_name,
-            mode=None if mode == "all" else mode,
-            all_modes=mode == "all",
-        )
-        one_mode = None if mode == "all" else scope.mode
-        trades = stored.trades(
-            view,
-            limit=limit + 1,
-            before=before,
-            since=since,
-            until=until,
-            symbol=symbol,
-            strategy_name=strategy_name,
-            deployment_id=None if scope.deployment is None else scope.deployment.id,
-            side=direction,
-            mode=one_mode,
-            status=status,
-        )
-        more = "; there are more" if len(trades) > limit else ""
-        sentence = f"{count_of(min(len(trades), limit), f'{status} trade')}, newest first{more}."
-        message = " ".join([*scope.notes, sentence])
-        if not trades:
-            hint = hint_where_trades_are(view, mode=one_mode, strategy_name=strategy_name, symbol=symbol)
-            message = " ".join([*scope.notes, f"No {status} trades match.", hint])
-    page = tuple(trades[:limit])
-    next_cursor = None
-    if len(trades) > limit:
-        last = page[-1]
-        listed_at = last.closed_at or last.opened_at or last.known_at
-        next_cursor = cursor_after([listed_at, last.id], horizon, now=ctx.now, query=page_query)
-    return TradePage(trades=page, next_cursor=next_cursor, mode=one_mode or "all", message=message, as_of=horizon.as_of)
-
-
-@query(audience=("trader", "coach"))
-def get_trade(
-    ctx: Context,
-    *,
-    trade_id: Annotated[Key, "The trade's id, from remember_trade or list_trades."],
-    as_of: AsOf = None,
-    seen_at: SeenAt = None,
-) -> TradeRead:
-    """Get one trade with its context, its outcome and its episode; an open one as it stands at its last mark."""
-    horizon = ctx.horizon(as_of, seen_at)
-    with ctx.reading() as connection:
-        trade, view = _trade(connection, ctx, trade_id, horizon), View(connection, ctx.owner, horizon)
-        mark = stored.last_mark(view, trade.id)
-        return TradeRead(
-            trade=trade,
-            episode=stored_memories.episode(view, episode_id_of(trade.id)),
-            mark=mark,
-            so_far=open_result(trade, mark),
-        )
-
-
 @command(audience=("trader",))
 def annotate_trade(
     ctx: Context,
@@ -654,7 +547,7 @@ def get_trade_reflection(
     """Get everything that memory connects with a trade: its episode, its decision, and its beliefs and plans."""
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        trade = _trade(connection, ctx, trade_id, horizon)
+        trade = trade_known_then(connection, ctx.owner, trade_id, horizon)
         episode = stored_memories.episode(View(connection, ctx.owner, horizon), episode_id_of(trade.id))
         retrieved = 0
         if episode is not None:
@@ -681,14 +574,6 @@ def get_trade_reflection(
     )
 
 
-def _trade(connection: Connection, ctx: Context, trade_id: str, horizon: Horizon) -> Trade:
-    trade_id = whole_id(connection, ctx.owner, stored.TRADES, trade_id, field="trade_id")
-    trade = stored.trade_then(View(connection, ctx.owner, horizon), trade_id)
-    if trade is None:
-        raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
-    return trade
-
-
 class FileColumns(BaseModel):
     """Columns of a file beyond the arguments of `remember_trade`, which a trader's tool would pay for in tokens."""
 
@@ -709,8 +594,8 @@ def _checked_columns(values: Mapping[str, Any]) -> dict[str, Any]:
         row = model.model_validate(values)
     except ValidationError as error:
         raise invalid_from(error.errors(include_url=False), known=model.model_fields) from None
-    columns = {name: getattr(row, name) for name in model.model_fields}
-    return {name: value for name, value in columns.items() if value is not None or name not in FileColumns.model_fields}
+    only_in_files = FileColumns.__pydantic_fields__
+    return {name: value for name, value in vars(row).items() if value is not None or name not in only_in_files}
 
 
 @cache

@@ -50,13 +50,15 @@ class BacktestSetup:
     currency: str = "USD"
     every: timedelta = timedelta(hours=1)
     cadence: Cadence = Cadence()  # noqa: RUF009 (frozen)
+    holdout: float | None = None
+    """Share of days without memory, if lessons are written; None: the default of a strategy."""
 
     @property
     def memory_settings(self) -> MemoryOverrides | None:
         """How the deployment uses memory: it learns if lessons are wanted, else as the agent asks."""
         if self.cadence.kind == "off":
             return memory_for(self.agent)
-        return MemoryOverrides(cadence=self.cadence.kind, every_n_trades=self.cadence.trades)
+        return MemoryOverrides(cadence=self.cadence.kind, every_n_trades=self.cadence.trades, holdout=self.holdout)
 
 
 def prepare_backtest(request: BacktestRequest) -> BacktestSetup:

@@ -1,17 +1,35 @@
-"""The live loop: a tick of a deployment at every whole interval, until the caller stops it."""
+"""The live loop: a tick of a deployment at every whole interval, until the caller stops it.
 
+Nothing is lost between broker and store. The store gives the loop a claim on the account, so that no second loop trades
+it. The orders of a tick are recorded before they are submitted. A tick that cannot be recorded is retried before the
+next look at the broker; after a crash, the next loop finds the recorded orders and asks the broker what became of them.
+"""
+
+import json
 import logging
+import os
+import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from backsight.core.errors import BacksightError, Unavailable
+from backsight.core.ids import canonical_json
 from backsight.core.market import EPOCH
-from backsight.memory import Memory
+from backsight.core.orders import last_mark
+from backsight.memory import OPERATIONS, Memory
+from backsight.ops.claims import LEASE_SECONDS, ClaimedTick
 from backsight.ops.ticks import ClosedTick
 from backsight.ports import Agent, Broker, Clock, Feed
-from backsight.runtime.tick import TickInput, run_tick
+from backsight.runtime.recovery import settle_proposals
+from backsight.runtime.tick import Closing, TickInput, play_tick
 
 LOG = logging.getLogger("backsight")
+
+
+def this_process() -> str:
+    """A name that no other running process has."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +41,10 @@ class LiveSettings:
     every: timedelta
     usd_rate: Callable[[], float | None] = lambda: None
     """Gives the value of one unit of the account's currency in dollars."""
+    holder: str = field(default_factory=this_process)
+    """The name under which the loop claims the account; a loop that is started again under it need not wait."""
+    lease_seconds: int = LEASE_SECONDS
+    """How long the claim lasts after a crash; a decision may take at most this long."""
 
 
 def run_live(
@@ -38,21 +60,134 @@ def run_live(
 ) -> int:
     """Run ticks until `wait_until` returns False; the number of ticks that succeeded.
 
-    A tick that fails is logged and skipped. The next tick catches up, because the ledger follows the broker.
+    A tick that fails before its orders is logged and skipped; a tick that fails after them is recorded before the next
+    look. While another loop has the account, the loop logs that and waits for its turn.
     """
-    last_at, succeeded = EPOCH, 0
+    loop = LiveLoop(memory, broker, agent, feed, settings)
+    succeeded = 0
     while wait_until(at := next_moment(clock.now(), settings.every)):
         try:
-            bars = {symbol: feed.closed_bars(symbol, until=at) for symbol in settings.symbols}
-            new_bars = [bar for series in bars.values() for bar in series if bar.closes_at > last_at]
-            tick_input = TickInput(at=at, bars=bars, new_bars=new_bars, usd_rate=settings.usd_rate())
-            tick = run_tick(memory, broker, agent, tick_input, deployment=settings.deployment)
+            tick = loop.run(at)
         except Exception:
             LOG.exception("the tick of %s failed and is skipped", at.isoformat())
             continue
-        last_at, succeeded = at, succeeded + 1
+        succeeded += 1
         after_tick(tick)
+    loop.release()
     return succeeded
+
+
+class LiveLoop:
+    """The state of a live loop between its ticks."""
+
+    def __init__(self, memory: Memory, broker: Broker, agent: Agent, feed: Feed, settings: LiveSettings) -> None:
+        self._memory = memory
+        self._broker = broker
+        self._agent = agent
+        self._feed = feed
+        self._settings = settings
+        self._last_at = EPOCH
+        self._unrecorded: Closing | None = None
+        """What a tick must be closed with that the store could not record yet."""
+
+    def run(self, at: datetime) -> ClosedTick:
+        """Run the tick of an instant, after whatever is still to be recorded."""
+        if self._unrecorded is not None:
+            self._close(self._unrecorded)
+        claim = self._claim(at)
+        settings = self._settings
+        bars = {symbol: self._feed.closed_bars(symbol, until=at) for symbol in settings.symbols}
+        new_bars = [bar for series in bars.values() for bar in series if bar.closes_at > self._last_at]
+        tick = TickInput(
+            at=at,
+            sequence=claim.sequence,
+            bars=bars,
+            new_bars=new_bars,
+            usd_rate=settings.usd_rate(),
+            since=claim.since,
+        )
+        closing = play_tick(
+            self._memory,
+            self._broker,
+            self._agent,
+            tick,
+            deployment=settings.deployment,
+            record_intent=self._record_intent,
+        )
+        closed = self._close(closing)
+        self._last_at = at
+        return closed
+
+    def release(self) -> None:
+        """Give the account free for another loop, unless a tick is still to be recorded."""
+        if self._unrecorded is not None:
+            LOG.error("a tick is not recorded yet; start the loop again, and it will be")
+            return
+        try:
+            self._memory.release_claim(deployment=self._settings.deployment, holder=self._settings.holder)
+        except BacksightError as error:
+            LOG.warning("the claim on the account is not released and expires by itself: %s", error)
+
+    def _claim(self, at: datetime) -> ClaimedTick:
+        """Claim the tick of an instant; a tick that was interrupted is closed first."""
+        settings = self._settings
+        claim = self._claim_once(at)
+        if claim.unfinished is not None:
+            LOG.warning("the tick of %s was interrupted; it is closed now", claim.at.isoformat())
+            self._close(self._recovered(claim.unfinished, claim))
+            claim = self._claim_once(at)
+        if claim.unfinished is not None:
+            raise Unavailable(f"{settings.deployment!r} has an unfinished tick that could not be closed; try again")
+        return claim
+
+    def _claim_once(self, at: datetime) -> ClaimedTick:
+        settings = self._settings
+        return self._memory.claim_tick(
+            deployment=settings.deployment, at=at, holder=settings.holder, lease_seconds=settings.lease_seconds
+        )
+
+    def _recovered(self, intent: str, claim: ClaimedTick) -> Closing:
+        """What an interrupted tick must be closed with: its intent, and what the broker shows of its orders now."""
+        closing = OPERATIONS["close_tick"].check(json.loads(intent))
+        before = closing["before"]
+        after = self._broker.snapshot(since=last_mark(before.fills, claim.since))
+        return {**closing, "after": after, "proposals": settle_proposals(closing["proposals"], before, after)}
+
+    def _record_intent(self, closing: Closing) -> None:
+        """Record what the tick must close with. Orders may be submitted only if that succeeds."""
+        settings = self._settings
+        submitted = any(proposal.verdict is not None for proposal in closing["proposals"])
+        try:
+            self._memory.record_intent(
+                deployment=settings.deployment,
+                at=closing["at"],
+                sequence=closing["sequence"],
+                holder=settings.holder,
+                intent=canonical_json(closing),
+                lease_seconds=settings.lease_seconds,
+            )
+        except BacksightError:
+            if not submitted:
+                raise
+            LOG.exception("the results of the orders are not recorded yet; the tick will record them")
+
+    def _close(self, closing: Closing) -> ClosedTick:
+        """Record a tick; what the store cannot take now is kept for the next attempt."""
+        self._unrecorded = closing
+        try:
+            closed = self._memory.close_tick(**closing)
+        except Unavailable:
+            raise
+        except BacksightError as error:  # it would be refused again: the ledger follows the broker's fills without it
+            LOG.error("the tick of %s is refused and given up: %s", closing["at"].isoformat(), error)
+            self._give_up()
+            raise
+        self._unrecorded = None
+        return closed
+
+    def _give_up(self) -> None:
+        self._unrecorded = None
+        self._memory.release_claim(deployment=self._settings.deployment, holder=self._settings.holder)
 
 
 def next_moment(now: datetime, every: timedelta) -> datetime:

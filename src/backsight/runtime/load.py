@@ -18,8 +18,8 @@ REQUIRED_ATTRIBUTES = ("name", "thesis", "rules", "avoid", "decide")
 class CodedStrategy(Protocol):
     """A strategy written as a Python class: an agent with a name, a thesis and rules.
 
-    A strategy that never reads memory sets `reads_memory = False`. Ticks then skip the assembly of the memory sections,
-    which takes most of the time of a tick.
+    A strategy that never reads memory sets `reads_memory = False`. Its ticks assemble no prompt, which takes most of
+    the time of a tick, unless it asks for `agent_input.opened`.
     """
 
     name: str

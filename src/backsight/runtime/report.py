@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from backsight.core.ids import digest
 from backsight.core.statistics import rate_bounds
-from backsight.core.trades.summary import mean_outcomes
+from backsight.core.trades.summary import outcomes_in_words
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory
 from backsight.runtime.backtest import BacktestRun
@@ -60,13 +60,12 @@ def exit_counts(trades: Sequence[Trade]) -> dict[str, int]:
 
 def _result(run: BacktestRun, trades: Sequence[Trade]) -> dict[str, str]:
     change = run.end_equity / run.start_equity - 1 if run.start_equity else 0.0
-    means = ", ".join(map(str, mean_outcomes(trade.outcome for trade in trades if trade.outcome)))
     lines = {
         "period": f"{run.first_at:%Y-%m-%d} to {run.last_at:%Y-%m-%d}, {run.ticks:,} ticks",
         "equity": f"{run.start_equity:,.2f} to {run.end_equity:,.2f} ({change:+.1%})",
         "largest drawdown": f"{run.drawdown:.1%}",
         "trades": f"{len(trades)} closed{_won(trades)}",
-        "outcome": f"{means}, mean with its 95 % interval" if means else "",
+        "outcome": outcomes_in_words(trades),
         "exits": ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items()),
         "symbols": ", ".join(sorted({trade.symbol for trade in trades})),
     }

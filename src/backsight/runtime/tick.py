@@ -1,17 +1,23 @@
 """One tick of an agent, live, simulated or replayed: snapshot, memory, decision, order, record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 from backsight.arguments import LONG_PROSE
-from backsight.core.decision import AgentInput, ProposedOrder, Verdict
+from backsight.core.decision import AgentDecision, AgentInput, OpenedTick, ProposedOrder, Verdict
 from backsight.core.errors import BacksightError
 from backsight.core.market import Bar
-from backsight.core.orders import Executed, Order
+from backsight.core.orders import BrokerSnapshot, Executed, FillMark, Order, last_mark
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.ports import Agent, Broker
+from backsight.services.deployments import deployment_named
+
+Closing = dict[str, Any]
+"""The arguments of `close_tick`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,46 +34,100 @@ class TickInput:
     usd_rate: float | None = None
     """The value of one unit of the account's currency in dollars."""
     sim_run_id: str | None = None
+    since: FillMark | None = None
+    """The last fill that the ledger has; None: the broker reports what is new since its previous snapshot."""
 
 
 def run_tick(memory: Memory, broker: Broker, agent: Agent, tick: TickInput, *, deployment: str) -> ClosedTick:
     """Run one tick: the agent sees the account, the bars and its memory, and the broker executes its orders."""
-    before = broker.snapshot()
-    opened = memory.open_tick(
-        deployment=deployment,
-        at=tick.at,
-        sequence=tick.sequence,
-        before=before,
-        symbols=list(tick.bars),
-        bars=list(tick.new_bars),
+    return memory.close_tick(**play_tick(memory, broker, agent, tick, deployment=deployment))
+
+
+def play_tick(
+    memory: Memory,
+    broker: Broker,
+    agent: Agent,
+    tick: TickInput,
+    *,
+    deployment: str,
+    record_intent: Callable[[Closing], None] = lambda _: None,
+) -> Closing:
+    """Run a tick up to its record, and return what `close_tick` must be given.
+
+    If the agent has orders, `record_intent` is called before the first is submitted and again with their results. If
+    memory is off and the agent declares `reads_memory = False`, a prompt is assembled only if the agent asks for it.
+    """
+    before, asked_at = broker.snapshot(since=tick.since), memory.now
+
+    @cache
+    def open_tick() -> OpenedTick:
+        return memory.open_tick(
+            deployment=deployment,
+            at=tick.at,
+            sequence=tick.sequence,
+            before=before,
+            symbols=list(tick.bars),
+            bars=list(tick.new_bars),
+        )
+
+    if getattr(agent, "reads_memory", True) or _shows_memory(memory, deployment):
+        open_tick()
+    decision = agent.decide(
+        AgentInput(at=tick.at, open_tick=open_tick, portfolio=before.portfolio, marks=before.marks, bars=tick.bars)
     )
-    decision = agent.decide(AgentInput(opened=opened, portfolio=before.portfolio, marks=before.marks, bars=tick.bars))
-    proposals = [carry_out(broker, order) for order in decision.orders]
-    return memory.close_tick(
-        deployment=deployment,
-        at=tick.at,
-        sequence=tick.sequence,
-        before=before,
-        after=broker.snapshot() if proposals else None,
-        verdict=Verdict(kind="noop", detail=decision.reason),
-        proposals=proposals,
-        confidence=decision.confidence,
-        bars=list(tick.new_bars),
-        shown=list(opened.memory),
-        recalled=list(opened.recalled),
-        recalls=[*opened.recalls, *decision.recalls],
-        lessons_hash=opened.lessons_hash,
-        seen_at=opened.seen_at,
-        usd_rate=tick.usd_rate,
-        model=decision.model,
-        model_parameters=decision.model_parameters,
-        input_tokens=decision.input_tokens,
-        output_tokens=decision.output_tokens,
-        cost=decision.cost,
-        citations=[*opened.citations, *decision.citations],
-        response=None if decision.response is None else storable(decision.response),
-        sim_run_id=tick.sim_run_id,
-    )
+    closing = _closing(tick, before, decision, deployment=deployment) | {"seen_at": asked_at}
+    if open_tick.cache_info().currsize:
+        closing |= _prompt_arguments(open_tick(), decision)
+    if not decision.orders:
+        return closing
+    record_intent(closing)
+    closing["proposals"] = [carry_out(broker, order) for order in decision.orders]
+    record_intent(closing)
+    closing["after"] = broker.snapshot(since=None if tick.since is None else last_mark(before.fills, tick.since))
+    return closing
+
+
+def _shows_memory(memory: Memory, deployment: str) -> bool:
+    with memory.reading() as connection:
+        return deployment_named(connection, memory.owner, deployment).memory.enabled
+
+
+def _prompt_arguments(opened: OpenedTick, decision: AgentDecision) -> Closing:
+    """The arguments of `close_tick` that say what an agent was shown."""
+    return {
+        "shown": list(opened.memory),
+        "recalled": list(opened.recalled),
+        "recalls": [*opened.recalls, *decision.recalls],
+        "lessons_hash": opened.lessons_hash,
+        "seen_at": opened.seen_at,
+        "citations": [*opened.citations, *decision.citations],
+    }
+
+
+def _closing(tick: TickInput, before: BrokerSnapshot, decision: AgentDecision, *, deployment: str) -> Closing:
+    """The arguments of `close_tick` before any order is submitted, for an agent that was shown nothing."""
+    return {
+        "deployment": deployment,
+        "at": tick.at,
+        "sequence": tick.sequence,
+        "before": before,
+        "after": None,
+        "verdict": Verdict(kind="noop", detail=decision.reason),
+        "proposals": [ProposedOrder(order=order) for order in decision.orders],
+        "confidence": decision.confidence,
+        "bars": list(tick.new_bars),
+        "shown": [],
+        "recalls": list(decision.recalls),
+        "usd_rate": tick.usd_rate,
+        "model": decision.model,
+        "model_parameters": decision.model_parameters,
+        "input_tokens": decision.input_tokens,
+        "output_tokens": decision.output_tokens,
+        "cost": decision.cost,
+        "citations": list(decision.citations),
+        "response": None if decision.response is None else storable(decision.response),
+        "sim_run_id": tick.sim_run_id,
+    }
 
 
 def storable(response: str, *, most: int = LONG_PROSE) -> str:

@@ -1,13 +1,16 @@
 """Keeping the index up to date: reindex when files change, and at regular intervals."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from backsight.core.errors import BacksightError, Unavailable
 from backsight.memory import Memory
 from backsight.ops.documents import ReindexResult
 
+LOG = logging.getLogger("backsight")
 DEBOUNCE_MILLISECONDS = 1_600
 """Changes within this time count as one: editors write a file in several steps."""
 EVERY_SECONDS = 300.0
@@ -65,6 +68,39 @@ def watch_documents(
     finally:
         stop.set()
         clock.join()
+
+
+@contextmanager
+def kept_indexed(memory: Memory, *, every_seconds: float = EVERY_SECONDS) -> Iterator[None]:
+    """Keep the index up to date in the background, for a program that serves the memory meanwhile.
+
+    Without a workspace nothing is done. Errors are logged.
+    """
+    folder = None if memory.library is None else memory.library.folder
+    if folder is None or not Path(folder).is_dir():
+        yield
+        return
+    stop = threading.Event()
+
+    def keep() -> None:
+        try:
+            watch_documents(memory, _log_error, stop, every_seconds=every_seconds)
+        except BacksightError as error:  # without the package that watches files, the clock alone is followed
+            LOG.warning("documents: %s", error.message)
+            keep_indexed(memory, intervals(stop, every_seconds=every_seconds), _log_error)
+
+    thread = threading.Thread(target=keep, name="backsight-documents", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _log_error(result: ReindexResult | BacksightError) -> None:
+    if isinstance(result, BacksightError):
+        LOG.warning("documents: %s", result.message)
 
 
 def _reindex(memory: Memory, report: Report) -> None:

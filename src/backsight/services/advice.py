@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from backsight.core.instruments import Underlyings
 from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection
 from backsight.core.memory.cells import day_of
 from backsight.core.memory.conditions import Condition
@@ -18,6 +19,7 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import OutcomeUnit
 from backsight.services.habit_learning import falling_outcomes_since
 from backsight.store import memories as stored
+from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 REVIEWS_IN_A_DOUBLING = 20
@@ -115,22 +117,24 @@ def _recommended_sizes(
     """
     from backsight.core.sizing import FEWEST_TRADES, position_sizes, trade_columns
 
-    counts = stored.trades_in_r(view, deployment.mode)
+    counts, known_symbols = stored.trades_in_r(view, deployment.mode), underlyings(view)
     strategies = sum(n >= FEWEST_TRADES for n in counts.values())
 
-    queries = {query for trade in inside for query in _queries(trade)}
+    queries = {query for trade in inside for query in _queries(trade, known_symbols)}
+    symbols = {trade.symbol for trade in trades}
     sizes: list[float] = []
-    for symbol in sorted({query.symbol or "" for query in queries}):
-        declines = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbol=symbol)
+    for underlying in sorted({query.symbol or "" for query in queries}):
+        joined = sorted(symbol for symbol in symbols if known_symbols.of(symbol) == underlying)
+        declines = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbols=joined)
         counted = [trade for trade in trades if _is_after(trade, declines)]
         known = known_outcomes(counted, "R")
         columns = replace(
-            trade_columns(_sized_trade(trade) for trade in counted if _is_in(trade, "R")),
+            trade_columns(_sized_trade(trade, known_symbols) for trade in counted if _is_in(trade, "R")),
             unknown_won=known.won - known.known_won,
             unknown_lost=known.lost - known.known_lost,
         )
-        of_symbol = sorted((query for query in queries if (query.symbol or "") == symbol), key=repr)
-        sizes += (size.recommended for size in position_sizes(columns, of_symbol, strategies=strategies))
+        about = sorted((query for query in queries if (query.symbol or "") == underlying), key=repr)
+        sizes += (size.recommended for size in position_sizes(columns, about, strategies=strategies))
     return SizeRange(smallest=min(sizes, default=0.0), largest=max(sizes, default=0.0))
 
 
@@ -140,12 +144,12 @@ def _is_after(trade: Episode, declines: Mapping[tuple[str, str | None], datetime
     return all(each not in declines or trade.ended_at >= declines[each] for each in concerned)
 
 
-def _queries(trade: Episode) -> tuple[SizingQuery, SizingQuery]:
-    context = trade.context
-    brief = SizingQuery(direction=trade.direction, symbol=trade.symbol, regime=context.regime)
+def _queries(trade: Episode, underlyings: Underlyings) -> tuple[SizingQuery, SizingQuery]:
+    context, underlying = trade.context, underlyings.of(trade.symbol)
+    brief = SizingQuery(direction=trade.direction, symbol=underlying, regime=context.regime)
     whole = SizingQuery(
         direction=trade.direction,
-        symbol=trade.symbol,
+        symbol=underlying,
         regime=context.regime,
         volatility_regime=context.volatility_regime,
         session=context.session,
@@ -157,13 +161,13 @@ def _is_in(trade: Episode, unit: OutcomeUnit) -> bool:
     return trade.outcome is not None and trade.outcome.unit == unit
 
 
-def _sized_trade(trade: Episode) -> SizedTrade:
+def _sized_trade(trade: Episode, underlyings: Underlyings) -> SizedTrade:
     context = trade.context
     return SizedTrade(
         outcome_r=0.0 if trade.outcome is None else trade.outcome.value,
         day=day_of(trade),
         direction=trade.direction,
-        symbol=trade.symbol,
+        symbol=underlyings.of(trade.symbol),
         regime=context.regime,
         volatility_regime=context.volatility_regime,
         session=context.session,

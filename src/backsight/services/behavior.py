@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from backsight.core.instants import Horizon
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.drift_report import Drift, drift_report
 from backsight.core.memory.estimates import FEWEST, Estimate, mean_estimate
@@ -15,10 +17,14 @@ from backsight.core.memory.habit_sentences import HABITS, habit_sentences
 from backsight.core.memory.procedural import Habits
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Trade
+from backsight.services.context import Context
 from backsight.services.habit_learning import habits_at, strategy_drift_at
 from backsight.store import bars as stored_bars
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
+
+if TYPE_CHECKING:
+    from backsight.core.trades.columns import ClosedTradeColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,9 @@ def _reports(drift: Mapping[str, Detector], *, now: datetime) -> tuple[Drift, ..
     return tuple(drift_report(series, detector, now=now) for series, detector in sorted(drift.items()))
 
 
-def behaviors_at(view: View, mode: Mode, *, strategy_name: str | None, symbol: str | None) -> tuple[Behavior, ...]:
+def behaviors_at(
+    ctx: Context, view: View, mode: Mode, *, strategy_name: str | None, symbol: str | None
+) -> tuple[Behavior, ...]:
     """The behavior by strategy and symbol as of a view; None matches every strategy or symbol.
 
     What may be said of one symbol depends on the number of symbols in which a habit was estimated, so the habits of all
@@ -82,7 +90,7 @@ def behaviors_at(view: View, mode: Mode, *, strategy_name: str | None, symbol: s
     rows = [row for row in every if symbol in (None, row.symbol)]
     if not rows:
         return ()
-    versions = stored_trades.version_counts(view, mode, strategy_name=strategy_name, symbol=symbol)
+    versions = _version_counts(ctx.database.trade_images.at(view), view.horizon, mode)
     symbols = _symbols_by_habit(every)
     return tuple(
         _behavior(
@@ -94,6 +102,19 @@ def behaviors_at(view: View, mode: Mode, *, strategy_name: str | None, symbol: s
         )
         for row in rows
     )
+
+
+def _version_counts(
+    columns: "ClosedTradeColumns", horizon: Horizon, mode: Mode
+) -> dict[tuple[str, str], Counter[int | None]]:
+    """The number of closed trades of each strategy version, by strategy name and symbol."""
+    from backsight.core.trades.columns import group_counts, known_trades  # imports NumPy
+
+    counts: dict[tuple[str, str], Counter[int | None]] = {}
+    rows = known_trades(columns, horizon, lambda group: group.mode == mode)
+    for group, trades in group_counts(columns, rows).items():
+        counts.setdefault((group.strategy_name, group.symbol), Counter())[group.strategy_version] += trades
+    return counts
 
 
 def _symbols_by_habit(rows: Iterable[HabitsRecord]) -> dict[str, Counter[str]]:

@@ -158,11 +158,8 @@ class DecisionSubject:
 def beliefs_about(view: View, mode: Mode, subject: DecisionSubject) -> tuple[BeliefView, ...]:
     """The beliefs whose domain and conditions hold for a decision, most credible first; retired ones are left out."""
     now, regime = view.as_of, subject.context.regime
-    records = [
-        record
-        for record in current_beliefs(view, mode)
-        if not _is_retired(record.standing.belief, now) and _is_about(record.standing.belief, subject, now)
-    ]
+    about = current_beliefs(view, mode, concerns=lambda belief: _is_about(belief, subject, now))
+    records = [record for record in about if not _is_retired(record.standing.belief, now)]
     records.sort(key=lambda record: (-record.posterior.credibility, record.standing.belief.id))
     return tuple(belief_view(record, now=now, regime=regime) for record in records)
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Self
 
 from backsight.core.errors import Invalid, Unavailable
 from backsight.core.ids import digest, plain
-from backsight.core.instants import Horizon
-from backsight.ports import Clock, Reflector
+from backsight.core.instants import CLOCK_SKEW, Horizon, format_instant
+from backsight.core.keys import Authority
+from backsight.ports import Clock, Randomness, Reflector
 from backsight.store import audit
 from backsight.store.database import Connection, Database
 from backsight.store.transaction import Transaction
@@ -29,6 +31,16 @@ class StoppedClock:
         return self.at
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockTerms:
+    """How far a clock is trusted."""
+
+    skew: timedelta = CLOCK_SKEW
+    """How far a reported instant may be ahead of the clock."""
+    may_be_wrong: bool = False
+    """Whether it is a machine's clock. A simulation's clock is right, even if it is before the last record."""
+
+
 Reflectors = Callable[[str], Reflector]
 """Returns the reflector that writes lessons with the named language model."""
 
@@ -44,6 +56,13 @@ Progress = Callable[[str, int, int], None]
 
 def no_progress(_part: str, _done: int, _total: int) -> None:
     """The default: progress is not reported."""
+
+
+class NoRandomness:
+    """The default: raises `Unavailable`, because nothing that draws secrets was configured."""
+
+    def random_bytes(self, _count: int) -> bytes:
+        raise Unavailable("no source of randomness is configured; open the memory with open_memory")
 
 
 def refuse_past(as_of: datetime | None, seen_at: datetime | None, *, dry_run: bool) -> None:
@@ -69,14 +88,25 @@ class Context:
     ) -> None:
         self.database = database
         self.clock = clock
+        self.clock_terms = ClockTerms()
+        self._running_clock = clock
         self.owner = owner
         self.actor = actor
         self.reflectors = reflectors
         self.library = library
         self.progress = progress
+        self.randomness: Randomness = NoRandomness()
+        self.authority: Authority | None = None
+        """What the caller may do; None in the process of the owner, who may do everything."""
+        self.file_folders: tuple[str, ...] = ()
+        """The folders below which callers of a server may name files."""
         self.operation = ""
         """The operation that runs; the audit chain records its name."""
         self._request: Mapping[str, object] = {}
+
+    @property
+    def clock_skew(self) -> timedelta:
+        return self.clock_terms.skew
 
     @property
     def now(self) -> datetime:
@@ -101,12 +131,18 @@ class Context:
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A read-only transaction that sees one snapshot of the store."""
-        return self.database.reading()
+        return self.database.reading(self.owner)
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """A write transaction; if it changed rows, one link of the audit chain records the changes."""
+        """A write transaction; if it changed rows, one link of the audit chain records the changes.
+
+        The operation's instant is taken when the lock is acquired, so that commands of one owner have instants in the
+        order of their links, however long each waited. An instant that was read before belongs to no row.
+        """
         with self.database.writing(self.owner) as connection:
+            if isinstance(self.clock, StoppedClock):
+                self.clock = StoppedClock(max(self.now, self._running_clock.now()))
             transaction = Transaction(connection)
             yield transaction
             if transaction.changes:
@@ -119,16 +155,33 @@ class Context:
                     operation=self.operation,
                 )
 
-    def at_one_instant(self, *, operation: str, request: Mapping[str, object]) -> "Context":
-        """A copy of this context for one operation: the clock is stopped and the arguments are recorded."""
-        context = Context(
-            database=self.database,
-            clock=StoppedClock(self.now),
-            owner=self.owner,
-            actor=self.actor,
-            reflectors=self.reflectors,
-            library=self.library,
-            progress=self.progress,
-        )
+    def write_columns_file(self) -> None:
+        """After an import: write the file from which a later process reads the columns of many episodes."""
+        with self.reading() as connection:
+            self.database.images.write_file(connection, self.owner)
+
+    def read_up_to_head(self) -> str | None:
+        """Let a query read as of the last record, if the clock is before it; returns a sentence that says so.
+
+        A clock that was set back would otherwise hide what is recorded already.
+        """
+        if not self.clock_terms.may_be_wrong:
+            return None
+        with self.reading() as connection:
+            recorded_at = audit.head_instant(connection, self.owner)
+        behind = timedelta(0) if recorded_at is None else recorded_at - self.now
+        if recorded_at is None or behind <= self.clock_skew:
+            return None
+        self.clock = StoppedClock(recorded_at)
+        seconds = f"{behind.total_seconds():,.0f} s before the last record, {format_instant(recorded_at)}"
+        return f"Check the clock: this machine's is {seconds}. This answer is as of that record."
+
+    def at_one_instant(self, *, operation: str, request: Mapping[str, object]) -> Self:
+        """A copy of this context for one operation: the clock is stopped and the arguments are recorded.
+
+        A query has the instant of its call. A command has the instant at which it acquired the lock.
+        """
+        context = copy(self)
+        context.clock = StoppedClock(self.now)
         context.operation, context._request = operation, request
         return context

@@ -30,8 +30,6 @@ from backsight.core.strategies import (
 )
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_id
-from backsight.services.mood import mood_rows
-from backsight.store import decisions as stored_decisions
 from backsight.store import strategies as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
@@ -110,12 +108,16 @@ def _is_known(view: View, deployment: Deployment) -> bool:
         return True
     if view.seen_at is not None and deployment.recorded_at > view.seen_at:
         return False
+    from backsight.store import decisions as stored_decisions  # few questions are about such a time
+
     has_tick = stored_decisions.last_of_deployment(view, deployment.id) is not None
     return has_tick or bool(stored_trades.trades(view, limit=1, deployment_id=deployment.id))
 
 
 def _closes_by_mode(view: View, deployments: Sequence[Deployment]) -> dict[Mode, int]:
     """The number of closed trades of deployments by mode."""
+    from backsight.services.mood import mood_rows  # imports all that learns; only a choice between modes needs it
+
     series = {(each.account_id, each.strategy_name): each for each in deployments}
     closes: dict[Mode, int] = {}
     for each in series.values():

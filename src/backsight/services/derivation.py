@@ -1,11 +1,15 @@
 """Derive every row that follows from facts again: to compare it with the stored row, or to replace it."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from backsight.core.audit import Finding
 from backsight.core.memory.experience import learn_habits
 from backsight.core.memory.mood_series import account_rows
 from backsight.services.belief_learning import beliefs_at
+from backsight.services.context import Progress, no_progress
 from backsight.services.habit_learning import episodes_by_strategy
 from backsight.services.mood import strategy_moods
 from backsight.store import experience as stored
@@ -18,13 +22,28 @@ from backsight.store.transaction import Transaction
 from backsight.store.view import everything
 
 
-def find_differences(connection: Connection, owner: str) -> list[Finding]:
+def find_differences(connection: Connection, owner: str, *, progress: Progress = no_progress) -> list[Finding]:
     """The derived rows of an owner that are not what the facts lead to."""
-    return [
-        finding
-        for noun, rows in derive_rows(connection, owner).items()
-        for finding in stored.compare(connection, noun, owner, rows)
+    progress("derived rows", 0, 2)
+    rows_by_noun = derive_rows(connection, owner)
+    progress("derived rows", 1, 2)
+    findings = [
+        finding for noun, rows in rows_by_noun.items() for finding in stored.compare(connection, noun, owner, rows)
     ]
+    progress("derived rows", 2, 2)
+    return findings
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the search for reference cycles, which takes a third of the time of a long derivation and finds nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def rebuild_rows(transaction: Transaction, owner: str) -> None:
@@ -39,10 +58,13 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
     view = everything(connection, owner)
     rows: dict[Noun[Any], list[Any]] = {noun: [] for noun in stored.DERIVED}
     for mode in stored.modes(connection, owner):
-        beliefs = beliefs_at(view, mode)
+        places = stored.cell_checkpoints(connection, owner, mode)
+        beliefs = beliefs_at(view, mode, keep_cells=places)
         rows[stored.BELIEFS] += beliefs.beliefs
         rows[stored.EVIDENCE] += beliefs.evidence
+        rows[stored.BELIEF_CHECKPOINTS] += beliefs.checkpoints
         rows[stored.CELLS] += beliefs.cells
+        rows[stored.CELL_CHECKPOINTS] += beliefs.cell_checkpoints
         rows[stored.DAYS] += beliefs.days
         episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode)
         for strategy_name, own in episodes_by_strategy(episodes).items():
@@ -50,6 +72,7 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
             rows[stored.PRACTISED] += habits.trades
             rows[stored.HABITS] += habits.habits
             rows[stored.STRATEGY_DRIFT] += habits.strategies
+            rows[stored.HABIT_CHECKPOINTS] += habits.checkpoints
     deployments = stored_strategies.deployments(view)
     for account_id in sorted(account.id for account in stored_strategies.accounts(connection, owner)):
         facts = stored_state.equity_facts(view, account_id)

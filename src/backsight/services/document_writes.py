@@ -1,5 +1,6 @@
 """Writing notes and edits to the workspace: a note is written exactly once, even if a process is killed midway."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from backsight.core.documents.document import content_hash
@@ -7,25 +8,37 @@ from backsight.core.documents.writing import Writing, WritingKind, WritingStatus
 from backsight.core.errors import BacksightError, Conflict, NotFound
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
+from backsight.core.memory.episodic import episode_id_of
 from backsight.importers.workspace import Workspace
 from backsight.services.context import Context
-from backsight.services.id_prefixes import whole_id
+from backsight.services.id_prefixes import whole_episode_id, whole_id
+from backsight.store import decisions as stored_decisions
 from backsight.store import documents as stored
 from backsight.store.database import Connection
+from backsight.store.decisions import DECISIONS
+from backsight.store.memories import current_episode
 
 
 def new_writing(
-    ctx: Context, *, kind: WritingKind, path: str, text: str, agent: str, run: str | None, status: WritingStatus
+    ctx: Context,
+    *,
+    kind: WritingKind,
+    path: str,
+    text: str,
+    agent: str,
+    run: str | None,
+    status: WritingStatus,
+    base_hash: str | None = None,
 ) -> Writing:
     """A new note or edit; the id follows from the content, so that a repeated call names the same writing."""
     return Writing(
         owner_id=ctx.owner,
-        id=derive_id("writing", ctx.owner, kind, path, agent, run, content_hash(text)),
+        id=derive_id("writing", ctx.owner, kind, path, agent, run, content_hash(text), base_hash),
         kind=kind,
         path=path,
         text=text,
         diff="",
-        base_hash=None,
+        base_hash=base_hash,
         reason=None,
         agent=agent,
         run_id=run,
@@ -36,6 +49,28 @@ def new_writing(
         known_at=ctx.now,
         recorded_at=ctx.now,
     )
+
+
+def known_run(connection: Connection, ctx: Context, run: str) -> str:
+    """The id of a recorded run: a tick, a call or a trade, by its id or the beginning of it; NotFound otherwise."""
+    tick = whole_id(connection, ctx.owner, DECISIONS, run, field="run")
+    if stored_decisions.decision(connection, ctx.owner, tick) is not None:
+        return tick
+    episode = whole_episode_id(connection, ctx.owner, run, field="run")
+    if any(current_episode(connection, ctx.owner, each) is not None for each in (episode, episode_id_of(run))):
+        return run
+    raise NotFound(
+        f"no run {run[:40]!r} is recorded; give the id of a tick, a call or a trade that is recorded", field="run"
+    )
+
+
+def proposed_edit(connection: Connection, edit: Writing) -> tuple[Writing, bool]:
+    """The edit to propose, and whether it is already proposed; an edit that was decided can be proposed anew."""
+    while (former := stored.writing(connection, edit.owner_id, edit.id)) is not None:
+        if former.status == "proposed":
+            return former, True
+        edit = replace(edit, id=derive_id("writing", edit.id, "again"))
+    return edit, False
 
 
 def replayed_note(stored_note: Writing, note: Writing, now: datetime) -> Writing:

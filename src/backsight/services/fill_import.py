@@ -15,16 +15,16 @@ from backsight.core.context import ContextVector
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.fills import Fill
 from backsight.core.ids import digest, plain
-from backsight.core.instants import CLOCK_SKEW, JUST_BEFORE, Horizon, format_instant
+from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.instruments import Flatness, Instrument
 from backsight.core.memory.affective import Mood, close_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, strategy_row
-from backsight.core.orders import ReportedFill, as_fill
+from backsight.core.orders import as_fill
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment
 from backsight.core.trades.excursion import excursions
-from backsight.core.trades.fold import RoundTrip, Step, after_fill, currency_factor, fold
+from backsight.core.trades.fold import RoundTrip, Step, after_fill, currency_factor, fold, is_uncounted, unmatched_size
 from backsight.core.trades.mark import NO_PROGRESS, TradeProgress
 from backsight.core.trades.materialise import EntryRecord, opened_trade, progress_of, trade_id_of, updated_trade
 from backsight.core.trades.settle import from_first
@@ -219,11 +219,11 @@ class SymbolBook:
         self.flatness = Flatness(lot_steps=self._lot_steps, dust=account.dust or 0.0)
         self._rates = Rates(transaction.connection, account)
 
-    def as_fill(self, reported: ReportedFill, *, recorded_at: datetime) -> Fill:
-        """The ledger's fill of a report; the world knew it when it happened."""
-        account = self._account
+    def as_fill(self, row: FillRow, *, recorded_at: datetime) -> Fill:
+        """The ledger's fill of a row; the world knew it when it happened."""
+        reported, account = row.fill, self._account
         foreign_fee = reported.fee_currency is not None and reported.fee_currency.upper() != account.currency.upper()
-        return as_fill(
+        fill = as_fill(
             reported,
             account,
             worth=self._rates.worth_of(reported, self.instrument(reported.symbol), {}),
@@ -232,6 +232,8 @@ class SymbolBook:
             known_at=reported.at,
             recorded_at=recorded_at,
         )
+        closes = row.closes or ("some" if reported.realized_pnl and reported.kind == "trade" else None)
+        return fill if closes is None else replace(fill, closes=closes)
 
     def instrument(self, symbol: str) -> Instrument | None:
         """The instrument of a symbol; its lot step counts for `flatness` from then on."""
@@ -305,8 +307,8 @@ def store_rows(
 def _checked_fill(ctx: Context, book: SymbolBook, row: FillRow, counts: RowCounts) -> Fill | None:
     """The ledger's fill of a row; None if the row is left out."""
     try:
-        fill = book.as_fill(row.fill, recorded_at=ctx.now)
-        if fill.at > ctx.now + CLOCK_SKEW:
+        fill = book.as_fill(row, recorded_at=ctx.now)
+        if fill.at > ctx.now + ctx.clock_skew:
             message = f"{format_instant(fill.at)} is in the future; check the timezone"
             raise Invalid(message, field="at")
     except BacksightError as error:
@@ -368,8 +370,10 @@ class FoldedTrades:
     contradicted: int
     """Closed trades that teach nothing, because the file contradicts their results."""
     entered_before: tuple[str, ...]
-    """Symbols of trades that begin with a fill of which the file tells a profit: the broker closed a position with it,
-    whose entry is not known."""
+    """Symbols with fills that closed a position, or a part of one, whose entry is not known; they are part of no
+    trade."""
+    uncounted_payments: tuple[str, ...]
+    """Symbols with payments or fees that are not counted, because their trades are in a currency of unknown rate."""
     comparison: PnlComparison
     learned: BulkLearningReport
 
@@ -499,6 +503,7 @@ class _Replay:
         self._opened = self._newly_closed = self._contradicted = self._compared = self._agreeing = 0
         self._differences: list[PnlDifference] = []
         self._entered_before: set[str] = set()
+        self._uncounted: set[str] = set()
 
     def run(self) -> FoldedTrades:
         """Fold all fills, and write the trades, the episodes and what memory learns from them."""
@@ -522,6 +527,7 @@ class _Replay:
             open_positions=len(self._open),
             contradicted=self._contradicted,
             entered_before=tuple(sorted(self._entered_before)),
+            uncounted_payments=tuple(sorted(self._uncounted)),
             comparison=PnlComparison(
                 compared=self._compared, agreeing=self._agreeing, differences=tuple(self._differences)
             ),
@@ -546,8 +552,10 @@ class _Replay:
         factor = None if current is None else currency_factor(current.trip, fill)
         if current is not None and factor is not None:
             current.steps = [replace(step, realized_pnl=step.realized_pnl * factor) for step in current.steps]
-        if fill.realized_pnl and fill.kind == "trade" and current is None:
+        if fill.closes is not None and unmatched_size(former, fill, self._book.flatness):
             self._entered_before.add(fill.symbol)
+        if former is not None and is_uncounted(former, fill):
+            self._uncounted.add(fill.symbol)
         for trip in after_fill(former, fill, self._book.flatness):
             if former is None or trip.first_fill_id != former.first_fill_id:
                 self._enter(trip)

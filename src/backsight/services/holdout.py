@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 from backsight.core.holdout import MemoryArm, memory_arm
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode
-from backsight.core.reflection.closed_trades import ClosedTradeRow, holdout_trade
+from backsight.core.reflection.closed_trades import holdout_trade
 from backsight.core.reflection.holdout_test import HoldoutDay, HoldoutTrade, counted_until
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import open_result
+from backsight.core.trades.summary import ClosedTradeRow
 from backsight.core.trades.trade import Trade
 from backsight.services.deployments import account_of, deployment_named
 from backsight.store import decisions as stored_decisions
@@ -122,7 +123,7 @@ def _as_it_stood(view: View, trade_id: str) -> Iterator[HoldoutTrade]:
     trade_until_then = stored_trades.trade_then(then, trade_id)
     if trade_until_then is None:
         return
-    result = open_result(trade_until_then, stored_trades.last_mark(then, trade_id))
+    result = open_result(trade_until_then, stored_trades.last_mark(then, trade_until_then))
     if result is not None and result.outcome is not None:
         yield HoldoutTrade(
             arm=trade.memory_arm,

@@ -3,13 +3,16 @@
 import re
 from typing import Any
 
-from backsight.core.errors import Invalid
+from backsight.core.errors import Invalid, NotFound
+from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import episode_id_of
+from backsight.core.trades.trade import Trade
 from backsight.store.database import Connection
 from backsight.store.mapping import Noun
 from backsight.store.memories import EPISODES
 from backsight.store.reading import ids_beginning_with
-from backsight.store.trades import TRADES
+from backsight.store.trades import TRADES, trade_then
+from backsight.store.view import View
 
 PREFIX = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,27}")
 """The first eight characters of an id or more, but not all of them."""
@@ -32,3 +35,12 @@ def whole_episode_id(connection: Connection, owner: str, key: str, *, field: str
         return episode
     trade = whole_id(connection, owner, TRADES, key, field=field)
     return key if trade == key else episode_id_of(trade)
+
+
+def trade_known_then(connection: Connection, owner: str, key: str, horizon: Horizon) -> Trade:
+    """The trade with an id, or the beginning of one, as of a horizon; `NotFound` if it was not known then."""
+    trade_id = whole_id(connection, owner, TRADES, key, field="trade_id")
+    trade = trade_then(View(connection, owner, horizon), trade_id)
+    if trade is None:
+        raise NotFound(f"no trade {trade_id!r} was known then; list_trades shows them", field="trade_id")
+    return trade

@@ -29,10 +29,23 @@ from backsight.core.memory.semantic import Belief, BeliefEvidence
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.notes import Proposal
 from backsight.core.strategies import Deployment
-from backsight.services.belief_learning import BeliefChange, belief_change, rebuild_beliefs, update_beliefs
+from backsight.services.belief_learning import (
+    BeliefChange,
+    belief_change,
+    rebuild_beliefs,
+    relearn_beliefs,
+    update_beliefs,
+)
 from backsight.services.deployments import deployment_of
-from backsight.services.habit_learning import SkillKey, rebuild_habits, skill_key, update_habits
-from backsight.services.mood import mood_at, rebuild_account_moods, rebuild_strategy_moods, update_strategy_moods
+from backsight.services.habit_learning import SkillKey, rebuild_habits, relearn_habits, skill_key, update_habits
+from backsight.services.mood import (
+    correct_strategy_moods,
+    mood_at,
+    rebuild_account_moods,
+    rebuild_strategy_moods,
+    relearn_strategy_moods,
+    update_strategy_moods,
+)
 from backsight.services.plan_learning import make_mood_plan, record_outcome, record_outcomes
 from backsight.services.proposals import end_advice_of_beliefs, propose_from_beliefs, review_advice
 from backsight.store import experience as stored
@@ -106,6 +119,15 @@ class _EpisodeChange:
     episode: Episode
     former: Episode | None = None
     withdrawn: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        return self.former is None and not self.withdrawn
+
+    @property
+    def learned_version(self) -> Episode | None:
+        """The version that other memories learned before the change."""
+        return self.episode if self.withdrawn else self.former
 
     @property
     def teaches(self) -> bool:
@@ -197,7 +219,7 @@ class BulkLearning:
             if change.former is None:
                 update_strategy_moods(self._transaction, deployment, [change.episode])
             else:
-                rebuild_strategy_moods(self._transaction, deployment)
+                correct_strategy_moods(self._transaction, deployment, episode.id)
 
     def correct(self, episode: Episode) -> None:
         """Write the corrected episode of a closed trade; everything is learned again at the end."""
@@ -288,12 +310,12 @@ def learn_equity(
 ) -> None:
     """Add the mood row that one more equity fact makes, and the plans that a deep drawdown calls for.
 
-    If the fact is already stored, or the series has later rows, the account's rows are rebuilt instead.
+    If the fact is already stored, or the series has later rows, the account's rows are rebuilt with the fact instead.
     """
     connection = transaction.connection
     last = stored.mood_row(everything(connection, owner), account_id, "")
     if last is not None and last.order >= (fact.known_at, fact.sequence, fact.id):
-        rebuild_account_moods(transaction, owner, account_id)
+        rebuild_account_moods(transaction, owner, account_id, more=fact)
         return
     row = account_row(last, fact, owner_id=owner, account_id=account_id)
     transaction.derive_new(stored.MOODS, [row])
@@ -358,7 +380,7 @@ def _learn_next(transaction: Transaction, episode: Episode) -> LearningReport:
 
 def _learn_again(transaction: Transaction, changes: Sequence[_EpisodeChange]) -> tuple[LearningReport, ...]:
     """Rebuild what some episodes concern, and report on those that were not withdrawn."""
-    rebuilt = _rebuild_memories(transaction, [change.episode for change in changes])
+    rebuilt = _relearn_memories(transaction, changes)
     return tuple(
         _report(transaction, change.episode, rebuilt, alarms=_alarms_at(change.episode, rebuilt))
         for change in changes
@@ -402,13 +424,46 @@ def _update_beliefs_and_habits(transaction: Transaction, episodes: Sequence[Epis
     )
 
 
-def _rebuild_memories(transaction: Transaction, episodes: Sequence[Episode]) -> _MemoryChanges:
-    """Learn again, from all episodes, whatever episodes concern that come before others, or were corrected."""
-    ids = {episode.id for episode in episodes}
-    changes = _rebuild_beliefs_and_habits(transaction, _modes(episodes), _by_skill(episodes), ids)
-    for deployment in _one_per_mood_series(_deployments_of(transaction.connection, episodes).values()):
-        rebuild_strategy_moods(transaction, deployment)
-    return changes
+def _relearn_memories(transaction: Transaction, changes: Sequence[_EpisodeChange]) -> _MemoryChanges:
+    """Learn again whatever episodes concern that come before others, were corrected or were withdrawn.
+
+    Beliefs and habits are learned again from the last checkpoint before these episodes.
+    """
+    connection, episodes = transaction.connection, [change.episode for change in changes]
+    modes, evidence = _modes(episodes), list[BeliefEvidence]()
+    before = _by_id(belief for key in modes for belief in stored.beliefs(connection, *key))
+    for owner, mode in modes:
+        own = [change for change in changes if change.episode.mode == mode]
+        former = [version for change in own if (version := change.learned_version) is not None]
+        evidence += relearn_beliefs(transaction, owner, mode, changed=[change.episode for change in own], former=former)
+    after = _by_id(belief for key in modes for belief in stored.beliefs(connection, *key))
+    habits = {
+        key: relearn_habits(transaction, key, min(episode.place for episode in own))
+        for key, own in _by_skill(episodes).items()
+    }
+    _relearn_moods(transaction, changes)
+    return _MemoryChanges(
+        evidence=_evidence_of({episode.id for episode in episodes}, evidence),
+        induced=tuple(belief for belief_id, belief in after.items() if belief_id not in before),
+        retired=tuple(belief for belief in after.values() if _is_newly_retired(belief, before)),
+        habits=habits,
+    )
+
+
+def _relearn_moods(transaction: Transaction, changes: Sequence[_EpisodeChange]) -> None:
+    deployments = _deployments_of(transaction.connection, [change.episode for change in changes])
+    series: dict[tuple[str, str], list[_EpisodeChange]] = {}
+    for change in changes:
+        deployment = deployments[change.episode.deployment_id]
+        series.setdefault((deployment.account_id, deployment.strategy_name), []).append(change)
+    for own in series.values():
+        deployment = deployments[own[0].episode.deployment_id]
+        if all(change.is_new for change in own):
+            relearn_strategy_moods(transaction, deployment, [change.episode for change in own])
+        elif len(own) == 1:
+            correct_strategy_moods(transaction, deployment, own[0].episode.id)
+        else:
+            rebuild_strategy_moods(transaction, deployment)
 
 
 def _rebuild_beliefs_and_habits(

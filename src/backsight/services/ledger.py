@@ -19,7 +19,7 @@ from backsight.core.portfolio import Account, Position
 from backsight.core.strategies import Deployment
 from backsight.core.trades.equity_check import TradeWorth, equity_gap
 from backsight.core.trades.excursion import ObservedPrice
-from backsight.core.trades.fold import RoundTrip
+from backsight.core.trades.fold import RoundTrip, is_uncounted
 from backsight.core.trades.infer import FillStamp
 from backsight.core.trades.mark import (
     NO_PROGRESS,
@@ -104,6 +104,8 @@ class PostedTick:
     learned: tuple[LearningReport, ...]
     incomplete: tuple[Fill, ...]
     """The new fills of which a price or a fee in money is not known."""
+    uncounted: tuple[Fill, ...]
+    """New payments that are not counted, because their trade is in a currency of unknown rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -836,4 +838,13 @@ def _posted(
         closed=closed,
         learned=learned,
         incomplete=tuple(fill for fill in change.added if fill.price_source == "last_known" or fill.fee_is_missing),
+        uncounted=tuple(_uncounted(change)),
     )
+
+
+def _uncounted(change: LedgerChange) -> Iterator[Fill]:
+    """The new payments that their round trip does not count."""
+    for fill in change.added:
+        trips = [trip for trip in change.trips if trip.position_key == fill.position_key and trip.opened_at <= fill.at]
+        if trips and is_uncounted(trips[-1], fill):
+            yield fill

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, get_args
 from backsight.core.documents.citation import SOURCES, Source
 from backsight.core.documents.merge import Fusion, RankingSettings
 from backsight.core.errors import Invalid, did_you_mean
-from backsight.importers.workspace import Workspace, workspace_at
 from backsight.ports import Embedder
 from backsight.services.background import BackgroundWorker
+from backsight.services.query_vectors import QueryVectors
 from backsight.store.search.slot import Slot
 
 if TYPE_CHECKING:
+    from backsight.importers.workspace import Workspace
     from backsight.store.search.vectors import VectorCache
 
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
@@ -32,14 +33,21 @@ class Library:
     ranking: RankingSettings = field(default_factory=RankingSettings)
 
     @property
-    def workspace(self) -> Workspace:
+    def workspace(self) -> "Workspace":
         """The workspace; Invalid if none is set."""
+        from backsight.importers.workspace import workspace_at  # imports the types of documents
+
         return workspace_at(self.folder, shared=self.shared)
 
     @cached_property
     def background(self) -> BackgroundWorker:
         """The thread that embeds in the background."""
         return BackgroundWorker()
+
+    @cached_property
+    def query_vectors(self) -> QueryVectors:
+        """The vectors of the latest queries."""
+        return QueryVectors()
 
     @cached_property
     def vectors(self) -> "VectorCache":

@@ -56,6 +56,19 @@ def add_bars(
     return len(new)
 
 
+def _any_stored(connection: Connection, owner: str, series: Sequence[Bar]) -> bool:
+    """Whether a stored bar could equal, contradict or overlap a bar of a series."""
+    first, last = series[0], series[-1]
+    return stored.has_bars_between(
+        connection,
+        owner,
+        symbol=first.symbol,
+        interval_seconds=first.interval_seconds,
+        since=first.opened_at - (first.closes_at - first.opened_at),
+        until=last.closes_at,
+    )
+
+
 def new_bars(connection: Connection, owner: str, series: Sequence[Bar], *, field: str = "bars") -> list[Bar]:
     """The bars of a checked series that are not stored yet; `Conflict` if a bar differs from the stored one."""
     if not series:
@@ -154,8 +167,18 @@ def store_bars(transaction: Transaction, ctx: Context, file: BarsRead, *, field:
     return ImportedBars(interval_seconds=file.interval_seconds, symbols=symbols, report=file.report)
 
 
-def _store_series(transaction: Transaction, ctx: Context, series: tuple[Bar, ...], *, field: str) -> SymbolBars:
-    added = add_bars(transaction, ctx.owner, series, recorded_at=ctx.now, field=field)
+def _add_series(transaction: Transaction, ctx: Context, series: Sequence[Bar], *, field: str) -> int:
+    """Store the new bars of a series and count them: in bulk if it has columns and none of its bars is stored."""
+    from backsight.core.bar_columns import BarColumns  # imports NumPy
+
+    if isinstance(series, BarColumns) and not _any_stored(transaction.connection, ctx.owner, series):
+        stored.add_columns(transaction, ctx.owner, series, recorded_at=ctx.now)
+        return len(series)
+    return add_bars(transaction, ctx.owner, series, recorded_at=ctx.now, field=field)
+
+
+def _store_series(transaction: Transaction, ctx: Context, series: Sequence[Bar], *, field: str) -> SymbolBars:
+    added = _add_series(transaction, ctx, series, field=field)
     return SymbolBars(
         symbol=series[0].symbol,
         bars=len(series),

@@ -6,22 +6,35 @@ The mood is stored as two series: one for the account (equity and drawdown), one
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from operator import attrgetter
 
 from backsight.core.instants import Horizon
-from backsight.core.memory.affective import CloseFact, Mood, close_fact
+from backsight.core.memory.affective import (
+    WINDOW,
+    CloseFact,
+    EquityFact,
+    Mood,
+    StrategyMood,
+    TransferFact,
+    close_fact,
+)
+from backsight.core.memory.checkpoints import Place
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.experience import in_teaching_order
+from backsight.core.memory.experience import in_teaching_order, outcome_detectors
 from backsight.core.memory.mood_series import (
     CloseVersion,
     MoodRow,
     account_rows,
+    correction_row,
     mood_from,
     next_strategy_rows,
     strategy_rows,
+    without_recent,
 )
 from backsight.core.strategies import Deployment, manual_account_id
+from backsight.core.trades.trade import OutcomeUnit
 from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
@@ -29,6 +42,8 @@ from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import View, everything
+
+FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 
 
 def mood_at(connection: Connection, deployment: Deployment, as_of: datetime) -> Mood:
@@ -45,11 +60,13 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     """The last row of the account and the last row of the strategy on it, as of a view.
 
     The stored rows follow from everything that is recorded by now. A view of an earlier state of the store (`seen_at`)
-    therefore derives its rows from the facts recorded by then.
+    therefore derives its rows from the facts recorded by then, unless no close was recorded later.
     """
     if view.seen_at is None:
         return stored.mood_pair(view, deployment.account_id, deployment.strategy_name)
     account = _account_row(view, deployment.account_id)
+    if stored_memories.are_all_recorded(view):
+        return account, stored.mood_row(view, deployment.account_id, deployment.strategy_name)
     series = strategy_moods(view.connection, deployment, seen_at=view.seen_at)
     strategy = [row for row in series if row.known_at <= view.as_of]
     return account, strategy[-1] if strategy else None
@@ -93,11 +110,17 @@ def strategy_moods(
     )
 
 
-def _close_versions(connection: Connection, deployment: Deployment, *, seen_at: datetime | None) -> list[CloseVersion]:
-    """Every version of every close of a strategy on an account, and an empty version where a close was withdrawn."""
-    on_account = stored_strategies.deployments_of(connection, deployment.owner_id, deployment.account_id)
-    ids = [each.id for each in on_account if each.strategy_name == deployment.strategy_name]
-    episodes = stored_memories.episode_versions(connection, deployment.owner_id, ids, seen_at=seen_at)
+def _close_versions(
+    connection: Connection, deployment: Deployment, *, seen_at: datetime | None = None, episode_id: str | None = None
+) -> list[CloseVersion]:
+    """Every version of every close of a strategy on an account, and an empty version where a close was withdrawn.
+
+    With an id, only the versions of one close.
+    """
+    ids = _deployments_of_series(connection, deployment)
+    episodes = stored_memories.episode_versions(
+        connection, deployment.owner_id, ids, seen_at=seen_at, episode_id=episode_id
+    )
     versions = [
         CloseVersion(
             close=close_fact(version.episode),
@@ -124,6 +147,12 @@ def _close_versions(connection: Connection, deployment: Deployment, *, seen_at: 
     return versions + withdrawn
 
 
+def _deployments_of_series(connection: Connection, deployment: Deployment) -> list[str]:
+    """The ids of all deployments of a strategy on an account, which share one series."""
+    on_account = stored_strategies.deployments_of(connection, deployment.owner_id, deployment.account_id)
+    return [each.id for each in on_account if each.strategy_name == deployment.strategy_name]
+
+
 def update_strategy_moods(transaction: Transaction, deployment: Deployment, episodes: Iterable[Episode]) -> None:
     """Add the rows that more closes make; rebuild the series if it already has later rows."""
     closes = [close for episode in in_teaching_order(episodes) if (close := close_fact(episode)) is not None]
@@ -146,6 +175,94 @@ def update_strategy_moods(transaction: Transaction, deployment: Deployment, epis
     transaction.derive_new(stored.MOODS, rows[-len(closes) :])
 
 
+def relearn_strategy_moods(transaction: Transaction, deployment: Deployment, episodes: Sequence[Episode]) -> None:
+    """Insert the rows of new closes that come before others, and fold the later rows of the series again.
+
+    A series with corrections is rebuilt: the fold after a correction does not follow from the row before it.
+    """
+    connection, owner = transaction.connection, deployment.owner_id
+    series = (owner, deployment.account_id, deployment.strategy_name)
+    if stored.corrections(connection, *series):
+        rebuild_strategy_moods(transaction, deployment)
+        return
+    place, ids = min(episode.place for episode in episodes), _deployments_of_series(connection, deployment)
+    last = stored.truncate_moods(connection, *series, place)
+    if last is not None:
+        outcomes = _outcomes_before(connection, deployment, place)
+        mood = StrategyMood() if last.strategy is None else last.strategy
+        transaction.derive(stored.MOODS, [replace(last, strategy=replace(mood, recent=outcomes))])
+    name, just_before = deployment.strategy_name, (place[0], place[1], "")
+    tail = stored_memories.teaching_trades_after(connection, owner, deployment.mode, just_before, strategy_name=name)
+    update_strategy_moods(transaction, deployment, [episode for episode in tail if episode.deployment_id in ids])
+
+
+def correct_strategy_moods(transaction: Transaction, deployment: Deployment, episode_id: str) -> None:
+    """Add the row of a close that was corrected or withdrawn after all other rows of its series.
+
+    The row is folded from the last row that is still valid before the close; nothing before it is read. Any other
+    correction rebuilds the series.
+    """
+    connection, owner = transaction.connection, deployment.owner_id
+    series = (owner, deployment.account_id, deployment.strategy_name)
+    last = stored.mood_row(everything(connection, owner), deployment.account_id, deployment.strategy_name)
+    versions = sorted(_close_versions(connection, deployment, episode_id=episode_id), key=attrgetter("known_at"))
+    if last is None or len(versions) < 2 or versions[-1].first or versions[-1].order <= last.order:
+        rebuild_strategy_moods(transaction, deployment)
+        return
+    former, version = versions[-2:]
+    if former.close == version.close:
+        return  # the correction changed nothing that the mood depends on
+    corrections = stored.corrections(connection, *series)
+    places = stored_memories.first_places(connection, owner, {episode_id, *(row.id for row in corrections)})
+    start = stored.last_mood_before(connection, *series, places[episode_id])
+    # A row is no longer valid if a close before it was corrected after it.
+    while start is not None and (
+        outdated := [places[row.id] for row in corrections if places[row.id] <= start.order < row.order]
+    ):
+        start = stored.last_mood_before(connection, *series, min(outdated))
+    row = correction_row(
+        _with_recent_outcomes(connection, deployment, start),
+        _closes_after(connection, deployment, start),
+        version,
+        owner_id=owner,
+        account_id=deployment.account_id,
+        strategy_name=deployment.strategy_name,
+    )
+    transaction.derive(stored.MOODS, [without_recent(last)])
+    transaction.derive_new(stored.MOODS, [row])
+
+
+def _closes_after(connection: Connection, deployment: Deployment, row: MoodRow | None) -> list[CloseFact]:
+    """The current closes of a series after a row, in order."""
+    place = (FIRST_INSTANT, 0, "") if row is None else row.order
+    episodes = stored_memories.teaching_trades_after(
+        connection, deployment.owner_id, deployment.mode, place, strategy_name=deployment.strategy_name
+    )
+    ids = _deployments_of_series(connection, deployment)
+    facts = (close_fact(episode) for episode in episodes if episode.deployment_id in ids)
+    return [fact for fact in facts if fact is not None]
+
+
+def _with_recent_outcomes(connection: Connection, deployment: Deployment, row: MoodRow | None) -> MoodRow | None:
+    """A row with the recent outcomes up to it, which only the last row of a series has in the store."""
+    if row is None:
+        return None
+    known_at, sequence, row_id = row.order
+    just_after = (known_at, sequence, row_id + "\x01")
+    mood = StrategyMood() if row.strategy is None else row.strategy
+    return replace(row, strategy=replace(mood, recent=_outcomes_before(connection, deployment, just_after)))
+
+
+def _outcomes_before(
+    connection: Connection, deployment: Deployment, place: Place
+) -> dict[OutcomeUnit, tuple[float, ...]]:
+    owner, mode = deployment.owner_id, deployment.mode
+    whole = stored.strategy_drift(connection, owner, mode, deployment.strategy_name)
+    units = () if whole is None else outcome_detectors(whole.drift)  # the units that the strategy's outcomes have
+    ids = _deployments_of_series(connection, deployment)
+    return stored_memories.outcomes_before(connection, owner, mode, ids, place, units=units, most=WINDOW)
+
+
 def rebuild_strategy_moods(transaction: Transaction, deployment: Deployment) -> None:
     """Replace the rows of a strategy on an account by those that all its closes make."""
     connection = transaction.connection
@@ -160,9 +277,16 @@ def rebuild_strategy_moods(transaction: Transaction, deployment: Deployment) -> 
     transaction.derive_new(stored.MOODS, rows)
 
 
-def rebuild_account_moods(transaction: Transaction, owner: str, account_id: str) -> None:
-    """Replace the rows of an account by those that all its equity facts make."""
+def rebuild_account_moods(
+    transaction: Transaction, owner: str, account_id: str, *, more: EquityFact | TransferFact | None = None
+) -> None:
+    """Replace the rows of an account by those that all its equity facts make.
+
+    `more` is a fact whose row the transaction has not written yet: a tick learns its equity before it is stored.
+    """
     connection = transaction.connection
     facts = stored_state.equity_facts(everything(connection, owner), account_id)
+    if more is not None:
+        facts = [*(fact for fact in facts if fact.id != more.id), more]
     stored.clear(connection, stored.MOODS, owner, account_id=account_id, strategy_name="")
     transaction.derive_new(stored.MOODS, account_rows(facts, owner_id=owner, account_id=account_id))

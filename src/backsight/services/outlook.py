@@ -5,14 +5,15 @@ once: the open trades, the columns of the episodes, the evidence for sizes.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from backsight.core.context import ContextVector
 from backsight.core.instants import EPOCH, Horizon
+from backsight.core.instruments import Underlyings
 from backsight.core.memory.episodic import risk_share
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.prompts.symbol_memory import DirectionOutlook
@@ -27,10 +28,12 @@ from backsight.services.habit_learning import evidence_filter
 from backsight.services.mood import mood_in
 from backsight.services.recall import MarkedTrade, RecallSession, marked_trades, similar_episodes, with_marks
 from backsight.store import trades as stored_trades
+from backsight.store.instruments import underlyings as underlyings_in
 from backsight.store.view import View
 
 if TYPE_CHECKING:
     from backsight.core.recall.arrays.columns import Columns
+    from backsight.core.recall.arrays.scan import Scan
     from backsight.core.recall.arrays.selection import TradeFilter
     from backsight.core.sizing import ClosedTrades
 
@@ -45,6 +48,8 @@ class SymbolOutlook:
     directions: tuple[DirectionOutlook, ...]
     nearest: tuple[RecalledMemory, ...]
     warnings: tuple[RecalledMemory, ...]
+    scan: "Scan"
+    """The ranking of all episodes that they are part of."""
 
 
 def symbol_outlook(
@@ -55,6 +60,7 @@ def symbol_outlook(
     open_trades: Sequence[OpenTrade],
     account_trades: Sequence[MarkedTrade],
     risk_appetite: float,
+    underlyings: Underlyings,
 ) -> SymbolOutlook:
     """The outlook for the symbol of a recall, which must name a strategy and a mode.
 
@@ -65,7 +71,8 @@ def symbol_outlook(
     query, view, mode = session.query, session.view, session.query.mode_filter
     if query.strategy_name is None or mode is None:
         raise AssertionError("an outlook is of one strategy in one mode")
-    trade_filter = evidence_filter(view, mode, strategy_name=query.strategy_name, symbol=query.symbol)
+    symbols = session.situation.symbols
+    trade_filter = evidence_filter(view, mode, strategy_name=query.strategy_name, symbols=symbols)
     rates = base_rates(
         session.columns,
         session.situation,
@@ -74,13 +81,13 @@ def symbol_outlook(
         horizon=view.horizon,
         open_trades=open_trades,
     )
-    evidence = sizing_evidence(session.columns, trade_filter, view.horizon)
+    evidence = sizing_evidence(session.columns, trade_filter, view.horizon, underlyings)
     sizes = {
         each: recommended_size(
             evidence,
-            sizing_query(each, query.context),
+            sizing_query(each, query.context, underlyings),
             risk_appetite=risk_appetite,
-            open_risk=open_risk(account_trades, query.strategy_name, query.symbol, each),
+            open_risk=open_risk(account_trades, query.strategy_name, symbols, each),
         )
         for each in directions
     }
@@ -91,6 +98,7 @@ def symbol_outlook(
         ),
         nearest=similar.nearest,
         warnings=similar.warnings,
+        scan=similar.scan,
     )
 
 
@@ -120,12 +128,14 @@ def open_in(view: View, deployment: Deployment | None, mode: Mode) -> list[Marke
     return with_marks(view, stored_trades.open_then(view, deployment.account_id))
 
 
-def open_risk(trades: Iterable[MarkedTrade], strategy_name: str, symbol: str, direction: Direction) -> OpenRisk:
-    """The risk of the open trades on the same signal: in the same direction, of the same strategy or symbol."""
+def open_risk(
+    trades: Iterable[MarkedTrade], strategy_name: str, symbols: Collection[str], direction: Direction
+) -> OpenRisk:
+    """The risk of the open trades on the same signal: in the same direction, of the same strategy or underlying."""
     same = [
         (trade, mark)
         for trade, mark in trades
-        if trade.direction == direction and (trade.strategy_name == strategy_name or trade.symbol == symbol)
+        if trade.direction == direction and (trade.strategy_name == strategy_name or trade.symbol in symbols)
     ]
     shares = [share for trade, mark in same if (share := _share_at_risk(trade, mark)) is not None]
     return OpenRisk(share=math.fsum(shares), trades=len(same), unknown=len(same) - len(shares))
@@ -142,37 +152,41 @@ def recommended_share(
     ctx: Context, view: View, deployment: Deployment, direction: Direction, context: ContextVector
 ) -> float | None:
     """The share of equity that `position_size` recommends to risk on an entry; None before there are results in R."""
-    strategy, symbol = deployment.strategy_name, context.symbol or ""
-    trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbol=symbol)
-    evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon)
+    strategy, symbol, known = deployment.strategy_name, context.symbol or "", underlyings_in(view)
+    symbols = (symbol, *known.joined(symbol))
+    trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbols=symbols)
+    evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon, known)
     if not len(evidence.in_r.day):
         return None
     return recommended_size(
         evidence,
-        sizing_query(direction, context),
+        sizing_query(direction, context, known),
         risk_appetite=mood_in(view, deployment).risk_appetite,
-        open_risk=open_risk(open_in(view, deployment, deployment.mode), strategy, symbol, direction),
+        open_risk=open_risk(open_in(view, deployment, deployment.mode), strategy, symbols, direction),
     ).recommended
 
 
-def sizing_query(direction: Direction, context: ContextVector) -> SizingQuery:
-    """The categories of a trade in this direction and context."""
+def sizing_query(direction: Direction, context: ContextVector, underlyings: Underlyings) -> SizingQuery:
+    """The categories of a trade in this direction and context; symbols of one underlying are one category."""
     return SizingQuery(
         direction=direction,
-        symbol=context.symbol,
+        symbol=None if context.symbol is None else underlyings.of(context.symbol),
         regime=context.regime,
         volatility_regime=context.volatility_regime,
         session=context.session,
     )
 
 
-def sizing_evidence(columns: "Columns", trade_filter: "TradeFilter", horizon: Horizon) -> "ClosedTrades":
+def sizing_evidence(
+    columns: "Columns", trade_filter: "TradeFilter", horizon: Horizon, underlyings: Underlyings
+) -> "ClosedTrades":
     """The closed trades that a size rests on; the same object until an episode is added to the columns."""
     from backsight.core.sizing import closed_trades
 
     if horizon.seen_at is not None or trade_filter.falling_since:
-        return closed_trades(columns, trade_filter, horizon)
-    return _evidence(columns, trade_filter.strategy_name, trade_filter.mode, _last_known(columns, horizon))
+        return closed_trades(columns, trade_filter, horizon, underlyings=underlyings)
+    rows = _last_known(columns, horizon)
+    return _evidence(columns, trade_filter.strategy_name, trade_filter.mode, rows, underlyings.pairs)
 
 
 def _last_known(columns: "Columns", horizon: Horizon) -> int:
@@ -181,11 +195,37 @@ def _last_known(columns: "Columns", horizon: Horizon) -> int:
     return known_rows(columns, horizon.as_of)
 
 
-@lru_cache(maxsize=STRATEGIES_CACHED)
-def _evidence(columns: "Columns", strategy_name: str | None, mode: Mode | None, rows: int) -> "ClosedTrades":
+_EvidenceKey = tuple[str | None, Mode | None, int, tuple[tuple[str, str], ...]]
+_EVIDENCE: "WeakKeyDictionary[Columns, dict[_EvidenceKey, ClosedTrades]]" = WeakKeyDictionary()
+"""By columns: the evidence of a few strategies. It is dropped with the columns, which are large."""
+
+
+def _evidence(
+    columns: "Columns",
+    strategy_name: str | None,
+    mode: Mode | None,
+    rows: int,
+    underlyings: tuple[tuple[str, str], ...],
+) -> "ClosedTrades":
     """The closed trades among the first rows of the columns; kept, since most ticks close no trade."""
+    key, known = (strategy_name, mode, rows, underlyings), _EVIDENCE.setdefault(columns, {})
+    if key not in known:
+        if len(known) >= STRATEGIES_CACHED:
+            known.clear()
+        known[key] = _closed_trades(columns, strategy_name, mode, rows, underlyings)
+    return known[key]
+
+
+def _closed_trades(
+    columns: "Columns",
+    strategy_name: str | None,
+    mode: Mode | None,
+    rows: int,
+    underlyings: tuple[tuple[str, str], ...],
+) -> "ClosedTrades":
     from backsight.core.recall.arrays.selection import TradeFilter
     from backsight.core.sizing import closed_trades
 
     last = EPOCH + timedelta(microseconds=int(columns.known_at[rows - 1])) if rows else EPOCH
-    return closed_trades(columns, TradeFilter(strategy_name=strategy_name, mode=mode), Horizon(as_of=last))
+    trade_filter = TradeFilter(strategy_name=strategy_name, mode=mode)
+    return closed_trades(columns, trade_filter, Horizon(as_of=last), underlyings=Underlyings(dict(underlyings)))

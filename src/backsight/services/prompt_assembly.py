@@ -57,10 +57,18 @@ from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
 from backsight.services.protocol import Protocol, protocol_for
-from backsight.services.recall import MarkedTrade, RecallSession, as_open_trade, encode_recall, marked_trades
+from backsight.services.recall import (
+    MarkedTrade,
+    RecallSession,
+    as_open_trade,
+    encode_recall,
+    keep_answer,
+    marked_trades,
+)
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
 from backsight.store import trades as stored_trades
+from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 LOG = logging.getLogger("backsight")
@@ -282,7 +290,7 @@ def _recall_symbols(
     contexts = sorted(request.contexts, key=lambda context: context.symbol not in open_symbols)[:MOST_SYMBOLS]
     if not contexts:
         return _SymbolRecalls()
-    columns = ctx.database.images.at(view)
+    columns, known = ctx.database.images.at(view), underlyings(view)
     open_trades = [as_open_trade(trade, mark) for trade, mark in memory.open_trades]
     queries = [
         RecallQuery(
@@ -297,24 +305,29 @@ def _recall_symbols(
         )
         for context in contexts
     ]
+    sessions = [RecallSession(query, view, columns, None, None, known.joined(query.symbol)) for query in queries]
     outlooks = [
         symbol_outlook(
             ctx,
-            RecallSession(query, view, columns, None, None),
+            session,
             directions,
             open_trades=open_trades,
             account_trades=memory.account_trades,
             risk_appetite=request.mood.risk_appetite,
+            underlyings=known,
         )
-        for query in queries
+        for session in sessions
     ]
+    handles = tuple(encode_recall(query, now=ctx.now) for query in queries)
+    for session, outlook, handle in zip(sessions, outlooks, handles, strict=True):
+        keep_answer(session, handle, outlook.scan, now=ctx.now)
     trades = _trades_of(view, outlooks, memory.closed)
     return _SymbolRecalls(
         memories=tuple(
-            _symbol_memory(query.symbol, outlook, trades, memory.numbers)
+            _symbol_memory(query.symbol, known.joined(query.symbol), outlook, trades, memory.numbers)
             for query, outlook in zip(queries, outlooks, strict=True)
         ),
-        handles=tuple(encode_recall(query, now=ctx.now) for query in queries),
+        handles=handles,
     )
 
 
@@ -326,7 +339,11 @@ def _trades_of(view: View, outlooks: Iterable[SymbolOutlook], closed: Mapping[st
 
 
 def _symbol_memory(
-    symbol: str, outlook: SymbolOutlook, trades: Mapping[str, Trade], numbers: Mapping[str, int]
+    symbol: str,
+    joined: tuple[str, ...],
+    outlook: SymbolOutlook,
+    trades: Mapping[str, Trade],
+    numbers: Mapping[str, int],
 ) -> SymbolMemory:
     def lines(memories: Sequence[RecalledMemory]) -> tuple[RecalledLine, ...]:
         ids = [memory.episode.trade_id or "" for memory in memories]
@@ -336,4 +353,10 @@ def _symbol_memory(
         )
 
     nearest, warnings = chosen_episodes(outlook.nearest, outlook.warnings)
-    return SymbolMemory(symbol=symbol, outlooks=outlook.directions, nearest=lines(nearest), warnings=lines(warnings))
+    return SymbolMemory(
+        symbol=symbol,
+        joined=joined,
+        outlooks=outlook.directions,
+        nearest=lines(nearest),
+        warnings=lines(warnings),
+    )

@@ -1,7 +1,7 @@
 """Protocol recall: the rules of the workspace that an agent always sees, and what of them concerns a decision."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backsight.core.context import ContextVector
@@ -54,10 +54,14 @@ def protocol_for(
         return Protocol(text=text, section=rules_and_incidents(()), places={})
     names = list(dict.fromkeys(_names(deployment, contexts)))
     relevant = rules_about(text.rules, names)
-    scope = Scope(at=at, agent=deployment.name, sources=("incident",))
-    matches = hybrid_search(connection, index, read_query(" ".join(names)), scope)
-    cited = cite_matches(connection, owner, matches, library_of(ctx).ranking, now=until, limit=MAX_INCIDENTS)
-    incidents = list(_applying(cited, deployment, contexts))
+    incidents: list[Citation] = []
+    if stored.has_documents_of(connection, owner, "incident"):
+        scope = Scope(at=at, agents=agents, sources=("incident",))
+        matches = hybrid_search(connection, index, read_query(" ".join(names)), scope)
+        # An incident that names the symbol applies, however little it has of all names together.
+        ranking = replace(library_of(ctx).ranking, minimum_score=0.0)
+        cited = cite_matches(connection, owner, matches, ranking, now=until, limit=MAX_INCIDENTS)
+        incidents = list(_applying(cited, deployment, contexts))
     places = {rule_line(rule): rule.place for rule in relevant}
     places |= {incident_line(incident): incident.place for incident in incidents}
     return Protocol(text=text, section=rules_and_incidents(relevant, incidents), places=places)
@@ -111,4 +115,4 @@ def _names(deployment: Deployment, contexts: tuple[ContextVector, ...]) -> Itera
 def _symbol_names(context: ContextVector) -> Iterator[str]:
     if context.symbol:
         yield context.symbol
-        yield from list(words_of(context.symbol))[:1]
+        yield from list(words_of(context.symbol.replace("/", " ").replace("-", " ")))[:1]

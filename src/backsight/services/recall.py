@@ -2,9 +2,9 @@
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -31,6 +31,8 @@ from backsight.store import memories as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
+from backsight.store.instruments import INSTRUMENTS, underlyings
+from backsight.store.unchanged import get, has_no_later_correction, put
 from backsight.store.view import View
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ MAX_HANDLE_BYTES = 100_000
 MarkedTrade = tuple[Trade, PositionMark | None]
 """An open trade and its last known mark."""
 QUERY: TypeAdapter[RecallQuery] = TypeAdapter(RecallQuery)
+RECALLED_FROM = (stored.EPISODES, INSTRUMENTS)
+"""An answer without a deployment changes only with the episodes, and with the underlyings of instruments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,19 @@ class RecallSession:
     columns: "Columns"
     deployment: Deployment | None
     mood: Mood | None
+    joined: tuple[str, ...] = ()
+    """The other symbols with the same underlying, as known at the horizon of the query."""
 
     @property
     def situation(self) -> Situation:
         query = self.query
-        words = stems(query.market_context)
-        return Situation(symbol=query.symbol, direction=query.direction, context=query.context, words=words)
+        return Situation(
+            symbol=query.symbol,
+            joined=self.joined,
+            direction=query.direction,
+            context=query.context,
+            words=stems(query.market_context),
+        )
 
     @property
     def recall_mood(self) -> RecallMood:
@@ -75,6 +86,7 @@ class RecallSession:
         query = self.query
         return Filters(
             symbol=query.symbol,
+            joined=self.joined,
             strategy_name=query.strategy_name,
             deployment_id=query.deployment_id,
             mode=query.mode_filter,
@@ -114,7 +126,8 @@ def open_recall(ctx: Context, connection: Connection, query: RecallQuery) -> Rec
         view=view,
         columns=ctx.database.images.at(view),
         deployment=deployment,
-        mood=None if deployment is None else mood_in(View(connection, ctx.owner, query.horizon), deployment),
+        mood=None if deployment is None else mood_in(view, deployment),
+        joined=underlyings(view).joined(query.symbol),
     )
 
 
@@ -161,6 +174,8 @@ class SimilarEpisodes:
 
     nearest: tuple[RecalledMemory, ...]
     warnings: tuple[RecalledMemory, ...]
+    scan: "Scan"
+    """The ranking that they are part of."""
 
 
 def similar_episodes(ctx: Context, session: RecallSession) -> SimilarEpisodes:
@@ -173,7 +188,7 @@ def similar_episodes(ctx: Context, session: RecallSession) -> SimilarEpisodes:
         tuple(_recalled(hit, episodes[hit.id], 0, situation=situation, now=now) for hit in hits)
         for hits in (scan.nearest, scan.warnings)
     )
-    return SimilarEpisodes(nearest=nearest, warnings=warnings)
+    return SimilarEpisodes(nearest=nearest, warnings=warnings, scan=scan)
 
 
 def _episodes(view: View, hits: Sequence["Hit"]) -> dict[str, Episode] | None:
@@ -204,10 +219,10 @@ def _base_rate(session: RecallSession) -> BaseRate:
     from backsight.core.recall.arrays.base_rate import base_rate
     from backsight.core.recall.arrays.selection import TradeFilter
 
-    query, view, strategy, mode = session.query, session.view, session.strategy_name, session.query.mode_filter
+    view, strategy, mode = session.view, session.strategy_name, session.query.mode_filter
     trade_filter = TradeFilter(strategy_name=strategy, mode=mode)
     if strategy is not None and mode is not None:
-        trade_filter = evidence_filter(view, mode, strategy_name=strategy, symbol=query.symbol)
+        trade_filter = evidence_filter(view, mode, strategy_name=strategy, symbols=session.situation.symbols)
     return base_rate(
         session.columns,
         session.situation,
@@ -226,7 +241,7 @@ def marked_trades(view: View, *, strategy_name: str | None, mode: Mode | None) -
 
 def with_marks(view: View, trades: Sequence[Trade]) -> list[MarkedTrade]:
     """Each of the trades with its last known mark."""
-    return [(trade, stored_trades.last_mark(view, trade.id)) for trade in trades[:MAX_OPEN_TRADES]]
+    return [(trade, stored_trades.last_mark(view, trade)) for trade in trades[:MAX_OPEN_TRADES]]
 
 
 def as_open_trade(trade: Trade, mark: PositionMark | None) -> OpenTrade:
@@ -285,31 +300,61 @@ def decode_recall(handle: str, *, field: str) -> RecallQuery:
 # Recalls of a decision
 
 
-def repeat_recalls(ctx: Context, handles: Sequence[str], *, at: datetime, field: str) -> list[RecallResult]:
+def repeat_recalls(
+    ctx: Context, connection: Connection, handles: Sequence[str], *, at: datetime, field: str
+) -> list[RecallResult]:
     """Answer the recalls of these handles again; must be called before the decision writes anything.
 
-    A recall of nothing, as on a day on which memory is withheld, has no answer to store.
+    An answer that this process computed for the same handle is reused while no episode was changed since. A recall of
+    nothing, as on a day on which memory is withheld, has no answer to store.
     """
-    queries = [decode_recall(handle, field=f"{field}.{number}") for number, handle in enumerate(dict.fromkeys(handles))]
-    for number, query in enumerate(queries):
+    results: list[RecallResult] = []
+    for number, handle in enumerate(dict.fromkeys(handles)):
+        result: RecallResult | None = get(connection, ctx.owner, ("recall", handle), RECALLED_FROM)
+        query = decode_recall(handle, field=f"{field}.{number}") if result is None else result.asked
         if query.as_of > at:
             message = f"is as of {format_instant(query.as_of)}, after the decision; recall before you decide"
             raise Invalid(message, field=f"{field}.{number}")
-    if not queries:
-        return []
-    with ctx.reading() as connection:
-        return [_result(open_recall(ctx, connection, query)) for query in queries if query.memory_types]
+        if result is None and query.memory_types:
+            session = open_recall(ctx, connection, query)
+            result = _result(query, session.scan())
+            if query.deployment_id is None:  # with a deployment, the answer also depends on its mood
+                put(connection, ctx.owner, ("recall", handle), RECALLED_FROM, result)
+        results += [] if result is None else [result]
+    return results
 
 
-def _result(session: RecallSession) -> RecallResult:
-    scan = session.scan()
+def are_kept(ctx: Context, handles: Iterable[str]) -> bool:
+    """Whether this process kept the answer of every handle, unless another process wrote since."""
+    return all(ctx.database.has_value(ctx.owner, ("recall", handle)) for handle in handles)
+
+
+def keep_answer(session: RecallSession, handle: str, scan: "Scan", *, now: datetime) -> None:
+    """Keep an answer for the decision that will name its handle; it may be dropped at any time.
+
+    The handle says what was recorded by now. An answer that could include rows recorded later is not kept.
+    """
+    view, query = session.view, session.query
+    bounded_query = replace(query, seen_at=query.seen_at or now)
+    recorded_by_now = View(view.connection, view.owner, bounded_query.horizon)
+    if is_recorded_by(session.columns, now) and has_no_later_correction(recorded_by_now, stored.EPISODES):
+        put(view.connection, view.owner, ("recall", handle), RECALLED_FROM, _result(bounded_query, scan))
+
+
+def is_recorded_by(columns: "Columns", at: datetime) -> bool:
+    """Whether every episode of the columns was recorded by an instant."""
+    last = columns.blocks.recorded_range[:, 1]
+    return not len(last) or EPOCH + timedelta(microseconds=int(last.max())) <= at
+
+
+def _result(query: RecallQuery, scan: "Scan") -> RecallResult:
     rankings: Mapping[RankingName, Sequence[Hit]] = {
         "nearest": scan.nearest,
         "warnings": scan.warnings,
         "memories": scan.memories,
     }
     return RecallResult(
-        asked=session.query,
+        asked=query,
         candidates=scan.candidates,
         found={
             name: tuple(RankedId(id=hit.id, value=hit.value, factors=hit.factors) for hit in hits)

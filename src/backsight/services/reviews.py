@@ -1,9 +1,11 @@
 """Reads everything that the review of a period reports."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.drift_report import SIZE, drift_report
+from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.reviews import Period, PeriodRecord, SymbolDrift, period_start
 from backsight.core.strategies import Deployment
 from backsight.services.deployments import account_of
@@ -20,12 +22,24 @@ ALL = 1_000_000
 
 def read_period(
     connection: Connection, deployment: Deployment, period: Period, end: datetime, *, seen_at: datetime | None = None
+) -> tuple[PeriodRecord, TradeEvidence]:
+    """The trades, evidence, lessons and reflections of a period, as known at its end; and the evidence again."""
+    view = View(connection, deployment.owner_id, Horizon(as_of=end, seen_at=seen_at))
+    evidence, _ = read_evidence(view, deployment)
+    results = read_results(connection, deployment, period, end, seen_at=seen_at)
+    return replace(results, evidence=evidence, drift=_outcome_drift(view, deployment)), evidence
+
+
+def read_results(
+    connection: Connection, deployment: Deployment, period: Period, end: datetime, *, seen_at: datetime | None = None
 ) -> PeriodRecord:
-    """The trades, evidence, lessons and reflections of a period, as known at its end."""
+    """The trades, lessons and reflections of a period, as known at its end, without testing evidence.
+
+    A test of evidence takes a hundred times as long as everything else in a review.
+    """
     view = View(connection, deployment.owner_id, Horizon(as_of=end, seen_at=seen_at))
     start = period_start(period, end)
     after = start + JUST_BEFORE
-    evidence, _ = read_evidence(view, deployment)
     lessons = stored.active_text(view, deployment.id)
     reflections = stored.reflections(view, limit=ALL, deployment_id=deployment.id, since=after)
     trades = stored_trades.trades(
@@ -43,8 +57,6 @@ def read_period(
         start=start,
         end=end,
         trades=trades,
-        evidence=evidence,
-        drift=_outcome_drift(view, deployment),
         lessons=None if lessons is None else lessons.lessons_text,
         reflections=tuple(reversed(reflections)),
     )

@@ -18,10 +18,12 @@ from backsight.core.documents.trace import (
     runs_document,
     trace_path,
 )
+from backsight.core.instants import Horizon, format_instant
 from backsight.core.prompts.account import portfolio_and_caps
 from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
 from backsight.core.strategies import Deployment
-from backsight.services.reviews import read_period
+from backsight.services.reviews import read_results
+from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored_strategies
@@ -31,13 +33,18 @@ from backsight.store.view import EVERYTHING, View
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SOURCES: Mapping[Folder, Source] = {"decisions": "decision", "runs": "run", "reviews": "review"}
+SHOWN_BARS = 3
+"""Bars of each symbol in a transcript: all bars are in the store."""
+TRACE_SOURCES = tuple(SOURCES.values())
+"""The sources of documents that are written from rows, and not read from files."""
 
 
 class Trace(NamedTuple):
-    """A document written from rows: the stamp of its rows, and a function that writes it."""
+    """A document written from rows: its path, the stamp of its rows, and a function that writes it."""
 
+    path: str
     stamp: ChangeStamp
-    load: Callable[[], LoadedDocument]
+    load: Callable[[Connection], LoadedDocument]
 
 
 def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Trace]:
@@ -52,27 +59,18 @@ def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Tr
 
     ticks, calls = stored_decisions.marks(connection, owner), stored_memories.call_marks(connection, owner)
     for deployment_id, day, stamp in _by_day([*ticks, *calls]):
-        add("decisions", deployment_id, day.isoformat(), day, stamp, partial(_decisions, connection))
+        add("decisions", deployment_id, day.isoformat(), day, stamp, _decisions)
     for deployment_id, day, stamp in _by_day(ticks):
-        add("runs", deployment_id, day.isoformat(), day, stamp, partial(_runs, connection))
+        add("runs", deployment_id, day.isoformat(), day, stamp, _runs)
     for deployment_id, period, end, stamp in _by_period(stored_trades.close_marks(connection, owner), now):
         name = f"{period}/{period_name(period, end)}"
-        add("reviews", deployment_id, name, end.date(), stamp, partial(_review, connection, period, end))
+        add("reviews", deployment_id, name, end.date(), stamp, partial(_review, period, end))
     return dict(sorted(by_path.items()))
-
-
-def is_trace(source: Source) -> bool:
-    """Whether documents of a source are written from rows, and not read from files.
-
-    >>> is_trace("run"), is_trace("artifact")
-    (True, False)
-    """
-    return source in SOURCES.values()
 
 
 Mark = tuple[str, datetime, datetime]
 """The id of a deployment, the instant of a row, and when the row was recorded."""
-Write = Callable[[Deployment, date], str]
+Write = Callable[[Connection, Deployment, date], str]
 """Writes the text of a deployment's trace of a day."""
 
 
@@ -101,17 +99,17 @@ def _stamp(recorded: list[datetime]) -> ChangeStamp:
 
 
 def _trace(folder: Folder, path: str, deployment: Deployment, stamp: ChangeStamp, day: date, write: Write) -> Trace:
-    def load() -> LoadedDocument:
+    def load(connection: Connection) -> LoadedDocument:
         return LoadedDocument(
             path=path,
             source=SOURCES[folder],
             agent=deployment.name,
             written_at=_midnight(day),
             stamp=stamp,
-            text=write(deployment, day),
+            text=write(connection, deployment, day),
         )
 
-    return Trace(stamp, load)
+    return Trace(path, stamp, load)
 
 
 def _midnight(day: date) -> datetime:
@@ -128,26 +126,42 @@ def _decisions(connection: Connection, deployment: Deployment, day: date) -> str
     start = _midnight(day)
     end = start + timedelta(days=1)
     calls = stored_memories.calls_between(connection, deployment.owner_id, deployment.id, start, end)
-    entries = [*map(decision_entry, _ticks(connection, deployment, day)), *map(call_entry, calls)]
+    ticks = _ticks(connection, deployment, day)
+    entries = [*(decision_entry(tick, deployment.strategy_name) for tick in ticks), *map(call_entry, calls)]
     return decisions_document(entries, day.isoformat())
 
 
 def _runs(connection: Connection, deployment: Deployment, day: date) -> str:
     ticks = _ticks(connection, deployment, day)
-    hashes = {segment_hash for tick in ticks for segment_hash in tick.shown}
+    hashes = {each for tick in ticks for each in (*tick.shown, tick.response_hash) if each is not None}
     segments = stored_decisions.segments(connection, deployment.owner_id, hashes)
-    return runs_document((_run(tick, segments) for tick in ticks), day.isoformat())
+    return runs_document((_run(connection, deployment, tick, segments) for tick in ticks), day.isoformat())
 
 
-def _run(tick: Decision, segments: Mapping[str, Segment]) -> Run:
+def _run(connection: Connection, deployment: Deployment, tick: Decision, segments: Mapping[str, Segment]) -> Run:
     prompt = [segments[segment_hash] for segment_hash in tick.shown if segment_hash in segments]
+    response = None if tick.response_hash is None else segments.get(tick.response_hash)
     return Run(
         decision=tick,
         caller_segments=tuple(segment for segment in prompt if segment.name not in OURS),
         memory_segments=tuple(segment.name for segment in prompt if segment.name in OURS),
         account="\n".join(row.text for row in portfolio_and_caps(tick.before.portfolio, currency=None).rows),
+        strategy_name=deployment.strategy_name,
+        market="\n".join(_market_lines(View(connection, deployment.owner_id, Horizon(as_of=tick.at)), tick)),
+        response=None if response is None else response.text,
     )
 
 
-def _review(connection: Connection, period: Period, end: datetime, deployment: Deployment, _day: date) -> str:
-    return render_review(read_period(connection, deployment, period, end))
+def _market_lines(view: View, tick: Decision) -> Iterator[str]:
+    """The mark of each symbol, and its last closed bars at the tick."""
+    for symbol, mark in sorted(tick.before.marks.items()):
+        yield f"{symbol} mark={mark:g}"
+        interval = stored_bars.finest_interval(view.connection, view.owner, symbol)
+        if interval is not None:
+            for bar in stored_bars.last_bars(view, symbol=symbol, counts={interval: SHOWN_BARS}).get(interval, ()):
+                prices = f"open={bar.open:g} high={bar.high:g} low={bar.low:g} close={bar.close:g}"
+                yield f"{symbol} bar {format_instant(bar.opened_at)} {prices}"
+
+
+def _review(period: Period, end: datetime, connection: Connection, deployment: Deployment, _day: date) -> str:
+    return render_review(read_results(connection, deployment, period, end))

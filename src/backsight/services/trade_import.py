@@ -3,22 +3,23 @@
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import digest
 from backsight.core.instants import JUST_BEFORE
-from backsight.core.memory.affective import close_fact, with_agent_state
-from backsight.core.memory.episodic import episode_of_trade
+from backsight.core.memory.affective import CloseFact, trend_of, with_agent_state
+from backsight.core.memory.episodic import episode_id_of
 from backsight.core.memory.mood_series import MoodRow, mood_from, next_strategy_rows
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
-from backsight.core.trades.trade import Trade, dollars_for_one
+from backsight.core.trades.trade import REPORTED_ENTRY, Entry, Trade, dollars_for_one
 from backsight.importers.files import Source
 from backsight.importers.formats import FileRow, LeftOutRow, RemarkRow
 from backsight.importers.trades import TradeRow, TradesRead
@@ -140,82 +141,107 @@ def trades_of_rows(transaction: Transaction, ctx: Context, source: Source, rows:
         each.account_id: dollars_for_one(account_of(transaction.connection, each).currency)
         for each in deployments.values()
     }
-    trades: list[Trade] = []
-    for row in rows:
-        deployment = deployments[row.destination]
-        trades.append(
-            trade_from_report(
-                row.report,
-                deployment,
-                row.trade_id,
-                usd_rate=rates[deployment.account_id],
-                request_digest=row.request_digest,
-                now=ctx.now,
-            )
+    of_rows = [deployments[row.destination] for row in rows]
+    _store_equity(transaction, ctx, rows, of_rows)
+    entries = _entry_states(transaction.connection, rows, of_rows)
+    return [
+        trade_from_report(
+            row.report,
+            deployment,
+            row.trade_id,
+            entry=REPORTED_ENTRY if entry.equity is None else Entry(equity=entry.equity),
+            context=entry.context,
+            usd_rate=rates[deployment.account_id],
+            request_digest=row.request_digest,
+            now=ctx.now,
         )
-    _store_equity(transaction, rows, trades)
-    by_id = {each.id: each for each in deployments.values()}
-    return _with_entry_states(transaction.connection, by_id, trades)
+        for row, deployment, entry in zip(rows, of_rows, entries, strict=True)
+    ]
 
 
-def _store_equity(transaction: Transaction, rows: Sequence[ReportRow], trades: Sequence[Trade]) -> None:
+def _store_equity(
+    transaction: Transaction, ctx: Context, rows: Sequence[ReportRow], deployments: Sequence[Deployment]
+) -> None:
     """Store the equity that the rows of a file report, and let the moods of the accounts learn it."""
-    pairs = zip(rows, trades, strict=True)
-    points = [equity_after(trade, row.report.equity) for row, trade in pairs if row.report.equity is not None]
+    points = [
+        equity_after(row.trade_id, deployment, row.report.equity, known_at=row.closed_at, recorded_at=ctx.now)
+        for row, deployment in zip(rows, deployments, strict=True)
+        if row.report.equity is not None
+    ]
     transaction.add_all(EQUITY, points)
     for owner, account_id in sorted({(point.owner_id, point.account_id) for point in points}):
         rebuild_account_moods(transaction, owner, account_id)
 
 
-def _with_entry_states(
-    connection: Connection, deployments: Mapping[str, Deployment], trades: Sequence[Trade]
-) -> list[Trade]:
-    """The trades with the equity and the agent's state at their entries; earlier trades of the file change them."""
-    of_series: dict[tuple[str, str], list[Trade]] = {}
-    for trade in trades:
-        of_series.setdefault((trade.account_id, trade.strategy_name), []).append(trade)
-    completed: dict[str, Trade] = {}
-    for own in of_series.values():
-        deployment = deployments[own[0].deployment_id]
+class _EntryState(NamedTuple):
+    """What is known of a trade's entry beyond its report."""
+
+    equity: float | None
+    context: ContextVector
+    """The context of the report, with the agent's state right before the entry if the entry has a time."""
+
+
+def _entry_states(
+    connection: Connection, rows: Sequence[ReportRow], deployments: Sequence[Deployment]
+) -> list[_EntryState]:
+    """The state at the entry of each row; earlier trades of the file change it."""
+    of_series: dict[tuple[str, str], list[int]] = {}
+    for place, deployment in enumerate(deployments):
+        of_series.setdefault((deployment.account_id, deployment.strategy_name), []).append(place)
+    states: dict[int, _EntryState] = {}
+    for places in of_series.values():
+        own, deployment = [rows[place] for place in places], deployments[places[0]]
         since, until = min(map(_entered_at, own)) - JUST_BEFORE, max(map(_entered_at, own))
         account = mood_rows_between(
             connection, deployment.owner_id, deployment.account_id, "", since=since, until=until
         )
         strategy = _strategy_rows(connection, deployment, own, since=since, until=until)
-        for trade in own:
-            completed[trade.id] = _with_entry_state(trade, account, strategy)
-    return [completed[trade.id] for trade in trades]
+        for place, row in zip(places, own, strict=True):
+            states[place] = _entry_state(row, account, strategy)
+    return [states[place] for place in range(len(rows))]
 
 
 def _strategy_rows(
-    connection: Connection, deployment: Deployment, trades: Sequence[Trade], *, since: datetime, until: datetime
+    connection: Connection, deployment: Deployment, rows: Sequence[ReportRow], *, since: datetime, until: datetime
 ) -> Sequence[MoodRow]:
-    """The moods of a strategy on an account, as they will be once the trades are stored."""
+    """The moods of a strategy on an account, as they will be once the trades of the rows are stored."""
     key = {"account_id": deployment.account_id, "strategy_name": deployment.strategy_name}
-    episodes = sorted(map(episode_of_trade, trades), key=lambda episode: episode.known_at)
-    numbered = [replace(episode, sequence=number) for number, episode in enumerate(episodes)]
-    closes = [close for episode in numbered if (close := close_fact(episode)) is not None]
+    in_order = sorted(rows, key=attrgetter("closed_at"))
+    closes = [_close_fact(row, sequence=number) for number, row in enumerate(in_order)]
     last = mood_row(everything(connection, deployment.owner_id), deployment.account_id, deployment.strategy_name)
-    if closes and last is not None and last.known_at >= closes[0].known_at:
+    if last is not None and last.known_at >= closes[0].known_at:
         return strategy_moods(connection, deployment, more=closes)
     new = next_strategy_rows(last, closes, owner_id=deployment.owner_id, **key)[0 if last is None else 1 :]
     args = deployment.owner_id, deployment.account_id, deployment.strategy_name
     return [*mood_rows_between(connection, *args, since=since, until=until), *new]
 
 
-def _entered_at(trade: Trade) -> datetime:
-    return trade.opened_at or trade.known_at
+def _close_fact(row: ReportRow, *, sequence: int) -> CloseFact:
+    """The close that the episode of a row will state."""
+    report = row.report
+    return CloseFact(
+        id=episode_id_of(row.trade_id),
+        at=row.closed_at,
+        known_at=row.closed_at,
+        sequence=sequence,
+        net=report.pnl,
+        outcome=report.outcome,
+        trend=trend_of(report.direction, report.context.regime),
+    )
 
 
-def _with_entry_state(trade: Trade, account: Sequence[MoodRow], strategy: Sequence[MoodRow]) -> Trade:
-    """A trade with the equity at its entry, and with the agent's state right before it if the entry has a time."""
-    at_entry = last_known(account, _entered_at(trade))
+def _entered_at(row: ReportRow) -> datetime:
+    return row.report.opened_at or row.closed_at
+
+
+def _entry_state(row: ReportRow, account: Sequence[MoodRow], strategy: Sequence[MoodRow]) -> _EntryState:
+    at_entry, opened_at = last_known(account, _entered_at(row)), row.report.opened_at
     equity = None if at_entry is None or at_entry.account is None else at_entry.account.equity
-    context = trade.context
-    if trade.opened_at is not None:
-        before = trade.opened_at - JUST_BEFORE
+    context = row.report.context
+    if opened_at is not None:
+        before = opened_at - JUST_BEFORE
         context = with_agent_state(context, mood_from(last_known(account, before), last_known(strategy, before)))
-    return replace(trade, entry=replace(trade.entry, equity=equity), context=context)
+    return _EntryState(equity, context)
 
 
 @contextmanager

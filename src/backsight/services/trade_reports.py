@@ -135,25 +135,27 @@ def with_state_at_entry(connection: Connection, deployment: Deployment, report: 
     return replace(report, context=with_agent_state(report.context, mood))
 
 
-def equity_after(trade: Trade, equity: float) -> EquityPoint:
-    """What a trade's account was worth after the close, as a fact known then."""
+def equity_after(
+    trade_id: str, deployment: Deployment, equity: float, *, known_at: datetime, recorded_at: datetime
+) -> EquityPoint:
+    """What an account was worth after the close of a trade, as a fact known then."""
     return EquityPoint(
-        owner_id=trade.owner_id,
-        id=derive_id("equity", trade.id),
-        account_id=trade.account_id,
-        at=trade.known_at,
+        owner_id=deployment.owner_id,
+        id=derive_id("equity", trade_id),
+        account_id=deployment.account_id,
+        at=known_at,
         equity=equity,
         transfer=None,
-        known_at=trade.known_at,
-        recorded_at=trade.recorded_at,
+        known_at=known_at,
+        recorded_at=recorded_at,
     )
 
 
-def add_reported_equity(transaction: Transaction, trade: Trade, equity: float | None) -> None:
+def add_reported_equity(transaction: Transaction, trade: Trade, deployment: Deployment, equity: float | None) -> None:
     """Store the equity that was reported with a trade, and let the mood of the account learn it."""
     if equity is None:
         return
-    point = equity_after(trade, equity)
+    point = equity_after(trade.id, deployment, equity, known_at=trade.known_at, recorded_at=trade.recorded_at)
     transaction.add(stored_state.EQUITY, point)
     learn_equity(transaction, point.owner_id, point.account_id, point.fact, recorded_at=point.recorded_at)
 

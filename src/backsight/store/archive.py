@@ -10,7 +10,7 @@ from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
 from backsight.store.mapping import METADATA, OWNER, Noun, UtcInstant
 from backsight.store.reading import row_cache
-from backsight.store.schema import AUDITED
+from backsight.store.tables import AUDITED
 from backsight.store.transaction import insert_all
 
 ROWS_AT_ONCE = 2_000

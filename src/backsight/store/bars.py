@@ -1,6 +1,6 @@
 """The table of bars, and reads of its latest bars."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, select, union_all
 
-from backsight.core.instants import Horizon
+from backsight.core.audit import AuditBatch
+from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import Bar
 from backsight.core.memory.exit_timing import PriceRange
 from backsight.store.mapping import noun
@@ -23,10 +24,15 @@ from backsight.store.reading import (
     row_cache,
     within,
 )
+from backsight.store.transaction import Transaction, insert_all
+from backsight.store.unchanged import unchanged
 from backsight.store.view import View
 
-if TYPE_CHECKING:  # the transaction imports the list of tables, which imports this module
-    from backsight.store.transaction import Transaction
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from backsight.core.bar_columns import BarColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +57,14 @@ BARS = noun(
 )
 
 
+ROWS_AT_ONCE = 20_000
+"""Rows that an import writes with one statement."""
 CLOCK_CHANGE = timedelta(hours=2)
 """How much shorter than 24 hours a day of the wall clock may be."""
 _C = BARS.table.c
 _SYMBOL = _C.owner_id == OWNED, _C.symbol == bindparam("symbol")
 _SERIES = *_SYMBOL, _C.interval_seconds == bindparam("seconds")
 _PRICES = select(_C.opened_at, _C.open, _C.high, _C.low, _C.close, _C.volume)
-_FINEST = select(func.min(_C.interval_seconds)).where(*_SYMBOL)
 _CLOSED = _PRICES.where(*_SERIES, _C.opened_at > bindparam("after"), _C.opened_at <= bindparam("until")).order_by(
     _C.opened_at
 )
@@ -96,20 +103,18 @@ def _lasts(lengths: tuple[int, ...]) -> CompoundSelect[Any]:
 
 def finest_interval(connection: Connection, owner: str, symbol: str) -> int | None:
     """The shortest interval of a symbol's bars, in seconds."""
-    seconds: int | None = connection.execute(_FINEST, parameters(owner, symbol=symbol)).scalar_one()
-    return seconds
+    return next(iter(intervals(connection, owner, symbol)), None)
 
 
 def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...]:
     """The intervals of a symbol's bars in seconds, shortest first."""
-    cache, key = row_cache(connection), (BARS, owner, symbol)
-    if key in cache:
-        cached: tuple[int, ...] = cache[key]
-        return cached
-    seconds = tuple(connection.execute(_INTERVALS, parameters(owner, symbol=symbol)).scalars())
-    if is_private(connection):
-        cache[key] = seconds
-    return seconds
+    return unchanged(
+        connection,
+        owner,
+        ("intervals", symbol),
+        (BARS,),
+        lambda: tuple(connection.execute(_INTERVALS, parameters(owner, symbol=symbol)).scalars()),
+    )
 
 
 def last_bars(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int, list[Bar]]:
@@ -133,12 +138,63 @@ def last_bars(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int
     return {seconds: window for seconds, window in windows.items() if window}
 
 
-def add_bars(transaction: "Transaction", bars: Iterable[BarFact]) -> None:
+def add_bars(transaction: Transaction, bars: Iterable[BarFact]) -> None:
     """Store bars, and drop the cached windows that may lack them."""
     transaction.add_all(BARS, list(bars))
-    cache = row_cache(transaction.connection)
+    _forget_windows(transaction.connection)
+
+
+def _forget_windows(connection: Connection) -> None:
+    cache = row_cache(connection)
     for key in [key for key in cache if key[0] is BARS]:
         del cache[key]
+
+
+def add_columns(transaction: Transaction, owner: str, series: "BarColumns", *, recorded_at: datetime) -> None:
+    """Store the bars of a series like `add_bars`, without an object for each bar."""
+    items: list[str] = []
+    for first in range(0, len(series), ROWS_AT_ONCE):
+        rows = _rows_of_columns(owner, series.part(first, first + ROWS_AT_ONCE), format_instant(recorded_at))
+        insert_all(transaction.connection, BARS.table, rows)
+        items.append("".join(BARS.item_hashes(rows)))
+    transaction.changes.append(AuditBatch(table=BARS.table.name, items="".join(items)))
+    _forget_windows(transaction.connection)
+
+
+def _rows_of_columns(owner: str, series: "BarColumns", recorded_at: str) -> list[tuple[Any, ...]]:
+    """The column values of rows in table order, as `Noun.to_values` gives them."""
+    count, length = len(series), series.interval_seconds * 1_000_000
+    columns: dict[str, Sequence[Any]] = {
+        "owner_id": [owner] * count,
+        "symbol": [series.symbol] * count,
+        "interval_seconds": [series.interval_seconds] * count,
+        "opened_at": _instant_texts(series.opened),
+        "known_at": _instant_texts(series.opened + length),
+        "recorded_at": [recorded_at] * count,
+        "open": series.open.tolist(),
+        "high": series.high.tolist(),
+        "low": series.low.tolist(),
+        "close": series.close.tolist(),
+        "volume": [None if volume != volume else volume for volume in series.volume.tolist()],
+    }
+    return list(zip(*(columns[name] for name in BARS.columns), strict=True))
+
+
+def _instant_texts(microseconds: "NDArray[np.int64]") -> list[str]:
+    """The texts of `format_instant`."""
+    import numpy as np  # only imports of bars need it
+
+    return [text + "Z" for text in np.datetime_as_string(microseconds.astype("datetime64[us]")).tolist()]
+
+
+def has_bars_between(
+    connection: Connection, owner: str, *, symbol: str, interval_seconds: int, since: datetime, until: datetime
+) -> bool:
+    """Whether a bar of a symbol that opened from `since` to `until` is stored."""
+    c = BARS.table.c
+    where = [*matching(BARS, symbol=symbol, interval_seconds=interval_seconds), c.opened_at >= since]
+    statement = select(c.opened_at).where(c.owner_id == owner, *where, c.opened_at <= until).limit(1)
+    return connection.execute(statement).first() is not None
 
 
 def _windows(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int, list[Bar]]:

@@ -6,7 +6,8 @@ nothing in it is executed.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,36 +38,42 @@ def pack_columns(columns: Columns, *, label: str) -> Iterator[bytes]:
     """The content of the file, part by part; no other thread may update the columns meanwhile."""
     arrays = {**{name: getattr(columns, name) for name in COLUMN_TYPES}, "words": columns.words}
     vocabulary = columns.vocabulary
-    head = canonical_json(
-        {
-            "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()],
-            "groups": [list(group) for group in vocabulary.groups.values],
-            "tags": vocabulary.tags.values,
-            "words": vocabulary.words.values,
-            "gone": columns.replaced,
-            "block": columns.blocks.size,
-        }
-    ).encode()
-    head += b" " * (-(len(head) + LENGTH_BYTES) % ALIGNMENT)
+    head = {
+        "groups": [list(group) for group in vocabulary.groups.values],
+        "tags": vocabulary.tags.values,
+        "words": vocabulary.words.values,
+        "gone": columns.replaced,
+        "block": columns.blocks.size,
+    }
+    return pack_arrays(FORMAT, arrays, head, label=label)
+
+
+def pack_arrays(
+    file_format: bytes, arrays: Mapping[str, Array], head: Mapping[str, object], *, label: str
+) -> Iterator[bytes]:
+    """The content of a file of arrays and of a head, which is any JSON object."""
+    described = {**head, "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()]}
+    head_text = canonical_json(described).encode()
+    head_text += b" " * (-(len(head_text) + LENGTH_BYTES) % ALIGNMENT)
     padded_label = label.encode().ljust(LABEL_BYTES)
     if len(padded_label) > LABEL_BYTES:
         raise Invalid(f"longer than {LABEL_BYTES} bytes; give a shorter label", field="label")
-    parts = [padded_label, len(head).to_bytes(LENGTH_BYTES) + head]
+    parts = [padded_label, len(head_text).to_bytes(LENGTH_BYTES) + head_text]
     parts += [_padded(array.tobytes()) for array in arrays.values()]
     checksum = hashlib.sha256()
     for part in parts:
         checksum.update(part)
-    yield FORMAT
+    yield file_format
     yield checksum.digest()
     yield from parts
 
 
-def read_label(start: bytes) -> str:
+def read_label(start: bytes, file_format: bytes = FORMAT) -> str:
     """The label, from the first bytes of a file; empty if the file has another format.
 
-    Only `unpack_columns` verifies the rest of the file.
+    Only `unpack_arrays` verifies the rest of the file.
     """
-    if not start.startswith(FORMAT):
+    if not start.startswith(file_format):
         return ""
     return start[LABEL_END - LABEL_BYTES : LABEL_END].decode(errors="replace").rstrip()
 
@@ -84,9 +91,18 @@ def unpack_columns(content: bytes) -> Columns:
     ...
     backsight.core.errors.Invalid: columns: damaged, or of another version
     """
-    body = memoryview(content)[len(FORMAT) + CHECKSUM_BYTES :]
-    checksum = content[len(FORMAT) : len(FORMAT) + CHECKSUM_BYTES]
-    if not content.startswith(FORMAT) or hashlib.sha256(body).digest() != checksum:
+    arrays, head = unpack_arrays(FORMAT, content)
+    words = arrays.pop("words")
+    buffers = ColumnBuffers(arrays, words, rows=len(arrays["ids"]), word_count=len(words))
+    vocabulary = _vocabulary(head["groups"], head["tags"], head["words"])
+    return columns_from(buffers, vocabulary, block=head["block"], replaced=head["gone"])
+
+
+def unpack_arrays(file_format: bytes, content: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays and the head in a file; `Invalid` if its checksum or its format is another."""
+    body = memoryview(content)[len(file_format) + CHECKSUM_BYTES :]
+    checksum = content[len(file_format) : len(file_format) + CHECKSUM_BYTES]
+    if not content.startswith(file_format) or hashlib.sha256(body).digest() != checksum:
         raise Invalid("damaged, or of another version", field="columns")
     start = LABEL_BYTES + LENGTH_BYTES + int.from_bytes(body[LABEL_BYTES : LABEL_BYTES + LENGTH_BYTES])
     head = json.loads(bytes(body[LABEL_BYTES + LENGTH_BYTES : start]))
@@ -94,10 +110,7 @@ def unpack_columns(content: bytes) -> Columns:
     for name, kind, count in head["arrays"]:
         arrays[name] = np.frombuffer(body, kind, count, start)
         start += arrays[name].nbytes + -arrays[name].nbytes % ALIGNMENT
-    words = arrays.pop("words")
-    buffers = ColumnBuffers(arrays, words, rows=len(arrays["ids"]), word_count=len(words))
-    vocabulary = _vocabulary(head["groups"], head["tags"], head["words"])
-    return columns_from(buffers, vocabulary, block=head["block"], replaced=head["gone"])
+    return arrays, head
 
 
 def _padded(part: bytes) -> bytes:

@@ -1,17 +1,18 @@
 """Stored decisions, and the segments of the prompts that agents were shown."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, bindparam, exists, or_, select, type_coerce
 
-from backsight.core.decision import DecidedOrder, Decision, LastTick, Segment, ShownSegment, Verdict
+from backsight.core.decision import DecidedOrder, Decision, LastTick, Segment, ShownSegment, Verdict, as_last
 from backsight.core.holdout import MemoryArm
 from backsight.core.orders import PlacedOrder
 from backsight.core.portfolio import Mode
 from backsight.core.risk_state import Attempt
+from backsight.core.strategies import Deployment
 from backsight.store.mapping import noun
 from backsight.store.memories import RECALLS
 from backsight.store.reading import (
@@ -25,7 +26,11 @@ from backsight.store.reading import (
     prepared_within,
     within,
 )
+from backsight.store.unchanged import get, put_written, unchanged
 from backsight.store.view import View
+
+if TYPE_CHECKING:  # the transaction imports the list of tables, which imports this module
+    from backsight.store.transaction import Transaction
 
 DECISIONS = noun(
     Decision,
@@ -33,10 +38,11 @@ DECISIONS = noun(
     names={"strategy_id": "skill_id", "strategy_version": "version"},
     as_json=("proposal", "further_proposals", "before", "after"),
     none_is_empty=("after",),
+    compressed=("before", "after", "shown", "recalled"),
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
 )
-SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",))
+SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",), compressed=("text",))
 PLACED_ORDERS = noun(PlacedOrder, "placed_orders", key=("account_id", "order_id"))
 
 
@@ -59,6 +65,12 @@ _LAST_DECISION = (
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
+_LAST_DECISION_OF_ACCOUNT = (
+    select(DECISIONS.table)
+    .where(_C.owner_id == OWNED, _C.account_id == bindparam("account"))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
 _MOVES_LEVELS = type_coerce(_C.proposal, Text).contains('"quantity":0.0,', autoescape=True)
 """Whether an order only moves a stop or a target. Quotes within its texts are escaped, so only the key matches."""
 _ATTEMPTS = (
@@ -66,10 +78,6 @@ _ATTEMPTS = (
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
     .where(_C.verdict_kind != "noop", *prepared_within(DECISIONS))
     .order_by(_C.at, _C.sequence)
-)
-
-_HASHES = select(SEGMENTS.table.c.hash).where(
-    SEGMENTS.table.c.owner_id == OWNED, SEGMENTS.table.c.hash.in_(bindparam("hashes", expanding=True))
 )
 
 
@@ -86,6 +94,12 @@ def decision_then(view: View, decision_id: str) -> Decision | None:
 
 def last_of_account(connection: Connection, owner: str, account_id: str) -> LastTick | None:
     """The account's last tick."""
+    written: LastTick | None = get(connection, owner, ("last tick", account_id), (DECISIONS,))
+    if written is not None:
+        return written
+    decision: Decision | None = get(connection, owner, ("last decision", account_id), (DECISIONS,))
+    if decision is not None:
+        return as_last(decision)
     return _last(connection.execute(_LAST_OF_ACCOUNT, parameters(owner, account=account_id)).first())
 
 
@@ -125,11 +139,27 @@ def _last(row: Row[Any] | None) -> LastTick | None:
     return LastTick(**columns, verdict=verdict)
 
 
-def last_decision(view: View, deployment_id: str) -> Decision | None:
+def last_decision(view: View, deployment: Deployment) -> Decision | None:
     """The deployment's last decision."""
-    return fetch_one(
-        view.connection, DECISIONS, _LAST_DECISION, parameters(view.owner, view.horizon, deployment=deployment_id)
+    of_account = last_decision_of_account(view, deployment.account_id)
+    if of_account is not None and of_account.deployment_id == deployment.id:
+        return of_account
+    values = parameters(view.owner, view.horizon, deployment=deployment.id)
+    return fetch_one(view.connection, DECISIONS, _LAST_DECISION, values)
+
+
+def last_decision_of_account(view: View, account_id: str) -> Decision | None:
+    """The last decision on an account; None if there is none, or if it became known after the view."""
+    last = unchanged(
+        view.connection,
+        view.owner,
+        ("last decision", account_id),
+        (DECISIONS,),
+        lambda: fetch_one(
+            view.connection, DECISIONS, _LAST_DECISION_OF_ACCOUNT, parameters(view.owner, account=account_id)
+        ),
     )
+    return last if last is not None and view.horizon.holds(last.known_at, last.recorded_at) else None
 
 
 def attempts_since(view: View, deployment_id: str, *, since: datetime) -> list[Attempt]:
@@ -251,10 +281,35 @@ def decisions_of_account(connection: Connection, owner: str, account_id: str) ->
     return fetch(connection, DECISIONS, rows.order_by(_C.at, _C.sequence))
 
 
-def stored_hashes(connection: Connection, owner: str, hashes: Collection[str]) -> set[str]:
-    """Those of the hashes whose segments are stored."""
-    return {
-        stored
-        for batch in in_batches(hashes)
-        for stored in connection.execute(_HASHES, parameters(owner, hashes=batch)).scalars()
-    }
+def add_last(transaction: "Transaction", decision: Decision) -> None:
+    """Store the decision of an account's newest tick."""
+    transaction.add_all(DECISIONS, [decision])
+    for key, value in (("last tick", as_last(decision)), ("last decision", decision)):
+        put_written(transaction.connection, decision.owner_id, (key, decision.account_id), (DECISIONS,), value)
+
+
+MOST_REMEMBERED = 1_000
+"""Segments of an owner that are remembered as stored."""
+
+
+def add_segments(transaction: "Transaction", owner: str, segments: Iterable[ShownSegment]) -> None:
+    """Store the text of those segments that are not stored yet."""
+    connection, key = transaction.connection, "stored segments"
+    stored: frozenset[str] = get(connection, owner, key, ()) or frozenset()
+    new = [each for each in segments if each.hash not in stored]
+    if not new:
+        return
+    transaction.add_missing(SEGMENTS, new)
+    latest = stored if len(stored) < MOST_REMEMBERED else frozenset()
+    put_written(connection, owner, key, (), latest | {each.hash for each in new})
+
+
+def old_segments(connection: Connection, owner: str, *, before: datetime) -> list[str]:
+    """The hashes of segments that were last shown before an instant."""
+    statement = select(_C.shown, _C.response_hash).where(_C.owner_id == owner, _C.at >= before)
+    used: set[str | None] = set()
+    for shown, response in connection.execute(statement):
+        used.update((*shown, response))
+    c = SEGMENTS.table.c
+    old = connection.execute(select(c.hash).where(c.owner_id == owner, c.known_at < before).order_by(c.hash))
+    return [each for each in old.scalars() if each not in used]

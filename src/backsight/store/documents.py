@@ -12,7 +12,15 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from backsight.core.documents.citation import Source
-from backsight.core.documents.document import Document, IndexedChunk, IndexState, Vector, empty_index
+from backsight.core.documents.document import (
+    Document,
+    IndexedChunk,
+    IndexState,
+    Vector,
+    content_hash,
+    embedded_text,
+    empty_index,
+)
 from backsight.core.documents.writing import Writing
 from backsight.store.mapping import Noun, noun
 from backsight.store.reading import (
@@ -62,8 +70,8 @@ class Scope:
 
     at: datetime | None = None
     """The instant at which chunks were current; None for now."""
-    agent: str | None = None
-    """Only documents of this agent or for all agents."""
+    agents: tuple[str, ...] = ()
+    """Only documents of these agents and documents for all agents; empty for all documents."""
     sources: tuple[Source, ...] = ()
     path_prefix: str | None = None
     since: datetime | None = None
@@ -78,7 +86,7 @@ class Scope:
         """The conditions of the scope on the columns of chunks."""
         conditions: list[ColumnElement[bool] | None] = [
             valid_at(c, self.at),
-            or_(c.agent.is_(None), c.agent == self.agent) if self.agent is not None else None,
+            or_(c.agent.is_(None), c.agent.in_(self.agents)) if self.agents else None,
             c.source.in_(self.sources) if self.sources else None,
             _starts_with(c.path, self.path_prefix) if self.path_prefix else None,
             c.written_at >= self.since if self.since is not None else None,
@@ -117,10 +125,30 @@ def index_or_empty(connection: Connection, owner: str, *, now: datetime) -> Inde
     return index_state(connection, owner) or empty_index(owner, now=now)
 
 
-def documents(connection: Connection, owner: str) -> dict[str, Document]:
-    """The current documents by path."""
-    rows = fetch(connection, DOCUMENTS, owned(DOCUMENTS, owner, valid_at(DOCUMENTS.table.c, None)))
-    return {document.path: document for document in rows}
+def documents(
+    connection: Connection,
+    owner: str,
+    *,
+    only: Collection[Source] = (),
+    without: Collection[Source] = (),
+    paths: Collection[str] | None = None,
+) -> dict[str, Document]:
+    """The current documents by path: of some sources, without some sources, or at some paths."""
+    c = DOCUMENTS.table.c
+    current = owned(DOCUMENTS, owner, valid_at(c, None))
+    if only:
+        current = current.where(c.source.in_(only))
+    if without:
+        current = current.where(c.source.not_in(without))
+    statements = [current] if paths is None else [current.where(c.path.in_(batch)) for batch in in_batches(paths)]
+    return {document.path: document for each in statements for document in fetch(connection, DOCUMENTS, each)}
+
+
+def has_documents_of(connection: Connection, owner: str, source: Source) -> bool:
+    """Whether a document of a source was ever indexed."""
+    c = DOCUMENTS.table.c
+    first = select(c.path).where(c.owner_id == owner, c.source == source).limit(1)
+    return connection.execute(first).first() is not None
 
 
 def document(connection: Connection, owner: str, path: str, at: datetime | None = None) -> Document | None:
@@ -135,9 +163,19 @@ def chunks(connection: Connection, owner: str, path: str, at: datetime | None = 
     return fetch(connection, CHUNKS, owned(CHUNKS, owner, c.path == path, valid_at(c, at)).order_by(c.start_line))
 
 
+def chunks_by_path(connection: Connection, owner: str, paths: Collection[str]) -> dict[str, list[IndexedChunk]]:
+    """The current chunks of several documents, by path and in order."""
+    c, by_path = CHUNKS.table.c, dict[str, list[IndexedChunk]]()
+    for batch in in_batches(paths):
+        statement = owned(CHUNKS, owner, c.path.in_(batch), valid_at(c, None)).order_by(c.path, c.start_line)
+        for chunk in fetch(connection, CHUNKS, statement):
+            by_path.setdefault(chunk.path, []).append(chunk)
+    return by_path
+
+
 def document_text(connection: Connection, owner: str, path: str, at: datetime | None = None) -> str:
     """The text of a document as it is indexed, or was indexed at an instant; empty if there is no such document."""
-    return "".join(chunk.text for chunk in chunks(connection, owner, path, at))
+    return "".join(chunk.shown_text for chunk in chunks(connection, owner, path, at))
 
 
 def document_texts(
@@ -147,16 +185,36 @@ def document_texts(
     c, texts = CHUNKS.table.c, dict[str, str]()
     statement = owned(CHUNKS, owner, c.path.in_(list(paths)), valid_at(c, at)).order_by(c.path, c.start_line)
     for chunk in fetch(connection, CHUNKS, statement):
-        texts[chunk.path] = texts.get(chunk.path, "") + chunk.text
+        texts[chunk.path] = texts.get(chunk.path, "") + chunk.shown_text
     return texts
 
 
+def spoilt_paths(connection: Connection, owner: str) -> list[str]:
+    """The documents whose current chunks are not those that were indexed: a chunk was changed, added or removed."""
+    c, spoilt, texts = CHUNKS.table.c, set[str](), dict[str, list[str]]()
+    columns = c.path, c.start_line, c.heading, c.text, c.text_hash
+    statement = select(*columns).where(c.owner_id == owner, valid_at(c, None)).order_by(c.path, c.start_line)
+    for path, _, heading, text, text_hash in connection.execute(statement):
+        texts.setdefault(path, []).append(text)
+        if text_hash != content_hash(embedded_text(heading, text)):
+            spoilt.add(path)
+    d = DOCUMENTS.table.c
+    indexed = select(d.path, d.content_hash).where(d.owner_id == owner, valid_at(d, None))
+    hashes = {row.path: row.content_hash for row in connection.execute(indexed)}
+    spoilt.update(path for path in texts.keys() ^ hashes.keys() if path in texts or hashes[path] != _EMPTY_HASH)
+    spoilt.update(path for path in texts.keys() & hashes.keys() if content_hash("".join(texts[path])) != hashes[path])
+    return sorted(spoilt)
+
+
+_EMPTY_HASH = content_hash("")
+
+
 def numbered_chunks(connection: Connection, owner: str, numbers: Collection[int]) -> dict[int, IndexedChunk]:
-    """Chunks by number."""
+    """Chunks by number, without those that somebody changed."""
     by_number: dict[int, IndexedChunk] = {}
     for batch in in_batches(numbers):
         statement = owned(CHUNKS, owner, CHUNKS.table.c.number.in_(batch))
-        by_number |= {chunk.number: chunk for chunk in fetch(connection, CHUNKS, statement)}
+        by_number |= {chunk.number: chunk for chunk in fetch(connection, CHUNKS, statement) if chunk.is_sound}
     return by_number
 
 

@@ -1,8 +1,8 @@
 """Experience in the store: stated and retired beliefs, and the rows that are derived from episodes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
 
@@ -11,33 +11,43 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    and_,
     bindparam,
     delete,
-    exists,
     func,
+    insert,
     literal,
+    literal_column,
+    not_,
     or_,
     select,
+    tuple_,
     union_all,
 )
 
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, StrategyMood
+from backsight.core.memory.belief_induction import PastEvidence, with_evidence
 from backsight.core.memory.cells import DayCount
+from backsight.core.memory.checkpoints import INTERVAL, Place
 from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.estimates import Estimate
 from backsight.core.memory.experience import (
+    BeliefCheckpoint,
     BeliefRecord,
+    CellCheckpoint,
     CellDayRecord,
     CellRecord,
     EvidenceRecord,
+    HabitCheckpoint,
     HabitsRecord,
     PractisedTrade,
     Retirement,
     StatedBelief,
     StrategyDriftRecord,
+    standing_at,
 )
 from backsight.core.memory.mood_series import MoodRow
 from backsight.core.memory.procedural import LONGEST_WINDOW, Habits, PastClose, Record, TradeFigures
@@ -54,7 +64,7 @@ from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Outcome
 from backsight.store.codecs import CONDITION
 from backsight.store.mapping import OWNER, Noun, noun
-from backsight.store.memories import EPISODES
+from backsight.store.memories import EPISODES, ends_of_episodes
 from backsight.store.reading import (
     AS_OF,
     OWNED,
@@ -64,12 +74,13 @@ from backsight.store.reading import (
     matching,
     owned,
     parameters,
-    prepared_within,
     within,
 )
-from backsight.store.view import View
+from backsight.store.unchanged import get, put, unchanged
+from backsight.store.view import EVERYTHING, View
 
 T = TypeVar("T")
+BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def _field_columns(path: str, of: type[Any], prefix: str = "") -> dict[str, str]:
@@ -115,12 +126,27 @@ BELIEFS = noun(
 EVIDENCE = noun(
     EvidenceRecord,
     "belief_evidence",
-    key=("belief_id", "episode_id"),
+    key=("belief_id", "known_at", "episode_id"),
     names=_field_columns("evidence", BeliefEvidence),
     indexes=[("episode_id",)],
+    clustered=True,
+)
+BELIEF_CHECKPOINTS = noun(
+    BeliefCheckpoint,
+    "semantic_checkpoints",
+    key=("belief_id", "known_at", "sequence", "episode_id"),
+    names=_field_columns("tested", EvidenceTally, "tested_") | _field_columns("wins", DailyMoments, "wins_"),
+    clustered=True,
 )
 CELLS = noun(
     CellRecord, "semantic_cells", key=("mode", "domain"), names=_field_columns("tally", EvidenceTally), clustered=True
+)
+CELL_CHECKPOINTS = noun(
+    CellCheckpoint,
+    "semantic_cell_checkpoints",
+    key=("mode", "number", "domain"),
+    names=_field_columns("tally", EvidenceTally),
+    clustered=True,
 )
 DAYS = noun(
     CellDayRecord,
@@ -148,15 +174,34 @@ HABITS = noun(
     key=("mode", "strategy_name", "symbol"),
     names={**_field_columns("habits", Habits), **_figure_columns("habits", Habits), "habits.window": "window_size"},
 )
+HABIT_CHECKPOINTS = noun(
+    HabitCheckpoint,
+    "procedural_checkpoints",
+    key=("mode", "strategy_name", "symbol", "known_at", "sequence", "episode_id"),
+    clustered=True,
+)
 STRATEGY_DRIFT = noun(StrategyDriftRecord, "strategy_drift", key=("mode", "strategy_name"))
 MOODS = noun(
     MoodRow,
     "affective_state",
     key=("account_id", "strategy_name", "known_at", "sequence", "id"),
     names={**_field_columns("account", AccountMood), **_field_columns("strategy", StrategyMood)},
+    indexed_where={("account_id", "strategy_name", "cause"): "cause = 'correction'"},
     clustered=True,
 )
-DERIVED: tuple[Noun[Any], ...] = (BELIEFS, EVIDENCE, CELLS, DAYS, PRACTISED, HABITS, STRATEGY_DRIFT, MOODS)
+DERIVED: tuple[Noun[Any], ...] = (
+    BELIEFS,
+    EVIDENCE,
+    BELIEF_CHECKPOINTS,
+    CELLS,
+    CELL_CHECKPOINTS,
+    DAYS,
+    PRACTISED,
+    HABITS,
+    STRATEGY_DRIFT,
+    HABIT_CHECKPOINTS,
+    MOODS,
+)
 """The tables that are derived from facts, and therefore not in the audit chain."""
 
 
@@ -166,10 +211,11 @@ def clear(connection: Connection, noun: Noun[Any], owner: str, **equal: object) 
 
 
 def clear_evidence(connection: Connection, owner: str, mode: Mode) -> None:
-    """Delete all evidence of one mode."""
-    c, beliefs = EVIDENCE.table.c, BELIEFS.table.c
+    """Delete all evidence of one mode, and the checkpoints of its beliefs."""
+    beliefs = BELIEFS.table.c
     of_mode = select(beliefs.id).where(beliefs.owner_id == owner, beliefs.mode == mode)
-    connection.execute(delete(EVIDENCE.table).where(c.owner_id == owner, c.belief_id.in_(of_mode)))
+    for table in (EVIDENCE.table, BELIEF_CHECKPOINTS.table):
+        connection.execute(delete(table).where(table.c.owner_id == owner, table.c.belief_id.in_(of_mode)))
 
 
 def stated_beliefs(view: View, mode: Mode) -> list[StatedBelief]:
@@ -184,13 +230,19 @@ def stated_belief(connection: Connection, owner: str, belief_id: str) -> StatedB
     return fetch_one(connection, STATED, owned(STATED, owner, STATED.table.c.id == belief_id))
 
 
-_RETIRED = select(RETIREMENTS.table).where(RETIREMENTS.table.c.owner_id == OWNED, *prepared_within(RETIREMENTS))
+_RETIRED = select(RETIREMENTS.table).where(RETIREMENTS.table.c.owner_id == OWNED)
 
 
 def retirements(view: View) -> dict[str, datetime]:
     """When the owner retired which belief, by the belief's id."""
-    rows = fetch(view.connection, RETIREMENTS, _RETIRED, parameters(view.owner, view.horizon))
-    return {row.belief_id: row.known_at for row in rows}
+    rows = unchanged(
+        view.connection,
+        view.owner,
+        "retirements",
+        (RETIREMENTS,),
+        lambda: fetch(view.connection, RETIREMENTS, _RETIRED, parameters(view.owner)),
+    )
+    return {row.belief_id: row.known_at for row in rows if view.horizon.holds(row.known_at, row.recorded_at)}
 
 
 def beliefs(connection: Connection, owner: str, mode: Mode) -> list[BeliefRecord]:
@@ -208,6 +260,130 @@ _OF_EPISODE = select(EVIDENCE.table).where(
 def belief(connection: Connection, owner: str, belief_id: str) -> BeliefRecord | None:
     """The current belief with this id."""
     return fetch_one(connection, BELIEFS, _BELIEF, parameters(owner, id=belief_id))
+
+
+_K = BELIEF_CHECKPOINTS.table.c
+_BELIEF_CHECKPOINT = (
+    select(BELIEF_CHECKPOINTS.table)
+    .where(_K.owner_id == OWNED, _K.belief_id == bindparam("id"), _K.known_at <= AS_OF)
+    .order_by(_K.known_at.desc(), _K.sequence.desc(), _K.episode_id.desc())
+    .limit(1)
+)
+_V, _E = EVIDENCE.table.c, EPISODES.table.c
+_EVIDENCE_BETWEEN = (
+    select(_E.first_known_at, _E.sequence, _E.id, _E.ended_at, _V.confirms, _E.outcome_value, _E.outcome_unit)
+    .join_from(EVIDENCE.table, EPISODES.table, and_(_E.owner_id == _V.owner_id, _E.id == _V.episode_id))
+    .where(_V.owner_id == OWNED, _V.belief_id == bindparam("id"), _V.founding.is_(False))
+    .where(_V.known_at >= bindparam("since", type_=_V.known_at.type), _V.known_at <= AS_OF)
+    .order_by(_E.first_known_at, _E.sequence, _E.id)
+)
+
+
+def standing_as_of(connection: Connection, standing: Standing, as_of: datetime) -> Standing:
+    """The current evidence of a belief up to an instant: the last checkpoint by then, and the episodes since."""
+    belief = standing.belief
+    values = parameters(belief.owner_id, as_of=as_of, id=belief.id)
+    checkpoint = fetch_one(connection, BELIEF_CHECKPOINTS, _BELIEF_CHECKPOINT, values)
+    since = belief.known_at if checkpoint is None else checkpoint.known_at
+    evidence = [
+        PastEvidence(
+            place=(known_at, sequence, episode_id),
+            day=ended_at.astimezone(UTC).date(),
+            win=confirms == (belief.claims == "above"),
+            outcome=None if value is None else Outcome(value=value, unit=unit),
+        )
+        for known_at, sequence, episode_id, ended_at, confirms, value, unit in connection.execute(
+            _EVIDENCE_BETWEEN, {**values, "since": since}
+        )
+        if checkpoint is None or (known_at, sequence, episode_id) > checkpoint.place
+    ]
+    return with_evidence(standing_at(checkpoint, standing), evidence)
+
+
+_L = CELL_CHECKPOINTS.table.c
+
+
+def cell_checkpoints(connection: Connection, owner: str, mode: Mode) -> dict[int, Place]:
+    """The places of the checkpoints of cells, by number."""
+    statement = select(_L.number, _L.known_at, _L.sequence, _L.episode_id).distinct()
+    rows = connection.execute(statement.where(_L.owner_id == owner, _L.mode == mode).order_by(_L.number))
+    return {number: (known_at, sequence, episode_id) for number, known_at, sequence, episode_id in rows}
+
+
+_LAST_CELLS = (
+    select(_L.number, _L.known_at)
+    .where(_L.owner_id == OWNED, _L.mode == bindparam("mode"))
+    .order_by(_L.number.desc())
+    .limit(1)
+)
+
+
+def last_cell_checkpoint(connection: Connection, owner: str, mode: Mode) -> tuple[int, datetime]:
+    """The number and the instant of the last checkpoint of cells; 0 and the beginning of time without one."""
+    row = connection.execute(_LAST_CELLS, parameters(owner, mode=mode)).first()
+    return (0, BEGINNING) if row is None else (row[0], row[1])
+
+
+def keep_cells(connection: Connection, owner: str, mode: Mode, number: int, place: Place) -> None:
+    """Copy the cells of a mode into a checkpoint."""
+    known_at, sequence, episode_id = place
+    own = {"number": number, "known_at": known_at, "sequence": sequence, "episode_id": episode_id}
+    columns = [
+        literal(own[column.name], column.type).label(column.name) if column.name in own else _C[column.name]
+        for column in _L
+    ]
+    copy = select(*columns).where(_C.owner_id == owner, _C.mode == mode)
+    connection.execute(insert(CELL_CHECKPOINTS.table).from_select([column.name for column in _L], copy))
+
+
+def restore_cells(connection: Connection, owner: str, mode: Mode, number: int) -> None:
+    """Replace the cells of a mode by those of a checkpoint, and delete later checkpoints."""
+    clear(connection, CELLS, owner, mode=mode)
+    copy = select(*(_L[column.name] for column in _C)).where(_L.owner_id == owner, _L.mode == mode, _L.number == number)
+    connection.execute(insert(CELLS.table).from_select([column.name for column in _C], copy))
+    later = delete(CELL_CHECKPOINTS.table).where(_L.owner_id == owner, _L.mode == mode, _L.number > number)
+    connection.execute(later)
+
+
+def forget_cells(connection: Connection, owner: str, mode: Mode, numbers: Collection[int]) -> None:
+    """Delete some checkpoints of cells."""
+    if numbers:
+        of_mode = (_L.owner_id == owner, _L.mode == mode, _L.number.in_(list(numbers)))
+        connection.execute(delete(CELL_CHECKPOINTS.table).where(*of_mode))
+
+
+def forget_evidence(connection: Connection, owner: str, episode_ids: Collection[str]) -> None:
+    """Delete the evidence that some episodes are."""
+    for batch in in_batches(episode_ids):
+        connection.execute(delete(EVIDENCE.table).where(_V.owner_id == owner, _V.episode_id.in_(batch)))
+
+
+def forget_belief(connection: Connection, owner: str, belief_id: str) -> None:
+    """Delete a belief, with its evidence and its checkpoints."""
+    clear(connection, BELIEFS, owner, id=belief_id)
+    clear(connection, EVIDENCE, owner, belief_id=belief_id)
+    clear(connection, BELIEF_CHECKPOINTS, owner, belief_id=belief_id)
+
+
+def forget_checkpoints_after(connection: Connection, owner: str, beliefs: Collection[str], place: Place) -> set[str]:
+    """Delete the checkpoints of some beliefs after a place, and return the beliefs that have others left."""
+    key, left = (_K.known_at, _K.sequence, _K.episode_id), set[str]()
+    for batch in in_batches(beliefs):
+        own = (_K.owner_id == owner, _K.belief_id.in_(batch))
+        later = (_K.known_at >= place[0], _is_after(key, place))  # the first condition is for the index
+        connection.execute(delete(BELIEF_CHECKPOINTS.table).where(*own, *later))
+        left.update(connection.execute(select(_K.belief_id).distinct().where(*own)).scalars())
+    return left
+
+
+def _is_before(key: Sequence[Any], place: Sequence[Any]) -> ColumnElement[bool]:
+    values = [literal(value, column.type) for column, value in zip(key, place, strict=True)]
+    return tuple_(*key) < tuple_(*values)
+
+
+def _is_after(key: Sequence[Any], place: Sequence[Any]) -> ColumnElement[bool]:
+    values = [literal(value, column.type) for column, value in zip(key, place, strict=True)]
+    return tuple_(*key) > tuple_(*values)
 
 
 def beliefs_with_evidence_from(
@@ -288,6 +464,15 @@ def days(
     return counts
 
 
+def forget_days(connection: Connection, owner: str, mode: Mode, keys: Sequence[tuple[str, str]]) -> None:
+    """Delete days of cells, given by domain and day."""
+    if keys:
+        of_day = delete(DAYS.table).where(
+            _D.owner_id == owner, _D.mode == mode, _D.domain == bindparam("of_domain"), _D.day == bindparam("on_day")
+        )
+        connection.execute(of_day, [{"of_domain": domain, "on_day": day} for domain, day in keys])
+
+
 def founding_episodes(connection: Connection, standing: Standing) -> list[Episode]:
     """The episodes that a belief was induced from, in teaching order."""
     belief, c = standing.belief, EPISODES.table.c
@@ -337,13 +522,16 @@ def recent_trades(
 ) -> list[TradeFigures]:
     """The last trades of a strategy in a symbol, at most `most` of them, oldest first."""
     values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, most=most)
-    newest_first = []
-    for *figures, value, unit, previous_value, previous_unit in connection.execute(_RECENT, values):
-        outcome = None if value is None else Outcome(value=value, unit=unit)
-        previous = None if previous_value is None else Outcome(value=previous_value, unit=previous_unit)
-        known = dict(zip(_FIGURES, figures, strict=True))
-        newest_first.append(TradeFigures(**known, outcome=outcome, previous_outcome=previous))
-    return newest_first[::-1]
+    return [_trade_figures(cells) for cells in connection.execute(_RECENT, values)][::-1]
+
+
+def _trade_figures(cells: Sequence[Any]) -> TradeFigures:
+    """The figures of a row of `_RECENT`."""
+    *figures, value, unit, previous_value, previous_unit = cells
+    outcome = None if value is None else Outcome(value=value, unit=unit)
+    previous = None if previous_value is None else Outcome(value=previous_value, unit=previous_unit)
+    known = dict(zip(_FIGURES, figures, strict=True))
+    return TradeFigures(**known, outcome=outcome, previous_outcome=previous)
 
 
 _CLOSES = (
@@ -394,7 +582,120 @@ def record_before_trade(
 
 def strategy_record(connection: Connection, owner: str, mode: Mode, strategy: str) -> Record:
     """The record of a strategy after its last trade."""
-    last = fetch_one(connection, PRACTISED, _LAST, parameters(owner, mode=mode, strategy=strategy))
+    last = unchanged(
+        connection,
+        owner,
+        ("last practised", mode, strategy),
+        (PRACTISED,),
+        lambda: fetch_one(connection, PRACTISED, _LAST, parameters(owner, mode=mode, strategy=strategy)),
+    )
+    return Record() if last is None else last.earlier.add(last.trade)
+
+
+def forget_trades_from(connection: Connection, owner: str, mode: Mode, strategy: str, place: Place) -> list[str]:
+    """Delete the practised trades and the checkpoints of a strategy from a place on; the symbols of these trades."""
+    symbols: set[str] = set()
+    for table in (PRACTISED.table, HABIT_CHECKPOINTS.table):
+        c = table.c
+        key = (c.known_at, c.sequence, c.episode_id)
+        # The first condition is for the index, which does not compare whole places.
+        from_place = (c.known_at >= place[0], not_(_is_before(key, place)))
+        later = (c.owner_id == owner, c.mode == mode, c.strategy_name == strategy, *from_place)
+        symbols.update(connection.execute(select(c.symbol).distinct().where(*later)).scalars())
+        connection.execute(delete(table).where(*later))
+    return sorted(symbols - {""})
+
+
+_RECENT_AS_OF = (
+    _RECENT.add_columns(_P.sequence).where(_P.known_at <= AS_OF).order_by(None).order_by(*_NEWEST, _P.episode_id.desc())
+)
+_OUTCOMES = (
+    select(_P.known_at, _P.sequence, _P.episode_id, _P.outcome_value, _P.outcome_unit)
+    .where(*_OF_STRATEGY, _P.known_at >= bindparam("since", type_=_P.known_at.type), _P.known_at <= AS_OF)
+    .order_by(_P.known_at, _P.sequence, _P.episode_id)
+)
+_OUTCOMES_IN_SYMBOL = _OUTCOMES.where(_P.symbol == bindparam("symbol"))
+_EARLIER_AS_OF = _EARLIER.where(_P.known_at <= AS_OF)
+_LAST_AS_OF = _LAST.where(_P.known_at <= AS_OF)
+_Q = HABIT_CHECKPOINTS.table.c
+_HABIT_CHECKPOINT = (
+    select(HABIT_CHECKPOINTS.table)
+    .where(_Q.owner_id == OWNED, _Q.mode == bindparam("mode"), _Q.strategy_name == bindparam("strategy"))
+    .where(_Q.symbol == bindparam("symbol"), _Q.known_at <= AS_OF)
+    .order_by(_Q.known_at.desc(), _Q.sequence.desc(), _Q.episode_id.desc())
+    .limit(1)
+)
+
+
+def habit_checkpoint(
+    connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, as_of: datetime
+) -> HabitCheckpoint | None:
+    """The last checkpoint by an instant of a strategy in a symbol; with an empty symbol, of the strategy as a whole."""
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, as_of=as_of)
+    return fetch_one(connection, HABIT_CHECKPOINTS, _HABIT_CHECKPOINT, values)
+
+
+def recent_trades_as_of(
+    connection: Connection,
+    owner: str,
+    mode: Mode,
+    strategy: str,
+    symbol: str,
+    *,
+    after: HabitCheckpoint | None,
+    as_of: datetime,
+    before: int,
+) -> list[tuple[Place, TradeFigures]]:
+    """The trades of a strategy in a symbol after a checkpoint that were known at an instant, and some `before` it.
+
+    They come with their places, oldest first.
+    """
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, as_of=as_of, most=before + INTERVAL)
+    newest_first: list[tuple[Place, TradeFigures]] = []
+    for *cells, sequence in connection.execute(_RECENT_AS_OF, values):
+        trade = _trade_figures(cells)
+        place = (trade.known_at, sequence, trade.episode_id)
+        newest_first.append((place, trade))
+        before -= after is not None and place <= after.place
+        if not before:
+            break
+    return newest_first[::-1]
+
+
+def outcomes_between(
+    connection: Connection,
+    owner: str,
+    mode: Mode,
+    strategy: str,
+    symbol: str,
+    *,
+    after: HabitCheckpoint | None,
+    as_of: datetime,
+) -> list[tuple[datetime, Outcome | None]]:
+    """The outcomes of a strategy after a checkpoint and up to an instant; with an empty symbol, in all symbols."""
+    since = BEGINNING if after is None else after.known_at
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, since=since, as_of=as_of)
+    statement = _OUTCOMES_IN_SYMBOL if symbol else _OUTCOMES
+    return [
+        (known_at, None if value is None else Outcome(value=value, unit=unit))
+        for known_at, sequence, episode_id, value, unit in connection.execute(statement, values)
+        if after is None or (known_at, sequence, episode_id) > after.place
+    ]
+
+
+def record_before_trade_as_of(
+    connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str, *, back: int, as_of: datetime
+) -> Record:
+    """The strategy's record before a trade in a symbol: `back` 0 is the last trade known at an instant."""
+    values = parameters(owner, mode=mode, strategy=strategy, symbol=symbol, back=back, as_of=as_of)
+    row = fetch_one(connection, PRACTISED, _EARLIER_AS_OF, values)
+    return Record() if row is None else row.earlier
+
+
+def strategy_record_as_of(connection: Connection, owner: str, mode: Mode, strategy: str, as_of: datetime) -> Record:
+    """The record of a strategy after its last trade that was known at an instant."""
+    values = parameters(owner, mode=mode, strategy=strategy, as_of=as_of)
+    last = fetch_one(connection, PRACTISED, _LAST_AS_OF, values)
     return Record() if last is None else last.earlier.add(last.trade)
 
 
@@ -403,7 +704,13 @@ _H = HABITS.table.c
 
 def habits_of(connection: Connection, owner: str, mode: Mode, strategy: str, symbol: str) -> HabitsRecord | None:
     """The current habits of a strategy in a symbol."""
-    rows = habits(connection, owner, mode, strategy_name=strategy, symbol=symbol)
+    rows = unchanged(
+        connection,
+        owner,
+        ("habits", mode, strategy, symbol),
+        (HABITS,),
+        lambda: habits(connection, owner, mode, strategy_name=strategy, symbol=symbol),
+    )
     return rows[0] if rows else None
 
 
@@ -411,6 +718,13 @@ def habits(connection: Connection, owner: str, mode: Mode, **equal: str | None) 
     """The current habits, ordered by strategy and symbol; None matches every strategy or symbol."""
     given = {name: value for name, value in equal.items() if value is not None}
     return fetch(connection, HABITS, _habits(frozenset(given)), {**parameters(owner, mode=mode), **given})
+
+
+def habit_keys(connection: Connection, owner: str, mode: Mode, **equal: str | None) -> list[tuple[str, str]]:
+    """The strategies and symbols that have habits, in order; None matches every strategy or symbol."""
+    where = (_H.owner_id == owner, _H.mode == mode, *matching(HABITS, **equal))
+    statement = select(_H.strategy_name, _H.symbol).where(*where).order_by(_H.strategy_name, _H.symbol)
+    return [(row[0], row[1]) for row in connection.execute(statement)]
 
 
 @cache
@@ -427,7 +741,14 @@ _STRATEGY_DRIFT = select(STRATEGY_DRIFT.table).where(
 
 def strategy_drift(connection: Connection, owner: str, mode: Mode, strategy: str) -> StrategyDriftRecord | None:
     """The current drift tests of a strategy as a whole."""
-    return fetch_one(connection, STRATEGY_DRIFT, _STRATEGY_DRIFT, parameters(owner, mode=mode, strategy=strategy))
+    values = parameters(owner, mode=mode, strategy=strategy)
+    return unchanged(
+        connection,
+        owner,
+        ("drift", mode, strategy),
+        (STRATEGY_DRIFT,),
+        lambda: fetch_one(connection, STRATEGY_DRIFT, _STRATEGY_DRIFT, values),
+    )
 
 
 _M = MOODS.table.c
@@ -449,15 +770,52 @@ _MOOD_PAIR = union_all(*(_last_mood(each).subquery().select() for each in (liter
 
 def mood_row(view: View, account_id: str, strategy: str) -> MoodRow | None:
     """The last row of a strategy on an account that is known in a view; with an empty strategy, the account's own."""
+    current = get(view.connection, view.owner, ("mood", account_id, strategy), (MOODS,))
+    if current is not None and current.known_at <= view.as_of:
+        row: MoodRow = current
+        return row
     values = parameters(view.owner, as_of=view.as_of, account=account_id, strategy=strategy)
     return fetch_one(view.connection, MOODS, _MOOD, values)
 
 
 def mood_pair(view: View, account_id: str, strategy: str) -> tuple[MoodRow | None, MoodRow | None]:
     """The last row of an account and the last row of a strategy on it that are known in a view."""
-    values = parameters(view.owner, as_of=view.as_of, account=account_id, strategy=strategy)
-    rows = {row.strategy_name: row for row in fetch(view.connection, MOODS, _MOOD_PAIR, values)}
+
+    def read(as_of: datetime) -> dict[str, MoodRow]:
+        values = parameters(view.owner, as_of=as_of, account=account_id, strategy=strategy)
+        return {row.strategy_name: row for row in fetch(view.connection, MOODS, _MOOD_PAIR, values)}
+
+    key = "moods", account_id, strategy
+    rows = unchanged(view.connection, view.owner, key, (MOODS,), lambda: read(EVERYTHING.as_of))
+    for row in rows.values():
+        put(view.connection, view.owner, ("mood", account_id, row.strategy_name), (MOODS,), row)
+    if any(row.known_at > view.as_of for row in rows.values()):
+        rows = read(view.as_of)
     return rows.get(""), rows.get(strategy)
+
+
+def corrections(connection: Connection, owner: str, account_id: str, strategy: str) -> list[MoodRow]:
+    """The rows of a strategy on an account that corrections made."""
+    own = owned(MOODS, owner, _M.account_id == account_id, _M.strategy_name == strategy)
+    return fetch(connection, MOODS, own.where(_M.cause == literal_column("'correction'")))
+
+
+def last_mood_before(
+    connection: Connection, owner: str, account_id: str, strategy: str, place: Place
+) -> MoodRow | None:
+    """The last row of a strategy on an account before a place."""
+    own = owned(MOODS, owner, _M.account_id == account_id, _M.strategy_name == strategy)
+    key = (_M.known_at, _M.sequence, _M.id)
+    newest_first = own.where(_M.known_at <= place[0], _is_before(key, place)).order_by(*(c.desc() for c in key))
+    return fetch_one(connection, MOODS, newest_first)
+
+
+def truncate_moods(connection: Connection, owner: str, account_id: str, strategy: str, place: Place) -> MoodRow | None:
+    """Delete the rows of a strategy on an account from a place on, and return the last row that is left."""
+    own = (_M.owner_id == owner, _M.account_id == account_id, _M.strategy_name == strategy)
+    key = (_M.known_at, _M.sequence, _M.id)
+    connection.execute(delete(MOODS.table).where(*own, _M.known_at >= place[0], not_(_is_before(key, place))))
+    return mood_row(View(connection, owner, EVERYTHING), account_id, strategy)
 
 
 def mood_rows_between(
@@ -483,22 +841,39 @@ def was_below_drawdown_state(
     return connection.execute(rows.limit(1)).first() is not None
 
 
-_TEACHING: tuple[Noun[Any], ...] = (EPISODES, STATED, RETIREMENTS)
-_LATER = select(
-    or_(
-        *(
-            exists(select(noun.table.c.known_at).where(noun.table.c.owner_id == OWNED, noun.table.c.known_at > AS_OF))
-            for noun in _TEACHING
-        )
+_STATED_BY_OWNER: tuple[Noun[Any], ...] = (STATED, RETIREMENTS)
+_LATEST = select(
+    *(
+        select(func.max(noun.table.c.known_at, type_=noun.table.c.known_at.type))
+        .where(noun.table.c.owner_id == OWNED)
+        .scalar_subquery()
+        for noun in _STATED_BY_OWNER
     )
 )
+
+
+def retirements_hidden_from(view: View) -> bool:
+    """Whether a retirement that was known at the view's instant was recorded after it (`seen_at`)."""
+    if view.seen_at is None:
+        return False
+    c = RETIREMENTS.table.c
+    hidden = owned(RETIREMENTS, view.owner, c.known_at <= view.as_of, c.recorded_at > view.seen_at)
+    return view.connection.execute(hidden.limit(1)).first() is not None
 
 
 def is_current(view: View) -> bool:
     """Whether the stored rows of beliefs and habits are those of a view: nothing that teaches became known after it."""
     if view.seen_at is not None:
         return False
-    return not view.connection.execute(_LATER, parameters(view.owner, as_of=view.as_of)).scalar_one()
+    latest = unchanged(
+        view.connection,
+        view.owner,
+        "latest belief of the owner",
+        _STATED_BY_OWNER,
+        lambda: view.connection.execute(_LATEST, parameters(view.owner)).one(),
+    )
+    instants = (*latest, ends_of_episodes(view.connection, view.owner).last_known)
+    return all(each is None or each <= view.as_of for each in instants)
 
 
 def modes(connection: Connection, owner: str) -> list[Mode]:
@@ -515,20 +890,22 @@ def count(connection: Connection, noun: Noun[Any], owner: str) -> int:
 
 def compare(connection: Connection, noun: Noun[T], owner: str, derived: Iterable[T]) -> list[Finding]:
     """Where the stored rows of a table differ from the rows that were derived again."""
-    expected = {noun.key_of(row): row for row in map(noun.to_row, derived)}
+    expected = {noun.key_of_values(values): values for values in map(noun.to_values, derived)}
     findings: list[Finding] = []
 
     def report(kind: FindingKind, key: tuple[Cell, ...], detail: str) -> None:
         findings.append(Finding(kind=kind, table=noun.table.name, key=", ".join(map(str, key)), detail=detail))
 
-    for cells in connection.execute(owned(noun, owner)):
-        row = noun.to_row(noun.from_row(cells))
-        key = noun.key_of(row)
+    statement = select(*noun.stored_columns).where(noun.table.c[OWNER] == owner)
+    for row in connection.execute(statement):
+        key = noun.key_of_values(row)
         wanted = expected.pop(key, None)
         if wanted is None:
             report("added", key, "does not follow from what is remembered")
-        elif differing := [name for name in row if row[name] != wanted[name]]:
-            details = (f"{name} is {row[name]}, should be {wanted[name]}"[:200] for name in differing)
+        elif tuple(row) != tuple(wanted):
+            cells = zip(noun.columns, row, wanted, strict=True)
+            differing = [(name, cell, other) for name, cell, other in cells if cell != other]
+            details = (f"{name} is {cell}, should be {other}"[:200] for name, cell, other in differing)
             report("changed", key, "; ".join(details))
     for key in expected:
         report("removed", key, "follows from what is remembered, and is not there")

@@ -1,17 +1,47 @@
 """Episodes in the store, and the recalls that used them."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal,
+    literal_column,
+    not_,
+    or_,
+    select,
+    tuple_,
+)
 
+from backsight.core.memory.checkpoints import Place
 from backsight.core.memory.episodic import Episode, Retrieval
 from backsight.core.portfolio import Mode
 from backsight.core.recall.record import RecallRecord
+from backsight.core.trades.trade import OutcomeUnit
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED, noun
-from backsight.store.reading import OWNED, fetch, fetch_one, known, matching, owned, parameters, prepared_within
+from backsight.store.reading import (
+    AS_OF,
+    OWNED,
+    SEEN_AT,
+    fetch,
+    fetch_one,
+    in_batches,
+    known,
+    matching,
+    owned,
+    parameters,
+    prepared_within,
+)
+from backsight.store.unchanged import has_no_later_correction, unchanged
 from backsight.store.view import View
 
 EPISODES = noun(
@@ -25,9 +55,10 @@ EPISODES = noun(
         ("mode", "strategy_name", "first_known_at", "sequence"),
         ("due_at",),
     ],
+    indexed_where={("mode", "known_at", "first_known_at", "id"): "known_at > first_known_at"},
     revised=True,
 )
-RECALLS = noun(RecallRecord, "recalls", indexes=[("decision_id",), ("known_at", "id")])
+RECALLS = noun(RecallRecord, "recalls", indexes=[("decision_id",)], compressed=("made",))
 RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
 
 
@@ -47,6 +78,58 @@ def retrieval_counts(view: View, ids: Collection[str]) -> Counter[str]:
     return Counter({row[0]: row[1] for row in rows})
 
 
+MOST_EPISODES = 256
+"""Recalled episodes that are kept between reads."""
+_ENDS = select(
+    *(
+        select(function(column, type_=column.type)).where(EPISODES.table.c.owner_id == OWNED).scalar_subquery()
+        for function, column in ((func.max, EPISODES.table.c.known_at), (func.min, EPISODES.table.c.due_at))
+    )
+)
+
+
+class EpisodeEnds(NamedTuple):
+    """When the latest episode became known, and when the first call is due; None if there is none."""
+
+    last_known: datetime | None
+    first_due: datetime | None
+
+
+def ends_of_episodes(connection: Connection, owner: str) -> EpisodeEnds:
+    """The latest episode and the first call that waits for its outcome, by one index step each."""
+    return unchanged(
+        connection,
+        owner,
+        "ends of episodes",
+        (EPISODES,),
+        lambda: EpisodeEnds(*connection.execute(_ENDS, parameters(owner)).one()),
+    )
+
+
+_LAST_RECORDED = select(func.max(EPISODES.table.c.recorded_at, type_=EPISODES.table.c.recorded_at.type)).where(
+    EPISODES.table.c.owner_id == OWNED
+)
+
+
+def are_all_recorded(view: View) -> bool:
+    """Whether every episode, every correction and every withdrawal was recorded by the view's `seen_at`.
+
+    The latest recording is found by reading every episode, and reused until an episode changes.
+    """
+    if view.seen_at is None:
+        return True
+    if not has_no_later_correction(view, EPISODES):
+        return False
+    last: datetime | None = unchanged(
+        view.connection,
+        view.owner,
+        "last recorded episode",
+        (EPISODES,),
+        lambda: view.connection.execute(_LAST_RECORDED, parameters(view.owner)).scalar(),
+    )
+    return last is None or last <= view.seen_at
+
+
 _DUE = (
     select(EPISODES.table)
     .where(EPISODES.table.c.owner_id == OWNED)
@@ -58,6 +141,9 @@ _DUE = (
 
 def calls_due(connection: Connection, owner: str, *, since: datetime, by: datetime) -> list[Episode]:
     """The calls whose horizon ended between two instants and whose outcome is not known yet."""
+    first_due = ends_of_episodes(connection, owner).first_due
+    if first_due is None or first_due > by:
+        return []
     return fetch(connection, EPISODES, _DUE, parameters(owner, since=since, by=by))
 
 
@@ -103,13 +189,25 @@ _BY_ID = select(EPISODES.table).where(
 )
 
 
+def _current_by_id(connection: Connection, owner: str, ids: Collection[str]) -> list[Episode]:
+    """The current versions of some episodes; those of the last answers are not read again."""
+    cached: dict[str, Episode] = unchanged(connection, owner, "episodes", (EPISODES,), dict)
+    if len(cached) > MOST_EPISODES:
+        cached.clear()
+    missing = [each for each in ids if each not in cached]
+    if missing:
+        rows = fetch(connection, EPISODES, _BY_ID, parameters(owner, ids=missing))
+        cached.update((each.id, each) for each in rows)
+    return [cached[each] for each in ids if each in cached]
+
+
 def episodes_by_id(view: View, ids: Collection[str]) -> dict[str, Episode]:
     """The episodes with these ids, by id; ids of no episode are left out.
 
     Current versions are read in one statement. It does not ask for instants, since the database would then read all
     episodes. Former versions are read one by one.
     """
-    current = fetch(view.connection, EPISODES, _BY_ID, parameters(view.owner, ids=list(ids)))
+    current = _current_by_id(view.connection, view.owner, ids)
     matches = {each.id: each for each in current if view.horizon.holds(each.known_at, each.recorded_at)}
     former = (episode(view, episode_id) for episode_id in ids if episode_id not in matches)
     return matches | {each.id: each for each in former if each is not None}
@@ -141,6 +239,69 @@ def last_teaching_place(connection: Connection, owner: str, mode: Mode) -> tuple
     return None if row is None else (row[0], row[1], row[2])
 
 
+_AFTER = (
+    select(EPISODES.table)
+    .where(_E.owner_id == OWNED, _E.mode == bindparam("mode"), _E.kind == literal_column("'trade'"))
+    .where(_E.first_known_at >= bindparam("since", type_=_E.first_known_at.type))
+)
+_COUNT_AFTER = _AFTER.with_only_columns(_E.id).limit(bindparam("most"))
+
+
+def teaching_trades_after(
+    connection: Connection, owner: str, mode: Mode, place: Place, **equal: str | None
+) -> list[Episode]:
+    """The current versions of the closed trades of a mode after a place, in teaching order."""
+    statement = _AFTER.where(*matching(EPISODES, **equal))
+    trades = fetch(connection, EPISODES, statement, parameters(owner, mode=mode, since=place[0]))
+    return sorted((each for each in trades if each.place > place), key=lambda episode: episode.place)
+
+
+def outcomes_before(
+    connection: Connection,
+    owner: str,
+    mode: Mode,
+    deployments: Sequence[str],
+    place: Place,
+    *,
+    units: Iterable[OutcomeUnit],
+    most: int,
+) -> dict[OutcomeUnit, tuple[float, ...]]:
+    """The last outcomes of closes of some deployments before a place by unit, at most `most` each, oldest first."""
+    own = (_E.owner_id == owner, _E.mode == mode, _E.deployment_id.in_(deployments), _E.kind == "trade")
+    key = (_E.first_known_at, _E.sequence, _E.id)
+    before = tuple_(*key) < tuple_(*(literal(value, c.type) for value, c in zip(place, key, strict=True)))
+    closes = select(_E.outcome_value).where(*own, _E.pnl.is_not(None), _E.first_known_at <= place[0], before)
+    newest_first = closes.order_by(*(c.desc() for c in key)).limit(most)
+    outcomes: dict[OutcomeUnit, tuple[float, ...]] = {}
+    for unit in units:
+        values = connection.execute(newest_first.where(_E.outcome_unit == unit)).scalars().all()
+        if values:
+            outcomes[unit] = tuple(reversed(values))
+    return outcomes
+
+
+def first_places(connection: Connection, owner: str, ids: Collection[str]) -> dict[str, Place]:
+    """The places of episodes in the teaching order by id, withdrawn ones included.
+
+    A correction changes no place. An episode that was withdrawn and came back has the earlier place.
+    """
+    tables = [EPISODES.table, *([] if EPISODES.former is None else [EPISODES.former.table])]
+    places: dict[str, Place] = {}
+    for table, batch in product(tables, in_batches(ids)):
+        c = table.c
+        rows = select(c.first_known_at, c.sequence, c.id).where(c.owner_id == owner, c.id.in_(batch))
+        for row in connection.execute(rows):
+            place = (row.first_known_at, row.sequence, row.id)
+            places[row.id] = min(place, places.get(row.id, place))
+    return places
+
+
+def has_trades_since(connection: Connection, owner: str, mode: Mode, since: datetime, *, at_least: int) -> bool:
+    """Whether a mode has at least so many trades that became known at or after an instant."""
+    values = parameters(owner, mode=mode, since=since, most=at_least)
+    return len(connection.execute(_COUNT_AFTER, values).all()) == at_least
+
+
 def next_sequence(connection: Connection, owner: str, mode: Mode, at: datetime) -> int:
     """The number of the next episode of an instant."""
     last = connection.execute(_LAST_OF_INSTANT, parameters(owner, mode=mode, at=at)).scalar()
@@ -151,6 +312,64 @@ def teaching_trades(view: View, **equal: str | None) -> list[Episode]:
     """The episodes of closed trades, in teaching order."""
     statement = known(EPISODES, view.owner, view.horizon, lambda c: matching(c, kind="trade", **equal))
     return sorted(fetch(view.connection, EPISODES, statement), key=lambda episode: episode.place)
+
+
+_NOT_TAUGHT = {"market_context", "reflection", "tags", "citations", "archived_at", "known_at", "recorded_at"}
+"""The columns that no other memory depends on: see `Episode.teaching`."""
+
+
+_LATER_VERSIONS = select(_E.id, _E.first_known_at).where(
+    _E.owner_id == OWNED, _E.mode == bindparam("mode"), _E.known_at > _E.first_known_at, _E.known_at > AS_OF
+)
+_LATER_RECORDS = select(_E.id, _E.first_known_at).where(
+    _E.owner_id == OWNED,
+    _E.mode == bindparam("mode"),
+    _E.first_known_at <= AS_OF,
+    or_(_E.known_at > AS_OF, _E.recorded_at > SEEN_AT),
+)
+
+
+def _differences() -> tuple[Any, Any]:
+    """Two statements: of some trades the first that a horizon does not show as they are now; and the first trade that a
+    horizon shows and that was withdrawn since."""
+    if EPISODES.former is None:
+        raise TypeError("the table of episodes has no former versions")
+    c, former = EPISODES.table.c, EPISODES.former.table.c
+    replaced_later = or_(former[REPLACED_KNOWN] > AS_OF, former[REPLACED_RECORDED] > SEEN_AT)
+    shown = and_(former.owner_id == OWNED, *prepared_within(EPISODES.former), replaced_later)
+    taught = [column.name for column in c if column.name not in _NOT_TAUGHT]
+    same = and_(former.id == c.id, *(former[name].is_not_distinct_from(c[name]) for name in taught))
+    trade: ColumnElement[str] = literal_column("'trade'")
+    changed = select(func.min(c.first_known_at)).where(
+        c.owner_id == OWNED,
+        c.id.in_(bindparam("ids", expanding=True)),
+        c.kind == trade,
+        not_(exists(select(former.id).where(shown, same))),
+    )
+    current = exists(select(c.id).where(c.owner_id == OWNED, c.id == former.id))
+    withdrawn = select(func.min(former.first_known_at)).where(
+        shown, former.mode == bindparam("mode"), former.kind == trade, not_(current)
+    )
+    return changed, withdrawn
+
+
+_CHANGED, _WITHDRAWN = _differences()
+
+
+def first_difference(view: View, mode: Mode) -> datetime | None:
+    """When the first trade became known that a view shows otherwise than the current rows do; None without any.
+
+    Trades that became known after the view do not count. Neither does a version that teaches the same as the current
+    one. With `seen_at` all trades of the mode are read, unless no episode was recorded after it.
+    """
+    if are_all_recorded(view):
+        view = replace(view, horizon=replace(view.horizon, seen_at=None))
+    connection, values = view.connection, parameters(view.owner, view.horizon, mode=mode)
+    later = connection.execute(_LATER_VERSIONS if view.seen_at is None else _LATER_RECORDS, values)
+    ids = [episode_id for episode_id, first_known_at in later if first_known_at <= view.as_of]
+    instants = [connection.execute(_CHANGED, {**values, "ids": batch}).scalar() for batch in in_batches(ids)]
+    instants.append(connection.execute(_WITHDRAWN, values).scalar())
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 def trades_in_r(view: View, mode: Mode) -> Counter[str]:
@@ -177,15 +396,23 @@ class EpisodeVersion:
 
 
 def episode_versions(
-    connection: Connection, owner: str, deployments: Sequence[str], *, seen_at: datetime | None = None
+    connection: Connection,
+    owner: str,
+    deployments: Sequence[str],
+    *,
+    seen_at: datetime | None = None,
+    episode_id: str | None = None,
 ) -> list[EpisodeVersion]:
-    """Every version of the closed trades of some deployments that was recorded by `seen_at`."""
-    current = owned(EPISODES, owner, _E.deployment_id.in_(deployments), _E.kind == "trade")
+    """Every version of the closed trades of some deployments, or of one of them, that was recorded by `seen_at`."""
+    current = owned(
+        EPISODES, owner, _E.deployment_id.in_(deployments), _E.kind == "trade", *matching(_E, id=episode_id)
+    )
     versions = [EpisodeVersion(episode=each, until=None) for each in fetch(connection, EPISODES, current)]
     if EPISODES.former is not None:
         c = EPISODES.former.table.c
         columns = [*(c[column.name] for column in EPISODES.table.c), c[REPLACED_KNOWN], c[REPLACED_RECORDED]]
-        former = select(*columns).where(c.owner_id == owner, c.deployment_id.in_(deployments), c.kind == "trade")
+        own = (c.owner_id == owner, c.deployment_id.in_(deployments), c.kind == "trade", *matching(c, id=episode_id))
+        former = select(*columns).where(*own)
         for *cells, until, recorded_at in connection.execute(former):
             is_current = seen_at is not None and recorded_at > seen_at  # its replacement was recorded later
             versions.append(EpisodeVersion(episode=EPISODES.from_row(cells), until=None if is_current else until))

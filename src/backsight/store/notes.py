@@ -21,7 +21,6 @@ from backsight.core.strategies import Deployment
 from backsight.store.mapping import noun
 from backsight.store.memories import EPISODES
 from backsight.store.reading import (
-    AS_OF,
     OWNED,
     Columns,
     fetch,
@@ -33,6 +32,7 @@ from backsight.store.reading import (
     prepared_known,
     within,
 )
+from backsight.store.unchanged import has_no_later_correction, unchanged
 from backsight.store.view import View
 
 NOTES = noun(
@@ -77,6 +77,10 @@ def _is_active(c: Columns) -> list[Any]:
 
 _ACTIVE = prepared_known(NOTES, NOTES.columns, _is_active).limit(1)
 _ACTIVE_TEXT = prepared_known(NOTES, ("lessons_text", "content_hash"), _is_active).limit(1)
+_N = NOTES.table.c
+_ACTIVE_NOW = select(_N.lessons_text, _N.content_hash, _N.known_at, _N.recorded_at).where(
+    _N.owner_id == OWNED, *_is_active(_N)
+)
 
 
 def active_note(view: View, deployment_id: str) -> ReflectionNote | None:
@@ -87,6 +91,17 @@ def active_note(view: View, deployment_id: str) -> ReflectionNote | None:
 def active_text(view: View, deployment_id: str) -> LessonsText | None:
     """The text and hash of the note in force for a deployment; cheaper than the whole note, for every tick."""
     values = parameters(view.owner, view.horizon, deployment=deployment_id)
+    if has_no_later_correction(view, NOTES):
+        current = unchanged(
+            view.connection,
+            view.owner,
+            ("lessons", deployment_id),
+            (NOTES,),
+            lambda: view.connection.execute(_ACTIVE_NOW, values).first(),
+        )
+        if current is None or not view.horizon.holds(current.known_at, current.recorded_at):
+            return None
+        return LessonsText(current.lessons_text, current.content_hash)
     row = view.connection.execute(_ACTIVE_TEXT, values).first()
     return None if row is None else LessonsText(*row)
 
@@ -214,15 +229,22 @@ def proposals(
 _P = PROPOSALS.table.c
 _PLAN_PROPOSALS = (
     select(PROPOSALS.table)
-    .where(_P.owner_id == OWNED, _P.kind == "plan", _P.status.in_(("proposed", "accepted")), _P.known_at <= AS_OF)
+    .where(_P.owner_id == OWNED, _P.kind == "plan", _P.status.in_(("proposed", "accepted")))
     .order_by(_P.known_at, _P.id)
 )
 
 
 def plan_proposals(view: View, deployment_id: str | None = None) -> list[Proposal]:
     """The proposals of plans that are not decided yet, or accepted, in the order in which they got their status."""
-    proposals = fetch(view.connection, PROPOSALS, _PLAN_PROPOSALS, parameters(view.owner, as_of=view.as_of))
-    return [each for each in proposals if deployment_id in (None, each.deployment_id)]
+    proposals = unchanged(
+        view.connection,
+        view.owner,
+        "plan proposals",
+        (PROPOSALS,),
+        lambda: fetch(view.connection, PROPOSALS, _PLAN_PROPOSALS, parameters(view.owner)),
+    )
+    known = (each for each in proposals if each.known_at <= view.as_of)
+    return [each for each in known if deployment_id in (None, each.deployment_id)]
 
 
 def proposal_arguments(proposal: Proposal) -> dict[str, Any]:

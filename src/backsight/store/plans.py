@@ -1,7 +1,8 @@
 """Plans and their events in the store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, or_, select
 
@@ -9,8 +10,10 @@ from backsight.core.memory.prospective import Plan, PlanEvent
 from backsight.store.codecs import CONDITION, PLAN_SOURCES
 from backsight.store.mapping import noun
 from backsight.store.reading import AS_OF, OWNED, fetch, fetch_one, owned, parameters, prepared_within, within
+from backsight.store.unchanged import unchanged
 from backsight.store.view import View
 
+T = TypeVar("T")
 PLANS = noun(
     Plan,
     "prospective_memory",
@@ -50,6 +53,12 @@ _P, _E = PLANS.table.c, PLAN_EVENTS.table.c
 _END = select(_E.id).where(
     _E.owner_id == _P.owner_id, _E.plan_id == _P.id, _E.kind.in_(ENDS), *prepared_within(PLAN_EVENTS)
 )
+_LATEST = select(
+    *(
+        select(func.max(c.known_at, type_=c.known_at.type)).where(c.owner_id == OWNED).scalar_subquery()
+        for c in (_P, _E)
+    )
+)
 _WITHOUT_END = (
     select(PLANS.table).where(_P.owner_id == OWNED, *prepared_within(PLANS), ~exists(_END)).order_by(_P.known_at, _P.id)
 )
@@ -57,7 +66,28 @@ _WITHOUT_END = (
 
 def plans_without_end(view: View) -> list[Plan]:
     """The plans that have no event that ends them, oldest first."""
-    return fetch(view.connection, PLANS, _WITHOUT_END, parameters(view.owner, view.horizon))
+    return _reused(
+        view,
+        "plans without end",
+        lambda: fetch(view.connection, PLANS, _WITHOUT_END, parameters(view.owner, view.horizon)),
+    )
+
+
+def _reused(view: View, key: Hashable, read: Callable[[], list[T]]) -> list[T]:
+    """The result of `read`; it is reused between views that see every plan and event."""
+    connection, nouns = view.connection, (PLANS, PLAN_EVENTS)
+    latest = unchanged(
+        connection,
+        view.owner,
+        "latest plan or event",
+        nouns,
+        lambda: max(filter(None, connection.execute(_LATEST, parameters(view.owner)).one()), default=None),
+    )
+    if latest is None:
+        return []
+    if view.seen_at is not None or latest > view.as_of:
+        return read()
+    return unchanged(connection, view.owner, key, nouns, read)
 
 
 _EXPIRED = select(_E.id).where(
@@ -90,7 +120,8 @@ def events_of(view: View, plan_ids: Sequence[str]) -> list[PlanEvent]:
     """The events of some plans, in order."""
     if not plan_ids:
         return []
-    return fetch(view.connection, PLAN_EVENTS, _EVENTS, parameters(view.owner, view.horizon, plans=list(plan_ids)))
+    values = parameters(view.owner, view.horizon, plans=list(plan_ids))
+    return _reused(view, ("plan events", *plan_ids), lambda: fetch(view.connection, PLAN_EVENTS, _EVENTS, values))
 
 
 def events(view: View) -> list[PlanEvent]:

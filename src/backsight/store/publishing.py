@@ -1,4 +1,7 @@
-"""Publishing: a new generation of the index replaces the previous one in a single transaction."""
+"""Publishing: a new generation of the index replaces the previous one in a single transaction.
+
+Whatever has to be computed is computed by `prepare`, before the transaction begins: the transaction only writes rows.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +21,7 @@ from backsight.core.errors import Conflict
 from backsight.store.database import Database, upsert_all
 from backsight.store.documents import CHUNKS, DOCUMENTS, INDEXES, VECTORS, any_vector
 from backsight.store.search.postgres_vectors import build_hnsw_index, write_vectors
-from backsight.store.search.slot import word_index
+from backsight.store.search.slot import ChunkWords, word_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,30 +41,50 @@ class Publication:
         return self == Publication()
 
 
-def publish(connection: Connection, before: IndexState, publication: Publication, after: IndexState) -> IndexState:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPublication:
+    """A publication and its words, ready to be written."""
+
+    publication: Publication
+    words: tuple[ChunkWords, ...]
+    """The words of the added chunks."""
+    words_difference: int
+    """Words of the added chunks minus words of the removed chunks."""
+
+
+def prepare(connection: Connection, publication: Publication) -> PreparedPublication:
+    """Compute what publishing writes, outside a write transaction; the connection tells which database it is for."""
+    index = word_index(connection)
+    added = [indexed_words(chunk.heading, chunk.text) for chunk in publication.added_chunks]
+    removed = (indexed_words(chunk.heading, chunk.text) for chunk in publication.removed_chunks)
+    return PreparedPublication(
+        publication=publication,
+        words=tuple(index.prepare(words) for words in added),
+        words_difference=sum(map(len, added)) - sum(map(len, removed)),
+    )
+
+
+def publish(connection: Connection, before: IndexState, prepared: PreparedPublication, after: IndexState) -> IndexState:
     """Replace one generation of the index by the next, within the caller's transaction."""
-    owner = before.owner_id
+    owner, publication = before.owner_id, prepared.publication
+    at = max(after.synced_at, before.changed_at)  # a generation never begins before the one that it follows
     words = word_index(connection)
-    _retire(connection, owner, publication, now=after.synced_at)
-    words.retire(connection, owner, publication.removed_chunks)
-    chunks = _add(connection, publication, last_number=before.last_number)
-    words.add(connection, owner, chunks)
+    _retire(connection, owner, publication, now=at)
+    words.retire(connection, owner, [chunk.number for chunk in publication.removed_chunks])
+    chunks = _add(connection, publication, last_number=before.last_number, at=at)
+    words.add(connection, owner, dict(zip((chunk.number for chunk in chunks), prepared.words, strict=True)))
     is_new = not publication.is_empty or after.skipped != before.skipped
     index = replace(
         after,
         generation=before.generation + is_new,
-        changed_at=after.synced_at if is_new else before.changed_at,
+        changed_at=at if is_new else before.changed_at,
         last_number=before.last_number + len(chunks),
         chunks=before.chunks + len(chunks) - len(publication.removed_chunks),
         documents=before.documents + len(publication.added) - len(publication.removed),
-        words=before.words + _count_words(chunks) - _count_words(publication.removed_chunks),
+        words=before.words + prepared.words_difference,
     )
     upsert_all(connection, INDEXES.table, [INDEXES.to_row(index)])
     return index
-
-
-def _count_words(chunks: Sequence[IndexedChunk]) -> int:
-    return sum(len(indexed_words(chunk.heading, chunk.text)) for chunk in chunks)
 
 
 def _retire(connection: Connection, owner: str, publication: Publication, *, now: datetime) -> None:
@@ -76,9 +99,9 @@ def _retire(connection: Connection, owner: str, publication: Publication, *, now
         connection.execute(chunks.values(valid_to=now), numbers)
 
 
-def _add(connection: Connection, publication: Publication, *, last_number: int) -> list[IndexedChunk]:
-    chunks = assign_numbers(publication.added_chunks, last_number)
-    documents = [*publication.added, *publication.touched]
+def _add(connection: Connection, publication: Publication, *, last_number: int, at: datetime) -> list[IndexedChunk]:
+    chunks = assign_numbers(publication.added_chunks, last_number, at=at)
+    documents = [*(replace(document, valid_from=at) for document in publication.added), *publication.touched]
     upsert_all(connection, DOCUMENTS.table, [DOCUMENTS.to_row(document) for document in documents])
     if chunks:
         connection.execute(insert(CHUNKS.table), [CHUNKS.to_row(chunk) for chunk in chunks])
@@ -116,5 +139,5 @@ def _check_dimensions(model: str, stored: Vector | None, vector: Vector) -> None
 
 def finish_vectors(database: Database, owner: str, model: str) -> None:
     """Prepare newly stored vectors for fast search, under a lock of its own so that the owner's writers do not wait."""
-    with database.writing(f"{owner} vectors") as connection:
+    with database.writing(owner, lock=f"{owner} vectors") as connection:
         build_hnsw_index(connection, owner, model)

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
+from sqlalchemy import Connection, exists, select
 
 from backsight.core.ids import canonical_json, derive_id, digest, plain
 from backsight.core.memory.episodic import Retrieval
 from backsight.core.recall.record import RecallRecord, RecallResult
+from backsight.store.decisions import DECISIONS
 from backsight.store.memories import RECALLS, RETRIEVALS
 from backsight.store.reading import fetch, owned, within
 from backsight.store.transaction import Transaction
@@ -27,8 +29,8 @@ def store_recalls(
     recorded_at: datetime,
 ) -> None:
     """Store the recalls of a decision, and one retrieval for each episode in them or in `recalled`."""
-    for result in results:
-        record = RecallRecord(
+    records = [
+        RecallRecord(
             owner_id=owner,
             id=derive_id("recall", owner, decision_id, digest(plain(result.asked))),
             decision_id=decision_id,
@@ -39,7 +41,9 @@ def store_recalls(
             known_at=known_at,
             recorded_at=recorded_at,
         )
-        transaction.add(RECALLS, record)
+        for result in results
+    ]
+    transaction.add_all(RECALLS, records)
     ranked_ids = [ranked.id for result in results for ranking in result.found.values() for ranked in ranking]
     retrievals = [
         Retrieval(owner_id=owner, episode_id=each, decision_id=decision_id, known_at=known_at, recorded_at=recorded_at)
@@ -54,3 +58,14 @@ def recalls_of(view: View, decision_id: str) -> list[tuple[RecallResult, datetim
     own = owned(RECALLS, view.owner, c.decision_id == decision_id, *within(RECALLS, view.horizon))
     records = fetch(view.connection, RECALLS, own.order_by(c.as_of, c.id))
     return [(RESULT.validate_json(record.made), record.known_at) for record in records]
+
+
+def old_recalls(connection: Connection, owner: str, *, before: datetime) -> list[str]:
+    """The ids of recalls of before an instant, except those of decisions for which memory was withheld.
+
+    The latter show that a comparison of decisions with and without memory must leave these decisions out.
+    """
+    c, d = RECALLS.table.c, DECISIONS.table.c
+    withheld = exists().where(d.owner_id == c.owner_id, d.id == c.decision_id, d.memory_arm == "withheld")
+    old = select(c.id).where(c.owner_id == owner, c.known_at < before, ~withheld).order_by(c.id)
+    return list(connection.execute(old).scalars())

@@ -2,22 +2,22 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select, union_all
 
 from backsight.core.fills import Fill
+from backsight.core.orders import FillMark
 from backsight.core.portfolio import Mode, Position
-from backsight.core.reflection.closed_trades import ClosedTradeRow
-from backsight.core.risk_state import Close
 from backsight.core.scope import TradeCount
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
-from backsight.core.trades.summary import TradeResult
+from backsight.core.trades.summary import ClosedTradeRow
 from backsight.core.trades.trade import Outcome, Trade, TradeStatus
-from backsight.store.mapping import noun
+from backsight.store.decisions import last_decision_of_account
+from backsight.store.mapping import OWNER, UtcInstant, noun
 from backsight.store.reading import (
     OWNED,
     Columns,
@@ -32,7 +32,11 @@ from backsight.store.reading import (
     prepared_within,
 )
 from backsight.store.strategies import ACCOUNTS
+from backsight.store.unchanged import has_no_later_correction, unchanged
 from backsight.store.view import View
+
+if TYPE_CHECKING:
+    from backsight.core.risk_state import Close
 
 TRADES = noun(
     Trade,
@@ -157,17 +161,6 @@ def close_marks(connection: Connection, owner: str) -> list[tuple[str, datetime,
     return [(row[0], row[1], row[2]) for row in connection.execute(closed)]
 
 
-def results(view: View) -> list[TradeResult]:
-    """The result of every closed trade, oldest first."""
-    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, status="closed")).subquery()
-    columns = rows.c.deployment_id, rows.c.pnl, rows.c.currency, rows.c.exit_tick_at
-    statement = select(*columns).order_by(rows.c.exit_tick_at, rows.c.id)
-    return [
-        TradeResult(deployment_id=row.deployment_id, pnl=row.pnl, currency=row.currency, closed_at=row.exit_tick_at)
-        for row in view.connection.execute(statement)
-    ]
-
-
 def last_closed(view: View, *, strategy_id: str, mode: Mode, limit: int) -> list[Trade]:
     """The last closed trades of a strategy in a mode, over all its versions and deployments, newest first."""
     return trades(view, limit=limit, skill_id=strategy_id, mode=mode)
@@ -180,7 +173,7 @@ def closed_count(view: View, *, strategy_id: str, mode: Mode) -> int:
 
 
 def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTradeRow]:
-    """Every closed trade of a strategy in a mode with the fields that comparisons need, in the order of the closes."""
+    """Every closed trade of a strategy in a mode, in the order of the closes, as the holdout test needs it."""
     rows = known(TRADES, view.owner, view.horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
     c = rows.c
     statement = select(
@@ -192,8 +185,6 @@ def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTra
         c.outcome_unit,
         c.pnl,
         c.currency,
-        c.realized_pnl_usd,
-        c.entry_lessons_hash,
         c.memory_arm,
     ).order_by(c.exit_tick_at, c.id)
     return [
@@ -205,8 +196,6 @@ def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTra
             outcome=None if row.outcome_unit is None else Outcome(value=row.outcome_value, unit=row.outcome_unit),
             pnl=row.pnl,
             currency=row.currency,
-            realized_pnl_usd=row.realized_pnl_usd,
-            lessons_hash=row.entry_lessons_hash,
             memory_arm=row.memory_arm,
         )
         for row in view.connection.execute(statement)
@@ -228,29 +217,38 @@ def trade_counts(view: View) -> list[TradeCount]:
     ]
 
 
-def version_counts(
-    view: View, mode: str, *, strategy_name: str | None = None, symbol: str | None = None
-) -> dict[tuple[str, str], dict[int | None, int]]:
-    """The number of closed trades of each strategy version, by strategy name and symbol."""
-    equal = {"status": "closed", "mode": mode, "strategy_name": strategy_name, "symbol": symbol}
-    rows = known(TRADES, view.owner, view.horizon, lambda c: matching(c, **equal)).subquery()
-    group = (rows.c.strategy_name, rows.c.symbol, rows.c.version)
-    counts: dict[tuple[str, str], dict[int | None, int]] = {}
-    for row in view.connection.execute(select(*group, func.count().label("trades")).group_by(*group)):
-        counts.setdefault((row.strategy_name, row.symbol), {})[row.version] = row.trades
-    return counts
-
-
 def _closed(c: Columns) -> list[ColumnElement[bool]]:
     return [c.deployment_id == bindparam("deployment"), c.status == "closed"]
 
 
-_CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "currency", "id"], _closed).order_by(
+MOST_AHEAD = timedelta(days=1)
+"""No trade is known this long before its own close: clocks differ by seconds."""
+_LATEST_CLOSE = bindparam("latest", type_=UtcInstant())
+
+
+def _closed_by_then(c: Columns) -> list[ColumnElement[bool]]:
+    """Closed trades of a deployment, without later ones, which an index can leave out before they are read."""
+    return [*_closed(c), c.exit_tick_at <= _LATEST_CLOSE]
+
+
+def _latest_close(view: View) -> datetime:
+    return min(view.as_of, LAST_INSTANT - MOST_AHEAD) + MOST_AHEAD
+
+
+_CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "currency", "id"], _closed_by_then).order_by(
     desc("exit_tick_at"), desc("id")
 )
 _LIMITS = (12, 200, None)
 """Closes that are read first, then if that is not enough, then all: a day and a losing streak are seldom longer."""
 _LATEST = [_CLOSES.limit(limit) for limit in _LIMITS]
+_LATEST_NOW = [
+    select(*(TRADES.table.c[name] for name in ("exit_tick_at", "pnl", "currency", "id", "known_at", "recorded_at")))
+    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c))
+    .order_by(desc("exit_tick_at"), desc("id"))
+    .limit(limit)
+    for limit in _LIMITS
+]
+"""The same of the current versions, with the instants that say whether a view may see them."""
 _OPEN = (
     select(TRADES.table)
     .where(TRADES.table.c.owner_id == OWNED, TRADES.table.c.account_id == bindparam("account"))
@@ -263,7 +261,7 @@ _FILLS = (
     .where(_F.at >= bindparam("since"))
     .order_by(_F.at, _F.sequence, _F.id)
 )
-FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
+FIRST_INSTANT, LAST_INSTANT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _LEFT_OPEN = (
     select(MARKS.table)
     .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.decision_id == bindparam("decision"))
@@ -271,36 +269,77 @@ _LEFT_OPEN = (
 )
 
 
-def closes(view: View, deployment_id: str, *, since: datetime) -> list[Close]:
+def closes(view: View, deployment_id: str, *, since: datetime) -> "list[Close]":
     """A deployment's closes at or after an instant, and the losing closes right before it, oldest first."""
-    values = parameters(view.owner, view.horizon, deployment=deployment_id)
     rows: list[Any] = []
-    for statement, limit in zip(_LATEST, _LIMITS, strict=True):
-        latest = view.connection.execute(statement, values)
+    for number, limit in enumerate(_LIMITS):
+        latest = _latest_closes(view, deployment_id, number)
         rows = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, latest))
         if limit is None or len(rows) < limit:
             break
+    from backsight.core.risk_state import Close  # imports the token counts of words
+
     return [Close(at=row.exit_tick_at, net=row.pnl, currency=row.currency) for row in reversed(rows)]
 
 
+def _latest_closes(view: View, deployment_id: str, number: int) -> Sequence[Any]:
+    """The latest closes of a deployment, newest first, as many as the limit with this number allows."""
+    connection, values = view.connection, parameters(view.owner, deployment=deployment_id)
+    if _LIMITS[number] is not None and has_no_later_correction(view, TRADES):
+        current = unchanged(
+            connection,
+            view.owner,
+            ("closes", deployment_id, number),
+            (TRADES,),
+            lambda: connection.execute(_LATEST_NOW[number], values).all(),
+        )
+        if all(view.horizon.holds(row.known_at, row.recorded_at) for row in current):
+            return current
+    then = parameters(view.owner, view.horizon, deployment=deployment_id, latest=_latest_close(view))
+    return connection.execute(_LATEST[number], then).all()
+
+
 _CLOSED = [
-    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_not(None)]).order_by(
+    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at <= _LATEST_CLOSE]).order_by(
         desc("entry_tick_at"), "id"
     ),
-    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at.is_(None)]).order_by(
+    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed_by_then(c), c.entry_tick_at.is_(None)]).order_by(
         desc("exit_tick_at"), "id"
     ),
 ]
 """Closed trades of a deployment: those whose entry is known, and those of which only the close is known."""
 _RECENTLY_CLOSED = union_all(*(statement.limit(bindparam("most")).subquery().select() for statement in _CLOSED))
+_CLOSED_NOW = [
+    select(TRADES.table)
+    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c), TRADES.table.c.entry_tick_at.is_not(None))
+    .order_by(desc("entry_tick_at"), "id"),
+    select(TRADES.table)
+    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c), TRADES.table.c.entry_tick_at.is_(None))
+    .order_by(desc("exit_tick_at"), "id"),
+]
+_RECENTLY_CLOSED_NOW = union_all(*(statement.limit(bindparam("most")).subquery().select() for statement in _CLOSED_NOW))
+"""The same of the current versions."""
 
 
 def recent_closed(view: View, deployment_id: str, *, most: int) -> list[Trade]:
     """A deployment's closed trades with the latest entries; a trade without an entry counts by its close."""
-    values = parameters(view.owner, view.horizon, deployment=deployment_id, most=most)
-    rows = fetch(view.connection, TRADES, _RECENTLY_CLOSED, values)
-    by_id = sorted(rows, key=lambda trade: trade.id)
+    by_id = sorted(_recently_closed(view, deployment_id, most), key=lambda trade: trade.id)
     return sorted(by_id, key=lambda trade: trade.opened_at or trade.closed_at or FIRST_INSTANT, reverse=True)[:most]
+
+
+def _recently_closed(view: View, deployment_id: str, most: int) -> list[Trade]:
+    values = parameters(view.owner, view.horizon, deployment=deployment_id, most=most, latest=_latest_close(view))
+    if has_no_later_correction(view, TRADES):
+        current = unchanged(
+            view.connection,
+            view.owner,
+            ("recently closed", deployment_id, most),
+            (TRADES,),
+            lambda: fetch(view.connection, TRADES, _RECENTLY_CLOSED_NOW, values),
+        )
+        if all(view.horizon.holds(trade.known_at, trade.recorded_at) for trade in current):
+            return current
+    return fetch(view.connection, TRADES, _RECENTLY_CLOSED, values)
 
 
 _OPEN_THEN = prepared_known(
@@ -312,6 +351,9 @@ _OPEN_THEN = prepared_known(
 
 def open_then(view: View, account_id: str) -> list[Trade]:
     """The trades of an account that were open at the view's horizon."""
+    if has_no_later_correction(view, TRADES):
+        trades = open_trades(view.connection, view.owner, account_id)
+        return [trade for trade in trades if view.horizon.holds(trade.known_at, trade.recorded_at)]
     return fetch(view.connection, TRADES, _OPEN_THEN, parameters(view.owner, view.horizon, account=account_id))
 
 
@@ -323,7 +365,13 @@ def every_open(view: View, *, strategy_name: str | None, mode: str | None) -> li
 
     None matches every strategy or mode.
     """
-    rows = view.connection.execute(_ACCOUNTS, parameters(view.owner))
+    rows = unchanged(
+        view.connection,
+        view.owner,
+        "modes of accounts",
+        (ACCOUNTS,),
+        lambda: view.connection.execute(_ACCOUNTS, parameters(view.owner)).all(),
+    )
     accounts = [row.id for row in rows if mode in (None, row.mode)]
     trades = [trade for account in accounts for trade in open_then(view, account)]
     matches = sorted((trade for trade in trades if strategy_name in (None, trade.strategy_name)), key=lambda t: t.id)
@@ -332,7 +380,13 @@ def every_open(view: View, *, strategy_name: str | None, mode: str | None) -> li
 
 def open_trades(connection: Connection, owner: str, account_id: str) -> list[Trade]:
     """The open trades of an account, by position."""
-    rows = fetch(connection, TRADES, _OPEN, parameters(owner, account=account_id))
+    rows = unchanged(
+        connection,
+        owner,
+        ("open trades", account_id),
+        (TRADES,),
+        lambda: fetch(connection, TRADES, _OPEN, parameters(owner, account=account_id)),
+    )
     return sorted(rows, key=lambda trade: trade.position_key)  # ORDER BY would make the database read every trade
 
 
@@ -373,6 +427,27 @@ def incomplete_fills(view: View, account_id: str) -> list[Fill]:
     incomplete = or_(c.price_source == "last_known", and_(c.fee_amount.is_not(None), c.fee == 0.0))
     at_instant = c.account_id == account_id, c.known_at == view.as_of, incomplete
     return fetch(view.connection, FILLS, owned(FILLS, view.owner, *at_instant).order_by(c.position_key))
+
+
+def uncounted_payments(view: View, account_id: str) -> list[Fill]:
+    """The payments that became known at the view's instant and belong to trades in a currency of unknown rate."""
+    c, t, other = FILLS.table.c, TRADES.table.c, FILLS.table.alias()
+    of_position = c.account_id == account_id, c.known_at == view.as_of, c.kind.in_(("funding", "fee", "dividend"))
+    unconverted = select(t.id).where(
+        t[OWNER] == view.owner,
+        t.account_id == account_id,
+        t.position_key == c.position_key,
+        t.entry_tick_at <= c.at,
+        t.currency.is_not(None),
+    )
+    rated = select(other.c.id).where(
+        other.c[OWNER] == view.owner,
+        other.c.account_id == account_id,
+        other.c.position_key == c.position_key,
+        other.c.rate.is_not(None),
+    )
+    statement = owned(FILLS, view.owner, *of_position, unconverted.exists(), ~rated.exists())
+    return fetch(view.connection, FILLS, statement.order_by(c.position_key, c.at, c.sequence, c.id))
 
 
 def contradicted_trades(connection: Connection, owner: str) -> list[Trade]:
@@ -421,9 +496,28 @@ def fills_by_key(
     return by_key
 
 
+def newest_reported_fill(connection: Connection, owner: str, account_id: str) -> FillMark | None:
+    """The mark of the newest fill of an account that its broker or a file reported."""
+    c = FILLS.table.c
+    newest = (
+        select(c.id, c.symbol, c.at)
+        .where(c.owner_id == owner, c.account_id == account_id, c.kind != "inferred")
+        .order_by(c.at.desc(), c.sequence.desc(), c.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(newest).first()
+    return None if row is None else FillMark(id=row.id, symbol=row.symbol, at=row.at)
+
+
 def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:
     """The positions that a tick left open."""
-    rows = fetch(connection, MARKS, _LEFT_OPEN, parameters(owner, decision=decision_id))
+    rows = unchanged(
+        connection,
+        owner,
+        ("marks", decision_id),
+        (MARKS,),
+        lambda: fetch(connection, MARKS, _LEFT_OPEN, parameters(owner, decision=decision_id)),
+    )
     return sorted(rows, key=lambda mark: mark.position.position_key)
 
 
@@ -444,9 +538,14 @@ _LAST_MARK = (
 )
 
 
-def last_mark(view: View, trade_id: str) -> PositionMark | None:
-    """The last mark of a trade."""
-    return fetch_one(view.connection, MARKS, _LAST_MARK, parameters(view.owner, view.horizon, trade=trade_id))
+def last_mark(view: View, trade: Trade) -> PositionMark | None:
+    """The last mark of a trade: usually one that the last decision on its account left."""
+    decision = last_decision_of_account(view, trade.account_id)
+    if decision is not None:
+        for mark in marks_of_decision(view.connection, view.owner, decision.id):
+            if mark.trade_id == trade.id:
+                return mark
+    return fetch_one(view.connection, MARKS, _LAST_MARK, parameters(view.owner, view.horizon, trade=trade.id))
 
 
 def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict[str, Trade]:

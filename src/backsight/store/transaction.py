@@ -2,16 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Table, delete, insert, select
 
-from backsight.core.audit import AuditBatch, AuditChange, item_hash
+from backsight.core.audit import AuditBatch, AuditChange, AuditItem, AuditRemoval, item_hash
 from backsight.core.instants import format_instant
-from backsight.store.database import upsert_all
-from backsight.store.mapping import KNOWN, OWNER, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row
+from backsight.store.compression import compress_text
+from backsight.store.database import insert_missing, upsert_all
+from backsight.store.mapping import KNOWN, OWNER, RECORDED, REPLACED_KNOWN, REPLACED_RECORDED, Noun, Row, is_compressed
+from backsight.store.transaction_state import mark_touched
 
 T = TypeVar("T")
+ROWS_AT_ONCE = 5_000
+"""Rows that are converted and inserted at once, so that many rows are not in memory as values of columns too."""
+
+KEYS_AT_ONCE = 500
 
 
 class Transaction:
@@ -19,7 +26,7 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.changes: list[AuditChange | AuditBatch] = []
+        self.changes: list[AuditItem] = []
 
     def add(self, noun: Noun[T], value: T) -> None:
         """Insert a new row."""
@@ -30,10 +37,21 @@ class Transaction:
 
     def add_all(self, noun: Noun[T], values: Iterable[T]) -> None:
         """Insert many new rows; the audit chain records a short hash of each row instead of its columns."""
-        rows = [noun.to_values(value) for value in values]
-        if rows:
+        items: list[str] = []
+        remaining = iter(values)
+        while rows := [noun.to_values(value) for value in islice(remaining, ROWS_AT_ONCE)]:
             insert_all(self.connection, noun.table, rows)
-            items = tuple(item_hash(noun.cells_of_values(row)) for row in rows)
+            items += noun.item_hashes(rows)
+        if items:
+            self.changes.append(AuditBatch(table=noun.table.name, items="".join(items)))
+
+    def add_missing(self, noun: Noun[T], values: Iterable[T]) -> None:
+        """Insert those rows whose keys are not stored yet; for rows whose key is the hash of their content."""
+        rows = [noun.to_row(value) for value in values]
+        new = insert_missing(self.connection, noun.table, rows)
+        added = [row for row in rows if tuple(row[column.name] for column in noun.table.primary_key) in new]
+        if added:
+            items = "".join(item_hash(noun.cells(row)) for row in added)
             self.changes.append(AuditBatch(table=noun.table.name, items=items))
 
     def derive(self, noun: Noun[T], values: Iterable[T]) -> None:
@@ -85,6 +103,30 @@ class Transaction:
         for former in replaced:
             self._audit(versions, former, None, was=item_hash(versions.cells(former)))
 
+    def remove_old(self, noun: Noun[Any], owner: str, keys: Sequence[str], *, before: datetime) -> None:
+        """Delete rows of batches that have one key column, because they are old; the link has a short hash of each."""
+        items: list[str] = []
+        (name,) = noun.key
+        for first in range(0, len(keys), KEYS_AT_ONCE):
+            c = noun.table.c
+            some = [c[OWNER] == owner, c[name].in_(keys[first : first + KEYS_AT_ONCE])]
+            rows = self.connection.execute(select(*noun.stored_columns).where(*some)).mappings()
+            items += [item_hash(noun.cells(row)) for row in rows]
+            self.connection.execute(delete(noun.table).where(*some))
+        if items:
+            self.changes.append(AuditRemoval(table=noun.table.name, items="".join(items), before=before))
+
+    def put_back(self, noun: Noun[Any], key: Row, cells: dict[str, Any] | None) -> None:
+        """Set the row with this key to cells that it had before, or delete it; without keeping a version."""
+        former = self.connection.execute(noun.select_by_key, key).mappings().first()
+        was = None if former is None else item_hash(noun.cells(former))
+        if former is not None:
+            self.connection.execute(noun.delete_by_key, key)
+        if cells is not None:
+            row = {**cells, OWNER: key[OWNER]}
+            insert_all(self.connection, noun.table, [[row[name] for name in noun.columns]])
+        self._audit(noun, key, cells, was=was)
+
     def _stored(self, noun: Noun[Any], row: Row) -> Row | None:
         """The stored row with this key, unparsed: the text that the audit chain recorded."""
         return self.connection.execute(noun.select_by_key, noun.key_values(row)).mappings().first()
@@ -112,19 +154,31 @@ def insert_all(connection: Connection, table: Table, rows: Iterable[Sequence[Any
     The values go straight to the driver. SQLAlchemy would look up each value by column name several times, which takes
     longer than the database does for wide rows.
     """
-    statement, names = _insert(table, connection.dialect)
-    driver_rows = [tuple(row) if names is None else dict(zip(names, row, strict=True)) for row in rows]
-    if driver_rows:
+    statement, names, compressed = _insert(table, connection.dialect)
+    stored_rows = _at_rest(rows, compressed)
+    remaining = (tuple(row) if names is None else dict(zip(names, row, strict=True)) for row in stored_rows)
+    while driver_rows := list(islice(remaining, ROWS_AT_ONCE)):
+        mark_touched(connection, table.name)
         connection.exec_driver_sql(statement, driver_rows)
 
 
-_INSERTS: dict[tuple[str, str], tuple[str, tuple[str, ...] | None]] = {}
+def _at_rest(rows: Iterable[Sequence[Any]], compressed: Sequence[int]) -> Iterable[Sequence[Any]]:
+    """Rows whose texts in some columns are compressed."""
+    if not compressed:
+        return rows
+    return ([compress_text(v) if n in compressed and v is not None else v for n, v in enumerate(row)] for row in rows)
 
 
-def _insert(table: Table, dialect: Dialect) -> tuple[str, tuple[str, ...] | None]:
-    """The INSERT statement of a table, and the parameter names for drivers that take parameters by name; cached."""
+_INSERTS: dict[tuple[str, str], tuple[str, tuple[str, ...] | None, tuple[int, ...]]] = {}
+
+
+def _insert(table: Table, dialect: Dialect) -> tuple[str, tuple[str, ...] | None, tuple[int, ...]]:
+    """The INSERT statement of a table, the parameter names for drivers that take parameters by name, and the places of
+    compressed columns; cached."""
     cached = _INSERTS.get((table.name, dialect.name))
     if cached is None:
         names = None if dialect.positional else tuple(column.name for column in table.c)
-        cached = _INSERTS[table.name, dialect.name] = str(insert(table).compile(dialect=dialect)), names
+        compressed = tuple(number for number, column in enumerate(table.c) if is_compressed(column))
+        statement = str(insert(table).compile(dialect=dialect))
+        cached = _INSERTS[table.name, dialect.name] = statement, names, compressed
     return cached

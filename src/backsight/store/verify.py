@@ -3,45 +3,87 @@
 import json
 import math
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 
-from backsight.core.audit import EMPTY, AuditRow, Cell, ChainHead, Finding, FindingKind, item_hash, items_of, link_hash
+from backsight.core.audit import (
+    EMPTY,
+    ERASE,
+    AuditRow,
+    Cell,
+    ChainHead,
+    Checkpoint,
+    Finding,
+    FindingKind,
+    item_hash,
+    items_of,
+    link_hash,
+)
 from backsight.core.errors import BacksightError
 from backsight.core.ids import canonical_json
 from backsight.core.instants import parse_instant
+from backsight.store import audit
 from backsight.store.audit import AUDIT
-from backsight.store.mapping import OWNER, Noun, Row
-from backsight.store.schema import AUDITED
+from backsight.store.mapping import OWNER, RECORDED, Noun, Row, UtcInstant
+from backsight.store.tables import AUDITED
 
 Key = tuple[str, tuple[Cell, ...]]
 
 
+REPORTED = 2_000
+"""Rows between two reports of the progress."""
+
+
 def verify(
-    connection: Connection, owner: str, *, saved_head: ChainHead | None = None
+    connection: Connection,
+    owner: str,
+    *,
+    saved_head: ChainHead | None = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> tuple[ChainHead, int, list[Finding]]:
     """The chain's head, the number of rows read, and every difference between the rows and the chain."""
     replay = _ChainReplay(owner, saved_head)
+    links, total = audit.head(connection, owner).sequence, count_rows(connection, owner)
     for row in connection.execute(_stored(AUDIT, owner).order_by(AUDIT.table.c.sequence)).mappings():
         replay.follow(row)
+        if replay.head.sequence % REPORTED == 0:
+            progress("links of the audit chain", replay.head.sequence, links)
     replay.finish()
     rows = 0
     for noun in AUDITED:
         for row in connection.execute(_stored(noun, owner)).mappings():
             rows += 1
             replay.compare(noun, row)
+            if rows % REPORTED == 0:
+                progress("rows against the audit chain", rows, total)
+    progress("rows against the audit chain", rows, total)
     replay.report_removed()
     return replay.head, rows, replay.findings
+
+
+def count_rows(connection: Connection, owner: str) -> int:
+    """The number of an owner's rows that the audit chain records."""
+    counts = [select(func.count()).where(noun.table.c[OWNER] == owner).scalar_subquery() for noun in AUDITED]
+    return sum(connection.execute(select(*counts)).one())
+
+
+def spoilt_rows(connection: Connection, owner: str, error: Exception) -> tuple[Finding, ...]:
+    """The rows that explain why reading failed: those that differ from the audit chain, else the error itself."""
+    _, _, findings = verify(connection, owner)
+    detail = f"a derived row cannot be read ({type(error).__name__}); doctor --repair derives them again"
+    return tuple(findings) or (Finding(kind="damaged", table="derived", key="", detail=detail),)
 
 
 class _ChainReplay:
     """Follows the links one by one and computes what every row must be at the end."""
 
-    def __init__(self, owner: str, saved_head: ChainHead | None) -> None:
+    def __init__(self, owner: str, saved_head: ChainHead | None, *, head: ChainHead = EMPTY) -> None:
         self.owner = owner
         self.saved_head = saved_head
-        self.head = EMPTY
+        self.head = head
         self.expected: dict[Key, dict[str, Cell]] = {}
         self.batches: dict[str, Counter[str]] = {}
         """By table: the hashes of rows that batches wrote and that no stored row has matched yet."""
@@ -57,7 +99,9 @@ class _ChainReplay:
         if sequence < expected:
             self._link("link_added", sequence, "its sequence is below the start of the chain, or is used twice")
             return
-        if sequence > expected:
+        if self.head == EMPTY and sequence > 1 and row["operation"] == ERASE:
+            self._begin(row)
+        elif sequence > expected:
             missing = str(expected) if sequence == expected + 1 else f"{expected} to {sequence - 1}"
             self._link("link_missing", missing, f"removed before link {sequence}")
         elif row["previous"] != self.head.hash:
@@ -69,6 +113,12 @@ class _ChainReplay:
             self._link("link_changed", sequence, "its hash is not that of the saved head: the chain was rewritten")
         self.head = ChainHead(sequence=sequence, hash=str(row["hash"]))
         self._apply(row)
+
+    def _begin(self, row: Row) -> None:
+        """Begin with the link of an erasure; it contains the hash of the last link that was erased."""
+        erased = ChainHead(sequence=row["sequence"] - 1, hash=str(row["previous"]))
+        if self.saved_head is not None and self.saved_head.sequence == erased.sequence and self.saved_head != erased:
+            self._link("link_changed", erased.sequence, "the erased chain does not end with the saved head")
 
     def finish(self) -> None:
         """Check that the chain reaches the saved head."""
@@ -93,7 +143,7 @@ class _ChainReplay:
     def _from_batch(self, table: str, cells: dict[str, Cell]) -> bool:
         """Whether a batch wrote an equal row that no other stored row has matched."""
         hashes = self.batches.get(table, Counter())
-        row_hash = item_hash(cells) if all(map(_storable, cells.values())) else ""
+        row_hash = _row_hash(cells)
         if hashes[row_hash] < 1:
             return False
         hashes[row_hash] -= 1
@@ -113,6 +163,13 @@ class _ChainReplay:
             for change in json.loads(row["changes"]):
                 if "items" in change:
                     self.batches.setdefault(change["table"], Counter()).update(items_of(change["items"]))
+                    continue
+                if "removed" in change:
+                    self.batches[change["table"]].subtract(items_of(change["removed"]))
+                    continue
+                if "erased" in change:
+                    self.expected.clear()
+                    self.batches.clear()
                     continue
                 key = (change["table"], tuple(change["key"]))
                 if "was" in change and self.expected.pop(key, None) is None:
@@ -141,6 +198,14 @@ def _hash_of(row: Row, owner: str) -> str | None:
         return None
 
 
+def _row_hash(cells: Mapping[str, Cell]) -> str:
+    """The short hash of a row; empty if it has a value that no command could have written."""
+    try:
+        return item_hash(cells)
+    except (TypeError, ValueError):  # bytes, or not finite
+        return ""
+
+
 def _same(cell: Cell, expected: Cell) -> bool:
     return type(cell) is type(expected) and cell == expected
 
@@ -153,3 +218,131 @@ def _storable(cell: Cell) -> bool:
 def _excerpt(cell: Cell) -> str:
     text = canonical_json(cell) if _storable(cell) else repr(cell)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+# Verification of what was written since a checkpoint
+
+
+def verify_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> tuple[ChainHead, int, list[Finding]]:
+    """The chain's head, the number of rows compared, and the differences since an earlier verification.
+
+    Links after the checkpoint are checked, each row that they wrote is compared, and all rows are counted. A row of
+    before the checkpoint that was changed in place is not noticed.
+    """
+    begins = audit.beginning(connection, owner)
+    is_erased = begins is not None and begins.sequence > checkpoint.head.sequence
+    if begins is not None and is_erased:  # the link of the checkpoint was erased, and all rows of before
+        erased = ChainHead(sequence=begins.sequence - 1, hash=begins.previous)
+        checkpoint = Checkpoint(head=erased, rows=0)
+    replay = _NewLinks(owner, checkpoint)
+    after = AUDIT.table.c.sequence > checkpoint.head.sequence
+    if not is_erased and not audit.contains(connection, owner, checkpoint.head) and checkpoint.head != EMPTY:
+        replay.report_lost_checkpoint()
+    for row in connection.execute(_stored(AUDIT, owner).where(after).order_by(AUDIT.table.c.sequence)).mappings():
+        replay.follow(row)
+    for noun in AUDITED:
+        replay.compare_new(noun, connection)
+    replay.compare_count(count_rows(connection, owner))
+    return replay.head, replay.rows, replay.findings
+
+
+class _NewLinks(_ChainReplay):
+    """Follows the links after a checkpoint, and knows what the rows that they name must be."""
+
+    def __init__(self, owner: str, checkpoint: Checkpoint) -> None:
+        super().__init__(owner, None, head=checkpoint.head)
+        self.named: dict[str, dict[tuple[Cell, ...], dict[str, Cell] | None]] = {}
+        """By table and key: the last content that a link gave to a row; None: deleted."""
+        self.count = checkpoint.rows
+        self.rows = 0
+        self.first_at: datetime | None = None
+        """The earliest instant of a link, which is the recording time of its rows; None if one cannot be read."""
+
+    def report_lost_checkpoint(self) -> None:
+        head = self.head
+        self._link("cut_off", head.sequence, "the chain does not have the link of the checkpoint: it was rewritten")
+
+    def _apply(self, row: Row) -> None:
+        try:
+            at = parse_instant(row["at"])
+            self.first_at = at if self.first_at is None else min(self.first_at, at)
+            for change in json.loads(row["changes"]):
+                self._apply_change(change)
+        except (BacksightError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self._link("link_changed", row["sequence"], "its list of changes cannot be read")
+
+    def _apply_change(self, change: dict[str, Any]) -> None:
+        table = change["table"]
+        if "erased" in change:
+            self.count = 0
+            return
+        if "removed" in change:
+            self._apply_removal(table, items_of(change["removed"]))
+            return
+        if "items" in change:
+            items = items_of(change["items"])
+            self.batches.setdefault(table, Counter()).update(items)
+            self.count += len(items)
+            return
+        key, named = tuple(change["key"]), self.named.setdefault(table, {})
+        was, batch = change.get("was"), self.batches.get(table, Counter())
+        if was is not None and key not in named and batch[was] > 0:
+            batch[was] -= 1  # a row of a batch, which is named from now on
+        self.count += (change["set"] is not None) - (was is not None)
+        named[key] = change["set"]
+
+    def _apply_removal(self, table: str, items: list[str]) -> None:
+        """Rows that were removed because they were old; most are from before the checkpoint."""
+        new = self.batches.get(table, Counter())
+        new.subtract(item for item in items if new[item] > 0)
+        self.count -= len(items)
+
+    def compare_new(self, noun: Noun[Any], connection: Connection) -> None:
+        """Compare the rows of a table that links since the checkpoint wrote."""
+        table = noun.table.name
+        for key, expected in self.named.get(table, {}).items():
+            self._compare_named(noun, connection, key, expected)
+        hashes = self.batches.get(table, Counter())
+        if not hashes.total():
+            return
+        rows = _stored(noun, self.owner)
+        if self.first_at is not None:
+            rows = rows.where(noun.table.c[RECORDED] >= self.first_at)
+        self._match(noun, hashes, connection.execute(rows).mappings())
+        if hashes.total():
+            self._row("removed", table, (f"{hashes.total()} of a batch",), "these rows are missing or were changed")
+
+    def _compare_named(
+        self, noun: Noun[Any], connection: Connection, key: tuple[Cell, ...], expected: dict[str, Cell] | None
+    ) -> None:
+        pairs = zip((noun.table.c[name] for name in noun.key), key, strict=True)
+        where = (
+            column == (parse_instant(str(cell)) if isinstance(column.type, UtcInstant) else cell)
+            for column, cell in pairs
+        )
+        stored = connection.execute(_stored(noun, self.owner).where(*where)).mappings().first()
+        self.rows += 1
+        table = noun.table.name
+        if stored is None or expected is None:
+            if stored is not None:
+                self._row("added", table, key, "a command deleted this row; it is there")
+            elif expected is not None:
+                self._row("removed", table, key, "a command wrote this row; it is missing")
+            return
+        self.expected[table, key] = expected
+        self.compare(noun, stored)
+
+    def _match(self, noun: Noun[Any], hashes: Counter[str], rows: Iterable[Row]) -> None:
+        """Take the rows of batches off `hashes`."""
+        for row in rows:
+            row_hash = _row_hash(noun.cells(row))
+            if hashes[row_hash] > 0:
+                hashes[row_hash] -= 1
+                self.rows += 1
+
+    def compare_count(self, count: int) -> None:
+        """Report rows that were added or removed without a command."""
+        if count != self.count and not self.findings:
+            kind: FindingKind = "added" if count > self.count else "removed"
+            detail = f"the store has {count} rows, the chain says {self.count}: verify everything to find them"
+            self._row(kind, "all tables", (abs(count - self.count),), detail)

@@ -1,11 +1,15 @@
 """`backsight backtest` on a terminal: a progress bar, a summary, and the files that the user asked for."""
 
+import json
 from pathlib import Path
+from typing import Any
 
+import click
 from rich.text import Text
 
 from backsight.core.errors import Conflict
-from backsight.core.trades.summary import mean_outcomes
+from backsight.core.instants import format_instant
+from backsight.core.trades.summary import outcomes_in_words
 from backsight.importers.workspace import workspace_at
 from backsight.memory import Memory, open_simulation
 from backsight.runtime.backtest import BacktestRun
@@ -17,7 +21,12 @@ from backsight.surfaces.tables import console, signed
 
 
 def show_backtest(
-    request: BacktestRequest, *, store: Path | None, report: Path | None = None, workspace: str | None = None
+    request: BacktestRequest,
+    *,
+    store: Path | None,
+    report: Path | None = None,
+    workspace: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """Run a backtest and print its result.
 
@@ -31,16 +40,46 @@ def show_backtest(
     clock, watch = SimulatedClock(setup.start), Stopwatch()
     with open_simulation(clock, actor="backtest") as memory, progress_bar() as progress:
         deployment, run = run_setup(memory, clock, setup, progress=progress)
-        show_run(memory, run, deployment=deployment.name, seconds=watch.seconds)
-        if setup.cadence.kind != "off":
-            show_lessons(memory, deployment=deployment.name)
+        written = None
         if report is not None or workspace is not None:
             text = backtest_report(memory, setup, run, deployment=deployment.name)
             path = report_path(setup.agent.name, run, text)
-            _write_report(text, file=report, workspace=workspace, path=path)
+            written = _write_report(text, file=report, workspace=workspace, path=path)
         if store is not None:
             memory.save(store)
+        if as_json:
+            result = run_as_json(memory, run, deployment=deployment.name)
+            files = {"store": None if store is None else str(store), "report": written}
+            click.echo(json.dumps(result | files, ensure_ascii=False, indent=2))
+            return
+        show_run(memory, run, deployment=deployment.name, seconds=watch.seconds)
+        if setup.cadence.kind != "off":
+            show_lessons(memory, deployment=deployment.name)
+        if written is not None:
+            console().print(Text(f"Report in {written}"))
+        if store is not None:
             console().print(Text(f"Store saved to {store}: backsight --url sqlite:///{store} trades list"))
+
+
+def run_as_json(memory: Memory, run: BacktestRun, *, deployment: str) -> dict[str, Any]:
+    """The result of a run as JSON."""
+    trades = all_trades(memory, deployment)
+    lessons = memory.active_lessons(deployment=deployment, as_of=run.last_at).note
+    return {
+        "deployment": deployment,
+        "run_id": run.run_id,
+        "first_at": format_instant(run.first_at),
+        "last_at": format_instant(run.last_at),
+        "ticks": run.ticks,
+        "trades": len(trades),
+        "won": sum(trade.won for trade in trades),
+        "net": sum(trade.money or 0.0 for trade in trades),
+        "exits": exit_counts(trades),
+        "start_equity": run.start_equity,
+        "end_equity": run.end_equity,
+        "drawdown": run.drawdown,
+        "lessons": [] if lessons is None else [bullet.text for bullet in lessons.bullets],
+    }
 
 
 def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: float) -> None:
@@ -61,8 +100,7 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     )
     rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
     to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", signed(f"{net:+,.2f}", net)))
-    means = ", ".join(map(str, mean_outcomes(trade.outcome for trade in trades if trade.outcome)))
-    to.print(Text.assemble(("outcome  ", "bold"), f"{means or 'none yet'}, mean with its 95 % interval"))
+    to.print(Text.assemble(("outcome  ", "bold"), outcomes_in_words(trades) or "none yet"))
     exits = ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items())
     to.print(Text.assemble(("exits    ", "bold"), exits))
     size = memory.database.size
@@ -71,14 +109,16 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     to.print(Text.assemble(("run      ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
 
 
-def _write_report(text: str, *, file: Path | None, workspace: str | None, path: str) -> None:
-    """Write a report to a file, or else to a path in the workspace, where it is indexed as every other document."""
+def _write_report(text: str, *, file: Path | None, workspace: str | None, path: str) -> str:
+    """Write a report to a file, or else to a path in the workspace, where it is indexed as every other document.
+
+    The answer says where the report is.
+    """
     if file is None:
         workspace_at(workspace).write(path, text)
-        console().print(Text(f"Report in {path} of the workspace"))
-    else:
-        file.write_text(text, encoding="utf-8")
-        console().print(Text(f"Report in {file}"))
+        return f"{path} of the workspace"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
 
 
 def show_lessons(memory: Memory, *, deployment: str) -> None:

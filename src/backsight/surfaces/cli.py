@@ -1,9 +1,12 @@
 """The command line: `backsight NOUN VERB --option value`, built from the operations."""
 
+import gc
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,13 +19,22 @@ if TYPE_CHECKING:
     from backsight.memory import Memory
     from backsight.operation import Operation
     from backsight.services.context import Progress
+    from backsight.surfaces.detail import Detail
 
 Schema = dict[str, Any]
-DIRECT = {"doctor": "Derive every memory again from the episodes and compare it with the stored rows."}
-"""Operations that also have a command without a noun."""
-SYNONYMS = {"documents": ("memory",)}
+DIRECT = {
+    "status": ("status", "See which store is open, what it holds, and whether it was verified."),
+    "deployments": ("get_my_deployments", "List the deployments with their results."),
+    "doctor": ("doctor", "Derive every memory again from the episodes and compare it with the stored rows."),
+}
+"""Operations that also have a command without a noun, by the name of the command, with its help."""
+DEFAULTS = {"state": "get_agent_state", "recall": "recall_memories"}
+"""The operation of a noun that runs if no verb is given, as in `backsight state` and `backsight recall XAUUSD`."""
+PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+SYNONYMS = {"documents": ("memory",), "plans": ("trading",)}
 """Words that command names leave out because they mean the same as the noun."""
 
+HELP_OPTIONS = ("-h", "--help")
 FAILED_CHECK = 3
 """The exit status of a check that found something wrong; an error has 1, a mistyped command 2."""
 DETAIL_HELP = "How much of the answer to show. [default: brief; with --json: full]"
@@ -39,56 +51,96 @@ class Nouns(click.Group):
         if cmd_name in DIRECT:
             from backsight.memory import OPERATIONS
 
-            return operation_command(OPERATIONS[cmd_name])
+            return operation_command(OPERATIONS[DIRECT[cmd_name][0]], name=cmd_name)
         if cmd_name not in NOUNS:
             return super().get_command(ctx, cmd_name)
-        return noun_group(cmd_name)
+        return Verbs(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Memory"):
             formatter.write_dl(list(NOUNS.items()))
         with formatter.section("Programs"):
             run = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
-            formatter.write_dl([*DIRECT.items(), *run])
+            formatter.write_dl([*((name, text) for name, (_, text) in DIRECT.items()), *run])
 
 
-def noun_group(noun: str) -> click.Group:
-    """The commands of one noun."""
-    from backsight.memory import OPERATIONS
+class Verbs(click.Group):
+    """The commands of one noun; the arguments of an operation are read only for the command that is used."""
 
-    group = click.Group(noun, help=NOUNS[noun])
-    for operation in OPERATIONS.values():
-        if operation.noun == noun:
-            group.add_command(operation_command(operation))
-    return group
+    def __init__(self, noun: str) -> None:
+        super().__init__(noun, help=NOUNS[noun])
+        self.noun = noun
+        if noun in DEFAULTS:
+            self.subcommand_metavar = f"[COMMAND] [ARGS]...   (without COMMAND: {command_name(noun, DEFAULTS[noun])})"
+
+    @cached_property
+    def operation_names(self) -> dict[str, str]:
+        """The names of the operations, by the name of their command."""
+        from backsight.memory import OPERATIONS
+
+        return {command_name(self.noun, name): name for name in OPERATIONS.of_noun(self.noun)}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*self.operation_names, *PROGRAMS.get(self.noun, {})])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from backsight.memory import OPERATIONS
+
+        name = self.operation_names.get(cmd_name)
+        return PROGRAMS.get(self.noun, {}).get(cmd_name) if name is None else operation_command(OPERATIONS[name])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default verb of the noun before arguments that name none."""
+        if self.noun in DEFAULTS and not (args and (args[0] in self.list_commands(ctx) or args[0] in HELP_OPTIONS)):
+            args = [command_name(self.noun, DEFAULTS[self.noun]), *args]
+        return super().parse_args(ctx, args)
 
 
-def command_name(operation: "Operation") -> str:
+@click.command()
+@click.option("--role", default="backsight", show_default=True, help="The role that the application connects as.")
+@click.pass_context
+def prepare_database(ctx: click.Context, role: str) -> None:
+    """Prepare a PostgreSQL database: tables, policies, and a role for which row-level security holds.
+
+    Run it as the role that is to own the tables, first and after every upgrade of Backsight. The application then
+    connects as the other role, which can change no table and sees the rows of one owner at a time.
+    """
+    from backsight.store.database import open_database
+
+    settings = settings_from_environment().with_values(url=ctx.find_root().params.get("url"))
+    database = open_database(settings.url)
+    try:
+        database.prepare(role)
+    finally:
+        database.close()
+    click.echo(f"The role {role} may use the store. Give it a password in psql: \\password {role}")
+
+
+PROGRAMS: dict[str, dict[str, click.Command]] = {"admin": {"prepare-database": prepare_database}}
+"""Commands of a noun that are not operations."""
+
+
+def command_name(noun: str, operation: str) -> str:
     """The command name of an operation: its name without the words of its noun.
 
-    >>> from backsight.memory import OPERATIONS
-    >>> [command_name(OPERATIONS[name]) for name in ("remember_trade", "list_trades", "remember_inaction", "deploy")]
-    ['remember', 'list', 'remember-inaction', 'deploy']
+    >>> command_name("trades", "remember_trade"), command_name("trades", "list_trades")
+    ('remember', 'list')
+    >>> command_name("trades", "remember_inaction"), command_name("strategies", "deploy")
+    ('remember-inaction', 'deploy')
     """
-    singular = operation.noun[:-3] + "y" if operation.noun.endswith("ies") else operation.noun.removesuffix("s")
-    repeated = (operation.noun, singular, *SYNONYMS.get(operation.noun, ()))
-    words = [word for word in operation.name.split("_") if word not in repeated]
-    return "-".join(words) or operation.name.replace("_", "-")
+    singular = noun[:-3] + "y" if noun.endswith("ies") else noun.removesuffix("s")
+    repeated = (noun, singular, *SYNONYMS.get(noun, ()))
+    words = [word for word in operation.split("_") if word not in repeated]
+    return "-".join(words) or operation.replace("_", "-")
 
 
-def operation_command(operation: "Operation") -> click.Command:
+def operation_command(operation: "Operation", *, name: str | None = None) -> click.Command:
     """The command of one operation: an option for each argument, and `--json`."""
     schema = operation.input_schema
     properties: dict[str, Schema] = schema["properties"]
     required = schema.get("required", [])
     parameters: list[click.Parameter] = [
-        click.Option(
-            [f"--{name.replace('_', '-')}", name],
-            multiple="array" in _types(argument, schema),
-            help=_help(argument, schema, required=name in required),
-            metavar=_metavar(argument, schema),
-        )
-        for name, argument in properties.items()
+        _option(name, argument, schema, required=name in required) for name, argument in properties.items()
     ]
     bare = required[0] if len(required) == 1 else None
     if not required and "deployment" in properties:
@@ -105,7 +157,7 @@ def operation_command(operation: "Operation") -> click.Command:
         carry_out(ctx, operation, arguments, as_json=as_json)
 
     return click.Command(
-        command_name(operation),
+        name or command_name(operation.noun, operation.name),
         params=parameters,
         callback=run,
         help=operation.description,
@@ -115,31 +167,66 @@ def operation_command(operation: "Operation") -> click.Command:
     )
 
 
+def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> click.Option:
+    """The option of an argument; a boolean has a flag for each of its values."""
+    words, text = name.replace("_", "-"), _help(argument, schema, required=required)
+    if "boolean" in _types(argument, schema):
+        return click.Option([f"--{words}/--no-{words}", name], default=None, help=text)
+    return click.Option(
+        [f"--{words}", name],
+        multiple="array" in _types(argument, schema),
+        help=text,
+        metavar=_metavar(argument, schema),
+    )
+
+
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
     """Run an operation and print its answer: brief as tables, in full as JSON, unless `detail` says otherwise."""
     from backsight.surfaces.detail import split_detail
 
     try:
         detail, own_arguments = split_detail(operation, arguments, default="full" if as_json else "brief")
-        with memory_of(ctx, actor="cli") as memory, ExitStack() as bars:
+        reading = operation.kind == "query"
+        with memory_of(ctx, actor="cli", create=not reading) as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
             answer = memory.run(operation, own_arguments)
+            note = _note_on_owners(memory) if reading else ""
     except BacksightError as error:
         if not as_json:
             raise
         click.echo(json.dumps(error.as_json(), ensure_ascii=False), err=True)
         sys.exit(1)
+    if note:
+        click.echo(note, err=True)
     if as_json:
-        from backsight.surfaces.layouts import brief_of
-
-        content = operation.as_json(answer) if detail == "full" else brief_of(answer).as_json()
-        click.echo(json.dumps(content, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(_content(operation, answer, detail), ensure_ascii=False, indent=2))
     else:
         from backsight.surfaces.tables import console, show, show_record
 
         (show_record if detail == "full" else show)(console(), answer)
     if not getattr(answer, "passed", True):
         sys.exit(FAILED_CHECK)
+
+
+def _note_on_owners(memory: "Memory") -> str:
+    """A sentence that names the owners who have rows in the store, where this owner has none; else empty."""
+    from backsight.core.audit import EMPTY
+    from backsight.store import audit
+
+    with memory.reading() as connection:
+        if audit.head(connection, memory.owner) != EMPTY:
+            return ""
+        others = ", ".join(audit.owners(connection))
+    return f"The owner {memory.owner!r} has nothing in this store; there is something of: {others}." if others else ""
+
+
+def _content(operation: "Operation", answer: object, detail: "Detail") -> Any:
+    """The JSON of an answer: every field, or its brief form."""
+    if detail == "full":
+        return operation.as_json(answer)
+    from backsight.surfaces.layouts import brief_of
+
+    return brief_of(answer).as_json()
 
 
 def _lazy_progress(bars: ExitStack) -> "Progress":
@@ -156,14 +243,30 @@ def _lazy_progress(bars: ExitStack) -> "Progress":
     return report
 
 
-def memory_of(ctx: click.Context, *, actor: str) -> "Memory":
-    """Open the memory that the options or the environment name; `ctx.obj` may hold another opener, as in tests."""
+def memory_of(ctx: click.Context, *, actor: str, create: bool = True) -> "Memory":
+    """Open the memory that the options or the environment name; `ctx.obj` may hold another opener, as in tests.
+
+    A store is created only for a command that may write.
+    """
     from backsight.memory import open_memory
 
     options = ctx.find_root().params
     settings = settings_from_environment().with_values(url=options.get("url"), owner=options.get("owner"), actor=actor)
+    if not create:
+        from backsight.store.database import require_store
+
+        require_store(settings.url)
     opening: Callable[..., Memory] = ctx.obj or open_memory
-    return opening(settings=settings)
+    memory = opening(settings=settings)
+    collect_garbage_from_now_on()
+    return memory
+
+
+def collect_garbage_from_now_on() -> None:
+    """Let the garbage collector run again after the imports of a start, and ignore what they made."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _extra_arguments(words: list[str], *, bare: str | None) -> Iterator[tuple[str, str | None]]:
@@ -209,17 +312,21 @@ def _help(argument: Schema, schema: Schema, *, required: bool) -> str:
         sentences.append("May be repeated.")
     if required:
         sentences.append("[required]")
-    elif argument.get("default") not in (None, []):
+    elif argument.get("default") not in (None, [], False):
         sentences.append(f"[default: {argument['default']}]")
     return " ".join(sentences)
 
 
 def _metavar(argument: Schema, schema: Schema) -> str:
     types = _types(argument, schema) - {"null"}
-    if any(kind.get("format") == "date-time" for kind in _alternatives(argument, schema)):
+    if _is_time(argument, schema):
         return "TIME"
-    names = {"number": "NUMBER", "integer": "N", "object": "JSON", "boolean": "true|false"}
+    names = {"number": "NUMBER", "integer": "N", "object": "JSON"}
     return names.get(next(iter(types), ""), "TEXT")
+
+
+def _is_time(argument: Schema, schema: Schema) -> bool:
+    return any(kind.get("format") == "date-time" for kind in _alternatives(argument, schema))
 
 
 def _item(argument: Schema, schema: Schema) -> Schema:
@@ -228,17 +335,22 @@ def _item(argument: Schema, schema: Schema) -> Schema:
 
 
 def _value(text: Any, argument: Schema, schema: Schema) -> Any:
-    """Typed text as a JSON value; text that cannot be converted is passed on, and the operation refuses it."""
+    """Typed text as a JSON value; text that cannot be converted is passed on, and the operation refuses it.
+
+    A date without a time is midnight in UTC.
+    """
     if isinstance(text, tuple):
         return [_value(item, _item(argument, schema), schema) for item in text]
+    if isinstance(text, str) and _is_time(argument, schema) and PLAIN_DATE.fullmatch(text):
+        return f"{text}T00:00:00Z"
     types = _types(argument, schema)
     try:
         if "integer" in types:
             return int(text)
         if "number" in types:
             return float(text)
-        if "object" in types or "boolean" in types:
+        if "object" in types:
             return json.loads(text)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return text
     return text

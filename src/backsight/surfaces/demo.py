@@ -1,45 +1,183 @@
-"""`backsight demo`: trade a simulated year, then print a recall and the audit on one screen."""
+"""`backsight demo`: trade a simulated year, keep the store, and print a recall, a prompt and what to try next."""
 
-from collections.abc import Iterator
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
 
 from backsight.core.context import ContextVector
-from backsight.core.errors import Conflict
-from backsight.memory import Memory, open_simulation
+from backsight.memory import Memory, open_memory
+from backsight.ops.ticks import ContextPreview
 from backsight.runtime import demo
+from backsight.runtime.backtest import BacktestRun
 from backsight.runtime.clock import SimulatedClock
-from backsight.surfaces.backtest import show_run
+from backsight.settings import Settings
+from backsight.surfaces.backtest import run_as_json, show_run
+from backsight.surfaces.brief import Reference
+from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.progress import Stopwatch, progress_bar
-from backsight.surfaces.tables import console, show
+from backsight.surfaces.tables import console, show, show_part
 
 CONTEXT = ContextVector(regime="trending_up", volatility_regime="normal", session="london")
+SECTION_LINES = 4
+STORE, WORKSPACE = "store.db", "workspace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRun:
+    """A run of the demonstration, and how long it took."""
+
+    run: BacktestRun
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoFolder:
+    """The folder in which the demonstration keeps its store and its documents."""
+
+    path: Path
+
+    @property
+    def store(self) -> Path:
+        return self.path / STORE
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.store}"
+
+    @property
+    def workspace(self) -> Path:
+        return self.path / WORKSPACE
+
+    @property
+    def removal(self) -> str:
+        return f"rm -r {self.path}"
+
+    def open(self) -> Memory:
+        """Open the store as every other command does, with the documents."""
+        return open_memory(settings=Settings(url=self.url, actor="demo", workspace=str(self.workspace)))
+
+    def commands(self) -> list[str]:
+        """Three commands to try next, as one types them in the current folder."""
+        begin = f"{program_name()} --url {self.url}"
+        return [
+            f"{begin} lessons does-memory-help --strategy-name {demo.STRATEGY} --mode sim",
+            f"{begin} ticks preview-context {demo.DEPLOYMENT}",
+            f"BACKSIGHT_WORKSPACE={self.workspace} {begin} documents search 'daily loss'",
+        ]
+
+
+def program_name(program: str | None = None) -> str:
+    """What to type for this program: its name if the shell finds it, else its path from the current folder."""
+    path = Path(program or sys.argv[0])
+    if path.name == "__main__.py":
+        return f"{sys.executable} -m backsight"
+    on_path = shutil.which(path.name)
+    is_found = on_path is not None and Path(on_path).resolve() == path.resolve()
+    return path.name if is_found else os.path.relpath(path)
 
 
 @contextmanager
-def show_demo(*, seed: int, days: int, store: Path | None) -> Iterator[Memory]:
-    """Fill a store, print a recall from it, and yield the open memory."""
-    if store is not None and store.exists():
-        raise Conflict(f"{store} exists already; name a new file", field="store")
-    clock, watch = SimulatedClock(demo.START), Stopwatch()
-    with open_simulation(clock, owner="demo", actor="demo") as memory:
-        with progress_bar() as progress:
-            run = demo.fill(memory, clock, seed=seed, days=days, progress=progress)
-        show_run(memory, run, deployment=demo.DEPLOYMENT, seconds=watch.seconds)
-        _show_recall(memory)
-        if store is not None:
-            memory.save(store)
+def show_demo(*, seed: int, days: int, folder: Path) -> Iterator[Memory]:
+    """Fill a store in a folder unless it is there already, print a recall and a prompt, and yield the open memory."""
+    place, to = DemoFolder(path=folder), console()
+    made = fill_folder(place, seed=seed, days=days)
+    with place.open() as memory:
+        if made is None:
+            to.print(f"The demo of {place.path} as it is; to make a new one, remove it first: {place.removal}")
+        else:
+            show_run(memory, made.run, deployment=demo.DEPLOYMENT, seconds=made.seconds)
+        _show_recall(to, memory)
+        _show_prompt(to, _last_prompt(memory))
+        to.print("\n[bold]Audit of every row[/bold]")
+        show(to, memory.verify_audit())
+        to.print(f"\nThe store and its documents are in {place.path}; to remove them: {place.removal}. Try next:")
+        for command in place.commands():
+            to.print(Text(f"  {command}"), soft_wrap=True)
+        to.print()
         yield memory
 
 
-def _show_recall(memory: Memory) -> None:
-    to = console()
+@contextmanager
+def describe_demo(*, seed: int, days: int, folder: Path) -> Iterator[tuple[Memory, dict[str, Any]]]:
+    """Fill a store as `show_demo` does, and yield the open memory with the result as JSON."""
+    place = DemoFolder(path=folder)
+    made = fill_folder(place, seed=seed, days=days)
+    with place.open() as memory:
+        yield (
+            memory,
+            {
+                "folder": str(place.path),
+                "url": place.url,
+                "workspace": str(place.workspace),
+                "deployment": demo.DEPLOYMENT,
+                "existed": made is None,
+                "run": None if made is None else run_as_json(memory, made.run, deployment=demo.DEPLOYMENT),
+                "commands": place.commands(),
+                "removal": place.removal,
+            },
+        )
+
+
+def fill_folder(place: DemoFolder, *, seed: int, days: int) -> DemoRun | None:
+    """Trade the demonstration in memory and save its store; None if the folder has a store already.
+
+    The file gets its name when it is whole, so that an interrupted demonstration is made again.
+    """
+    if place.store.exists():
+        return None
+    demo.write_workspace(place.workspace)
+    clock, watch = SimulatedClock(demo.START), Stopwatch()
+    settings = Settings(url="sqlite://", actor="demo", workspace=str(place.workspace))
+    with open_memory(settings=settings, clock=clock) as memory, progress_bar() as progress:
+        memory.reindex()
+        run = demo.fill(memory, clock, seed=seed, days=days, progress=progress)
+        unfinished = place.path / f"{STORE}.unfinished"
+        unfinished.unlink(missing_ok=True)
+        memory.save(unfinished)
+    unfinished.rename(place.store)
+    return DemoRun(run=run, seconds=watch.seconds)
+
+
+def _last_prompt(memory: Memory) -> ContextPreview:
+    """The prompt of the last decision."""
+    last = memory.list_decisions(deployment=demo.DEPLOYMENT, limit=1).decisions[0]
+    return memory.preview_context(deployment=demo.DEPLOYMENT, memory_arm="shown", as_of=last.at)
+
+
+def _show_recall(to: Console, memory: Memory) -> None:
     context = ", ".join(f"{name} {getattr(CONTEXT, name)}" for name in CONTEXT.known)
     to.print(f"\n[bold]Recall before going long {demo.SYMBOL}[/bold] ({context})")
     recall = memory.recall_memories(
-        symbol=demo.SYMBOL, direction="long", context=CONTEXT, deployment=demo.DEPLOYMENT, limit=8
+        symbol=demo.SYMBOL, direction="long", context=CONTEXT, deployment=demo.DEPLOYMENT, limit=3
     )
-    show(to, recall)
-    to.print("\n[bold]Audit of every row[/bold]")
-    show(to, memory.verify_audit())
-    to.print()
+    for part in brief_of(recall).parts:
+        if not isinstance(part, Reference):  # the cursor of the next page
+            show_part(to, part)
+
+
+def _show_prompt(to: Console, prompt: ContextPreview) -> None:
+    """Print the message of a prompt, shortened to a part of a screen."""
+    memory_tokens = f"{prompt.memory_tokens:,} of {prompt.total_tokens:,} tokens are memory"
+    to.print(f"\n[bold]The agent's last prompt[/bold] ({memory_tokens})")
+    for segment in prompt.segments:
+        for line in shortened(segment.text.splitlines(), width=to.width - 2):
+            to.print(Text(f"  {line}", style="bold" if line.startswith("## ") else ""), soft_wrap=True)
+
+
+def shortened(lines: Sequence[str], *, width: int, most: int = SECTION_LINES) -> list[str]:
+    """The first lines of a section, each cut to a width, and the number of lines that are left out.
+
+    >>> shortened(["## Portfolio", "- equity $90,067", "- XAUUSD long"], width=12, most=2)
+    ['## Portfolio', '- equity $9…', '… 1 more line']
+    """
+    cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines[:most]]
+    left = len(lines) - most
+    return cut if left <= 0 else [*cut, f"… {left} more line{'s' if left > 1 else ''}"]

@@ -413,7 +413,7 @@ def _diagnosis(answer: Any) -> str:
     checked = f"{sum(answer.rows.values()):,} rows of {len(answer.rows)} tables were derived again"
     if answer.healthy:
         return f"Healthy: {checked}, and all are as stored."
-    remedy = "they were repaired" if answer.repaired else "run with --repair true to repair them"
+    remedy = "they were repaired" if answer.repaired else "run with --repair to repair them"
     return f"Not healthy: {checked}, and {len(answer.findings)} differ; {remedy}."
 
 
@@ -452,7 +452,15 @@ TRADE_VALUES = {
 }
 
 
+KEY_COLUMNS = columns("name | audience | scope | status | expires: {expires_at} | actor | id: {id:id}")
+
 LAYOUTS: Mapping[str, tuple[Block, ...]] = {
+    "CreatedKey": (
+        Line("Created the key {key.name}. Its token is shown only now: {token}"),
+        Values("key", KEY_COLUMNS),
+    ),
+    "KeyList": (_list("keys", "key", order="newest first"), Rows("keys", KEY_COLUMNS)),
+    "RevokedKey": (_done("Revoked the key {key.name}."), Values("key", KEY_COLUMNS)),
     "OpenedAccount": (
         _done("Opened account {account.name} at {account.venue} ({account.currency}, {account.mode})."),
         Values("account", columns("name | venue | currency | mode | positions: {position_mode} | id: {id:id}")),
@@ -552,6 +560,16 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("decision.proposals", PROPOSED, name="orders"),
         Line(_text_lengths, "dim"),
     ),
+    "ClaimedTick": (
+        Line("Claimed the tick of {at} ({sequence}) for {holder} until {expires_at}."),
+        Line("A tick was interrupted: close it first, then claim again.", when="unfinished"),
+    ),
+    "RecordedIntent": (Line("Recorded. The orders of the tick of {at} may be submitted until {expires_at}."),),
+    "ReleasedClaim": (
+        Line(lambda answer: "Released the account." if answer.released else "The account was not claimed."),
+        Line("The intent of an interrupted tick was given up.", when="intent"),
+    ),
+    "VoidedTick": (Line("Voided the tick of {decision.at}."), Rows("decision", DECISIONS)),
     "ClosedTick": (
         Line(
             lambda answer: (
@@ -915,6 +933,30 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "Passage": (Line("{path}, lines {start_line} to {end_line} of {lines}:", "bold"), Body("text")),
+    "StoreBackup": (
+        Line("The copy at {path} has {rows} rows of {owners} owners; head {head}."),
+        Each("notes", str, most=FINDINGS_SHOWN),
+    ),
+    "ErasedOwner": (Line("Erased {rows} rows and {links} links of {owner}."), Each("notes", str, most=FINDINGS_SHOWN)),
+    "ThinnedHistory": (Line("{prompts} prompts and {recalls} recalls are from before {before}."),),
+    "CompactedStore": (
+        Line(lambda answer: "The store was compacted." if answer.compacted else "The store was not compacted."),
+        Each("notes", str, most=FINDINGS_SHOWN),
+    ),
+    "StoreStatus": (
+        Line("{message}"),
+        Rows(
+            "modes",
+            columns("mode | >trades | >decisions | last trade: {last_trade_at} | last tick: {last_tick_at}"),
+        ),
+        Values(
+            "",
+            columns(
+                "documents | indexed: {indexed_at} | audit head: {head} | last command: {last_command_at} | "
+                "schema: {schema_revision}"
+            ),
+        ),
+    ),
     "IndexHealth": (
         Line(lambda answer: answer.message or f"Healthy: {answer.documents:,} documents in {answer.chunks:,} chunks."),
         Values(

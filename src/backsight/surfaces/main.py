@@ -1,7 +1,12 @@
 """The `backsight` program: the commands of the operations, and those that serve, watch, import and backtest."""
 
+import errno
 import gc
+import json
+import os
+import signal
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +14,16 @@ import click
 
 from backsight import __version__
 from backsight.audience import AUDIENCES, Audience
-from backsight.core.errors import BacksightError, Refused, Unavailable
+from backsight.core.errors import BacksightError, Unavailable
 from backsight.settings import settings_from_environment
-from backsight.surfaces.cli import Nouns, memory_of, operation_command
+from backsight.surfaces.cli import HELP_OPTIONS, Nouns, collect_garbage_from_now_on, memory_of, operation_command
+from backsight.surfaces.extras import require_mcp
 
 if TYPE_CHECKING:
-    import socket
-
-    from fastapi import FastAPI
-
     from backsight.memory import Memory
 
 PORT = 8765
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 IMPORTS = {"bars": "import_bars", "fills": "import_fills", "positions": "import_positions", "trades": "import_trades"}
 """The names under `backsight import` and their operations."""
 
@@ -45,27 +47,56 @@ class Imports(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Nouns, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Nouns, context_settings={"help_option_names": list(HELP_OPTIONS)})
 @click.version_option(__version__, prog_name="backsight")
 @click.option("--url", help="Database URL. Default: BACKSIGHT_URL, else a file in your data folder.")
 @click.option("--owner", help="Owner of the memory. Default: BACKSIGHT_OWNER, else 'me'.")
-def program(url: str | None, owner: str | None) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Write a log of the program to standard error.")
+def program(url: str | None, owner: str | None, verbose: bool) -> None:
     """The memory of AI trading agents: their trades and decisions, and what was known at each of them."""
+    if verbose:
+        import logging
+
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+        logging.getLogger("backsight").setLevel(logging.DEBUG)
+
+
+ON_TERMINAL = (
+    "This is an MCP server that talks JSON-RPC over standard input and output. An MCP client starts it; see"
+    " docs/guides/mcp.md. `backsight mcp --http` listens on a port. Stop with Ctrl-C."
+)
+LOG_HELP = "Whether to write a JSON line for each request to standard error."
+HOST_HELP = "Address to listen on; other addresses than this machine's need a key."
+KEYS_HELP = "Refuse every call without a key, also on this machine."
 
 
 @program.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help=HOST_HELP)
 @click.option("--port", default=PORT, show_default=True, help="Port; 0 chooses a free port.")
+@click.option(
+    "--audience",
+    type=click.Choice(AUDIENCES),
+    default="trader",
+    show_default=True,
+    help="Whose tools /mcp offers; those of a coach or of the owner need a key.",
+)
+@click.option("--require-keys", is_flag=True, help=KEYS_HELP)
+@click.option("--log/--no-log", default=True, help=LOG_HELP)
 @click.pass_context
-def serve(ctx: click.Context, host: str, port: int) -> None:
-    """Serve the REST API and MCP over HTTP, on this machine only."""
-    from backsight.ops.documents import start_embedding
+def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_keys: bool, log: bool) -> None:
+    """Serve the REST API and MCP over HTTP, on this machine unless told otherwise.
 
-    listener = listen(host, port)
-    with memory_of(ctx, actor="http") as memory:
-        start_embedding(memory)
+    A caller without a key is the trader. The owner's commands need the owner's key: `backsight keys create`.
+    """
+    from backsight.surfaces.http_server import HttpOptions, addresses, http_application, listen, run_http
+    from backsight.surfaces.request_log import no_log, write_to_stderr
+
+    write_log = write_to_stderr if log else no_log
+    options = HttpOptions(host=host, mcp_audience=audience, keys_required=require_keys, write_log=write_log)
+    with memory_of(ctx, actor="http") as memory, documents_kept_indexed(memory):
+        listener = listen(host, port, memory=memory)
         click.echo("\n".join(addresses(listener)))
-        run_http(http_application(memory, host), listener)
+        run_http(http_application(memory, options), listener)
 
 
 @program.command()
@@ -82,27 +113,35 @@ def serve(ctx: click.Context, host: str, port: int) -> None:
     help="Offer these tools instead: any operations that the audience may call.",
 )
 @click.option("--http", is_flag=True, help="Serve over streamable HTTP.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, with --http.")
+@click.option("--host", default="127.0.0.1", show_default=True, help=HOST_HELP)
 @click.option("--port", default=PORT, show_default=True, help="Port, with --http; 0 chooses a free port.")
+@click.option("--require-keys", is_flag=True, help=KEYS_HELP)
 @click.pass_context
-def mcp(ctx: click.Context, audience: Audience, tools: str | None, http: bool, host: str, port: int) -> None:
-    """Serve MCP to one agent over standard input and output, or over HTTP."""
-    chosen = None if tools is None else [name.strip() for name in tools.split(",")]
-    gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
-    from backsight.ops.documents import start_embedding
+def mcp(
+    ctx: click.Context, audience: Audience, tools: str | None, http: bool, host: str, port: int, require_keys: bool
+) -> None:
+    """Serve MCP to one agent over standard input and output, or over HTTP.
+
+    The owner's tools need the owner's key: over HTTP in each call, else in the variable BACKSIGHT_KEY.
+    """
+    chosen = None if tools is None else tuple(name.strip() for name in tools.split(","))
+    require_mcp()
     from backsight.surfaces import mcp as surface
 
-    with memory_of(ctx, actor=f"mcp:{audience}") as memory:
-        gc.freeze()
-        gc.enable()
-        start_embedding(memory)
+    with memory_of(ctx, actor=f"mcp:{audience}") as memory, documents_kept_indexed(memory):
         if not http:
-            surface.serve_stdio(memory, audience, tools=chosen)
+            if sys.stdin.isatty():
+                click.echo(ON_TERMINAL, err=True)
+            caller = surface.caller_over_stdio(memory, audience, key=settings_from_environment().key)
+            surface.serve_stdio(caller, audience, tools=chosen)
             return
-        server = surface.server(memory, audience, tools=chosen)
-        listener = listen(host, port)
+        from backsight.surfaces.http_server import HttpOptions, base_url, listen, mcp_application, run_http
+
+        options = HttpOptions(host=host, mcp_audience=audience, tools=chosen, keys_required=require_keys)
+        app = mcp_application(memory, options)
+        listener = listen(host, port, memory=memory)
         click.echo(f"MCP  {base_url(listener)}/mcp")
-        run_http(server.streamable_http_app(host=host), listener)
+        run_http(app, listener)
 
 
 @program.command()
@@ -127,6 +166,7 @@ def watch(ctx: click.Context, every: float) -> None:
             index = f"{result.documents} documents, {result.chunks} chunks"
             click.echo(f"{index}; read {result.read}, removed {result.removed}, to be embedded {result.waiting}")
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with memory_of(ctx, actor="watcher") as memory:
         watch_documents(memory, report, threading.Event(), every_seconds=every)
 
@@ -135,21 +175,55 @@ def watch(ctx: click.Context, every: float) -> None:
 @click.option("--seed", default=7, show_default=True, help="Seed of the simulated market.")
 @click.option("--days", default=364, show_default=True, help="Days to simulate.")
 @click.option("--port", default=PORT, show_default=True, help="Port; if it is in use, a free port is chosen.")
-@click.option("--store", type=click.Path(path_type=Path), help="Save the store to this new file.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("backsight-demo"),
+    show_default=True,
+    help="Folder of the store and the documents; a demo that is in it already is shown as it is.",
+)
 @click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve the result over REST and MCP.")
-def demo(seed: int, days: int, port: int, store: Path | None, serving: bool) -> None:
-    """Trade a simulated year, recall from it, and serve the result."""
-    from backsight.surfaces.demo import show_demo
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: bool) -> None:
+    """Trade a simulated year with memory, keep the store, and serve it."""
+    from backsight.surfaces.demo import describe_demo, show_demo
 
-    with show_demo(seed=seed, days=days, store=store) as memory:
-        if not serving:
-            return
-        try:
-            listener = listen("127.0.0.1", port)
-        except Unavailable:
-            listener = listen("127.0.0.1", 0)
-        click.echo("\n".join([*addresses(listener), "Stop with Ctrl-C."]))
-        run_http(http_application(memory, "127.0.0.1"), listener)
+    collect_garbage_from_now_on()
+    if as_json:
+        with describe_demo(seed=seed, days=days, folder=folder) as (memory, description):
+            click.echo(json.dumps(description, ensure_ascii=False, indent=2))
+            if serving:
+                serve_demo(memory, port, folder)
+        return
+    with show_demo(seed=seed, days=days, folder=folder) as memory:
+        if serving:
+            serve_demo(memory, port, folder)
+
+
+def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
+    """Serve the demonstration until Ctrl-C, which ends it with one line."""
+    from backsight.surfaces.http_server import addresses, http_application, listen, run_http
+
+    try:
+        listener = listen("127.0.0.1", port)
+    except Unavailable:
+        listener = listen("127.0.0.1", 0)
+    click.echo("\n".join([*addresses(listener), "Stop with Ctrl-C."]))
+    try:
+        run_http(http_application(memory), listener)
+    except KeyboardInterrupt:
+        click.echo(f"\nStopped. The demo is in {folder}.")
+
+
+@program.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def samples(folder: Path) -> None:
+    """Write sample files of the simulation into FOLDER: bars, fills, and a log of positions."""
+    from backsight.runtime.samples import write_samples
+
+    collect_garbage_from_now_on()
+    for path in write_samples(folder):
+        click.echo(path)
 
 
 @program.command()
@@ -185,7 +259,8 @@ def demo(seed: int, days: int, port: int, store: Path | None, serving: bool) -> 
 @click.option(
     "--report", type=click.Path(path_type=Path), help="File for the report. Default: the workspace, if one is set."
 )
-def backtest(store: Path | None, report: Path | None, every: int, fills: bool, **options: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def backtest(store: Path | None, report: Path | None, every: int, fills: bool, as_json: bool, **options: Any) -> None:
     """Run a strategy over recorded bars; STRATEGY is file.py:Class or module:Class."""
     from datetime import timedelta
 
@@ -193,10 +268,12 @@ def backtest(store: Path | None, report: Path | None, every: int, fills: bool, *
     from backsight.runtime.backtest_setup import BacktestRequest
     from backsight.surfaces.backtest import show_backtest
 
+    collect_garbage_from_now_on()
     rates = {name: options.pop(name) for name in ("fee_rate", "slippage", "funding_rate", "max_leverage")}
     terms = PaperTerms(reports_fills=fills, **rates)
     request = BacktestRequest(every=timedelta(minutes=every), terms=terms, **options)
-    show_backtest(request, store=store, report=report, workspace=settings_from_environment().workspace)
+    workspace = settings_from_environment().workspace
+    show_backtest(request, store=store, report=report, workspace=workspace, as_json=as_json)
 
 
 @program.group("import", cls=Imports, subcommand_metavar="FILE|COMMAND [OPTIONS]")
@@ -219,73 +296,29 @@ def import_command(what: str) -> click.Command:
     return command
 
 
-def http_application(memory: "Memory", host: str) -> "FastAPI":
-    """REST and MCP in one application. Only loopback host names are accepted, which stops DNS rebinding."""
-    from collections.abc import AsyncIterator
-    from contextlib import asynccontextmanager
+def documents_kept_indexed(memory: "Memory") -> AbstractContextManager[None]:
+    """Keep the index of the documents up to date in the background; without a workspace nothing is imported for it."""
+    if memory.library is None or memory.library.folder is None:
+        return nullcontext()
+    from backsight.runtime.watcher import kept_indexed
 
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-
-    from backsight.surfaces import mcp as mcp_surface
-    from backsight.surfaces import rest
-
-    server = mcp_surface.server(memory, "owner")
-    routes = server.streamable_http_app(host=host).routes
-
-    @asynccontextmanager
-    async def lifespan(_app: "FastAPI") -> AsyncIterator[None]:
-        async with server.session_manager.run():
-            yield
-
-    app = rest.application(memory, lifespan=lifespan)
-    app.router.routes.extend(routes)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, "[::1]"])
-    return app
-
-
-def listen(host: str, port: int) -> "socket.socket":
-    """A listening socket, on loopback only, since callers are not authenticated yet."""
-    import socket
-
-    if host not in LOOPBACK:
-        raise Refused(f"{host!r} is not this machine, and callers are not authenticated; use 127.0.0.1", field="host")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio turns TCP_NODELAY on: small answers are sent at once.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(128)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise Unavailable(f"cannot listen on {host} port {port}: {error}; try --port 0", field="port") from None
-    return listener
-
-
-def base_url(listener: "socket.socket") -> str:
-    """The URL of a listening socket."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def addresses(listener: "socket.socket") -> list[str]:
-    """The URLs of REST and MCP, one a line."""
-    url = base_url(listener)
-    return [f"REST  {url}/api/v1/docs", f"MCP   {url}/mcp"]
-
-
-def run_http(app: object, listener: "socket.socket") -> None:
-    """Serve until the process is interrupted."""
-    import uvicorn
-
-    config = uvicorn.Config(app, log_level="warning", lifespan="on")  # type: ignore[arg-type]
-    uvicorn.Server(config).run(sockets=[listener])
+    return kept_indexed(memory)
 
 
 def main() -> None:
+    """Run the program in a process of its own."""
+    gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
+    try:
+        run()
+    finally:
+        gc.freeze()  # nor need they be collected at the end
+
+
+def run() -> None:
     """Run the program. An error is printed as one line without a traceback."""
     try:
         program(prog_name="backsight", standalone_mode=False)
+        sys.stdout.flush()
     except BacksightError as error:
         click.echo(f"{error.kind}: {error.message}", err=True)
         sys.exit(1)
@@ -294,6 +327,17 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of a pipe has read enough
+        _discard_output()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        click.echo(f"Unavailable: the answer cannot be written: {error.strerror}", err=True)
+        _discard_output()
+        sys.exit(1)
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not fail to write it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

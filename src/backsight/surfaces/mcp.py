@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 from anyio.to_thread import run_sync
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -28,9 +29,13 @@ from mcp_types import (
 
 from backsight import __version__
 from backsight.audience import Audience
-from backsight.core.errors import BacksightError
+from backsight.core.errors import BacksightError, Refused
+from backsight.core.keys import Authority
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation
+from backsight.operation_list import Operations
+from backsight.services.keys import key_of_token
+from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
@@ -40,7 +45,7 @@ from backsight.surfaces.mcp_tools import tool_list, tools_for
 class Offer:
     """What a server offers one audience: its tools, instructions and prompts."""
 
-    def __init__(self, audience: Audience, tools: dict[str, Operation]) -> None:
+    def __init__(self, audience: Audience, tools: Operations) -> None:
         self.audience = audience
         self.tools = tools
         self.instructions = instructions_for(audience, offered=tools, operations=OPERATIONS)
@@ -60,11 +65,13 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
     async def list_tools(_context: object, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(offer.listed.values()))
 
-    async def call_tool(_context: object, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         operation = offer.tools.get(params.name)
         if operation is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name!r}; known: {', '.join(offer.tools)}")
-        return await run_sync(answer, memory, operation, params.arguments or {})
+            known = ", ".join(offer.tools)
+            raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
+        caller = memory if context.request is None else context.request.scope.get(CALLER, memory)
+        return await run_sync(answer, caller, operation, params.arguments or {})
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
@@ -115,6 +122,23 @@ def _prompt(offer: Offer, name: str) -> Prompt:
     prompt = offer.prompts[name]
     arguments = [PromptArgument(name=each, description=text, required=True) for each, text in prompt.arguments.items()]
     return Prompt(name=name, description=prompt.description, arguments=arguments)
+
+
+def caller_over_stdio(memory: Memory, audience: Audience, *, key: str | None) -> Memory:
+    """The memory for the client that started this process; the owner's tools need the owner's key."""
+    if key is None and audience == "owner":
+        raise Refused(
+            "the owner's tools approve what agents propose; set BACKSIGHT_KEY to a key that `backsight keys create"
+            " --audience owner` makes, or offer the tools of the trader or the coach",
+            field="audience",
+        )
+    if key is None:
+        return memory.for_caller(Authority(audience=audience, may_write=audience == "trader"), actor=memory.actor)
+    caller = key_of_token(memory, key)
+    if caller.audience not in (audience, "owner"):
+        raise Refused(f"BACKSIGHT_KEY is a key of the {caller.audience}; use one of the {audience}", field="audience")
+    authority = Authority(audience=caller.audience, may_write=caller.scope == "write")
+    return memory.for_caller(authority, actor=caller.actor, owner=caller.owner_id)
 
 
 def serve_stdio(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = None) -> None:

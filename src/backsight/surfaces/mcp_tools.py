@@ -10,6 +10,7 @@ from backsight.core.errors import Invalid, Refused, did_you_mean
 from backsight.json_schemas import Schema, refer, slim_input
 from backsight.memory import OPERATIONS
 from backsight.operation import Operation
+from backsight.operation_list import Operations
 from backsight.surfaces.detail import DETAILS
 from backsight.surfaces.layouts import brief_schema
 
@@ -19,26 +20,25 @@ UNLISTED = frozenset({"seen_at"})
 this store was told."""
 
 
-def tools_for(
-    audience: Audience, *, workspace: bool = True, chosen: Iterable[str] | None = None
-) -> dict[str, Operation]:
+def tools_for(audience: Audience, *, workspace: bool = True, chosen: Iterable[str] | None = None) -> Operations:
     """The operations that an audience is offered, or of those that it may call, the ones that are chosen by name."""
     if chosen is not None:
-        return {name: _chosen(name, audience) for name in chosen}
+        return OPERATIONS.only(_checked(name, audience) for name in chosen)
     offered = OFFERED[audience]
     names = (
         list(OPERATIONS) if offered is None else [name for name in offered if workspace or name not in DOCUMENT_TOOLS]
     )
-    return {name: OPERATIONS[name] for name in names}
+    return OPERATIONS.only(names)
 
 
-def _chosen(name: str, audience: Audience) -> Operation:
+def _checked(name: str, audience: Audience) -> str:
+    """The name of an operation that an audience may call."""
     allowed = [known for known, operation in OPERATIONS.items() if audience in operation.audience]
     if name not in OPERATIONS:
         raise Invalid(f"no operation {name[:40]!r}; {did_you_mean(name, allowed)}", field="tools")
     if name not in allowed:
         raise Refused(f"{name} is not for the {audience}; choose from: {', '.join(allowed)}", field="tools")
-    return OPERATIONS[name]
+    return name
 
 
 def tool_list(operations: Mapping[str, Operation], audience: Audience) -> list[Tool]:

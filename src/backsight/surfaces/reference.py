@@ -98,7 +98,7 @@ def _operation(operation: Operation) -> Iterator[str]:
     yield from ["", f"### {operation.name}", "", operation.description, ""]
     yield f"- {operation.kind}{', also for ' + ' and '.join(others) if others else ', for the owner only'}"
     yield f"- Python `memory.{operation.name}(…)`"
-    yield f"- command line `backsight {operation.noun} {command_name(operation)}`"
+    yield f"- command line `backsight {operation.noun} {command_name(operation.noun, operation.name)}`"
     yield f"- REST `POST {path_of(operation)}`, MCP tool `{operation.name}`"
     schema = operation.input_schema
     yield from ["", "| argument | type | default | meaning |", "|---|---|---|---|"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from backsight import __version__
@@ -16,26 +16,16 @@ from backsight.core.errors import KINDS, BacksightError, Invalid
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation
 from backsight.ops import NOUNS
+from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import Detail, ceiling_of, split_detail
 from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.problems import PROBLEM, Problem, problem, problem_of
 
 PREFIX = "/api/v1"
-PROBLEM = "application/problem+json"
 BRIEF_RESPONSE: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 """The answer to `?detail=brief`, beside that in JSON."""
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
-
-
-class Problem(BaseModel):
-    """An error as a problem document (RFC 9457); `title` is the kind of the error on every surface."""
-
-    model_config = ConfigDict(extra="allow")
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    field: str | None = None
 
 
 def path_of(operation: Operation) -> str:
@@ -80,9 +70,10 @@ def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., Response]
     `?detail=brief` answers with the brief form as text.
     """
 
-    def endpoint(body: BaseModel, detail: Detail | None) -> Response:
+    def endpoint(request: Request, body: BaseModel, detail: Detail | None) -> Response:
         arguments = operation.values(body)
-        answer = memory.carry_out(operation, arguments)
+        caller: Memory = request.scope.get(CALLER, memory)
+        answer = caller.carry_out(operation, arguments)
         if (detail or split_detail(operation, arguments, default="full")[0]) == "full":
             return JSONResponse(operation.as_json(answer))
         return PlainTextResponse(brief_of(answer).within(ceiling_of(operation, arguments)).text())
@@ -102,7 +93,8 @@ def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., Response]
         annotation=Annotated[Detail | None, Query(description=description)],
         default=None,
     )
-    endpoint.__signature__ = inspect.Signature([parameter, detail_parameter])  # type: ignore[attr-defined]
+    request_parameter = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+    endpoint.__signature__ = inspect.Signature([request_parameter, parameter, detail_parameter])  # type: ignore[attr-defined]
     endpoint.__name__ = operation.name
     return endpoint
 
@@ -112,14 +104,9 @@ def _error_response(kind: type[BacksightError]) -> dict[str, Any]:
     return {"description": kind.__doc__ or "", "model": Problem, "content": content}
 
 
-def _problem(title: str, status: int, detail: str, field: str | None = None) -> JSONResponse:
-    body = Problem(title=title, status=status, detail=detail, field=field)
-    return JSONResponse(body.model_dump(), status_code=status, media_type=PROBLEM)
-
-
 async def _on_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, BacksightError)  # noqa: S101 (registered for it)
-    return _problem(error.kind, error.status, error.message, error.field)
+    return problem_of(error)
 
 
 async def _on_bad_arguments(request: Request, error: Exception) -> JSONResponse:
@@ -136,4 +123,5 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == 400:
         return await _on_error(request, Invalid("the body cannot be read; send a JSON object", field="arguments"))
     titles = {404: "NotFound", 405: "Invalid"}
-    return _problem(titles.get(error.status_code, "Refused"), error.status_code, str(error.detail))
+    title = titles.get(error.status_code, "Refused")
+    return problem(title, error.status_code, str(error.detail), headers=error.headers)

@@ -1,6 +1,6 @@
 """Print answers on a terminal: the parts of a brief, or with `show_record` every field of an answer."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -16,6 +16,7 @@ from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.values import HIDDEN, fill, label_of, text_of
 
 PIPE_WIDTH = 160
+ABBREVIATIONS = {"Q": "outcome", "Sim": "similarity", "Rec": "recency", "Conf": "confidence", "Aff": "mood"}
 MOST_COLUMNS = 12
 """A list of records with more fields is printed one record below the other."""
 
@@ -39,6 +40,7 @@ def show_part(to: Console, part: Part) -> None:
             _print_line(to, text, style)
         case Table(_, columns, rows, for_models=False):
             to.print(_grid(columns, ([cell.text for cell in row] for row in rows)))
+            _print_line(to, legend_of([column.heading for column in columns]), "dim")
         case ValueList(_, cells):
             _print_values(to, {label: cell.text for label, cell in cells.items()})
         case Text():
@@ -47,6 +49,15 @@ def show_part(to: Console, part: Part) -> None:
             to.out(text, highlight=False)
         case Reference(key, _, value) if key == NEXT_CURSOR:
             _print_line(to, f"More: --cursor {value}", "dim")
+
+
+def legend_of(headings: Sequence[str]) -> str:
+    """The meaning of the headings that are abbreviations, in one line; empty if there are none.
+
+    >>> legend_of(["score", "Q", "Rec"])
+    'Q: outcome, Rec: recency'
+    """
+    return ", ".join(f"{heading}: {ABBREVIATIONS[heading]}" for heading in headings if heading in ABBREVIATIONS)
 
 
 def show_record(to: Console, record: Any, indent: int = 0) -> None:

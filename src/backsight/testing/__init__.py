@@ -12,18 +12,22 @@ from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.fills import Fill
+from backsight.core.market import Bar
 from backsight.core.memory.episodic import Episode
 from backsight.core.orders import BrokerSnapshot, ReportedFill
 from backsight.core.portfolio import Account, Portfolio, Position
 from backsight.core.trades.trade import Outcome
 from backsight.memory import open_memory
 from backsight.runtime.clock import SimulatedClock as FakeClock
+from backsight.testing.randomness import FakeRandomness
 from backsight.testing.reflection import FakeReflector
 
 __all__ = [
     "T0",
     "FakeClock",
+    "FakeRandomness",
     "FakeReflector",
+    "a_bar",
     "a_fill",
     "a_position",
     "a_snapshot",
@@ -122,6 +126,11 @@ def a_snapshot(
     prices = {"BTC": 100.0, **{position.symbol: position.mark for position in positions}, **(marks or {})}
     portfolio = Portfolio(at=at, equity=equity, cash=equity, positions=positions)
     return BrokerSnapshot(portfolio=portfolio, fills=tuple(fills), marks=prices)
+
+
+def a_bar(symbol: str = "BTC", *, at: datetime = T0, price: float = 100.0, seconds: int = 3_600) -> Bar:
+    """A bar that opens at an instant and stays at one price."""
+    return Bar(symbol=symbol, interval_seconds=seconds, opened_at=at, open=price, high=price, low=price, close=price)
 
 
 def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) -> Episode:

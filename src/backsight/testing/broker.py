@@ -24,8 +24,18 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from backsight.core.errors import Invalid
-from backsight.core.orders import BrokerReason, BrokerSnapshot, ReportedFill
+from backsight.core.orders import (
+    BEGINNING,
+    BrokerReason,
+    BrokerSnapshot,
+    FillMark,
+    Order,
+    ReportedFill,
+    fills_after,
+    last_mark,
+)
 from backsight.core.portfolio import Direction, OpenOrder, Portfolio, Position
+from backsight.ports import Broker
 from backsight.testing import T0
 
 NOTHING = Fraction(0)
@@ -180,6 +190,21 @@ IN_TIME = ReportTerms()
 """Every fill is reported once, with the next snapshot."""
 
 
+def check_fills_since(broker: Broker, order: Order) -> None:
+    """Check that a broker repeats fills until they are recorded; the order must be filled at once.
+
+    Raises `AssertionError` with what the adapter does wrong.
+    """
+    start = last_mark(broker.snapshot(since=BEGINNING).fills, BEGINNING)
+    broker.submit(order)
+    first, again = (broker.snapshot(since=start).fills for _ in range(2))
+    assert first, "the fill of the order is not reported after the mark of the last fill before it"  # noqa: S101
+    missing = {(fill.symbol, fill.id) for fill in first} - {(fill.symbol, fill.id) for fill in again}
+    assert not missing, f"a fill is reported only once, and is lost if its answer is: {sorted(missing)}"  # noqa: S101
+    later = broker.snapshot(since=last_mark(first, start)).fills
+    assert len(later) < len(first), "fills are repeated although the mark says that they are recorded"  # noqa: S101
+
+
 class BrokerSimulator:
     """An account at a simulated broker; time passes only when a test says so."""
 
@@ -204,6 +229,7 @@ class BrokerSimulator:
         self._trades: list[_TradeBook] = []
         self._orders: list[_Resting] = []
         self._reports: list[_DueReport] = []
+        self._sent: list[ReportedFill] = []
         self._snapshots = self._order_count = self._position_count = 0
 
     # Time, prices and rates.
@@ -323,8 +349,8 @@ class BrokerSimulator:
 
     # What a ledger sees.
 
-    def snapshot(self) -> BrokerSnapshot:
-        """The account now, with the reports that are due."""
+    def snapshot(self, *, since: FillMark | None = None) -> BrokerSnapshot:
+        """The account now, with the reports that are due, or with all that came after the marked fill."""
         self._snapshots += 1
         due = [each for each in self._reports if each.turn is not None and each.turn <= self._snapshots]
         self._reports = [each for each in self._reports if each not in due]
@@ -341,7 +367,9 @@ class BrokerSimulator:
                 for each in self._orders
             ),
         )
-        return BrokerSnapshot(portfolio=portfolio, fills=tuple(each.fill for each in due), marks=self.marks)
+        self._sent += (each.fill for each in due)
+        fills = tuple(each.fill for each in due) if since is None else fills_after(self._sent, since)
+        return BrokerSnapshot(portfolio=portfolio, fills=fills, marks=self.marks)
 
     def release(self) -> None:
         """Let everything that was kept back be reported with the next snapshot."""

@@ -38,7 +38,7 @@ def test_an_unchanged_document_has_no_changes() -> None:
 
 def test_numbers_go_on_after_the_last_one() -> None:
     text = "# Risk\n" + "Never above 2 %. " * 400 + "\n# Entries\n" + "Wait an hour. " * 400
-    numbers = [chunk.number for chunk in assign_numbers(chunks(text), 41)]
+    numbers = [chunk.number for chunk in assign_numbers(chunks(text), 41, at=T0)]
     assert numbers == list(range(42, 42 + len(numbers)))
     assert len(numbers) > 1
 

@@ -1,5 +1,6 @@
 """The merged ranking of two search methods, in which neither method can suppress the other."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.documents.citation import Source
-from backsight.core.documents.merge import Candidate, Fusion, RankedChunk, RankingSettings, WordSets, diversify, rank
+from backsight.core.documents.merge import (
+    Candidate,
+    Fusion,
+    RankedChunk,
+    RankingSettings,
+    WordSets,
+    answer_score,
+    diversify,
+    rank,
+)
 from backsight.core.errors import Invalid
 from backsight.testing import T0
 
@@ -16,7 +26,8 @@ FUSIONS: list[Fusion] = ["standardised", "weighted_sum", "reciprocal_rank"]
 
 
 def a_candidate(name: str, **changes: Any) -> Candidate:
-    defaults: dict[str, Any] = {"id": name, "path": f"{name}.md", "source": "manual"}
+    coverage = min(1.0, (changes.get("keyword") or 0.0) / 2)
+    defaults: dict[str, Any] = {"id": name, "path": f"{name}.md", "source": "manual", "coverage": coverage}
     return Candidate(**(defaults | changes))
 
 
@@ -46,9 +57,28 @@ CANDIDATES = st.lists(
 
 @given(candidates=CANDIDATES, fusion=st.sampled_from(FUSIONS))
 def test_scores_are_between_0_and_1_and_the_best_is_first(candidates: list[Candidate], fusion: Fusion) -> None:
-    scores = [each.score for each in merged(*candidates, fusion=fusion)]
-    assert all(0 <= score <= 1 for score in scores)
-    assert scores == sorted(scores, reverse=True)
+    ranked = merged(*candidates, fusion=fusion)
+    assert all(0 <= each.score <= 1 for each in ranked)
+    orders = [each.order for each in ranked]
+    assert orders == sorted(orders, reverse=True)
+
+
+@given(candidates=CANDIDATES, others=CANDIDATES, fusion=st.sampled_from(FUSIONS))
+def test_a_score_does_not_depend_on_the_other_candidates(
+    candidates: list[Candidate], others: list[Candidate], fusion: Fusion
+) -> None:
+    mine, again = a_candidate("mine", keyword=1.5, vector=0.4), a_candidate("mine", keyword=1.5, vector=0.4)
+    scores = [
+        next(each.score for each in merged(*rest, candidate, fusion=fusion, limit=50) if each.candidate == candidate)
+        for rest, candidate in ((candidates, mine), (others, again))
+    ]
+    assert scores[0] == scores[1]
+
+
+def test_likeness_to_a_text_about_another_name_is_no_answer() -> None:
+    near = a_candidate("near", keyword=0.4, vector=0.45)
+    assert names(merged(near)) == ["near"]
+    assert names(merged(replace(near, names_missing=True))) == []
 
 
 @given(candidates=CANDIDATES, fusion=st.sampled_from(FUSIONS), by=st.floats(0.01, 5))
@@ -75,7 +105,10 @@ def test_a_hair_of_cosine_does_not_outweigh_a_word() -> None:
 
 def test_without_vectors_the_words_decide() -> None:
     low, high = a_candidate("low", keyword=1.0), a_candidate("high", keyword=3.0)
-    assert [each.score for each in merged(low, high)] == [0.75, 0.5]
+    assert [(each.candidate.id, each.score) for each in merged(low, high)] == [
+        ("high", answer_score(1.0, None)),
+        ("low", answer_score(0.5, None)),
+    ]
 
 
 def test_a_source_is_capped() -> None:

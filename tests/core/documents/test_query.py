@@ -25,7 +25,27 @@ def test_a_text_is_found_by_its_own_words(text: str) -> None:
 
 def test_a_name_is_searched_whole_and_by_its_parts() -> None:
     assert terms("R3_POSITION_CAP") == ["r3 position cap", "r3", "position", "cap"]
-    assert terms("BTC/USDT") == ["btc usdt", "btc", "usdt"]
+    assert terms("BTC/USDT") == ["btcusdt btc usdt", "btcusdt", "btc", "usdt"]
+    assert "eurusd" in words_of("long EUR/USD")
+
+
+def test_tickers_codes_and_numbers_are_names() -> None:
+    words = read_query("slippage of SOL at 64180, #406 and EUR/USD").query_words.values()
+    assert {word.text: word.is_name for word in words if word.text != "#406"} == {
+        "slippage": False,
+        "SOL": True,
+        "64180": True,
+        "406": True,
+        "eur": True,
+        "usd": True,
+    }
+
+
+def test_stop_words_are_those_of_the_querys_language() -> None:
+    assert terms("Wie hoch sind die Gebühren?") == ["hoch", "gebuhren"]
+    assert terms("¿cuándo empieza la sesión de Londres?") == ["empieza", "sesion", "londres"]
+    assert terms("pourquoi le stop a été exécuté") == ["stop", "execute"]
+    assert terms("the price to die for") == ["price", "die"]
 
 
 def test_a_quoted_phrase_is_searched_as_a_phrase() -> None:

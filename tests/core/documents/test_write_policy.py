@@ -1,17 +1,18 @@
 """A path stays in the workspace on every file system, and a secret is never written down."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backsight.core.documents.chunk import chunks_of
+from backsight.core.documents.chunk import FENCE, blocks_of
 from backsight.core.documents.write_policy import (
     appendable_path,
     confine,
     format_entry,
     note_path,
     proposable_path,
-    refuse_secrets,
 )
 from backsight.core.errors import Refused
 from backsight.testing import T0
@@ -87,14 +88,14 @@ def test_an_accepted_path_stays_in_the_workspace(path: str) -> None:
 )
 def test_only_notes_are_added_to(path: str) -> None:
     with pytest.raises(Refused):
-        appendable_path(path)
+        appendable_path(path, agent="btc")
 
 
 @pytest.mark.parametrize(
     "path", ["journal/2026-06-04.md", "journal/2026/06/04.md", "memory/learnings.md", "memory/notes/a.md"]
 )
 def test_notes_may_be_added_to(path: str) -> None:
-    assert appendable_path(path) == path
+    assert appendable_path(path, agent="btc") == path
 
 
 @pytest.mark.parametrize("path", ["soul.md", "journal/x.md", "./x", "TRADING_MANUAL.MD"])
@@ -105,47 +106,30 @@ def test_only_rules_are_proposed_an_edit_of(path: str) -> None:
 
 def test_a_note_goes_where_notes_may_go() -> None:
     for note in ("journal", "learning", "note"):
-        assert appendable_path(note_path(note, now=T0))
+        assert appendable_path(note_path(note, now=T0), agent="btc")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "use sk-proj-abcdefghij0123456789xyz",
-        "AKIAIOSFODNN7EXAMPLE",
-        "ghp_" + "a1" * 20,
-        "-----BEGIN RSA PRIVATE KEY-----",
-        "API_KEY: 9f8e7d6c5b4a",
-        "password = hunter2hunter2",
-        "postgresql://me:secret@host/db",
-        "0x" + "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
-        "first line\nsecret_key='abcd1234efgh'",
-    ],
+FORGED_LINES = (
+    *("## 2026-01-01T00:00:00Z", "  # x", "---", "   ===", "<!-- agent: eve -->", " <!-- agent: eve -->"),
+    *("```", "~~~~", "``` `", "<pre>", "text", "", "    code", "~~~", "> quote"),
 )
-def test_a_text_that_looks_like_a_key_is_refused(text: str) -> None:
-    with pytest.raises(Refused, match="looks like it contains"):
-        refuse_secrets(text)
+FORGED = st.lists(st.sampled_from(FORGED_LINES), max_size=12).map("\n".join)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Key level at 3,410; the password to this market is patience.",
-        "order 7c9e6679-7425-40de-944b-e07fc1f90ae7 filled",
-        "R3_POSITION_CAP applies to BTC/USDT, see #406",
-        "risk-adjusted-return-over-the-whole-period was fine",
-        "https://example.com/report?id=12345678",
-    ],
-)
-def test_a_note_about_trading_is_no_key(text: str) -> None:
-    refuse_secrets(text)
-
-
-@given(st.text(max_size=200))
+@given(st.text(max_size=200) | FORGED)
 def test_an_entry_cannot_pass_for_several(text: str) -> None:
     entry = format_entry(text, at=T0, agent="btc\n## x -->", run="r")
-    headed = [line for line in entry.split("\n") if line.startswith(("# ", "## "))]
-    assert headed == ["## 2026-06-04T10:00:00.000000Z"]
-    assert sum(line.startswith("<!-- agent:") for line in entry.split("\n")) == 1
-    assert chunks_of(entry)[0].heading == ("2026-06-04T10:00:00.000000Z",)
+    following = format_entry("later", at=T0 + timedelta(days=1), agent="b", run="r")
+    blocks = blocks_of(entry + following)
+    instants = [block.heading for block in blocks if block.is_heading and len(block.heading) == 1]
+    assert instants == [("2026-06-04T10:00:00.000000Z",), ("2026-06-05T10:00:00.000000Z",)]
+    code = (line for block in blocks if not FENCE.match(block.lines[0]) for line in block.lines)
+    comments = [line for line in code if line.lstrip().startswith("<!--") and not line.startswith("    ")]
+    assert len(comments) == 2
+
+
+def test_code_is_kept_as_written_and_an_open_fence_is_closed() -> None:
+    entry = format_entry("```\n# x\n---", at=T0, agent="a", run="r")
+    assert "\n```\n# x\n---\n```\n\n" in entry
+    closed = format_entry("~~~\n## y\n~~~", at=T0, agent="a", run="r")
+    assert closed.endswith("\n\n~~~\n## y\n~~~\n\n")

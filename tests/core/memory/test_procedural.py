@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
 from backsight.core.memory.estimates import Estimate
+from backsight.core.memory.habit_sentences import habit_sentences
 from backsight.core.memory.procedural import (
     Figure,
     Habits,
@@ -197,6 +198,16 @@ def test_what_is_expected_is_the_strategys_record_before_the_window() -> None:
     result = habits_of([*others, *recent])
     assert (result.win_rate, result.expected_win_rate) == (Figure(value=1.0, n=75), Figure(value=0.0, n=30))
     assert (result.outcomes["R"].value, result.expected_outcomes["R"].value) == (2.0, -1.0)
+
+
+def test_no_mean_in_r_is_told_where_r_is_known_of_winners_only() -> None:
+    """A coin whose losers have no R: its mean would be +1R."""
+    coin = [figures(n) if n % 2 else figures(n, r=None, win=False) for n in range(200)]
+    result = habits_of(coin)
+    assert [result.win_rate.value, result.expected_win_rate.value] == pytest.approx([0.5, 0.5], abs=0.01)
+    assert {each["R"].value for each in (result.outcomes, result.expected_outcomes)} == {None}
+    (sentence,) = habit_sentences(result)
+    assert sentence.startswith("No mean outcome in R is given: R is known for 38 of 75 trades")
 
 
 def test_what_lies_in_the_window_is_not_expected() -> None:

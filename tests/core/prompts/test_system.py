@@ -87,7 +87,7 @@ def test_the_prompt_has_its_layout_to_the_byte() -> None:
         "- trading the first five minutes\n"
         "- adding to a loser",
         "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):\n"
-        "- Sizing: halve it in chop\n"
+        '- Sizing: "halve it in chop"\n'
         'They are for reference: the owner\'s avoid rules are the only "never".',
         "The risk engine validates every proposal before it reaches the broker. What it rejects is not executed, and"
         " the rejection with its rule appears in the next tick: change the proposal, do not repeat it. Doing nothing is"

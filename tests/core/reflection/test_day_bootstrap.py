@@ -1,23 +1,49 @@
 """Revisions of the lessons compared with no lessons: worked averages, and intervals clustered by day."""
 
 import random
-from datetime import date, timedelta
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backsight.core.reflection.day_bootstrap import compare_revisions
-from backsight.core.reflection.lessons_comparison import TradeUnderLessons
-from backsight.core.trades.trade import Outcome
+from backsight.core.reflection import day_bootstrap
+from backsight.core.reflection.lessons_comparison import LessonsComparison
+from backsight.core.reflection.patterns import UNITS
+from backsight.core.reflection.trades_under_lessons import NO_UNIT, TradesUnderLessons
+from backsight.core.trades.trade import OutcomeUnit
 
-FIRST = date(2026, 1, 5)
+FIRST = 20_458
 
 
-def a_trade(lessons: str | None, *, day: int, r: float, **changes: Any) -> TradeUnderLessons:
-    values: dict[str, Any] = {"outcome": Outcome(value=r, unit="R"), "pnl": 100.0 * r, "won": r > 0}
-    return TradeUnderLessons(lessons_hash=lessons, day=FIRST + timedelta(days=day), **values | changes)
+class LessonsTrade(NamedTuple):
+    lessons: str | None
+    day: int
+    r: float
+    unit: OutcomeUnit | None = "R"
+    pnl: float | None = None
+    won: float = np.nan
+
+
+def a_trade(lessons: str | None, *, day: int, r: float) -> LessonsTrade:
+    return LessonsTrade(lessons, FIRST + day, r, pnl=100.0 * r, won=float(r > 0))
+
+
+def compare_revisions(trades: Sequence[LessonsTrade]) -> LessonsComparison:
+    return day_bootstrap.compare_revisions(
+        TradesUnderLessons(
+            hashes=tuple(each.lessons for each in trades),
+            revision=np.arange(len(trades)),
+            day=np.array([each.day for each in trades], np.int64),
+            unit=np.array([NO_UNIT if each.unit is None else UNITS.index(each.unit) for each in trades], np.int64),
+            outcome=np.array([each.r for each in trades], np.float64),
+            pnl=np.array([each.pnl for each in trades], np.float64),
+            pnl_usd=np.full(len(trades), np.nan),
+            won=np.array([each.won for each in trades], np.float64),
+        )
+    )
 
 
 NONE = [a_trade(None, day=day, r=r) for day, r in enumerate([1.0, -1.0, 0.5, -1.0, -0.5])]
@@ -55,9 +81,10 @@ def test_the_interval_is_that_of_days() -> None:
 
 
 def test_units_do_not_mix_and_what_is_not_known_is_left_out() -> None:
-    other = a_trade("aa", day=9, r=1.0, outcome=Outcome(value=40.0, unit="pct"), pnl=None, won=None)
+    other = LessonsTrade("aa", FIRST + 9, 40.0, unit="pct")
     first = compare_revisions([*NONE, *FIRST_NOTE, other]).revisions[1]
     assert (first.trades, first.days, first.mean, first.mean_pnl, first.win_rate) == (5, 3, 0.75, 75.0, 0.75)
+    assert first.mean_pnl_usd is None
 
 
 rows = st.lists(

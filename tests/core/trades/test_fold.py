@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backsight.core.fills import Fill
 from backsight.core.instruments import Flatness
-from backsight.core.trades.fold import RoundTrip, fold, open_trips
+from backsight.core.trades.fold import RoundTrip, fold, open_trips, unmatched_size
 from backsight.testing import T0, a_fill
 
 SIZES = st.integers(-8, 8).filter(bool).map(lambda n: n / 4)
@@ -19,6 +19,7 @@ PRICES = st.floats(1.0, 1000.0)
 PATHS = st.lists(st.tuples(SIZES, PRICES, st.floats(0, 2), st.sampled_from(["A", "B"])), min_size=1, max_size=25)
 
 
+MINUTE = timedelta(minutes=1)
 about: Any = pytest.approx
 """A number up to rounding."""
 
@@ -271,3 +272,45 @@ def test_later_fills_do_not_change_closed_trips(executions: list[Any], cut: int)
     early = fold(fill for fill in fills if fill.known_at <= then)
     again = [trip for trip in fold(fills) if trip.closed_at is not None and trip.closed_at <= then]
     assert [trip for trip in early if trip.status == "closed"] == again
+
+
+def marked_as_closing(executions: list[tuple[float, float, float, str]]) -> list[Fill]:
+    """Fills of one position that never reverse it at once; those that reduce it say so."""
+    fills: list[Fill] = []
+    position = 0.0
+    for quantity, price, fee, _ in executions:
+        reduces = position * quantity < 0
+        if reduces and abs(quantity) > abs(position):
+            quantity = -position
+        closes = "all" if reduces else None
+        fills.append(a_fill(len(fills), quantity=quantity, price=price, fee=fee, closes=closes))
+        position += quantity
+    return fills
+
+
+@given(PATHS, st.integers(0, 25))
+def test_a_history_that_begins_within_a_position_makes_no_false_trade(
+    executions: list[tuple[float, float, float, str]], cut: int
+) -> None:
+    fills = marked_as_closing(executions)
+    whole, part = fold(fills), fold(fills[cut:])
+    flat = next((trip.closed_at for trip in whole if trip.closed_at and trip.closed_at >= T0 + cut * MINUTE), None)
+    opened = {trip.first_fill_id: trip for trip in whole}
+    for trip in part:
+        if trip.first_fill_id in opened and trip.opened_at >= T0 + cut * MINUTE:
+            assert trip == opened[trip.first_fill_id]
+        else:  # entered while the unknown position was there, on the same side, and closed with it at the latest
+            held = next(
+                each for each in whole if each.opened_at <= trip.opened_at <= (each.closed_at or trip.opened_at)
+            )
+            assert trip.direction == held.direction
+            assert trip.closed_at is None or flat is None or trip.closed_at <= flat
+
+
+def test_a_profit_shows_how_much_of_a_fill_closes() -> None:
+    entry = a_fill(0, quantity=1.0, price=100.0)
+    for profit, unmatched in ((10.0, 0.0), (60.0, 2.0)):
+        turned = a_fill(1, quantity=-3.0, price=110.0, realized_pnl=profit, closes="measured")
+        assert unmatched_size(fold([entry])[0], turned, Flatness()) == unmatched
+        assert len(fold([entry, turned])) == (1 if unmatched else 2)
+    assert fold([a_fill(0, realized_pnl=5.0, closes="some")]) == []

@@ -25,7 +25,7 @@ from backsight.core.documents.query import read_query
 from backsight.store import documents as stored
 from backsight.store.database import Connection, Database, open_database
 from backsight.store.documents import Scope
-from backsight.store.publishing import Publication, publish, put_vectors
+from backsight.store.publishing import Publication, prepare, publish, put_vectors
 from backsight.store.search.hybrid import QueryVector, hybrid_search, keyword_search
 from backsight.store.search.vectors import VectorCache
 from backsight.testing import T0
@@ -84,12 +84,12 @@ def written(
             removed_chunks=tuple(removed_chunks),
             added_chunks=tuple(added_chunks),
         )
-        return publish(connection, before, publication, replace(before, synced_at=at))
+        return publish(connection, before, prepare(connection, publication), replace(before, synced_at=at))
 
 
 def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = "ana") -> dict[str, float]:
     """The BM25 score of each path that is found, best first."""
-    with database.reading() as connection:
+    with database.reading(owner) as connection:
         index = stored.index_state(connection, owner, scope.at)
         if index is None:
             return {}
@@ -142,7 +142,9 @@ def test_search_ignores_endings_accents_and_signs_and_matches_beginnings(databas
     assert "stop.md" in searched(database, "stops traded")
     assert list(searched(database, "CAFE")) == ["cafe.md"]
     assert list(searched(database, "ceil*")) == ["risk.md"]
-    assert list(searched(database, "usd")) == ["cap.md"]
+    assert list(searched(database, "usd*")) == ["cap.md"]
+    assert set(searched(database, "posi")) == {"cap.md", "risk.md"}
+    assert searched(database, "POSI") == {}
     assert list(searched(database, "上限")) == ["cafe.md"]
     assert list(searched(database, "限")) == ["cafe.md"]
 
@@ -169,11 +171,46 @@ def test_a_word_in_every_chunk_of_a_small_manual_still_counts(database: Database
     assert min(scores.values()) > 0.05
 
 
-def test_a_common_word_only_ranks_the_matches_of_rarer_words(database: Database) -> None:
-    many: dict[str, str | None] = {f"n{number}.md": f"risk note {number}" for number in range(60)}
-    written(database, many | {"rare.md": "liquidation gone", "both.md": "liquidation risk"})
+MANY: dict[str, str | None] = {f"n{number}.md": f"risk note {number}" for number in range(60)}
+
+
+def test_every_word_finds_in_a_small_workspace(database: Database) -> None:
+    written(database, MANY | {"rare.md": "liquidation gone", "both.md": "liquidation risk"})
+    matches = list(searched(database, "liquidation risk"))
+    assert (matches[:2], len(matches)) == (["both.md", "rare.md"], 62)
+
+
+def test_in_a_large_index_a_common_word_only_ranks_the_matches_of_rarer_words(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backsight.store.search.hybrid.EVERY_TERM_FINDS", 10)
+    written(database, MANY | {"rare.md": "liquidation gone", "both.md": "liquidation risk"})
     assert list(searched(database, "liquidation risk")) == ["both.md", "rare.md"]
-    assert len(searched(database, "risk")) > 20
+    assert len(searched(database, "gone risk")) == 62  # no chunk has both, so the common word finds as well
+
+
+def test_a_typing_error_finds_what_was_meant_where_nothing_matches_exactly(database: Database) -> None:
+    written(database, {"a.md": "slippage on two fills", "b.md": "Gebühren je Seite", "c.md": "slip of paper, E1042"})
+    assert list(searched(database, "slipage")) == ["a.md"]
+    assert list(searched(database, "Gebuehren")) == ["b.md"]
+    assert list(searched(database, "Gebührem")) == ["b.md"]
+    assert searched(database, "E1043") == {}
+    assert searched(database, "slipage", Scope(at=T0)) == pytest.approx(searched(database, "slipage"))
+
+
+def test_coverage_is_the_share_of_the_query_and_missing_words_are_named(database: Database) -> None:
+    written(database, {"a.md": "funding rate " + "x" * 10 + " filler" * 3_000, "b.md": "EUR/USD funding"})
+    with database.reading("ana") as connection:
+        index = stored.index_state(connection, "ana")
+        assert index is not None
+        both = keyword_search(connection, index, read_query("funding rate"), NOW)
+        sol = keyword_search(connection, index, read_query("SOL funding rate"), NOW)
+        pair = keyword_search(connection, index, read_query("EURUSD funding"), NOW)
+    assert max(both.coverage.values()) == pytest.approx(1.0)
+    assert both.missing == pair.missing == ()
+    assert (sol.missing, sol.names_missing) == (("SOL",), True)
+    assert max(sol.coverage.values()) < 0.5
+    assert max(pair.coverage.values()) == pytest.approx(1.0)
 
 
 def test_filters_narrow_what_is_found(database: Database) -> None:
@@ -210,14 +247,15 @@ def test_a_search_finds_only_the_owners_documents(database: Database) -> None:
     before = searched(database, "cap stop")
     written(database, {f"x{number}.md": "cap stop cap" for number in range(50)}, owner="bob")
     assert searched(database, "cap stop") == before
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         assert stored.index_state(connection, "ana") == alone
 
 
 def without(connection: Connection, path: str) -> None:
     before = stored.index_state(connection, "ana")
     assert before is not None
-    publish(connection, before, Publication(removed_chunks=tuple(stored.chunks(connection, "ana", path))), before)
+    publication = Publication(removed_chunks=tuple(stored.chunks(connection, "ana", path)))
+    publish(connection, before, prepare(connection, publication), before)
 
 
 def test_a_search_during_a_rebuild_sees_the_old_index(url: str, database: Database) -> None:
@@ -246,7 +284,7 @@ def test_a_rebuild_that_fails_leaves_the_old_index(database: Database) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.one_of(st.text(max_size=60), st.text(alphabet="\"'*()^:-+{}AND OR NOT NEAR/\\%_\0", max_size=30)))
 def test_any_string_can_be_searched_for(database: Database, text: str) -> None:
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         index = stored.index_state(connection, "ana")
     if index is None:
         written(database, RULES)
@@ -262,7 +300,7 @@ def with_vectors(database: Database, model: str, by_path: dict[str, list[float]]
 
 
 def near(database: Database, cache: VectorCache, direction: list[float], **more: Any) -> dict[str, float]:
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         index = stored.index_state(connection, "ana")
         assert index is not None
         vector = QueryVector(np.array(direction, dtype=np.float32), "m", cache)

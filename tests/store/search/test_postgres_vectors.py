@@ -11,7 +11,7 @@ from store.search.test_hybrid import RULES, assert_nearest, near, scattered, wit
 
 def compares(database: Database) -> bool:
     """Whether the database compares vectors itself."""
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         return postgres_vectors.vector_table(connection, "ana", "m") is not None
 
 
@@ -33,9 +33,9 @@ def test_an_hnsw_index_finds_the_same_chunks(postgres_url: str) -> None:
         postgres_vectors.build_hnsw_index(connection, "ana", "m", minimum=100)
         before = connection.execute(graphs).scalar_one()
     assert_nearest(database, direction, cosines)
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         connection.execute(sql("SELECT pg_stat_force_next_flush()"))
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         assert connection.execute(graphs).scalar_one() == before + 1  # within filters there is none
     database.close()
 

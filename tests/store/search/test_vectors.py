@@ -44,9 +44,9 @@ def test_the_nearest_chunks_are_found_with_and_without_filters(database: Databas
 
 def test_chunks_without_a_vector_are_listed_until_they_have_one(database: Database) -> None:
     written(database, RULES)
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 4
     with_vectors(database, "m", {"cap.md": [1.0, 0.0]})
-    with database.reading() as connection:
+    with database.reading("ana") as connection:
         assert len(stored.chunks_to_embed(connection, "ana", "m", limit=100)) == 3
         assert stored.count_embedded(connection, "ana", "m") == 1

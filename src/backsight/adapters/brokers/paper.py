@@ -26,12 +26,14 @@ from backsight.core.orders import (
     BrokerReason,
     BrokerSnapshot,
     Executed,
+    FillMark,
     Order,
     OrderResult,
     Rejected,
     ReportedFill,
     ReportedKind,
     check_order,
+    fills_after,
 )
 from backsight.core.portfolio import Portfolio, Position, PositionMode
 
@@ -154,11 +156,13 @@ class PaperBroker:
         self._marks: dict[str, float] = {}
         self._fill_count = 0
         self._sequence = 0
-        self._unreported: list[ReportedFill] = []
+        self._reports: list[ReportedFill] = []
+        self._reported = 0
 
-    def snapshot(self) -> BrokerSnapshot:
-        """The account now, and the fills since the previous snapshot, if the terms report fills."""
-        fills, self._unreported = tuple(self._unreported), []
+    def snapshot(self, *, since: FillMark | None = None) -> BrokerSnapshot:
+        """The account now, and the fills after the marked one or since the previous snapshot, if fills are reported."""
+        fills = tuple(self._reports[self._reported :]) if since is None else fills_after(self._reports, since)
+        self._reported = len(self._reports)
         equity = self._book.equity(self._marks)
         portfolio = Portfolio(
             at=self._at,
@@ -235,6 +239,9 @@ class PaperBroker:
 
     def _follow_bars(self, bars: Mapping[str, Bar], closes_at: datetime) -> None:
         since = self._set_instant(closes_at)
+        if not self._book.holdings:  # nothing to exit, to liquidate or to pay funding for
+            self._marks.update((symbol, float(bar.close)) for symbol, bar in bars.items())
+            return
         self._exit_at_levels(bars, "stop_loss")
         self._liquidate_if_due({**self._marks, **_worst(bars, self._book, maintenance=self._terms.maintenance)})
         self._exit_at_levels(bars, "take_profit")
@@ -323,7 +330,7 @@ class PaperBroker:
         self._fill_count += 1
         self._sequence += 1
         if self._terms.reports_fills:
-            self._unreported.append(fill)
+            self._reports.append(fill)
         return fill
 
     def _mark_of(self, symbol: str) -> float:

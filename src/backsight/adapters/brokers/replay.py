@@ -7,7 +7,7 @@ from datetime import datetime
 from backsight.core.decision import DecidedOrder
 from backsight.core.errors import Conflict
 from backsight.core.instants import format_instant
-from backsight.core.orders import BrokerSnapshot, Executed, Order, OrderResult, Rejected
+from backsight.core.orders import BrokerSnapshot, Executed, FillMark, Order, OrderResult, Rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class ReplayBroker:
         self._snapshots = 0
         return self._session[self._tick]
 
-    def snapshot(self) -> BrokerSnapshot:
+    def snapshot(self, *, since: FillMark | None = None) -> BrokerSnapshot:
         """The recorded account: before the decision at the first call of a tick, after it at further calls."""
         tick, self._snapshots = self._session[self._tick], self._snapshots + 1
         return tick.before if self._snapshots == 1 else tick.after or replace(tick.before, fills=())

@@ -97,4 +97,5 @@ def _load(threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    options.enable_cpu_mem_arena = False  # the arena keeps the memory of the longest batch for good
     return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])

@@ -19,7 +19,8 @@ COUNTED_CHARACTERS = 20_000
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 TABLE = re.compile(r" {0,3}\|")
 FRONT_MATTER = "---"
 LONGEST_HEADING = 200
@@ -130,11 +131,15 @@ def _part(block: TextBlock, start: int, end: int, tokens: int) -> TextBlock:
 
 
 def _join_small(blocks: Iterable[TextBlock]) -> list[list[TextBlock]]:
-    """Join neighbours up to the maximum; a heading starts a new chunk once the current chunk has the minimum."""
+    """Join neighbours up to the maximum; a heading starts a new chunk once the current chunk has the minimum.
+
+    Entries of different days are not joined, so that a chunk has one date.
+    """
     groups: list[list[TextBlock]] = []
     tokens = 0
     for block in blocks:
-        starts_chunk = tokens >= MIN_TOKENS and block.is_heading
+        is_other_day = bool(groups) and _is_other_day(groups[-1], block)
+        starts_chunk = is_other_day or (block.is_heading and tokens >= MIN_TOKENS)
         if groups and not starts_chunk and tokens + block.tokens <= MAX_TOKENS:
             groups[-1].append(block)
             tokens += block.tokens
@@ -159,9 +164,24 @@ def _move_trailing_headings(groups: list[list[TextBlock]]) -> list[list[TextBloc
 
 
 def _join_small_last(groups: list[list[TextBlock]]) -> list[list[TextBlock]]:
-    if len(groups) > 1 and _tokens(groups[-1]) < MIN_TOKENS and _tokens(groups[-2]) + _tokens(groups[-1]) <= MAX_TOKENS:
+    if len(groups) < 2 or _is_other_day(groups[-2], groups[-1][0]):
+        return groups
+    if _tokens(groups[-1]) < MIN_TOKENS and _tokens(groups[-2]) + _tokens(groups[-1]) <= MAX_TOKENS:
         groups[-2].extend(groups.pop())
     return groups
+
+
+def _is_other_day(group: list[TextBlock], block: TextBlock) -> bool:
+    """Whether a block begins the entry of another day than the last entry of a group."""
+    day = _day(block)
+    last = next((earlier for each in reversed(group) if (earlier := _day(each))), None)
+    return day is not None and last is not None and day != last
+
+
+def _day(block: TextBlock) -> str | None:
+    """The day that a heading begins with; None for other blocks."""
+    day = DAY.match(block.heading[-1]) if block.is_heading and block.heading else None
+    return None if day is None else day[0]
 
 
 def _tokens(group: list[TextBlock]) -> int:
@@ -202,9 +222,8 @@ def _block(lines: list[str], start: int) -> tuple[int, int, str]:
     line = _strip_line_end(lines[start])
     if start == 0 and line == FRONT_MATTER:
         return _after_closing_line(lines, start, lambda bare: bare == FRONT_MATTER), 0, ""
-    if fence := FENCE.match(line):
-        closes = re.compile(rf" {{0,3}}{re.escape(fence[1])}{re.escape(fence[1][0])}*[ \t]*$")
-        return _after_closing_line(lines, start, lambda bare: closes.match(bare) is not None), 0, ""
+    if FENCE.match(line):
+        return after_fence(lines, start), 0, ""
     if heading := HEADING.match(line):
         return start + 1, len(heading[1]), _title(line[heading.end() :])
     if TABLE.match(line):
@@ -213,6 +232,15 @@ def _block(lines: list[str], start: int) -> tuple[int, int, str]:
             end += 1
         return end, 0, ""
     return _paragraph(lines, start)
+
+
+def after_fence(lines: list[str], start: int) -> int:
+    """The line after the fenced code that begins at `start`; the end of the text if the fence is not closed."""
+    fence = FENCE.match(_strip_line_end(lines[start]))
+    if fence is None:
+        return start + 1
+    closes = re.compile(rf" {{0,3}}{re.escape(fence[1])}{re.escape(fence[1][0])}*[ \t]*$")
+    return _after_closing_line(lines, start, lambda bare: closes.match(bare) is not None)
 
 
 def _title(text: str) -> str:

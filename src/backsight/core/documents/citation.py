@@ -27,7 +27,7 @@ class MatchFactors:
     """The parts of a citation's score; None if that search method did not find the chunk."""
 
     keyword: float | None = None
-    """How well the words match, 0 to 1."""
+    """The share of the query's words in the chunk, 0 to 1, weighed by their rarity."""
     vector: float | None = None
     """Cosine similarity of the embeddings."""
     recency: float = 1.0
@@ -42,7 +42,8 @@ class Citation:
     start_line: int
     end_line: int
     score: float
-    """0 to 1; larger is better."""
+    """How likely the lines answer the query, 0 to 1; comparable between queries. The order of citations also weighs
+    what distinguishes the candidates of one query."""
     snippet: str
     """The text of the lines."""
     source: Source

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backsight.core.documents.chunk import chunks_of
+from backsight.core.documents.chunk import Chunk, chunks_of
 from backsight.core.documents.citation import Source
+from backsight.core.documents.dates import entry_instant
 from backsight.core.documents.query import words_of
 from backsight.core.documents.workspace import is_markdown
 
@@ -63,6 +64,16 @@ class IndexedChunk:
         """Equal for two chunks of successive versions if the chunk has not changed."""
         return (self.start_line, self.end_line, self.heading, self.text, self.source, self.agent)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether text and headings have the hash that was stored with them; if not, somebody changed the row."""
+        return self.text_hash == content_hash(embedded_text(self.heading, self.text))
+
+    @property
+    def shown_text(self) -> str:
+        """The text, or as many empty lines if somebody changed it: a rule must not be changed in the index."""
+        return self.text if self.is_sound else "\n" * (self.end_line - self.start_line + 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedDocument:
@@ -99,7 +110,11 @@ def indexed_words(heading: Iterable[str], text: str) -> list[str]:
 
 
 def index_chunks(document: LoadedDocument, *, owner: str, now: datetime) -> list[IndexedChunk]:
-    """The chunks of a loaded document; publishing them assigns their numbers."""
+    """The chunks of a loaded document; publishing them assigns their numbers.
+
+    A chunk is as old as its entry says: a file is changed whenever an entry is added to it.
+    """
+    markdown = is_markdown(document.path)
     return [
         IndexedChunk(
             owner_id=owner,
@@ -107,7 +122,7 @@ def index_chunks(document: LoadedDocument, *, owner: str, now: datetime) -> list
             path=document.path,
             source=document.source,
             agent=document.agent,
-            written_at=document.written_at,
+            written_at=_written_at(document, chunk) if markdown else document.written_at,
             start_line=chunk.start_line,
             end_line=chunk.end_line,
             heading=chunk.heading,
@@ -115,8 +130,12 @@ def index_chunks(document: LoadedDocument, *, owner: str, now: datetime) -> list
             text_hash=content_hash(embedded_text(chunk.heading, chunk.text)),
             valid_from=now,
         )
-        for chunk in chunks_of(document.text, markdown=is_markdown(document.path))
+        for chunk in chunks_of(document.text, markdown=markdown)
     ]
+
+
+def _written_at(document: LoadedDocument, chunk: Chunk) -> datetime:
+    return entry_instant(document.path, chunk.heading, chunk.text) or document.written_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +153,9 @@ def compare_chunks(before: Iterable[IndexedChunk], after: Iterable[IndexedChunk]
     return ChunkChanges(removed=tuple(remaining.values()), added=tuple(added))
 
 
-def assign_numbers(chunks: Iterable[IndexedChunk], last_number: int) -> list[IndexedChunk]:
-    """The chunks with the numbers that follow the last assigned number."""
-    return [replace(chunk, number=number) for number, chunk in enumerate(chunks, start=last_number + 1)]
+def assign_numbers(chunks: Iterable[IndexedChunk], last_number: int, *, at: datetime) -> list[IndexedChunk]:
+    """The chunks as they are published at an instant, with the numbers that follow the last assigned number."""
+    return [replace(chunk, number=number, valid_from=at) for number, chunk in enumerate(chunks, start=last_number + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

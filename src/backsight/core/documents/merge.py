@@ -5,6 +5,10 @@ fill a narrow band. So each method's scores are standardised over the candidates
 are added (CombSUM: Shaw & Fox 1994; standard scores: Montague & Aslam 2001). Standard deviations have a floor: a method
 that gives all candidates nearly the same score has little influence. docs/decisions/0016-documents.md lists the
 alternatives that were measured.
+
+Standard scores order the candidates of one query and say nothing about another query. The score that is shown is
+absolute: a logistic function of how much of the query a chunk contains and of the cosine, with coefficients that were
+fitted to questions with and without an answer (docs/decisions/0051-documents-beside-writers.md).
 """
 
 import math
@@ -34,10 +38,16 @@ AGEING_SOURCES: Set[Source] = frozenset({"journal", "run", "decision", "review"}
 """Sources whose score decays with the half-life; rules do not age."""
 COMMON_SHARE = 0.1
 """A term in more than this share of the chunks is common: it only ranks the chunks that other terms found."""
+ANSWER_INTERCEPT, ANSWER_COVERAGE, ANSWER_COSINE = -7.0, 10.0, 13.0
+"""Coefficients of the logistic score."""
+UNRELATED_COSINE = 0.23
+"""The cosine that is assumed for a chunk without a vector: that of a text about something else."""
 SHORTLIST_FACTOR = 4
 """The text of this many times the wanted chunks is read, because duplicates are dropped afterwards."""
 DUPLICATE_SIMILARITY = 0.9
 """Two chunks of one file are duplicates if the Jaccard similarity of their words is at least this."""
+SAME_FILE_SIMILARITY = 0.3
+"""Two chunks of one file are at least this similar: the best chunk of another file is preferred to the next of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +57,8 @@ class RankingSettings:
     fusion: Fusion = "standardised"
     keyword_weight: float = 0.5
     vector_weight: float = 0.5
-    minimum_score: float = 0.15
-    """A candidate below this score both by keywords and by vector is dropped."""
+    minimum_score: float = 0.3
+    """A candidate below this score is dropped."""
     per_source: Mapping[Source, int] = field(default_factory=dict)
     """The most citations of a source; a source that is not listed has no limit."""
     mmr_lambda: float = 0.7
@@ -82,8 +92,12 @@ class Candidate:
     source: Source
     keyword: float | None = None
     """BM25 score; None if the chunk has none of the words."""
+    coverage: float = 0.0
+    """The share of the query's words that the chunk contains, weighed by their rarity."""
     vector: float | None = None
     """Cosine similarity; None if the chunk has no vector yet."""
+    names_missing: bool = False
+    """Whether the query names something that no chunk mentions: then likeness in meaning is no answer."""
     at: datetime | None = None
     """When the document was written; None for a document without age."""
 
@@ -93,7 +107,10 @@ class RankedChunk:
     """A candidate with its final score."""
 
     candidate: Candidate
+    order: float
+    """The fused score, which ranks the candidates of one query."""
     score: float
+    """The absolute score, which can be compared between queries."""
     factors: MatchFactors
 
 
@@ -125,12 +142,29 @@ def keyword_score(bm25: float) -> float:
     return bm25 / (1 + bm25)
 
 
+def answer_score(coverage: float, cosine: float | None) -> float:
+    """How likely a chunk answers a query, 0 to 1, from the share of the query that it contains and the cosine.
+
+    >>> [round(answer_score(*pair), 2) for pair in ((1.0, None), (0.25, None), (1.0, 0.1), (0.0, 0.7), (0.1, 0.3))]
+    [1.0, 0.18, 0.99, 0.89, 0.11]
+    """
+    vector = UNRELATED_COSINE if cosine is None else cosine
+    return 1 / (1 + math.exp(-(ANSWER_INTERCEPT + ANSWER_COVERAGE * coverage + ANSWER_COSINE * vector)))
+
+
+def _answer_score(candidate: Candidate) -> float:
+    cosine = candidate.vector
+    if cosine is not None and candidate.names_missing:
+        cosine = min(cosine, UNRELATED_COSINE)
+    return answer_score(candidate.coverage, cosine)
+
+
 def rank(candidates: Sequence[Candidate], settings: RankingSettings, *, now: datetime) -> list[RankedChunk]:
     """The candidates, best first: scores fused and aged, weak candidates dropped.
 
     >>> from datetime import UTC
     >>> candidates = [
-    ...     Candidate(id="both", path="m.md", source="manual", keyword=9.0, vector=0.6),
+    ...     Candidate(id="both", path="m.md", source="manual", keyword=9.0, coverage=0.8, vector=0.6),
     ...     Candidate(id="meaning", path="m.md", source="manual", vector=0.7),
     ...     Candidate(id="neither", path="m.md", source="manual", vector=0.1),
     ... ]
@@ -139,21 +173,18 @@ def rank(candidates: Sequence[Candidate], settings: RankingSettings, *, now: dat
     ['both', 'meaning']
     """
     ranked = [
-        RankedChunk(candidate=candidate, score=score * recency, factors=_factors(candidate, recency))
-        for candidate, score in zip(candidates, _fused_scores(candidates, settings), strict=True)
-        if _best_score(candidate) >= settings.minimum_score
+        RankedChunk(
+            candidate=candidate, order=order * recency, score=score * recency, factors=_factors(candidate, recency)
+        )
+        for candidate, order in zip(candidates, _fused_scores(candidates, settings), strict=True)
+        if (score := _answer_score(candidate)) >= settings.minimum_score
         for recency in (_recency(candidate, settings, now),)
     ]
-    return sorted(ranked, key=lambda chunk: (-chunk.score, chunk.candidate.path, chunk.candidate.id))
-
-
-def _best_score(candidate: Candidate) -> float:
-    """The better of both methods' scores: a strong match by one method needs no match by the other."""
-    return max(keyword_score(candidate.keyword or 0.0), candidate.vector or 0.0)
+    return sorted(ranked, key=lambda chunk: (-chunk.order, chunk.candidate.path, chunk.candidate.id))
 
 
 def _factors(candidate: Candidate, recency: float) -> MatchFactors:
-    keyword = None if candidate.keyword is None else keyword_score(candidate.keyword)
+    keyword = None if candidate.keyword is None else candidate.coverage
     return MatchFactors(keyword=keyword, vector=candidate.vector, recency=recency)
 
 
@@ -168,7 +199,8 @@ def _recency(candidate: Candidate, settings: RankingSettings, now: datetime) -> 
 
 
 def _fused_scores(candidates: Sequence[Candidate], settings: RankingSettings) -> list[float]:
-    keywords = [candidate.keyword or 0.0 for candidate in candidates]
+    # Of two chunks with equal BM25, the one that contains more of the query comes first.
+    keywords = [(candidate.keyword or 0.0) * (1 + candidate.coverage) for candidate in candidates]
     vectors = [candidate.vector for candidate in candidates]
     known = [vector for vector in vectors if vector is not None]
     if not known:
@@ -271,9 +303,9 @@ def diversify(
     # similarity[i]: how much remaining[i] repeats of the chunks that are already chosen
     remaining, similarity = list(ranked), [0.0] * len(ranked)
     while remaining and len(chosen) < limit:
-        # Marginal relevance: λ · score - (1 - λ) · similarity; take the largest.
+        # Marginal relevance: λ · order - (1 - λ) · similarity; take the largest.
         marginal = [
-            settings.mmr_lambda * chunk.score - (1 - settings.mmr_lambda) * repeated
+            settings.mmr_lambda * chunk.order - (1 - settings.mmr_lambda) * repeated
             for chunk, repeated in zip(remaining, similarity, strict=True)
         ]
         place = max(range(len(remaining)), key=marginal.__getitem__)
@@ -284,15 +316,16 @@ def diversify(
         chosen.append(best)
         counts[source] += 1
         similarity = [
-            max(before, _jaccard(best.candidate, chunk.candidate, words))
+            max(before, _similarity(best.candidate, chunk.candidate, words))
             for before, chunk in zip(similarity, remaining, strict=True)
         ]
-    return sorted(chosen, key=lambda chunk: -chunk.score)
+    return sorted(chosen, key=lambda chunk: -chunk.order)
 
 
-def _jaccard(a: Candidate, b: Candidate, words: WordSets) -> float:
-    """Jaccard similarity of the words of two chunks of one file; 0 for chunks of different files."""
+def _similarity(a: Candidate, b: Candidate, words: WordSets) -> float:
+    """Jaccard similarity of the words of two chunks of one file, with a floor; 0 for chunks of different files."""
     if a.path != b.path:
         return 0.0
     a_words, b_words = words.get(a.id, frozenset()), words.get(b.id, frozenset())
-    return len(a_words & b_words) / len(a_words | b_words) if a_words and b_words else 0.0
+    jaccard = len(a_words & b_words) / len(a_words | b_words) if a_words and b_words else 0.0
+    return max(SAME_FILE_SIMILARITY, jaccard)

@@ -13,7 +13,6 @@ from backsight.core.documents.query import words_of
 ITEM = re.compile(r"^(?:[-*+]|\d{1,4}[.)])\s+")
 """The mark of a list item, numbered or not."""
 TABLE_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
-PAIR = re.compile(r"\b(\w{2,6})[/-](\w{2,6})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +64,24 @@ def rules_about(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
 
 def mentions(text: str, names: Iterable[str]) -> bool:
     """Whether a text mentions any of the names, word for word."""
-    return _mentioned(frozenset(_words(text)), names) > 0
+    return _mentioned(frozenset(words_of(text)), names) > 0
+
+
+def rule_lines(block: TextBlock) -> list[tuple[int, int]]:
+    """The first line and the line after the last of each list item or table row of a block, counted from 0."""
+    return [(first - 1, first - 1 + len(lines)) for first, lines in _items(block)]
 
 
 def _mentioned(words: frozenset[str], names: Iterable[str]) -> int:
-    """How many of the names are among the words, in either spelling of a pair."""
+    """How many of the names are among the words: all words of a name, or a pair like `EUR/USD` as one word."""
     return sum(any(spelling and spelling <= words for spelling in _spellings(name)) for name in names)
 
 
 def _spellings(name: str) -> tuple[frozenset[str], ...]:
-    """The words of a name, and of a pair like `EUR/USD` also the joined word."""
-    pair = PAIR.fullmatch(name)
-    return (frozenset(words_of(name)), frozenset(words_of("".join(pair.groups())) if pair else ()))
+    """The words of a name; of a pair like `EUR/USD` the parts, or the pair as one word."""
+    words = list(words_of(name))
+    joined = words[0] if len(words) == 3 and words[0] == words[1] + words[2] else None
+    return (frozenset(words), frozenset()) if joined is None else (frozenset(words[1:]), frozenset([joined]))
 
 
 def _items(block: TextBlock) -> list[tuple[int, list[str]]]:
@@ -131,12 +136,5 @@ def _rule(path: str, block: TextBlock, first: int, lines: Sequence[str]) -> Rule
         end_line=first + len(lines) - 1,
         text=text,
         heading=block.heading,
-        words=frozenset(_words(" ".join([*block.heading, text]))),
+        words=frozenset(words_of(" ".join([*block.heading, text]))),
     )
-
-
-def _words(text: str) -> Iterator[str]:
-    """The words of a text; the parts of a pair like `EUR/USD` also joined, as brokers write it."""
-    yield from words_of(text)
-    for pair in PAIR.findall(text):
-        yield from words_of("".join(pair))

@@ -37,12 +37,12 @@ class TraceEntry:
     """Values by name; None is left out."""
 
 
-def decision_entry(decision: Decision) -> TraceEntry:
+def decision_entry(decision: Decision, strategy_name: str) -> TraceEntry:
     """The decision of a tick: proposal, reason and verdict."""
     verdict = decision.verdict
     details = {
         "symbol": decision.symbol,
-        "strategy": decision.strategy_id,
+        "strategy": strategy_name,
         "reason": decision.reason,
         "confidence": _number(decision.confidence),
         "rule": verdict.rule,
@@ -89,6 +89,11 @@ class Run:
     """Names of the prompt segments from memory."""
     account: str
     """The account before the decision."""
+    strategy_name: str
+    market: str = ""
+    """Marks and the last bars, as the agent saw them."""
+    response: str | None = None
+    """The model's raw answer; None if it was not reported."""
 
 
 def runs_document(runs: Iterable[Run], day: str) -> str:
@@ -98,7 +103,7 @@ def runs_document(runs: Iterable[Run], day: str) -> str:
 
 
 def _run_section(run: Run) -> Iterator[str]:
-    decision, entry = run.decision, decision_entry(run.decision)
+    decision, entry = run.decision, decision_entry(run.decision, run.strategy_name)
     yield _heading(entry)
     yield ""
     about = {
@@ -112,7 +117,9 @@ def _run_section(run: Run) -> Iterator[str]:
         "citations": ", ".join(decision.citations),
     }
     yield from _bullets(about)
-    for name, text in [*((segment.name, segment.text) for segment in run.caller_segments), ("account", run.account)]:
+    given = [(segment.name, segment.text) for segment in run.caller_segments]
+    parts = [("market", run.market), *given, ("account", run.account), ("answer of the model", run.response or "")]
+    for name, text in parts:
         if text.strip():
             yield from ("", f"### {_one_line(name)}", "", *(f"> {line}".rstrip() for line in text.splitlines()))
     outcome = {**entry.details, "opened": ", ".join(decision.opened), "closed": ", ".join(decision.closed)}

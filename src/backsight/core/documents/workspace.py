@@ -27,7 +27,15 @@ MARKDOWN = (".md", ".markdown")
 MAX_FILE_BYTES = 5 * 1024 * 1024
 """A larger file is data, not a note."""
 
-SkipReason = Literal["too large", "not text", "not UTF-8", "leads out of the workspace", "cannot be read", "vanished"]
+SkipReason = Literal[
+    "too large",
+    "not text",
+    "not UTF-8",
+    "name is not UTF-8",
+    "leads out of the workspace",
+    "cannot be read",
+    "vanished",
+]
 """Why a file of the workspace is not indexed."""
 
 INITIAL_FILES: Mapping[str, str] = {
@@ -51,6 +59,8 @@ def source_of(path: str) -> Source | None:
     ('journal', 'journal', 'incident')
     >>> source_of("strategies/breakout/rules.py"), source_of("README.md"), source_of(".git/HEAD")
     ('strategy', None, None)
+    >>> source_of("agents/btc/ideas.md")
+    'memory'
     >>> source_of("global/desk/playbook.md"), source_of("global/desk/runbooks/mt5.md"), source_of("global/desk/a.py")
     ('global', 'incident', None)
     """
@@ -58,8 +68,10 @@ def source_of(path: str) -> Source | None:
         return None
     if path.startswith(f"{SHARED}/"):
         return _shared_source(path) if is_markdown(path) else None
-    relative = path if agent_of(path) is None else path.split("/", 2)[2]
-    return next((source for pattern, source in SOURCE_PATTERNS.items() if matches_pattern(relative, pattern)), None)
+    is_agents = agent_of(path) is not None
+    relative = path.split("/", 2)[2] if is_agents else path
+    source = next((source for pattern, source in SOURCE_PATTERNS.items() if matches_pattern(relative, pattern)), None)
+    return "memory" if source is None and is_agents and is_markdown(path) else source
 
 
 def _shared_source(path: str) -> Source:

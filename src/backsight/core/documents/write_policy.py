@@ -5,11 +5,13 @@ Paths are checked here as text, by the strictest reading of any file system; `im
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
-from backsight.core.documents.workspace import matches_pattern
+from backsight.core.documents.chunk import FENCE, after_fence
+from backsight.core.documents.citation import Source
+from backsight.core.documents.workspace import AGENTS, agent_of, matches_pattern, source_of
 from backsight.core.errors import Refused, did_you_mean
 from backsight.core.instants import format_instant
 
@@ -17,6 +19,8 @@ NoteKind = Literal["journal", "learning", "note"]
 """The kinds of notes that an agent may add: an entry of today's journal, something learned, any other note."""
 
 APPENDABLE = ("journal/**/*.md", "memory/learnings.md", "memory/notes.md", "memory/notes/**/*.md")
+NOTE_SOURCES: frozenset[Source | None] = frozenset({"journal", "memory", "incident"})
+"""The sources of files that an agent may add notes to in its own folder."""
 PROPOSABLE = ("SOUL.md", "TRADING_MANUAL.md")
 LONGEST_PATH = 240
 LONGEST_PART = 120
@@ -25,22 +29,10 @@ _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
     + [f"{kind}{number}" for kind in ("com", "lpt") for number in "0123456789¹²³"]
 )
+_COMMENT = re.compile("<!--")
+_OPEN_TAG = re.compile(r"^( {0,3})<(?=script|pre|style|textarea|[!?](?!--))", re.IGNORECASE)
+"""Tags that would swallow the lines after an entry until they are closed."""
 _FORBIDDEN_CHARACTERS = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
-_SECRETS: Mapping[str, re.Pattern[str]] = {
-    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-    "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    "a GitHub token": re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b|\bgithub_pat_\w{40,}\b"),
-    "a Slack token": re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    "a model provider's key": re.compile(r"\bsk-(?=[A-Za-z_-]{0,99}[0-9])[A-Za-z0-9_-]{20}"),
-    "a Google key": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
-    "a web token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,400}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8}"),
-    "a password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]{1,200}:[^\s/@]{3,200}@"),
-    "a key": re.compile(
-        r"(?i)\b(?:api[_ -]?(?:key|secret)|secret(?:[_ -]?(?:access[_ -]?)?key)?|passw(?:or)?d|passphrase"
-        r"|access[_ -]?token|auth[_ -]?token|private[_ -]?key|mnemonic)\b[\"']?\s*[:=]\s*[\"']?[^\s\"']{8,}"
-    ),
-    "a wallet's key": re.compile(r"\b(?:0x)?(?=[0-9a-fA-F]*[a-fA-F])(?=[0-9a-fA-F]*[0-9])[0-9a-fA-F]{64}\b"),
-}
 
 
 def confine(path: str, *, field: str = "path") -> str:
@@ -87,12 +79,12 @@ def _check_part(part: str, quoted: str, field: str) -> None:
         raise Refused(f"{quoted} has a part with more than {LONGEST_PART} characters; shorten the part", field=field)
 
 
-def appendable_path(path: str, *, field: str = "path") -> str:
+def appendable_path(path: str, *, agent: str, field: str = "path") -> str:
     """The path of a file that an agent may add notes to; any other path is refused.
 
-    >>> appendable_path("journal/2026-06-04.md")
-    'journal/2026-06-04.md'
-    >>> appendable_path("TRADING_MANUAL.md")
+    >>> appendable_path("journal/2026-06-04.md", agent="btc"), appendable_path("agents/btc/ideas.md", agent="btc")
+    ('journal/2026-06-04.md', 'agents/btc/ideas.md')
+    >>> appendable_path("TRADING_MANUAL.md", agent="btc")
     Traceback (most recent call last):
     ...
     backsight.core.errors.Refused: path: 'TRADING_MANUAL.md' needs the owner's approval; use propose_edit
@@ -100,8 +92,11 @@ def appendable_path(path: str, *, field: str = "path") -> str:
     within = confine(path, field=field)
     if within in PROPOSABLE:
         raise Refused(f"{within!r} needs the owner's approval; use propose_edit", field=field)
+    if agent_of(within) == agent and source_of(within) in NOTE_SOURCES:
+        return within
     if not any(matches_pattern(within, pattern) for pattern in APPENDABLE):
-        raise Refused(f"agents may not write to {within!a}; add notes to {', '.join(APPENDABLE)}", field=field)
+        places = ", ".join([*APPENDABLE, f"{AGENTS}/{agent}/"])
+        raise Refused(f"{agent!r} may not write to {within!a}; add notes to {places}", field=field)
     return within
 
 
@@ -137,24 +132,7 @@ def note_path(note: NoteKind, *, now: datetime) -> str:
             return "memory/notes.md"
 
 
-def refuse_secrets(text: str, *, field: str = "text") -> None:
-    """Raise Refused if a text contains a string that looks like a secret.
-
-    >>> refuse_secrets("the cap is 2 %")
-    >>> refuse_secrets("api_key = 3f9a8b7c6d5e4f3a")
-    Traceback (most recent call last):
-    ...
-    backsight.core.errors.Refused: text: line 1 looks like it contains a key; language models read it, so remove it
-    """
-    for secret, pattern in _SECRETS.items():
-        if match := pattern.search(text):
-            line = text.count("\n", 0, match.start()) + 1
-            raise Refused(
-                f"line {line} looks like it contains {secret}; language models read it, so remove it", field=field
-            )
-
-
-def format_entry(text: str, *, at: datetime, agent: str, run: str | None) -> str:
+def format_entry(text: str, *, at: datetime, agent: str, run: str) -> str:
     """A note as an entry of its file: instant, agent, run and text; the text cannot imitate another entry.
 
     >>> from datetime import UTC
@@ -165,19 +143,35 @@ def format_entry(text: str, *, at: datetime, agent: str, run: str | None) -> str
     Stopped out.
     <BLANKLINE>
     """
-    author = f"agent: {_comment_safe(agent)}" + (f" · run: {_comment_safe(run)}" if run else "")
+    author = f"agent: {_comment_safe(agent)} · run: {_comment_safe(run)}"
     body = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
-    nested = "\n".join(_nest_headings(line) for line in body.split("\n"))
-    return f"## {format_instant(at)}\n<!-- {author} -->\n\n{nested}\n\n"
+    return f"## {format_instant(at)}\n<!-- {author} -->\n\n{chr(10).join(_escaped(body.split(chr(10))))}\n\n"
 
 
 def _comment_safe(name: str) -> str:
     return " ".join(name.replace("--", "- -").replace(">", "›").split())
 
 
-def _nest_headings(line: str) -> str:
-    """A line that cannot start an entry: headings move below the level of entries, underlines are escaped."""
-    heading = re.match(r" {0,3}(#{1,2})(?=[ \t]|$)", line)
-    if heading:
-        return "#" * (2 + len(heading[1])) + line[heading.end() :]
-    return "\\" + line if re.match(r"(?:=+|-+)\s*$", line) or line.startswith("<!-- agent:") else line
+def _escaped(lines: list[str]) -> Iterator[str]:
+    """Lines that cannot start an entry; code between fences is kept as written, and an open fence is closed."""
+    number = 0
+    while number < len(lines):
+        fence = FENCE.match(lines[number])
+        if fence is None:
+            yield _escape_line(lines[number])
+            number += 1
+            continue
+        end = after_fence(lines, number)
+        yield from lines[number:end]
+        if end == len(lines) and (end == number + 1 or after_fence([*lines, fence[1]], number) > end):
+            yield fence[1]
+        number = end
+
+
+def _escape_line(line: str) -> str:
+    """A line outside of code: headings move below the level of entries; underlines, comments and tags are escaped."""
+    if heading := re.match(r" {0,3}(#{1,2})(?=[ \t]|$)", line):
+        return _COMMENT.sub(r"\\<!--", "#" * (2 + len(heading[1])) + line[heading.end() :])
+    if underline := re.match(r"( {0,3})(?=(?:=+|-+)[ \t]*$)", line):
+        return f"{underline[1]}\\{line[underline.end() :]}"
+    return _COMMENT.sub(r"\\<!--", _OPEN_TAG.sub(r"\1\\<", line))

@@ -13,9 +13,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import repeat
+from operator import truediv
 from typing import Literal, assert_never
 
 from backsight.core.context import ContextVector
+from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import positive_zero, sigmoid
@@ -123,8 +126,7 @@ def with_agent_state(context: ContextVector, mood: Mood) -> ContextVector:
         "consecutive_losses": mood.consecutive_losses,
         "confidence": mood.confidence,
     }
-    missing = {name: value for name, value in state.items() if getattr(context, name) is None}
-    return replace(context, **missing)  # type: ignore[arg-type]
+    return copy_with(context, **{name: value for name, value in state.items() if getattr(context, name) is None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +238,7 @@ def usual_outcome(unit: OutcomeUnit, recent: tuple[float, ...]) -> float | None:
     if len(recent) < FEWEST_OUTCOMES:
         return USUAL_R_AT_FIRST if unit == "R" else None
     n = len(recent)
-    mean = math.fsum([abs(value) / n for value in recent])  # divided first, so that no sum overflows
+    mean = math.fsum(map(truediv, map(abs, recent), repeat(n)))  # divided first, so that no sum overflows
     return max(SMALLEST_USUAL_R, mean) if unit == "R" else mean or None
 
 
@@ -367,6 +369,20 @@ def advance(state: MoodState, fact: MoodFact) -> MoodState:
 
 def mood_of(state: MoodState, fact: MoodFact | None = None, *, max_drawdown: float = MAX_DRAWDOWN) -> Mood:
     """The mood of a state, dated by the fact that led to it."""
+    if fact is None:
+        return dated_mood(state, max_drawdown=max_drawdown)
+    return dated_mood(state, at=fact.at, known_at=fact.known_at, cause=cause_of(fact), max_drawdown=max_drawdown)
+
+
+def dated_mood(
+    state: MoodState,
+    *,
+    at: datetime | None = None,
+    known_at: datetime | None = None,
+    cause: MoodCause | None = None,
+    max_drawdown: float = MAX_DRAWDOWN,
+) -> Mood:
+    """The mood of a state, with the instants and the kind of the fact that led to it."""
     account, strategy = state.account, state.strategy
     return Mood(
         confidence=strategy.confidence,
@@ -378,9 +394,9 @@ def mood_of(state: MoodState, fact: MoodFact | None = None, *, max_drawdown: flo
         equity=account.equity,
         peak=account.peak,
         drawdown=account.drawdown,
-        at=None if fact is None else fact.at,
-        known_at=None if fact is None else fact.known_at,
-        cause=None if fact is None else cause_of(fact),
+        at=at,
+        known_at=known_at,
+        cause=cause,
     )
 
 

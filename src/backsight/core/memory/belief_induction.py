@@ -30,6 +30,7 @@ from backsight.core.memory.cells import (
     difference_by_runs,
     level_of_look,
 )
+from backsight.core.memory.checkpoints import Place, is_checkpoint
 from backsight.core.memory.conditions import Condition, condition_text
 from backsight.core.memory.daily_moments import DailyMoments, DailyMomentsBuilder
 from backsight.core.memory.episodic import Episode
@@ -54,6 +55,7 @@ from backsight.core.memory.semantic import (
     won,
 )
 from backsight.core.portfolio import Mode
+from backsight.core.trades.trade import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,25 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandingCheckpoint:
+    """A belief and its evidence right after the episode at a place."""
+
+    place: Place
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastEvidence:
+    """An episode that is evidence for or against one belief, with what the belief learns from it."""
+
+    place: Place
+    day: date
+    """The UTC day on which the trade closed."""
+    win: bool
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefUpdate:
     """The knowledge after some episodes, and what they changed."""
 
@@ -87,6 +108,7 @@ class BeliefUpdate:
     """The evidence that the episodes are, without founding evidence; `founding_evidence` makes that."""
     induced: tuple[Belief, ...] = ()
     retired: tuple[Belief, ...] = ()
+    checkpoints: tuple[StandingCheckpoint, ...] = ()
 
 
 Holds = Callable[[Condition, Episode], bool]
@@ -133,6 +155,14 @@ def with_belief(knowledge: Knowledge, belief: Belief) -> Knowledge:
     return replace(knowledge, standings={**knowledge.standings, belief.id: replace(standing, belief=belief)})
 
 
+def with_evidence(standing: Standing, evidence: Iterable[PastEvidence]) -> Standing:
+    """A belief with more evidence, each episode counted once, in teaching order."""
+    builder = _StandingBuilder(standing)
+    for each in evidence:
+        builder.add(each.outcome, each.place[0], each.day, win=each.win, weight=1.0)
+    return builder.build()
+
+
 def founding_evidence(
     standing: Standing, episodes: Iterable[Episode], *, weighting: Weighting = "count"
 ) -> tuple[BeliefEvidence, ...]:
@@ -171,7 +201,7 @@ class _CellBuilder:
         self.day_n = self.day_wins = 0
 
     def add(self, episode: Episode, day: date, *, day_text: str, win: bool, weight: float) -> None:
-        self.tally.add(episode, day=day_text, win=win, weight=weight)
+        self.tally.add(episode.outcome, episode.known_at, day=day_text, win=win, weight=weight)
         if day != self.day:
             self._write_day()
             count = self.days.get(day, NO_TRADES)
@@ -199,7 +229,11 @@ class _CellBuilder:
 
 
 class _StandingBuilder:
-    """A `Standing` to which tested episodes are added in place."""
+    """A `Standing` to which tested episodes are added in place.
+
+    At a look an episode establishes the belief, or refutes and retires it. Evidence is still counted after that. A
+    posterior that stops where it looks worst would be biased, and later evidence shows whether retiring was right.
+    """
 
     __slots__ = ("belief", "days", "established", "founding", "tested", "wins")
 
@@ -208,12 +242,21 @@ class _StandingBuilder:
         self.tested, self.wins = TallyBuilder(standing.tested), DailyMomentsBuilder(standing.wins)
         self.established = standing.established
 
-    def add(self, episode: Episode, day: date, *, win: bool, weight: float) -> None:
+    def add(self, outcome: Outcome | None, known_at: datetime, day: date, *, win: bool, weight: float) -> bool:
+        """Add an episode; whether it refuted the belief."""
         text = day.isoformat()
-        self.tested.add(episode, day=text, win=win, weight=weight)
+        self.tested.add(outcome, known_at, day=text, win=win, weight=weight)
         self.wins.add(float(win), text)
         if len(self.days) < FEWEST_DAYS and text not in self.days:
             self.days = (*self.days, text)
+        if not is_look(self.tested.n):
+            return False
+        judged = self.build()
+        self.established = is_established(judged)
+        refuted = is_refuted(judged) and _is_live(self.belief, at=known_at)
+        if refuted:
+            self.belief = replace(self.belief, retired_at=known_at)
+        return refuted
 
     def build(self) -> Standing:
         return Standing(
@@ -240,6 +283,7 @@ class _BeliefLearner:
         self._evidence: list[BeliefEvidence] = []
         self._induced: list[str] = []
         self._retired: list[str] = []
+        self._checkpoints: list[StandingCheckpoint] = []
 
     def learn(self, episode: Episode) -> None:
         self._check(episode)
@@ -252,13 +296,14 @@ class _BeliefLearner:
         for belief in self._beliefs(place):
             if self._concerns(belief, episode):
                 self._add_evidence(belief.id, episode, day, win=win, weight=weight)
-        strategy, *cells = self._builders(place)
+        builders = self._builders(place)
+        strategy, *cells = builders
         day_text = day.isoformat()
-        for cell in (strategy, *cells):
+        for cell in builders:
             cell.add(episode, day, day_text=day_text, win=win, weight=weight)
         for cell in cells:
             if is_look(cell.tally.n):
-                self._test_cell(cell, strategy=strategy, at=episode.known_at)
+                self._test_cell(cell, strategy=strategy, episode=episode)
 
     def update(self) -> BeliefUpdate:
         standings = self._standings | {name: standing.build() for name, standing in self._changed.items()}
@@ -274,6 +319,7 @@ class _BeliefLearner:
             evidence=tuple(self._evidence),
             induced=tuple(standings[name].belief for name in self._induced),
             retired=tuple(standings[name].belief for name in self._retired),
+            checkpoints=tuple(self._checkpoints),
         )
 
     def _check(self, episode: Episode) -> None:
@@ -313,27 +359,22 @@ class _BeliefLearner:
         return belief.conditions is None or self._holds(belief.conditions, episode)
 
     def _add_evidence(self, belief_id: str, episode: Episode, day: date, *, win: bool, weight: float) -> None:
-        """Add an episode to a belief's evidence; a look establishes the belief, or refutes and retires it.
-
-        Evidence is still counted after that. A posterior that stops where it looks worst would be biased, and later
-        evidence shows whether retiring the belief was right.
-        """
+        """Add an episode to a belief's evidence."""
         standing = self._changed.get(belief_id)
         if standing is None:
             standing = self._changed[belief_id] = _StandingBuilder(self._standings[belief_id])
-        standing.add(episode, day, win=win, weight=weight)
         self._evidence.append(_evidence(standing.belief, episode, win=win, founding=False, weight=weight))
-        if not is_look(standing.tested.n):
-            return
-        judged = standing.build()
-        standing.established = is_established(judged)
-        if is_refuted(judged) and _is_live(standing.belief, at=episode.known_at):
-            standing.belief = replace(standing.belief, retired_at=episode.known_at)
+        if standing.add(episode.outcome, episode.known_at, day, win=win, weight=weight):
             self._retired.append(belief_id)
+        if is_checkpoint(standing.tested.n):
+            self._keep(episode, standing.build())
 
-    def _test_cell(self, builder: _CellBuilder, *, strategy: _CellBuilder, at: datetime) -> None:
+    def _keep(self, episode: Episode, standing: Standing) -> None:
+        self._checkpoints.append(StandingCheckpoint(place=episode.place, standing=standing))
+
+    def _test_cell(self, builder: _CellBuilder, *, strategy: _CellBuilder, episode: Episode) -> None:
         """Induce a belief from a cell that differs from the rest, unless a belief about the cell prevents it."""
-        domain, cell = builder.domain, builder.build()
+        domain, cell, at = builder.domain, builder.build(), episode.known_at
         if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
             return  # a cell with one dimension less has the same trades
         whole = strategy.build()
@@ -351,7 +392,9 @@ class _BeliefLearner:
         belief = replace(belief, retired_at=self._retirements.get(belief.id))
         self._induced.append(belief.id)
         days = tuple(day.isoformat() for day in sorted(cell.days)[:FEWEST_DAYS])
-        self._add_standing(Standing(belief=belief, founding=cell.tally, days=days, wins=_wins_by_day(cell)))
+        standing = Standing(belief=belief, founding=cell.tally, days=days, wins=_wins_by_day(cell))
+        self._add_standing(standing)
+        self._keep(episode, standing)
 
     def _prevents(self, other: Belief, belief: Belief, *, at: datetime) -> bool:
         """Whether an induced belief about the same cell prevents a new one: it is live, or its owner retired it."""

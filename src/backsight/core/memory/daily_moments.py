@@ -7,6 +7,7 @@ Sums of products of each day with the faded sum of earlier days give the errors 
 import math
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from statistics import NormalDist
 
 from backsight.core.statistics import t_cdf, t_quantile
@@ -256,6 +257,7 @@ class DailyMomentsBuilder:
         )
 
 
+@lru_cache(maxsize=4096)
 def days_between(first: str, second: str) -> int:
     """The days from one ISO date to a later one; an earlier one counts as the next day.
 

@@ -7,8 +7,10 @@ of its values, once the day is over. Where days follow each other in level, step
 change.
 
 A sum above its threshold is an alarm only if the mean after the change differs from the mean before it by more than the
-long-run variance of the days allows: where levels last for weeks, a few bad weeks are no change either.
-`docs/decisions/0028-beliefs-and-drift.md` has the reasons, `docs/truth.md` the measured rates.
+long-run variance of the days allows: where levels last for weeks, a few bad weeks are no change either. Days that are
+many, and do not resemble the days before them, count as independent.
+`docs/decisions/0028-beliefs-and-drift.md` and `0040-short-records-and-dead-edges.md` have the reasons, `docs/truth.md`
+the measured rates.
 """
 
 import math
@@ -41,6 +43,8 @@ EXTRAPOLATION = 6.0
 weeks, autocorrelations falling by 4 % a day, and more than enough where they do so for a shorter time."""
 CONFIRMED = 0.001
 """An alarm needs a difference of the means before and after with a one-sided p-value below this."""
+ENOUGH_DAYS = 180
+"""Days before the change from which on their autocorrelations show whether they resemble each other."""
 DAYS_A_DEGREE = 28.0
 """Days before the change that count as one degree of freedom of the long-run variance; days after it count half."""
 RECOVERED = 0.05 / 6
@@ -69,7 +73,7 @@ class Chart:
 
 CHARTS: Mapping[Speed, Chart] = {
     "fast": Chart(allowance=0.5, threshold=10.0),
-    "slow": Chart(allowance=0.15, threshold=28.0),
+    "slow": Chart(allowance=0.2, threshold=19.5),
 }
 """Together at most 5 % of 1,000 stationary values raise any alarm."""
 
@@ -216,8 +220,7 @@ class CumulativeSum:
         """Whether the means before and after differ in this direction by more than chance makes of persistent days.
 
         t = (after − before) / (deviation · √(L · (1/n + 1/m))), L the long-run variance of the n days before and the m
-        days after, each about their own mean; Student's t with (n + m/2) / 28 degrees of freedom, since L is known from
-        few independent stretches of days.
+        days after, each about their own mean.
         """
         n, m = self.before.n, self.after.n
         change = (self.after.mean - self.before.mean) * (1.0 if turn == "up" else -1.0)
@@ -225,19 +228,57 @@ class CumulativeSum:
         if deviation == 0.0:
             return change > 0.0
         echoes, spread = self.changed.echoes()
-        variance = long_run_variance(self.persistence.echoes + echoes, self.persistence.weight + spread)
-        return is_confirmed(change / deviation, variance=variance, before=n, after=m)
+        echoes, weight = self.persistence.echoes + echoes, self.persistence.weight + spread
+        return is_confirmed(change / deviation, long_run(echoes, weight, before=n, after=m), before=n, after=m)
 
 
-def is_confirmed(change: float, *, variance: float, before: int, after: int) -> bool:
+class LongRun(NamedTuple):
+    """How much the mean of days varies, and how well that is known."""
+
+    variance: float
+    """n times the variance of the mean of n days, over the variance of one day."""
+    freedom: float
+    """Degrees of freedom of the variance."""
+
+
+def long_run(echoes: float, weight: float, *, before: int, after: int) -> LongRun:
+    """The long-run variance of the days before and after a change.
+
+    >>> long_run(0.0, 200.0, before=200, after=40), long_run(50.0, 200.0, before=240, after=80)
+    (LongRun(variance=1.0, freedom=238.0), LongRun(variance=4.0, freedom=10.0))
+    """
+    if are_independent(echoes, weight, before=before, after=after):
+        return LongRun(variance=1.0, freedom=before + after - 2.0)
+    return LongRun(variance=long_run_variance(echoes, weight), freedom=_stretches(before, after))
+
+
+def _stretches(before: int, after: int) -> float:
+    """Degrees of freedom where days resemble each other: the variance is known from few stretches of weeks."""
+    return max(1.0, (before + after / 2.0) / DAYS_A_DEGREE)
+
+
+def is_confirmed(change: float, days: LongRun, *, before: int, after: int) -> bool:
     """Whether a rise, in standard deviations, is more than the long-run variance allows.
 
-    >>> [is_confirmed(1.0, variance=1.0, before=200, after=days) for days in (20, 30)]
+    >>> [is_confirmed(1.0, LongRun(variance=1.0, freedom=200.0), before=200, after=days) for days in (10, 20)]
     [False, True]
     """
-    t = change / math.sqrt(variance * (1.0 / before + 1.0 / after))
-    freedom = max(1.0, (before + after / 2.0) / DAYS_A_DEGREE)
-    return t > 0.0 and t_cdf(-t, freedom=freedom) < CONFIRMED
+    t = change / math.sqrt(days.variance * (1.0 / before + 1.0 / after))
+    return t > 0.0 and t_cdf(-t, freedom=days.freedom) < CONFIRMED
+
+
+def are_independent(echoes: float, weight: float, *, before: int, after: int = 0) -> bool:
+    """Whether many days do not resemble each other: their weighted autocorrelation is below one standard error of it.
+
+    Of independent days the weighted sum of autocorrelations has the variance Σ .64^(lag − 1) / days.
+
+    >>> [are_independent(echoes, 200.0, before=200) for echoes in (-30.0, 20.0, 30.0)]
+    [True, True, False]
+    >>> are_independent(0.0, 100.0, before=100)
+    False
+    """
+    error = 1.0 / math.sqrt((1.0 - MEMORY * MEMORY) * (before + after))
+    return before >= ENOUGH_DAYS and echoes < error * weight
 
 
 _AT_ZERO = CumulativeSum()
@@ -297,8 +338,7 @@ class DetectableChange:
     """The same in the unit of the series."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftUpdate:
+class DriftUpdate(NamedTuple):
     """A detector after more values, and the alarms they raised."""
 
     detector: Detector
@@ -325,9 +365,8 @@ def watch(detector: Detector, value: float, *, at: datetime) -> DriftUpdate:
     if today is not None and at < today.last_at:
         late = f"the value at {format_instant(at)} is earlier than the last value, at {format_instant(today.last_at)}"
         raise Invalid(f"{late}; watch all values again in order", field="at")
-    settled = settle(detector, now=at)
-    today = _day_with_value(settled.detector.today, value, at)
-    return DriftUpdate(detector=_with_today(settled.detector, today), alarms=settled.alarms)
+    settled, alarms = settle(detector, now=at)
+    return DriftUpdate(detector=_with_today(settled, _day_with_value(settled.today, value, at)), alarms=alarms)
 
 
 def settle(detector: Detector, *, now: datetime) -> DriftUpdate:
@@ -378,26 +417,28 @@ def detectable_change(detector: Detector) -> DetectableChange | None:
     deviation = detector.past.deviation
     if detector.past.n < FIRST_DETECTABLE or not deviation:
         return None
-    deviations = _smallest_found(detector.past.n - days, days)
+    before, persistence = detector.past.n - days, detector.persistence
+    independent = are_independent(persistence.echoes, persistence.weight, before=before, after=days)
+    deviations = _smallest_found(before, days, independent=independent)
     if deviations is None:
         return None
-    deviations *= math.sqrt(detector.persistence.long_run_variance)
+    deviations *= 1.0 if independent else math.sqrt(persistence.long_run_variance)
     return DetectableChange(days=days, deviations=deviations, size=deviations * deviation)
 
 
 @lru_cache(maxsize=1024)
-def _smallest_found(before: int, days: int) -> float | None:
+def _smallest_found(before: int, days: int, *, independent: bool) -> float | None:
     """The smallest change, in standard deviations, whose mean path crosses a threshold; None above ten."""
     low, high = 0.0, LARGEST_CHANGE
-    if not _is_found(high, before, days):
+    if not _is_found(high, before, days, independent=independent):
         return None
     while high - low > 1e-3:
         middle = (low + high) / 2.0
-        low, high = (low, middle) if _is_found(middle, before, days) else (middle, high)
+        low, high = (low, middle) if _is_found(middle, before, days, independent=independent) else (middle, high)
     return high
 
 
-def _is_found(change: float, before: int, days: int) -> bool:
+def _is_found(change: float, before: int, days: int, *, independent: bool) -> bool:
     """Whether the mean path of either sum crosses its threshold when the level changes after `before` values.
 
     The change itself moves the baseline: its mean and its deviation.
@@ -411,8 +452,9 @@ def _is_found(change: float, before: int, days: int) -> bool:
             totals[speed] = max(0.0, totals[speed] + z - chart.allowance)
         if any(totals[speed] > chart.threshold for speed, chart in CHARTS.items()):
             # Even of independent days the estimate of the long-run variance is above 1, and it varies.
-            variance = 1.0 + TYPICAL_EXCESS / math.sqrt(n + 1)
-            if is_confirmed(change, variance=variance, before=before, after=day + 1):
+            variance = 1.0 if independent else 1.0 + TYPICAL_EXCESS / math.sqrt(n + 1)
+            freedom = n - 1.0 if independent else _stretches(before, day + 1)
+            if is_confirmed(change, LongRun(variance=variance, freedom=freedom), before=before, after=day + 1):
                 return True
     return False
 

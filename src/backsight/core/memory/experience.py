@@ -4,19 +4,31 @@ Except stated beliefs and retirements, these rows are not facts. They follow fro
 Learning one more episode and learning all episodes again end in equal rows.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from typing import Any
 
 from backsight.core.memory import belief_induction, procedural
-from backsight.core.memory.belief_induction import Knowledge
+from backsight.core.memory.belief_induction import BeliefUpdate, Knowledge, StandingCheckpoint
 from backsight.core.memory.cells import Cell, DayCount
+from backsight.core.memory.checkpoints import Place
 from backsight.core.memory.conditions import Condition, condition_values, evaluate_condition
+from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.drift_report import SIZE
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.procedural import DriftAlarm, Habits, Practice, Record, Skill, TradeFigures, WindowTrade
+from backsight.core.memory.procedural import (
+    DriftAlarm,
+    Habits,
+    Practice,
+    Record,
+    Skill,
+    SkillCheckpoint,
+    TradeFigures,
+    WindowTrade,
+)
 from backsight.core.memory.semantic import (
     Belief,
     BeliefEvidence,
@@ -114,6 +126,8 @@ class HabitsRecord:
     symbol: str
     known_at: datetime
     """When the last trade became known."""
+    trades: int
+    """How many trades there were in all."""
     habits: Habits
     previous_stability: float
     drift: Mapping[str, Detector]
@@ -128,8 +142,71 @@ class StrategyDriftRecord:
     strategy_name: str
     known_at: datetime
     """When the last trade became known."""
+    trades: int
+    """How many trades there were in all."""
     drift: Mapping[str, Detector]
     """By unit of the outcomes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellCheckpoint:
+    """The row of one cell in a checkpoint of all cells of a mode, right after the episode at a place."""
+
+    owner_id: str
+    mode: Mode
+    number: int
+    """Checkpoints of a mode are numbered in their order."""
+    known_at: datetime
+    sequence: int
+    episode_id: str
+    domain: str
+    width: int
+    tally: EvidenceTally
+    traded_days: int
+    trades_squared: int
+    trades_by_wins: int
+    wins_squared: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeliefCheckpoint:
+    """The row of a checkpoint of a belief: the evidence that tested it, up to the episode at a place."""
+
+    owner_id: str
+    belief_id: str
+    known_at: datetime
+    sequence: int
+    episode_id: str
+    tested: EvidenceTally
+    days: tuple[str, ...]
+    wins: DailyMoments
+    established: bool
+
+    @property
+    def place(self) -> Place:
+        return self.known_at, self.sequence, self.episode_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HabitCheckpoint:
+    """The row of a checkpoint of the habits of a strategy in one symbol, or of its drift as a whole."""
+
+    owner_id: str
+    mode: Mode
+    strategy_name: str
+    symbol: str
+    """Empty for the strategy as a whole."""
+    known_at: datetime
+    sequence: int
+    episode_id: str
+    trades: int
+    stability: float
+    previous_stability: float
+    drift: Mapping[str, Detector]
+
+    @property
+    def place(self) -> Place:
+        return self.known_at, self.sequence, self.episode_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +217,8 @@ class BeliefRecords:
     evidence: tuple[EvidenceRecord, ...]
     cells: tuple[CellRecord, ...]
     days: tuple[CellDayRecord, ...]
+    checkpoints: tuple[BeliefCheckpoint, ...]
+    cell_checkpoints: tuple[CellCheckpoint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +240,7 @@ class HabitRecords:
     strategies: tuple[StrategyDriftRecord, ...]
     """The row of the strategy as a whole; none without trades."""
     alarms: tuple[DriftAlarm, ...]
+    checkpoints: tuple[HabitCheckpoint, ...]
 
 
 def belief_from_statement(stated: StatedBelief, *, retired_at: datetime | None = None) -> Belief:
@@ -192,6 +272,35 @@ def conditions_held(conditions: Condition, episode: Episode) -> bool:
 def belief_record(standing: Standing) -> BeliefRecord:
     """The row of a belief."""
     return BeliefRecord(standing=standing, posterior=posterior(standing))
+
+
+def belief_checkpoint(checkpoint: StandingCheckpoint, *, owner_id: str) -> BeliefCheckpoint:
+    """The row of a checkpoint of a belief."""
+    (known_at, sequence, episode_id), standing = checkpoint.place, checkpoint.standing
+    return BeliefCheckpoint(
+        owner_id=owner_id,
+        belief_id=standing.belief.id,
+        known_at=known_at,
+        sequence=sequence,
+        episode_id=episode_id,
+        tested=standing.tested,
+        days=standing.days,
+        wins=standing.wins,
+        established=standing.established,
+    )
+
+
+def standing_at(checkpoint: BeliefCheckpoint | None, standing: Standing) -> Standing:
+    """A belief as it was at a checkpoint, or, without one, before any evidence tested it."""
+    if checkpoint is None:
+        return Standing(belief=standing.belief)
+    return replace(
+        standing,
+        tested=checkpoint.tested,
+        days=checkpoint.days,
+        wins=checkpoint.wins,
+        established=checkpoint.established,
+    )
 
 
 def cell_record(domain: Domain, cell: Cell, *, owner_id: str, mode: Mode) -> CellRecord:
@@ -267,17 +376,53 @@ def trade_figures(episode: Episode) -> TradeFigures:
 
 def habits_record(practice: Practice, trade: TradeFigures, *, owner_id: str, mode: Mode) -> HabitsRecord:
     """The row of the habits after a trade."""
-    drift: dict[str, Detector] = {SIZE: practice.size_drift}
-    drift.update(practice.outcome_drift.items())
     return HabitsRecord(
         owner_id=owner_id,
         mode=mode,
         strategy_name=trade.strategy_name,
         symbol=trade.symbol,
         known_at=trade.known_at,
+        trades=practice.trades,
         habits=practice.habits,
         previous_stability=practice.previous_stability,
-        drift=drift,
+        drift=_detectors(practice),
+    )
+
+
+def _detectors(practice: Practice) -> dict[str, Detector]:
+    drift: dict[str, Detector] = {SIZE: practice.size_drift}
+    drift.update(practice.outcome_drift.items())
+    return drift
+
+
+def practice_at(checkpoint: HabitCheckpoint | None, recent: Iterable[TradeFigures]) -> Practice:
+    """The practice as it was at a checkpoint, or before any trade; `recent` are the last trades up to it."""
+    if checkpoint is None:
+        return Practice()
+    return Practice(
+        recent=tuple(WindowTrade(trade=trade, earlier=Record()) for trade in recent),
+        stability=checkpoint.stability,
+        previous_stability=checkpoint.previous_stability,
+        outcome_drift=outcome_detectors(checkpoint.drift),
+        size_drift=checkpoint.drift[SIZE],
+        trades=checkpoint.trades,
+    )
+
+
+def _habit_checkpoint(checkpoint: SkillCheckpoint, sequence: int, *, owner_id: str, mode: Mode) -> HabitCheckpoint:
+    trade, practice = checkpoint.trade, checkpoint.practice
+    return HabitCheckpoint(
+        owner_id=owner_id,
+        mode=mode,
+        strategy_name=trade.strategy_name,
+        symbol=checkpoint.symbol or "",
+        known_at=trade.known_at,
+        sequence=sequence,
+        episode_id=trade.episode_id,
+        trades=practice.trades,
+        stability=practice.stability,
+        previous_stability=practice.previous_stability,
+        drift=dict(practice.outcome_drift.items()) if checkpoint.symbol is None else _detectors(practice),
     )
 
 
@@ -289,6 +434,7 @@ def practice_from_record(row: HabitsRecord, recent: Iterable[WindowTrade]) -> Pr
         previous_stability=row.previous_stability,
         outcome_drift=outcome_detectors(row.drift),
         size_drift=row.drift[SIZE],
+        trades=row.trades,
     )
 
 
@@ -305,15 +451,30 @@ def learn_beliefs(
     stated: Iterable[StatedBelief] = (),
     retired: Mapping[str, datetime] | None = None,
     weighting: Weighting = "count",
+    keep_cells: Mapping[int, Place] | None = None,
 ) -> BeliefRecords:
-    """Learn all beliefs of one mode from all its episodes, given in any order."""
+    """Learn all beliefs of one mode from all its episodes, given in any order.
+
+    `keep_cells` maps the numbers of checkpoints of cells to their places.
+    """
     trades, retirements = in_teaching_order(episodes), retired or {}
     knowledge = Knowledge(owner_id=owner_id, mode=mode, weighting=weighting)
     for each in stated:
         knowledge = belief_induction.with_belief(
             knowledge, belief_from_statement(each, retired_at=retirements.get(each.id))
         )
-    update = belief_induction.learn_all(trades, knowledge=knowledge, holds=conditions_held, retirements=retirements)
+    update, copies = BeliefUpdate(knowledge=knowledge), list[CellCheckpoint]()
+    for number, place, part in _parts(trades, keep_cells or {}):
+        learned = belief_induction.learn_all(
+            part, knowledge=update.knowledge, holds=conditions_held, retirements=retirements
+        )
+        update = BeliefUpdate(
+            knowledge=learned.knowledge,
+            evidence=update.evidence + learned.evidence,
+            checkpoints=update.checkpoints + learned.checkpoints,
+        )
+        if place is not None:
+            copies += _cell_checkpoints(learned.knowledge, number, place)
     standings = update.knowledge.standings.values()
     founding = [
         evidence
@@ -327,7 +488,29 @@ def learn_beliefs(
         evidence=tuple(EvidenceRecord(owner_id=owner_id, evidence=each) for each in (*founding, *update.evidence)),
         cells=changed.cells,
         days=changed.new_days,
+        checkpoints=tuple(belief_checkpoint(each, owner_id=owner_id) for each in update.checkpoints),
+        cell_checkpoints=tuple(copies),
     )
+
+
+def _parts(
+    trades: Sequence[Episode], keep_cells: Mapping[int, Place]
+) -> Iterator[tuple[int, Place | None, Sequence[Episode]]]:
+    """Trades in teaching order, cut after the places of checkpoints; the last part ends without one."""
+    first = 0
+    for number, place in sorted(keep_cells.items()):
+        end = bisect_right(trades, place, key=lambda episode: episode.place)
+        yield number, place, trades[first:end]
+        first = end
+    yield 0, None, trades[first:]
+
+
+def _cell_checkpoints(knowledge: Knowledge, number: int, place: Place) -> Iterator[CellCheckpoint]:
+    known_at, sequence, episode_id = place
+    for domain, cell in knowledge.cells.items():
+        record = cell_record(domain, cell, owner_id=knowledge.owner_id, mode=knowledge.mode)
+        values = {field.name: getattr(record, field.name) for field in fields(CellRecord)}
+        yield CellCheckpoint(**values, number=number, known_at=known_at, sequence=sequence, episode_id=episode_id)
 
 
 def learn_habits(
@@ -338,6 +521,7 @@ def learn_habits(
     figures = [trade_figures(episode) for episode in trades]
     update = procedural.learn_all(figures, skill=skill or Skill(strategy_name=strategy_name))
     last = {trade.symbol: trade for trade in figures}
+    sequences = {episode.id: episode.sequence for episode in trades}
     return HabitRecords(
         trades=tuple(
             PractisedTrade(owner_id=owner_id, mode=mode, sequence=episode.sequence, trade=trade, earlier=earlier)
@@ -353,11 +537,16 @@ def learn_habits(
                 mode=mode,
                 strategy_name=strategy_name,
                 known_at=trade.known_at,
+                trades=update.skill.trades,
                 drift=dict(update.skill.outcome_drift.items()),
             )
             for trade in figures[-1:]
         ),
         alarms=update.alarms,
+        checkpoints=tuple(
+            _habit_checkpoint(each, sequences[each.trade.episode_id], owner_id=owner_id, mode=mode)
+            for each in update.checkpoints
+        ),
     )
 
 

@@ -4,9 +4,9 @@ A sentence needs a p-value below .10, divided by the number of symbols in which 
 estimated: an agent without habits that trades three symbols is told of one in no more than a tenth of the cases.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from backsight.core.memory.estimates import Estimate
+from backsight.core.memory.estimates import FEWEST, Estimate
 from backsight.core.memory.procedural import Habits
 from backsight.core.numbers import signed
 
@@ -26,11 +26,22 @@ def habit_sentences(
         **WORDS,
         "recency_bias": lambda estimate: _recency(estimate, habits.recency_bias_of or "size"),
     }
-    return tuple(
+    established = (
         words[name](estimate)
         for name, estimate in estimates.items()
         if estimate is not None and is_established(estimate, symbols=compared.get(name, 1))
     )
+    return (*established, *_withheld_mean(habits))
+
+
+def _withheld_mean(habits: Habits) -> Iterator[str]:
+    """Why there is no mean outcome in R although enough outcomes in R are known."""
+    in_r = habits.outcomes.get("R")
+    if in_r is not None and in_r.value is None and in_r.n >= FEWEST:
+        yield (
+            f"No mean outcome in R is given: R is known for {in_r.n} of {habits.n} trades, "
+            "and missing more often among losers than chance explains."
+        )
 
 
 def is_established(estimate: Estimate, *, symbols: int = 1) -> bool:

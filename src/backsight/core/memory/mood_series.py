@@ -21,9 +21,9 @@ from backsight.core.memory.affective import (
     advance,
     after_close,
     cause_of,
+    dated_mood,
     drawdown_state,
     fact_order,
-    mood_of,
     risk_appetite,
 )
 
@@ -98,11 +98,12 @@ def next_strategy_rows(
     """The rows that more closes write: the former last row without its recent outcomes, and one row for each close."""
     key = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
     mood, first = _strategy_mood(last), 1 if last is None else last.n + 1
-    rows = [] if last is None else [replace(last, strategy=_without_recent(mood))]
+    rows = [] if last is None else [without_recent(last)]
     for n, close in enumerate(closes, start=first):
         mood = _after(mood, close)
         is_last = n - first == len(closes) - 1
-        rows.append(_close_row(close, mood if is_last else _without_recent(mood), n=n, **key))
+        row = _close_row(close, mood, n=n, **key)
+        rows.append(row if is_last else without_recent(row))
     return rows
 
 
@@ -131,8 +132,9 @@ def _close_row(
     )
 
 
-def _without_recent(mood: StrategyMood) -> StrategyMood:
-    return replace(mood, recent={})
+def without_recent(row: MoodRow) -> MoodRow:
+    """A row that is no longer the last one."""
+    return replace(row, strategy=replace(_strategy_mood(row), recent={}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,11 @@ class CloseVersion:
     first: bool
     """Whether this is the first version of the close."""
 
+    @property
+    def order(self) -> tuple[datetime, int, str]:
+        """The sort key of versions, which is that of the rows they make."""
+        return self.known_at, self.sequence, self.id
+
 
 def strategy_rows(
     versions: Iterable[CloseVersion], *, owner_id: str, account_id: str, strategy_name: str
@@ -159,7 +166,7 @@ def strategy_rows(
     key = {"owner_id": owner_id, "account_id": account_id, "strategy_name": strategy_name}
     closes: dict[str, CloseFact] = {}
     rows: list[MoodRow] = []
-    for version in sorted(versions, key=lambda each: (each.known_at, each.sequence, each.id)):
+    for version in sorted(versions, key=lambda each: each.order):
         if closes.get(version.id) == version.close:
             continue  # the correction changed nothing that the mood depends on
         closes.pop(version.id, None)
@@ -168,16 +175,26 @@ def strategy_rows(
         if version.first and version.close is not None:
             rows.append(strategy_row(rows[-1] if rows else None, version.close, **key))
         else:
-            rows.append(_correction_row(closes.values(), version, **key))
-    return [*(replace(row, strategy=_without_recent(_strategy_mood(row))) for row in rows[:-1]), *rows[-1:]]
+            rows.append(correction_row(None, sorted(closes.values(), key=fact_order), version, **key))
+    return [*map(without_recent, rows[:-1]), *rows[-1:]]
 
 
-def _correction_row(
-    closes: Iterable[CloseFact], version: CloseVersion, *, owner_id: str, account_id: str, strategy_name: str
+def correction_row(
+    start: MoodRow | None,
+    closes: Sequence[CloseFact],
+    version: CloseVersion,
+    *,
+    owner_id: str,
+    account_id: str,
+    strategy_name: str,
 ) -> MoodRow:
-    """The row of a correction: the fold of all closes as known from then on."""
-    row: MoodRow | None = None
-    for close in sorted(closes, key=fact_order):
+    """The row of a correction: the fold of all closes as known from then on.
+
+    `start` is a row with its recent outcomes whose closes are known unchanged, and `closes` are those after it, in
+    order; without such a row they are all closes.
+    """
+    row = start if start is not None and start.n else None
+    for close in closes:
         row = strategy_row(row, close, owner_id=owner_id, account_id=account_id, strategy_name=strategy_name)
     return MoodRow(
         owner_id=owner_id,
@@ -199,6 +216,9 @@ def mood_from(account: MoodRow | None, strategy: MoodRow | None, *, max_drawdown
         account=AccountMood() if account is None or account.account is None else account.account,
         strategy=_strategy_mood(strategy),
     )
-    latest = max((row for row in (account, strategy) if row is not None), key=lambda row: row.order, default=None)
-    mood = mood_of(state, max_drawdown=max_drawdown)
-    return mood if latest is None else replace(mood, at=latest.at, known_at=latest.known_at, cause=latest.cause)
+    latest = account if strategy is None else strategy
+    if account is not None and strategy is not None and account.order >= strategy.order:
+        latest = account
+    if latest is None:
+        return dated_mood(state, max_drawdown=max_drawdown)
+    return dated_mood(state, at=latest.at, known_at=latest.known_at, cause=latest.cause, max_drawdown=max_drawdown)

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, get_args
 
+from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
+from backsight.core.memory.checkpoints import is_checkpoint
 from backsight.core.memory.drift import Alarm, Detector, watch
 from backsight.core.memory.estimates import FEWEST, Estimate, correlation_estimate, mean_estimate, ratio_estimate
+from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.statistics import Moments, moments_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
@@ -81,6 +84,9 @@ class Record:
 
     n: int = 0
     wins: int = 0
+    in_r: int = 0
+    """Trades, of those that won or lost, whose outcome in R is known."""
+    wins_in_r: int = 0
     outcomes: Mapping[OutcomeUnit, Moments] = field(default_factory=dict)
 
     def add(self, trade: TradeFigures) -> "Record":
@@ -88,14 +94,32 @@ class Record:
         outcomes = self.outcomes
         if (outcome := trade.outcome) is not None:
             outcomes = {**outcomes, outcome.unit: (outcomes.get(outcome.unit) or Moments()).add(outcome.value)}
-        return Record(n=self.n + (trade.win is not None), wins=self.wins + (trade.win is True), outcomes=outcomes)
+        in_r = outcome is not None and outcome.unit == "R"
+        return Record(
+            n=self.n + (trade.win is not None),
+            wins=self.wins + (trade.win is True),
+            in_r=self.in_r + (in_r and trade.win is not None),
+            wins_in_r=self.wins_in_r + (in_r and trade.win is True),
+            outcomes=outcomes,
+        )
+
+    @property
+    def known(self) -> KnownOutcomes:
+        """Of how many won and lost trades the outcome in R is known."""
+        return KnownOutcomes(
+            won=self.wins, lost=self.n - self.wins, known_won=self.wins_in_r, known_lost=self.in_r - self.wins_in_r
+        )
 
     def win_rate(self) -> Figure:
         return Figure(value=self.wins / self.n if self.n >= FEWEST else None, n=self.n)
 
     def means(self) -> dict[OutcomeUnit, Figure]:
-        """The mean outcome by unit."""
-        return {unit: Figure(value=m.mean if m.n >= FEWEST else None, n=m.n) for unit, m in self.outcomes.items()}
+        """The mean outcome by unit; no mean in R where R is missing more often among losers than among winners."""
+        hidden = {"R"} if self.known.hides_losers else set()
+        return {
+            unit: Figure(value=m.mean if m.n >= FEWEST and unit not in hidden else None, n=m.n)
+            for unit, m in self.outcomes.items()
+        }
 
 
 NOTHING = Record()
@@ -110,7 +134,7 @@ class Habits:
     n: int
     win_rate: Figure
     outcomes: Mapping[OutcomeUnit, Figure]
-    """Mean outcome by unit."""
+    """Mean outcome by unit; without a value in R where R is missing more often among losers than among winners."""
     expected_win_rate: Figure
     """Win rate of all trades of the strategy before the window, in any symbol."""
     expected_outcomes: Mapping[OutcomeUnit, Figure]
@@ -225,12 +249,15 @@ def _variation(values: Sequence[float]) -> Figure:
 def record_of(trades: Sequence[TradeFigures]) -> Record:
     """The record of trades, equal to adding them one by one with `Record.add`."""
     wins = [each.win is True for each in trades if each.win is not None]
+    wins_in_r = [
+        each.win for each in trades if each.win is not None and each.outcome is not None and each.outcome.unit == "R"
+    ]
     values: dict[OutcomeUnit, list[float]] = {}
     for each in trades:
         if (outcome := each.outcome) is not None:
             values.setdefault(outcome.unit, []).append(outcome.value)
     outcomes = {unit: moments_of(unit_values) for unit, unit_values in values.items()}
-    return Record(n=len(wins), wins=sum(wins), outcomes=outcomes)
+    return Record(n=len(wins), wins=sum(wins), in_r=len(wins_in_r), wins_in_r=sum(wins_in_r), outcomes=outcomes)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
@@ -302,6 +329,8 @@ class Practice:
     """Stability before the last trade, which set the window of the current habits."""
     outcome_drift: Mapping[OutcomeUnit, Detector] = field(default_factory=dict)
     size_drift: Detector = field(default_factory=Detector)
+    trades: int = 0
+    """How many trades there were in all."""
 
     @property
     def habits(self) -> Habits:
@@ -322,6 +351,8 @@ class Skill:
     record: Record = NOTHING
     outcome_drift: Mapping[OutcomeUnit, Detector] = field(default_factory=dict)
     """The drift detectors of the strategy as a whole, over the outcomes in all symbols."""
+    trades: int = 0
+    """How many trades there were in all symbols."""
     symbols: Mapping[str, Practice] = field(default_factory=dict)
     closes: Mapping[str, tuple[PastClose, ...]] = field(default_factory=dict)
     """The closed trades that a later trade may follow, by deployment, in the order in which they became known."""
@@ -339,6 +370,17 @@ class DriftAlarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkillCheckpoint:
+    """The strategy in one symbol, or as a whole, right after one of its trades."""
+
+    trade: TradeFigures
+    symbol: str | None
+    """None for the strategy as a whole."""
+    practice: Practice
+    """Without its recent trades; of the strategy as a whole it has only the trades and the drift of outcomes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HabitUpdate:
     """The habits of a strategy after more trades, and the alarms that the trades raised."""
 
@@ -348,6 +390,7 @@ class HabitUpdate:
     """The trades, each with the result of the agent's last trade before it."""
     earlier: tuple[Record, ...] = ()
     """The record of the strategy before each of the trades."""
+    checkpoints: tuple[SkillCheckpoint, ...] = ()
 
 
 def learn(skill: Skill, trade: TradeFigures) -> HabitUpdate:
@@ -361,7 +404,7 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
     outcome_drift = dict(skill.outcome_drift)
     opened: dict[str, _OpenPractice] = {}
     closes = {deployment: list(past) for deployment, past in skill.closes.items()}
-    learned = list[TradeFigures]()
+    learned, checkpoints, count = list[TradeFigures](), list[SkillCheckpoint](), skill.trades
     for each in trades:
         own = closes.setdefault(each.deployment_id, [])
         trade = after_last_close(each, own)
@@ -379,6 +422,12 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
         learned.append(trade)
         own.append(PastClose(known_at=trade.known_at, win=trade.win, outcome=trade.outcome))
         record = record.add(trade)
+        count += 1
+        if is_checkpoint(practice.trades):
+            checkpoints.append(SkillCheckpoint(trade=trade, symbol=trade.symbol, practice=practice.state()))
+        if is_checkpoint(count):
+            whole = Practice(outcome_drift=dict(outcome_drift), trades=count)
+            checkpoints.append(SkillCheckpoint(trade=trade, symbol=None, practice=whole))
     symbols = {**skill.symbols, **{symbol: practice.practice() for symbol, practice in opened.items()}}
     past_closes = {deployment: tuple(past) for deployment, past in closes.items()}
     return HabitUpdate(
@@ -386,13 +435,33 @@ def learn_all(trades: Iterable[TradeFigures], *, skill: Skill) -> HabitUpdate:
             strategy_name=skill.strategy_name,
             record=record,
             outcome_drift=outcome_drift,
+            trades=count,
             symbols=symbols,
             closes=past_closes,
         ),
         alarms=tuple(alarms),
         trades=tuple(learned),
         earlier=tuple(earlier),
+        checkpoints=tuple(checkpoints),
     )
+
+
+def practise(practice: Practice, trades: Iterable[TradeFigures]) -> Practice:
+    """The practice after more trades in its symbol, which already know the agent's trade before them."""
+    builder = _OpenPractice(practice)
+    for trade in trades:
+        builder.add(trade, earlier=NOTHING)
+    return builder.practice()
+
+
+def watch_outcomes(
+    detectors: Mapping[OutcomeUnit, Detector], outcomes: Iterable[tuple[datetime, Outcome | None]]
+) -> dict[OutcomeUnit, Detector]:
+    """The detectors after more outcomes, each with the instant at which it became known."""
+    after = dict(detectors)
+    for known_at, outcome in outcomes:
+        _watch(after, outcome, at=known_at)
+    return after
 
 
 def after_last_close(trade: TradeFigures, closes: Sequence[PastClose]) -> TradeFigures:
@@ -406,24 +475,26 @@ def after_last_close(trade: TradeFigures, closes: Sequence[PastClose]) -> TradeF
     if not before:
         return trade
     last = closes[before - 1]
-    return replace(trade, previous_win=last.win, previous_outcome=last.outcome)
+    return copy_with(trade, previous_win=last.win, previous_outcome=last.outcome)
 
 
 class _OpenPractice:
     """A `Practice` to which trades are added in place."""
 
-    __slots__ = ("outcome_drift", "previous_stability", "recent", "size_drift", "sizes", "stability")
+    __slots__ = ("outcome_drift", "previous_stability", "recent", "size_drift", "sizes", "stability", "trades")
 
     def __init__(self, practice: Practice) -> None:
         self.recent, self.sizes = list(practice.recent), [each.trade.size_share for each in practice.recent]
         self.stability, self.previous_stability = practice.stability, practice.previous_stability
         self.outcome_drift, self.size_drift = dict(practice.outcome_drift), practice.size_drift
+        self.trades = practice.trades
 
     def add(self, trade: TradeFigures, *, earlier: Record) -> list[DriftAlarm]:
         """Add a trade and return the drift alarms that its outcome and size raise."""
         if self.recent and trade.known_at < self.recent[-1].trade.known_at:
             late = f"episode {trade.episode_id!r} became known before the last episode learned"
             raise Invalid(f"{late}; learn all episodes again in order", field="known_at")
+        self.trades += 1
         self.recent = [*self.recent[1 - LONGEST_WINDOW :], WindowTrade(trade=trade, earlier=earlier)]
         self.sizes = [*self.sizes[1 - LONGEST_WINDOW :], trade.size_share]
         window = self.sizes[-window_of(self.stability) :]
@@ -432,12 +503,16 @@ class _OpenPractice:
         return [*_watch_outcome(self.outcome_drift, trade, symbol=trade.symbol), *self._watch_size(trade)]
 
     def practice(self) -> Practice:
+        return replace(self.state(), recent=tuple(self.recent))
+
+    def state(self) -> Practice:
+        """The practice without its recent trades."""
         return Practice(
-            recent=tuple(self.recent),
             stability=self.stability,
             previous_stability=self.previous_stability,
-            outcome_drift=self.outcome_drift,
+            outcome_drift=dict(self.outcome_drift),
             size_drift=self.size_drift,
+            trades=self.trades,
         )
 
     def _watch_size(self, trade: TradeFigures) -> Iterator[DriftAlarm]:
@@ -453,8 +528,13 @@ def _watch_outcome(
 ) -> Iterator[DriftAlarm]:
     """Pass the outcome of a trade to the detector of its unit."""
     outcome = trade.outcome
-    if outcome is not None:
-        update = watch(detectors.get(outcome.unit) or Detector(), outcome.value, at=trade.known_at)
-        detectors[outcome.unit] = update.detector
-        for alarm in update.alarms:
-            yield DriftAlarm(symbol=symbol, series="outcome", unit=outcome.unit, alarm=alarm)
+    for alarm in _watch(detectors, outcome, at=trade.known_at):
+        yield DriftAlarm(symbol=symbol, series="outcome", unit=None if outcome is None else outcome.unit, alarm=alarm)
+
+
+def _watch(detectors: dict[OutcomeUnit, Detector], outcome: Outcome | None, *, at: datetime) -> tuple[Alarm, ...]:
+    if outcome is None:
+        return ()
+    update = watch(detectors.get(outcome.unit) or Detector(), outcome.value, at=at)
+    detectors[outcome.unit] = update.detector
+    return update.alarms

@@ -20,7 +20,7 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.core.statistics import beta_quantile, beta_tail
-from backsight.core.trades.trade import OutcomeUnit
+from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 About = Literal["mean_outcome", "win_rate"]
 """The quantity that a belief compares with its reference."""
@@ -529,15 +529,15 @@ class TallyBuilder:
     def n(self) -> int:
         return self.wins + self.losses
 
-    def add(self, episode: Episode, *, day: str, win: bool, weight: float) -> None:
+    def add(self, outcome: Outcome | None, known_at: datetime, *, day: str, win: bool, weight: float) -> None:
         if win:
             self.wins += 1
             self.won_weight += weight
         else:
             self.losses += 1
             self.lost_weight += weight
-        self.last_at = episode.known_at
-        if (outcome := episode.outcome) is not None:
+        self.last_at = known_at
+        if outcome is not None:
             moments = self.outcomes.get(outcome.unit)
             if moments is None:
                 moments = self.outcomes[outcome.unit] = DailyMomentsBuilder(_NO_OUTCOMES)

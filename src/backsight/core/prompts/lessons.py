@@ -1,11 +1,14 @@
-"""The prompt section with the lessons that reflection drew from the last trades."""
+"""The prompt section with the lessons that reflection drew from the last trades.
+
+A lesson is quoted: a model may have written it, and it may name symbols, which are text from outside.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from backsight.core.prompts.sections import Row, Section, section_of
-from backsight.core.text.untrusted_text import flat, shorten
+from backsight.core.text.untrusted_text import flat, quote, shorten
 
 OPENING = "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):"
 CLOSING = 'They are for reference: the owner\'s avoid rules are the only "never".'
@@ -26,8 +29,10 @@ class Lesson:
 
     @property
     def text(self) -> str:
-        sentence = shorten(self.sentence, most=MOST_CHARACTERS, tokens=MOST_TOKENS)
-        return f"- {shorten(self.slot, most=24, tokens=24)}: {sentence}" if self.slot else f"- {sentence}"
+        unproven = f"{UNPROVEN} " if self.sentence.startswith(UNPROVEN) else ""
+        sentence = quote(self.sentence.removeprefix(UNPROVEN), most=MOST_CHARACTERS, tokens=MOST_TOKENS)
+        slot = f"{shorten(self.slot, most=24, tokens=24)}: " if self.slot else ""
+        return f"- {slot}{unproven}{sentence}"
 
 
 def read_lessons(note: str) -> tuple[Lesson, ...]:

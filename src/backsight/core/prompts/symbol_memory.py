@@ -24,6 +24,7 @@ from backsight.core.recall.base_rate import (
     coverage_in_words,
     reaches,
     trades_in_words,
+    with_joined,
 )
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
 from backsight.core.recommended_size import PositionSize
@@ -91,6 +92,8 @@ class SymbolMemory:
     """What is remembered of one symbol in the present context."""
 
     symbol: str
+    joined: tuple[str, ...] = ()
+    """Other symbols with the same underlying, whose trades count, too."""
     outlooks: tuple[DirectionOutlook, ...] = ()
     nearest: tuple[RecalledLine, ...] = ()
     """Ranked by similarity and recency; the outcome does not count."""
@@ -194,6 +197,7 @@ def _rows(memory: SymbolMemory) -> Iterator[Row]:
     if not memory.is_known:
         yield Row(f"- {symbol}: {NOTHING}", 0)
         return
+    symbol = with_joined(symbol, tuple(name(other, tokens=SYMBOL_TOKENS) for other in memory.joined))
     for outlook in memory.outlooks:
         yield Row(f"- {symbol} {outlook.text}", 0)
     yield from _numbered("nearest", memory.nearest)

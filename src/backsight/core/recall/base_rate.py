@@ -15,6 +15,8 @@ ENOUGH = 20.0
 """The effective n from which a level can be the headline."""
 TOO_LITTLE = 5.0
 """The effective n below which a level makes no statement."""
+MOST_NAMED = 3
+"""How many joined symbols a sentence names."""
 ROUNDING = 1e-9
 IN_REGIME: Mapping[str, str] = {
     "trending_up": "in markets trending up",
@@ -92,6 +94,8 @@ class BaseRate:
     """The number of trades that no level includes because they ended before a decline of results."""
     in_symbol: int = 0
     """The number of trades in the symbol of the query, in any direction; of all trades if the query has no symbol."""
+    joined: tuple[str, ...] = ()
+    """Other symbols with the same underlying, whose trades count as those of the symbol."""
 
 
 def reaches(effective_n: float, threshold: float) -> bool:
@@ -99,13 +103,13 @@ def reaches(effective_n: float, threshold: float) -> bool:
     return effective_n >= threshold * (1.0 - ROUNDING)
 
 
-def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -> str:
-    """The win rate and the outcomes of a level in one line."""
+def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None], joined: tuple[str, ...] = ()) -> str:
+    """The win rate and the outcomes of a level in one line; `joined` are symbols that count as the level's."""
     if level.win_rate is None or level.win_rate_interval is None or not reaches(level.effective_n, TOO_LITTLE):
         effective = "" if level.n < TOO_LITTLE else f", effective {level.effective_n:.0f}"
         return f"too little to say (n={level.n}{effective})"
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
-    trades = f"{level.n} {trades_in_words(categories)}"
+    trades = f"{level.n} {trades_in_words(categories, joined)}"
     rate = f"{100.0 * level.win_rate:.0f} % of {trades} were won (90 %: {low} to {high} %)"
     outcomes = ", ".join(_mean_in_words(mean, level.n) for mean in level.outcomes)
     if level.withheld is not None:
@@ -115,15 +119,18 @@ def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -
     return f"{rate}, effective {level.effective_n:.0f}{rest}"
 
 
-def trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
-    """The trades of a level in a trader's words.
+def trades_in_words(categories: Mapping[LevelName, str | None], joined: tuple[str, ...] = ()) -> str:
+    """The trades of a level in a trader's words; `joined` are symbols that count as the level's.
 
     >>> trades_in_words({"direction": "long", "symbol": "BTC", "regime": "trending_up", "volatility_regime": "low"})
     'long BTC trades in markets trending up at low volatility'
     >>> trades_in_words({"session": "overlap"})
     'trades in the London and New York overlap'
+    >>> trades_in_words({"symbol": "BTC"}, ("BTC-PERP",))
+    'BTC (with BTC-PERP) trades'
     """
-    words = [categories.get("direction"), categories.get("symbol"), "trades"]
+    symbol = categories.get("symbol")
+    words = [categories.get("direction"), None if symbol is None else with_joined(symbol, joined), "trades"]
     if (regime := categories.get("regime")) is not None:
         words.append(IN_REGIME[regime])
     if (volatility := categories.get("volatility_regime")) is not None:
@@ -131,6 +138,18 @@ def trades_in_words(categories: Mapping[LevelName, str | None]) -> str:
     if (session := categories.get("session")) is not None:
         words.append(IN_SESSION[session])
     return " ".join(word for word in words if word)
+
+
+def with_joined(symbol: str, joined: tuple[str, ...]) -> str:
+    """A symbol and those joined with it, which are named if they are few.
+
+    >>> with_joined("BTC", ()), with_joined("BTC", ("BTC-PERP", "BTC/USDT")), with_joined("ES", tuple("ABCD"))
+    ('BTC', 'BTC (with BTC-PERP, BTC/USDT)', 'ES (with 4 symbols of the same underlying)')
+    """
+    if not joined:
+        return symbol
+    others = ", ".join(joined) if len(joined) <= MOST_NAMED else f"{len(joined)} symbols of the same underlying"
+    return f"{symbol} (with {others})"
 
 
 def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
@@ -148,7 +167,7 @@ def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
         return f"{f'{symbol} ' if is_named else ''}never traded; the strategy elsewhere: "
     if rate.too_little:
         return ""
-    words = trades_in_words(values) if is_named else _after_the_name(values)
+    words = trades_in_words(values, rate.joined) if is_named else _after_the_name(values)
     if narrower.n == 0:
         return f"no {words} {'since results fall' if rate.left_out else 'yet'}; elsewhere: "
     one = words.replace("trades", "trade", 1)

@@ -48,10 +48,21 @@ class Situation:
     """The situation that memories are compared with; a field that is None is not compared."""
 
     symbol: str | None = None
+    joined: tuple[str, ...] = ()
+    """Other symbols with the same underlying: their trades count as those of the symbol, but their prices do not."""
     direction: Direction | None = None
     context: ContextVector = field(default_factory=ContextVector)
     words: frozenset[str] = frozenset()
     """The stems of a description of the market."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbol and those joined with it; empty without a symbol.
+
+        >>> Situation(symbol="BTC", joined=("BTC-PERP",)).symbols, Situation().symbols
+        (('BTC', 'BTC-PERP'), ())
+        """
+        return () if self.symbol is None else (self.symbol, *self.joined)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,37 +1,13 @@
-"""Closed trades in the three forms that reflection analyses: for evidence, by lessons revision, and by holdout arm."""
+"""Closed trades in the two forms that reflection analyses one by one: for evidence, and by holdout arm."""
 
 import math
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 
-from backsight.core.holdout import MemoryArm
 from backsight.core.reflection.holdout_test import HoldoutTrade
-from backsight.core.reflection.lessons_comparison import TradeUnderLessons
 from backsight.core.reflection.patterns import ClosedTrade
 from backsight.core.regime import session_of
-from backsight.core.trades.trade import Outcome, Trade
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedTradeRow:
-    """The columns of a closed trade that comparisons read."""
-
-    id: str
-    deployment_id: str
-    opened_at: datetime | None
-    closed_at: datetime
-    outcome: Outcome | None
-    pnl: float | None
-    currency: str | None = None
-    """Given if the result could not be converted into the account's currency: it is in no sum."""
-    realized_pnl_usd: float | None
-    lessons_hash: str | None
-    memory_arm: MemoryArm | None
-
-    @property
-    def money(self) -> float | None:
-        """The net result in the account's currency."""
-        return self.pnl if self.currency is None else None
+from backsight.core.trades.summary import ClosedTradeRow
+from backsight.core.trades.trade import Trade
 
 
 def closed_trade(trade: Trade) -> ClosedTrade:
@@ -56,18 +32,6 @@ def closed_trade(trade: Trade) -> ClosedTrade:
         size_share=_size_share(trade),
         captured=_captured(trade),
         hold_seconds=None if trade.holding_minutes is None else 60.0 * trade.holding_minutes,
-    )
-
-
-def trade_under_lessons(row: ClosedTradeRow) -> TradeUnderLessons:
-    """The trade with the lessons that were shown when it was opened."""
-    return TradeUnderLessons(
-        lessons_hash=row.lessons_hash,
-        day=row.closed_at.astimezone(UTC).date(),
-        outcome=row.outcome,
-        pnl=row.money,
-        pnl_usd=row.realized_pnl_usd,
-        won=None if row.pnl is None else row.pnl > 0,
     )
 
 

@@ -1,72 +1,83 @@
 """Compares the revisions of the lessons, with confidence intervals from a bootstrap of whole days."""
 
+import hashlib
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 import numpy as np
 
-from backsight.core.ids import digest, plain
 from backsight.core.reflection.day_clusters import Floats
-from backsight.core.reflection.lessons_comparison import LessonsComparison, LessonsRevision, TradeUnderLessons
-from backsight.core.reflection.patterns import most_common_unit
-from backsight.core.trades.trade import OutcomeUnit
+from backsight.core.reflection.lessons_comparison import LessonsComparison, LessonsRevision
+from backsight.core.reflection.patterns import UNITS
+from backsight.core.reflection.trades_under_lessons import TradesUnderLessons
+from backsight.core.trades.columns import Integers
 
 RESAMPLES = 2_000
 MIN_DAYS = 5
 BOUNDS = (0.05, 0.95)
 
 
-def compare_revisions(trades: Iterable[TradeUnderLessons]) -> LessonsComparison:
+def compare_revisions(trades: TradesUnderLessons) -> LessonsComparison:
     """Compare the trades under each revision with those under no lessons; the order of the trades does not matter."""
-    ordered = sorted(trades, key=_order)
-    unit = most_common_unit(trade.outcome for trade in ordered)
-    hashes = list(dict.fromkeys(trade.lessons_hash for trade in ordered if trade.lessons_hash is not None))
-    by_hash = {each: [trade for trade in ordered if trade.lessons_hash == each] for each in (None, *hashes)}
+    unit = trades.most_common_unit
+    code = None if unit is None else UNITS.index(unit)
+    without_lessons = _outcomes(trades, None, code)
     return LessonsComparison(
-        unit=unit, revisions=tuple(_revision(each, group, by_hash[None], unit) for each, group in by_hash.items())
+        unit=unit,
+        revisions=tuple(
+            _revision(each, trades, _outcomes(trades, each, code), without_lessons)
+            for each in (None, *trades.revisions)
+        ),
     )
 
 
-def _order(trade: TradeUnderLessons) -> tuple[date, str, str]:
-    return trade.day, trade.lessons_hash or "", digest(plain(trade))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _DatedOutcomes:
+    """The outcomes of one side of a comparison, sorted by day and value."""
+
+    day: Integers
+    value: Floats
+
+    @property
+    def mean(self) -> float | None:
+        return _mean(self.value)
+
+    @property
+    def days(self) -> int:
+        return len(np.unique(self.day))
+
+
+def _outcomes(trades: TradesUnderLessons, lessons_hash: str | None, unit: int | None) -> _DatedOutcomes:
+    rows = trades.of_revision(lessons_hash) & (trades.unit == unit)
+    day, value = trades.day[rows], trades.outcome[rows]
+    order = np.lexsort((value, day))
+    return _DatedOutcomes(day=day[order], value=value[order])
 
 
 def _revision(
-    lessons_hash: str | None,
-    trades: Sequence[TradeUnderLessons],
-    without_lessons: Sequence[TradeUnderLessons],
-    unit: OutcomeUnit | None,
+    lessons_hash: str | None, trades: TradesUnderLessons, outcomes: _DatedOutcomes, base: _DatedOutcomes
 ) -> LessonsRevision:
-    values, base = _outcomes(trades, unit), _outcomes(without_lessons, unit)
-    comparable = bool(lessons_hash is not None and values and base)
+    rows = trades.of_revision(lessons_hash)
+    mean = outcomes.mean
+    is_base = lessons_hash is None
+    difference = None if is_base or mean is None or base.mean is None else mean - base.mean
     return LessonsRevision(
         lessons_hash=lessons_hash,
-        trades=len(trades),
-        days=len({trade.day for trade in trades}),
-        mean=_mean([value for _, value in values]),
-        mean_pnl=_mean([trade.pnl for trade in trades if trade.pnl is not None]),
-        mean_pnl_usd=_mean([trade.pnl_usd for trade in trades if trade.pnl_usd is not None]),
-        win_rate=_mean([float(trade.won) for trade in trades if trade.won is not None]),
-        difference=_mean_difference(values, base) if comparable else None,
-        interval=_interval(values, base) if comparable else None,
+        trades=int(np.count_nonzero(rows)),
+        days=len(np.unique(trades.day[rows])),
+        mean=mean,
+        mean_pnl=_mean(trades.pnl[rows]),
+        mean_pnl_usd=_mean(trades.pnl_usd[rows]),
+        win_rate=_mean(trades.won[rows]),
+        difference=difference,
+        interval=None if difference is None else _interval(outcomes, base),
     )
 
 
-_DatedOutcomes = Sequence[tuple[date, float]]
-
-
-def _outcomes(trades: Iterable[TradeUnderLessons], unit: OutcomeUnit | None) -> list[tuple[date, float]]:
-    return [(each.day, x.value) for each in trades if (x := each.outcome) is not None and x.unit == unit]
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
-
-
-def _mean_difference(values: _DatedOutcomes, base: _DatedOutcomes) -> float:
-    return math.fsum(value for _, value in values) / len(values) - math.fsum(value for _, value in base) / len(base)
+def _mean(values: Floats) -> float | None:
+    """The mean of the known values; the sum is exact, so that their order does not matter."""
+    known = values[~np.isnan(values)]
+    return math.fsum(known.tolist()) / len(known) if len(known) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,10 +94,10 @@ def _interval(values: _DatedOutcomes, base: _DatedOutcomes) -> tuple[float, floa
     A day on which both sides traded is drawn for both. The seed is derived from the data, so the same trades give the
     same interval.
     """
-    if min(len({day for day, _ in each}) for each in (values, base)) < MIN_DAYS:
+    if min(values.days, base.days) < MIN_DAYS:
         return None
     days = _sums_by_day(values, base)
-    draws = _resampled_day_counts(len(days.counts), seed=int(digest(plain([values, base]))[:16], 16))
+    draws = _resampled_day_counts(len(days.counts), seed=_seed(values, base))
     with np.errstate(all="ignore"):  # a resample may have no day of one side: its mean is NaN, and left out
         means = (draws @ days.totals) / (draws @ days.counts)
     differences = means[:, 0] - means[:, 1]
@@ -94,14 +105,23 @@ def _interval(values: _DatedOutcomes, base: _DatedOutcomes) -> tuple[float, floa
     return float(low), float(high)
 
 
+def _seed(*sides: _DatedOutcomes) -> int:
+    data = hashlib.sha256()
+    for side in sides:
+        data.update(side.day.astype("<i8").tobytes())
+        data.update((side.value + 0.0).astype("<f8").tobytes())  # −0.0 and 0.0 are the same outcome
+    return int.from_bytes(data.digest()[:8])
+
+
 def _sums_by_day(*sides: _DatedOutcomes) -> _DaySums:
-    row_of = {day: row for row, day in enumerate(sorted({day for side in sides for day, _ in side}))}
-    counts, totals = np.zeros((2, len(row_of), len(sides)))
-    for column, side in enumerate(sides):
-        rows = [row_of[day] for day, _ in side]
-        np.add.at(counts[:, column], rows, 1.0)
-        np.add.at(totals[:, column], rows, [value for _, value in side])
-    return _DaySums(counts=counts, totals=totals)
+    days = np.unique(np.concatenate([side.day for side in sides]))
+    places = [np.searchsorted(days, side.day) for side in sides]
+    return _DaySums(
+        counts=np.stack([np.bincount(each, minlength=len(days)) for each in places], axis=1).astype(np.float64),
+        totals=np.stack(
+            [np.bincount(each, side.value, len(days)) for each, side in zip(places, sides, strict=True)], axis=1
+        ),
+    )
 
 
 def _resampled_day_counts(days: int, *, seed: int) -> Floats:

@@ -1,29 +1,13 @@
 """The comparison of lessons: the results of trades under each revision of the note, and under no lessons."""
 
 from dataclasses import dataclass
-from datetime import date
 
-from backsight.core.trades.trade import Outcome, OutcomeUnit
+from backsight.core.trades.trade import OutcomeUnit
 
 CAUTION = (
     "This compares periods of time, not random arms: revisions were active one after the other, in different markets. "
     "To test whether memory helps, use does_memory_help: it compares with days on which memory was withheld."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeUnderLessons:
-    """A closed trade with the lessons that were shown when it was opened."""
-
-    lessons_hash: str | None
-    """None if no lessons were shown."""
-    day: date
-    """The UTC day of the close."""
-    outcome: Outcome | None
-    pnl: float | None
-    pnl_usd: float | None = None
-    """Gross, in US dollars."""
-    won: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

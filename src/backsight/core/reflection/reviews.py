@@ -16,7 +16,7 @@ from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.wording import amount, bullet_text
 from backsight.core.statistics import rate_bounds
 from backsight.core.text.untrusted_text import shorten
-from backsight.core.trades.summary import mean_outcomes
+from backsight.core.trades.summary import outcomes_in_words
 from backsight.core.trades.trade import Trade
 
 Period = Literal["daily", "weekly", "monthly"]
@@ -31,6 +31,7 @@ MAX_REASON_CHARACTERS = 60
 MAX_SYMBOLS = 10
 """The number of symbols whose drift a review reports."""
 NEWLINE = "\n"
+NOT_TESTED = "`review_period` adds what the strategy's trades showed at this instant."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +71,14 @@ class PeriodRecord:
     end: datetime
     trades: Sequence[Trade]
     """Closed within the period."""
-    evidence: TradeEvidence
-    drift: Sequence[SymbolDrift]
-    """Of the outcomes in each symbol."""
     lessons: str | None
     """In force at the end of the period."""
     reflections: Sequence[Reflection]
     """Of the deployment within the period, oldest first."""
+    evidence: TradeEvidence | None = None
+    """None if it was not tested; then the review says so."""
+    drift: Sequence[SymbolDrift] = ()
+    """Of the outcomes in each symbol."""
 
 
 def period_start(period: Period, end: datetime) -> datetime:
@@ -178,9 +180,12 @@ def _sections(record: PeriodRecord) -> Iterator[str]:
     best, worst = best_and_worst(record.trades)
     yield _table("## Best trades", best)
     yield _table("## Worst trades", worst)
-    yield "\n".join(["## What the strategy's trades show", "", *_evidence(record.evidence)])
-    yield "\n".join(["## Watched, not proven", "", *_watched(record.evidence)])
-    yield "\n".join(["## Drift", "", *_drift(record.drift)])
+    if record.evidence is None:
+        yield NOT_TESTED
+    else:
+        yield "\n".join(["## What the strategy's trades show", "", *_evidence(record.evidence)])
+        yield "\n".join(["## Watched, not proven", "", *_watched(record.evidence)])
+        yield "\n".join(["## Drift", "", *_drift(record.drift)])
     yield f"## Lessons in force\n\n{(record.lessons or 'None.').replace(f'{NEWLINE}### ', f'{NEWLINE * 2}### ')}"
     if record.reflections:
         yield "\n".join(["## Reflections", "", *map(_reflection_line, record.reflections)])
@@ -199,8 +204,7 @@ def _results(record: PeriodRecord) -> Iterator[str]:
         yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f} % (90 %: {low} to {high}) |"
     without = f", without {result.unconverted} in currencies of unknown rate" if result.unconverted else ""
     yield f"| net | {signed(result.pnl, 2)} {_cell(record.currency)}, after fees of {result.fees:.2f}{without} |"
-    means = mean_outcomes(trade.outcome for trade in record.trades if trade.outcome is not None)
-    yield f"| mean outcome | {', '.join(map(str, means)) or 'not known'}, with its 95 % interval |"
+    yield f"| outcome | {outcomes_in_words(record.trades) or 'not known'} |"
 
 
 def _table(heading: str, trades: Sequence[Trade]) -> str:

@@ -1,7 +1,7 @@
 """The word stems of a text. Other texts play no part, so nothing leaks from the future or from other owners."""
 
 import re
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from functools import lru_cache
 
 TEXT_WEIGHT = 0.10
@@ -31,10 +31,41 @@ def stems(text: str | None) -> frozenset[str]:
     >>> stems("it was what it is"), stems(None)
     (frozenset(), frozenset())
     """
-    words = set(WORD.findall((text or "").lower().replace("’", "'")))
+    lower = (text or "").lower().replace("’", "'")
+    words = set(WORD.findall(lower))
+    if "'" not in lower:
+        return frozenset(map(stem, words - STOPS))
     contractions = {word for word in words if "'" in word}
     heads = {word.partition("'")[0] for word in contractions if not word.endswith("n't")}
     return frozenset(map(stem, (words - contractions | heads) - STOPS))
+
+
+def stems_of_texts(texts: Sequence[str | None]) -> Iterator[Set[str]]:
+    """The stems of each text, as `stems` gives them; texts in plain ASCII are split in bulk.
+
+    >>> [sorted(each) for each in stems_of_texts(["Ranges broke.", None, "it's the ’24 high"])]
+    [['brok', 'rang'], [], ['24', 'high']]
+    """
+    known: dict[str, str] = dict.fromkeys(STOPS, "")
+    plain = [text if text and text.isascii() and _SPECIAL.isdisjoint(text) else "" for text in texts]
+    lines = "\n".join([*plain, ""]).lower().translate(_SPACES).split("\n")[:-1]
+    for text, simple, line in zip(texts, plain, lines, strict=True):
+        if not simple:
+            yield stems(text)
+            continue
+        words = line.split()
+        try:
+            text_stems = {known[word] for word in words}
+        except KeyError:
+            known |= {word: stem(word) for word in words if word not in known}
+            text_stems = {known[word] for word in words}
+        text_stems.discard("")
+        yield text_stems
+
+
+_SPECIAL = frozenset("'\n")
+"""The apostrophe joins words, and the end of a line separates texts."""
+_SPACES = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "\n"}
 
 
 def text_likeness(query_words: Set[str], episode_words: Collection[str]) -> float:

@@ -12,7 +12,7 @@ from datetime import datetime
 from backsight.core.fills import Fill
 from backsight.core.instruments import EXACT, FLAT_SHARE, Flatness, average_price, valued
 from backsight.core.portfolio import Direction
-from backsight.core.trades.trade import TradeStatus
+from backsight.core.trades.trade import EXPLAINED_SHARE, TradeStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,20 +143,52 @@ def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[R
     price = fill.price
     if price is None or fill.quantity == 0:
         return [] if trip is None else [_charged(trip, fill)]
+    size, unmatched = abs(fill.quantity), unmatched_size(trip, fill, flatness)
+    if unmatched == size:
+        return []
     if trip is None or trip.status == "closed":
         return [_opened(fill, fill.quantity, price, fill.fee)]
     if (fill.quantity > 0) == (trip.direction == "long"):
-        return [_added(trip, fill, abs(fill.quantity), price)]
-    size = abs(fill.quantity)
-    beyond = size - trip.size
-    worth = abs(trip.valued(price)) * fill.point_value
-    flat = flatness.below(fill.symbol, peak=max(trip.peak_size, size), point_price=worth)
+        return [_added(trip, fill, size, price)]
+    beyond, flat = size - trip.size, _flat_size(trip, fill, price, flatness)
     if beyond <= flat:
         return [_reduced(trip, fill, min(size, trip.size), price, fill.fee, flat)]
     opening_fee = fill.fee * (beyond / size)
     closed = _reduced(trip, fill, trip.size, price, fill.fee - opening_fee, flat)
     quantity = beyond if fill.quantity > 0 else -beyond
-    return [closed, _opened(fill, quantity, price, opening_fee)]
+    return [closed] if unmatched else [closed, _opened(fill, quantity, price, opening_fee)]
+
+
+def unmatched_size(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> float:
+    """How much of a fill closes a position that was entered before all known fills; it is part of no round trip.
+
+    `trip` is the last round trip of its position.
+    """
+    price, size = fill.price, abs(fill.quantity)
+    if fill.closes is None or not fill.executed or price is None:
+        return 0.0
+    if trip is None or trip.status == "closed" or (fill.quantity > 0) == (trip.direction == "long"):
+        return size
+    if fill.closes == "some":
+        return 0.0
+    beyond = size - trip.size
+    if beyond <= _flat_size(trip, fill, price, flatness):
+        return 0.0
+    return 0.0 if fill.closes == "measured" and _closes_just(trip, fill, price) else beyond
+
+
+def _closes_just(trip: RoundTrip, fill: Fill, price: float) -> bool:
+    """Whether the realised PnL of a fill is that of closing the whole round trip, as far as fees and rounding allow."""
+    way = 1.0 if trip.direction == "long" else -1.0
+    ours = way * (trip.valued(price) - trip.valued(trip.average_cost)) * trip.size * fill.point_value
+    explained = EXPLAINED_SHARE * trip.size * abs(trip.valued(trip.average_cost)) * fill.point_value + abs(fill.fee)
+    return abs(ours - (fill.realized_pnl or 0.0)) <= explained
+
+
+def _flat_size(trip: RoundTrip, fill: Fill, price: float, flatness: Flatness) -> float:
+    """The largest size that is flat after a fill that reduces a round trip."""
+    worth = abs(trip.valued(price)) * fill.point_value
+    return flatness.below(fill.symbol, peak=max(trip.peak_size, abs(fill.quantity)), point_price=worth)
 
 
 def after_fill(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:
@@ -349,7 +381,7 @@ def _broker_pnl(trip: RoundTrip, fill: Fill) -> float | None:
 def _charged(trip: RoundTrip, fill: Fill) -> RoundTrip:
     """The round trip with a fee or a funding payment; after the close it is a correction, known when it arrived.
 
-    A payment that cannot be converted into the currency of the round trip is left out.
+    A payment that cannot be converted into the currency of the round trip is left out (`is_uncounted`).
     """
     share = 1.0
     if trip.currency != fill.money_currency:
@@ -360,6 +392,12 @@ def _charged(trip: RoundTrip, fill: Fill) -> RoundTrip:
         funding=trip.funding + (fill.amount * share if fill.kind in ("funding", "dividend") else 0.0),
         known_at=max(trip.known_at, fill.known_at),
     )
+
+
+def is_uncounted(trip: RoundTrip, fill: Fill) -> bool:
+    """Whether a payment or fee is left out of a round trip, because its money is in another currency without a rate."""
+    is_payment = not fill.changes_size and fill.kind != "transfer" and bool(fill.fee or fill.amount)
+    return is_payment and trip.currency != fill.money_currency and trip.rate is None
 
 
 def open_trips(trips: Iterable[RoundTrip]) -> dict[str, RoundTrip]:

@@ -1,9 +1,11 @@
 """A trade as it is stored: computed from its round trip, the record of its entry and its progress."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, get_args, get_type_hints
 
 from backsight.core.context import ContextVector
@@ -227,14 +229,16 @@ def _is_finite(value: Any) -> bool:
     """Whether every number in a dataclass is finite."""
     dataclass_type: Any = type(value)
     numbers, parts = _number_fields(dataclass_type)
-    if not all(math.isfinite(number) for name in numbers if (number := getattr(value, name)) is not None):
+    if not all(map(math.isfinite, [number for number in numbers(value) if number is not None])):
         return False
     return all(_is_finite(part) for name in parts if (part := getattr(value, name)) is not None)
 
 
 @cache
-def _number_fields(of: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields of a dataclass that hold numbers, and those that hold dataclasses; cached, since it is slow."""
+def _number_fields(of: Any) -> tuple[Callable[[Any], Sequence[float | None]], tuple[str, ...]]:
+    """A reader of the numbers of a dataclass, and its fields that hold dataclasses; cached, since it is slow."""
     kinds = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(of).items()}
-    numbers = tuple(name for name, hints in kinds.items() if float in hints)
+    names = [name for name, hints in kinds.items() if float in hints]
+    # With two names or more, attrgetter answers with a tuple.
+    numbers = attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
     return numbers, tuple(name for name, hints in kinds.items() if any(map(is_dataclass, hints)))

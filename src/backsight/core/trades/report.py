@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from backsight.core.context import ContextVector, merged_context
+from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import CLOCK_SKEW, format_instant
@@ -164,7 +165,7 @@ def checked_report(report: TradeReport, *, now: datetime) -> TradeReport:
         report.context, symbol=report.symbol, regime=report.context_regime, atr_d1=report.context_atr_d1
     )
     _check_times(report.opened_at, report.closed_at, now=now)
-    completed = replace(
+    completed = copy_with(
         report,
         context=context.completed(symbol=report.symbol, price=report.entry_price, at=report.opened_at),
         risk=_risk(report),
@@ -184,11 +185,15 @@ def trade_from_report(
     trade_id: str,
     *,
     entry: Entry = REPORTED_ENTRY,
+    context: ContextVector | None = None,
     usd_rate: float | None,
     request_digest: str,
     now: datetime,
 ) -> Trade:
-    """The ledger row of a checked report; `entry` has what is known of the entry beyond the report."""
+    """The ledger row of a checked report.
+
+    `entry` has what is known of the entry beyond the report, and `context` replaces the context of the report.
+    """
     closed_at = now if report.closed_at is None else report.closed_at
     return Trade(
         owner_id=deployment.owner_id,
@@ -227,9 +232,9 @@ def trade_from_report(
         mae_r=report.in_risk(report.mae),
         mfe_usd=in_dollars(report.mfe, usd_rate),
         mae_usd=in_dollars(report.mae, usd_rate),
-        entry=replace(entry, leverage=report.leverage, reason=report.reason),
+        entry=copy_with(entry, leverage=report.leverage, reason=report.reason),
         exit_reason=report.exit_reason,
-        context=report.context,
+        context=context or report.context,
         market_context=report.market_context,
         confidence=report.confidence,
         reflection=report.reflection,

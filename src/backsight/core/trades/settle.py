@@ -185,6 +185,8 @@ def from_first(
     for fill in later:
         if fill.kind == "split" and (closed_at is None or fill.at < closed_at):
             size /= fill.ratio or 1.0
+    if first.closes is not None:  # what is left of it opened the round trip
+        first = replace(first, closes=None)
     if size < abs(first.quantity) * (1.0 - FLAT_SHARE):
         share = size / abs(first.quantity)
         first = replace(first, quantity=size if first.quantity > 0 else -size, fee=first.fee * share)

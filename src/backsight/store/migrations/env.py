@@ -2,7 +2,10 @@
 
 from alembic import context
 
-from backsight.store import schema
+from backsight.store import (
+    schema,
+    tables,  # noqa: F401 (it defines every table of METADATA)
+)
 from backsight.store.mapping import METADATA
 
 context.configure(

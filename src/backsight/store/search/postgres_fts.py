@@ -6,68 +6,86 @@ computed from n. A phrase or a prefix counts as one occurrence.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import Connection, Join, Select, and_, column, func, literal_column, select, table, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Join,
+    Select,
+    TableValuedAlias,
+    Text,
+    and_,
+    bindparam,
+    func,
+    select,
+    text,
+    type_coerce,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from backsight.core.documents.document import IndexedChunk, IndexState, indexed_words
+from backsight.core.documents.document import IndexState
 from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
 from backsight.core.text.stems import stem
 from backsight.store.documents import CHUNKS, Scope
-from backsight.store.search.slot import TermMatch
+from backsight.store.row_security import WORDS_TABLE
+from backsight.store.search.slot import ChunkWords, TermMatch
 
-TABLE = "document_words"
 MAX_WORDS = 16_000
 """Words of a chunk that are indexed; PostgreSQL stores no positions beyond."""
 MAX_BYTES = 500_000
 """Bytes of a chunk's words that are indexed; PostgreSQL limits a tsvector, including its positions, to a megabyte."""
 _RANK_BY_FREQUENCY = list(accumulate(1 / n**2 / 1.64493406685 for n in range(1, 257)))
-_CREATE = f"""
-CREATE TABLE IF NOT EXISTS {TABLE} (
-    owner_id text COLLATE "C" NOT NULL, number bigint NOT NULL, former boolean NOT NULL, length bigint NOT NULL,
-    words tsvector NOT NULL, PRIMARY KEY (owner_id, number)
-);
-CREATE INDEX IF NOT EXISTS {TABLE}_found ON {TABLE} USING gin (words)
-"""
 _INSERT = text(
-    f"INSERT INTO {TABLE} (owner_id, number, former, length, words) "  # noqa: S608
+    f"INSERT INTO {WORDS_TABLE} (owner_id, number, former, length, words) "  # noqa: S608
     "VALUES (:owner, :number, false, :length, to_tsvector('simple', :words))"
 )
-_RETIRE = text(f"UPDATE {TABLE} SET former = true WHERE owner_id = :owner AND number = :number")  # noqa: S608
-_words = table(TABLE, column("owner_id"), column("number"), column("former"), column("length"), column("words"))
+_RETIRE = text(f"UPDATE {WORDS_TABLE} SET former = true WHERE owner_id = :owner AND number = :number")  # noqa: S608
+
+_ERASE = text(f"DELETE FROM {WORDS_TABLE} WHERE owner_id = :owner")  # noqa: S608
+
+
+def _matching(term: Term, *, ranked: bool, only: Collection[int] | None = None) -> TableValuedAlias:
+    """The chunks of the connection's owner that contain a term, by the function that `row_security` describes."""
+    numbers = None if only is None else list(only)
+    matching = func.backsight_words(
+        bindparam("query", _tsquery(term), Text(), unique=True), ranked, type_coerce(numbers, ARRAY(BigInteger()))
+    )
+    return matching.table_valued("number", "former", "length", "rank", name="w")
 
 
 class PostgresWords:
     """The keyword index in the table of words of one schema; `former` marks superseded chunks."""
 
-    def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        if not connection.execute(text("SELECT to_regclass(:name)"), {"name": TABLE}).scalar():
-            connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('backsight:document_words', 0))"))
-            connection.execute(text(_CREATE))
-        rows = []
-        for chunk in chunks:
-            words = _truncate(indexed_words(chunk.heading, chunk.text))
-            stemmed = " ".join(map(stem, words))
-            rows.append({"owner": owner, "number": chunk.number, "length": len(words), "words": stemmed})
-        if rows:
+    def prepare(self, words: Sequence[str]) -> ChunkWords:
+        stored = _truncate(words)
+        return ChunkWords(" ".join(map(stem, stored)), len(stored))
+
+    def add(self, connection: Connection, owner: str, chunks: Mapping[int, ChunkWords]) -> None:
+        if chunks:
+            rows = [
+                {"owner": owner, "number": number, "length": words.length, "words": words.text}
+                for number, words in chunks.items()
+            ]
             connection.execute(_INSERT, rows)
 
-    def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        if chunks:
-            connection.execute(_RETIRE, [{"owner": owner, "number": chunk.number} for chunk in chunks])
+    def retire(self, connection: Connection, owner: str, numbers: Sequence[int]) -> None:
+        if numbers:
+            connection.execute(_RETIRE, [{"owner": owner, "number": number} for number in numbers])
+
+    def erase(self, connection: Connection, owner: str) -> None:
+        connection.execute(_ERASE, {"owner": owner})
 
     def count(self, connection: Connection, index: IndexState, term: Term, at: datetime | None = None) -> int:
-        w = _words.c
-        contains = w.words.op("@@")(func.to_tsquery("simple", _tsquery(term)))
-        counted = select(func.count()).where(w.owner_id == index.owner_id, contains)
+        words = _matching(term, ranked=False)
         if at is None:
-            counted = counted.select_from(_words).where(w.former.is_(False))
+            counted = select(func.count()).select_from(words).where(words.c.former.is_(False))
         else:
-            counted = counted.select_from(_in_scope(Scope(at=at)))
+            counted = select(func.count()).select_from(_in_scope(words, index.owner_id, Scope(at=at)))
         return int(connection.execute(counted).scalar_one())
 
     def matches(
@@ -81,14 +99,14 @@ class PostgresWords:
         only: Collection[int] | None = None,
     ) -> list[TermMatch]:
         mean_length = index.words / index.chunks if index.chunks else 0.0
-        is_word = len(term.words) == 1 and not term.prefix
+        is_word = len(term.words) == 1 and not (term.prefix or term.spellings)
         return [
             TermMatch(number, saturation(term_frequency(rank) if is_word else 1, length, mean_length))
             for number, rank, length in connection.execute(_statement(index, term, scope, only)).all()
         ]
 
 
-def _truncate(words: list[str]) -> list[str]:
+def _truncate(words: Sequence[str]) -> list[str]:
     """As many words as PostgreSQL accepts; only a chunk that is one huge line has more."""
     sizes = accumulate(len(word.encode()) + 1 for word in words[:MAX_WORDS])
     return [word for word, size in zip(words, sizes, strict=False) if size <= MAX_BYTES]
@@ -104,26 +122,24 @@ def term_frequency(rank: float) -> int:
 
 
 def _statement(index: IndexState, term: Term, scope: Scope, only: Collection[int] | None) -> Select[Any]:
-    w = _words.c
-    query = func.to_tsquery("simple", _tsquery(term))
-    rank = func.ts_rank(literal_column("'{1,1,1,1}'::float4[]"), w.words, query)
-    statement = select(w.number, rank, w.length).where(w.owner_id == index.owner_id, w.words.op("@@")(query))
+    words = _matching(term, ranked=True, only=only)
+    statement = select(words.c.number, words.c.rank, words.c.length)
     if scope.at is None:
-        statement = statement.where(w.former.is_(False))
+        statement = statement.where(words.c.former.is_(False))
     if not scope.is_all:
-        statement = statement.select_from(_in_scope(scope))
-    if only is not None:
-        statement = statement.where(w.number.in_(only))
+        statement = statement.select_from(_in_scope(words, index.owner_id, scope))
     return statement
 
 
-def _in_scope(scope: Scope) -> Join:
+def _in_scope(words: TableValuedAlias, owner: str, scope: Scope) -> Join:
     """The words of the chunks of a scope."""
-    w, c = _words.c, CHUNKS.table.c
-    return _words.join(CHUNKS.table, and_(c.owner_id == w.owner_id, c.number == w.number, *scope.conditions(c)))
+    c = CHUNKS.table.c
+    return words.join(CHUNKS.table, and_(c.owner_id == owner, c.number == words.c.number, *scope.conditions(c)))
 
 
 def _tsquery(term: Term) -> str:
     """A term in PostgreSQL's query language; words are only letters and digits, so that none is an operator."""
+    if term.spellings:
+        return " | ".join(dict.fromkeys(f"'{stem(word)}'" for word in term.spellings))
     phrase = " <-> ".join(f"'{stem(word)}'" for word in term.words)
     return f"{phrase}:*" if term.prefix else phrase

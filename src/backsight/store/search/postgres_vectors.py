@@ -5,7 +5,8 @@ while there are few. With many vectors, an HNSW index finds the nearest of all c
 search with filters still compares every vector in its scope: an HNSW scan can stop before it reaches enough of them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, column, select, table, text
@@ -15,6 +16,7 @@ from sqlalchemy.types import NullType
 from backsight.core.documents.document import Vector
 from backsight.core.ids import digest
 from backsight.store.documents import CHUNKS, Scope, stored_vectors
+from backsight.store.row_security import VECTOR_TABLES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +74,13 @@ def write_vectors(connection: Connection, owner: str, model: str, vectors: Seque
         _create_table(connection, owner, model, dimensions=vectors[0].dimensions)
 
 
+def erase_vectors(connection: Connection, owner: str, models: Iterable[str]) -> None:
+    """Delete an owner's vectors of some models from the tables of vectors."""
+    for target in (vector_table(connection, owner, model) for model in models):
+        if target is not None:
+            connection.execute(text(f"DELETE FROM {target.name} WHERE owner_id = :owner"), {"owner": owner})  # noqa: S608
+
+
 def build_hnsw_index(connection: Connection, owner: str, model: str, *, minimum: int = HNSW_MIN_VECTORS) -> None:
     """Build the HNSW index of an owner's vectors, if there are at least `minimum` vectors."""
     target = vector_table(connection, owner, model)
@@ -79,9 +88,7 @@ def build_hnsw_index(connection: Connection, owner: str, model: str, *, minimum:
         return
     count = connection.execute(text(f"SELECT count(*) FROM {target.name}")).scalar_one()  # noqa: S608
     if count >= minimum:
-        operators = f"embedding {target.schema}.halfvec_cosine_ops"
-        create = f"CREATE INDEX IF NOT EXISTS {target.name}_near ON {target.name} USING hnsw ({operators})"
-        connection.execute(text(f"{create}; ANALYZE {target.name}; ANALYZE document_chunks"))
+        connection.execute(text("SELECT backsight_index_vectors(:name)"), {"name": target.name})
 
 
 def nearest(
@@ -146,23 +153,25 @@ def _cosines(distances: Mapping[int, float]) -> dict[int, float]:
 
 
 def _table_name(owner: str, model: str) -> str:
-    return f"document_meanings_{digest([owner, model])[:16]}"
+    return f"{VECTOR_TABLES}{digest([owner, model])[:16]}"
+
+
+def create_extension(connection: Connection) -> None:
+    """Create the extension, if it is installed and the role of the connection may create it."""
+    with suppress(DBAPIError), connection.begin_nested():
+        connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"))
 
 
 def _create_table(connection: Connection, owner: str, model: str, *, dimensions: int) -> None:
     """Create the table and copy all stored vectors into it, if the extension exists or can be created."""
     connection.execute(_LOCK)
-    try:
-        with connection.begin_nested():
-            connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"))
-    except DBAPIError:  # the extension is not installed, or this role may not create it
-        return
+    create_extension(connection)
     schema = connection.execute(_EXTENSION_SCHEMA).scalar()
     if schema is None:
         return
     target = VectorTable(_table_name(owner, model), dimensions, schema)
-    columns = f'text_hash text COLLATE "C" PRIMARY KEY, embedding {schema}.halfvec({dimensions}) NOT NULL'
-    connection.execute(text(f"DROP TABLE IF EXISTS {target.name}; CREATE TABLE {target.name} ({columns})"))
+    make = text("SELECT backsight_make_vectors(:name, :dimensions)")
+    connection.execute(make, {"name": target.name, "dimensions": dimensions})
     for batch in stored_vectors(connection, owner, model):
         _insert(connection, target, batch)
 
@@ -171,12 +180,16 @@ def _insert(connection: Connection, target: VectorTable, vectors: Sequence[Vecto
     from backsight.store.search.vectors import unpack_vector
 
     insert = text(
-        f"INSERT INTO {target.name} (text_hash, embedding) "  # noqa: S608 - the name is a hash
-        f"VALUES (:text_hash, CAST(:embedding AS {target.schema}.halfvec)) "
-        "ON CONFLICT (text_hash) DO UPDATE SET embedding = excluded.embedding"
+        f"INSERT INTO {target.name} (owner_id, text_hash, embedding) "  # noqa: S608 - the name is a hash
+        f"VALUES (:owner_id, :text_hash, CAST(:embedding AS {target.schema}.halfvec)) "
+        "ON CONFLICT (owner_id, text_hash) DO UPDATE SET embedding = excluded.embedding"
     )
     rows = [
-        {"text_hash": vector.text_hash, "embedding": _literal(unpack_vector(vector.values).tolist())}
+        {
+            "owner_id": vector.owner_id,
+            "text_hash": vector.text_hash,
+            "embedding": _literal(unpack_vector(vector.values).tolist()),
+        }
         for vector in vectors
     ]
     if rows:

@@ -1,15 +1,17 @@
 """The search slots of the settings, and the contract that the keyword index of each database fulfils."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 from sqlalchemy import Connection
 
-from backsight.core.documents.document import IndexedChunk, IndexState
-from backsight.core.documents.query import Term
 from backsight.core.errors import Invalid, did_you_mean
-from backsight.store.documents import Scope
+
+if TYPE_CHECKING:  # every start reads the settings of the search, and few starts search
+    from backsight.core.documents.document import IndexState
+    from backsight.core.documents.query import Term
+    from backsight.store.documents import Scope
 
 Slot = Literal["sqlite_fts", "hybrid_embeddings"]
 """Keyword search alone, or keyword and vector search. Both slots work on both databases, despite the first name."""
@@ -24,27 +26,43 @@ class TermMatch(NamedTuple):
     """BM25's weight of the term in this chunk, without the inverse document frequency."""
 
 
+class ChunkWords(NamedTuple):
+    """The words of a chunk as a keyword index stores them."""
+
+    text: str
+    length: int
+    """The number of words."""
+
+
 class WordIndex(Protocol):
     """The keyword index of one database."""
 
-    def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
-        """Add new chunks to the index."""
+    def prepare(self, words: Sequence[str]) -> ChunkWords:
+        """The words of a chunk in stored form; computed before the write transaction begins."""
         ...
 
-    def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
+    def add(self, connection: Connection, owner: str, chunks: Mapping[int, ChunkWords]) -> None:
+        """Add the words of new chunks, by chunk number."""
+        ...
+
+    def retire(self, connection: Connection, owner: str, numbers: Sequence[int]) -> None:
         """Mark chunks as superseded: only queries as of an earlier instant find them."""
         ...
 
-    def count(self, connection: Connection, index: IndexState, term: Term, at: datetime | None = None) -> int:
+    def erase(self, connection: Connection, owner: str) -> None:
+        """Remove the words of all chunks of an owner."""
+        ...
+
+    def count(self, connection: Connection, index: "IndexState", term: "Term", at: datetime | None = None) -> int:
         """Document frequency: how many of the chunks that are current, or were at an instant, contain a term."""
         ...
 
     def matches(
         self,
         connection: Connection,
-        index: IndexState,
-        term: Term,
-        scope: Scope,
+        index: "IndexState",
+        term: "Term",
+        scope: "Scope",
         *,
         document_frequency: int,
         only: Collection[int] | None = None,

@@ -7,7 +7,7 @@ score, which leaves the term saturation, and the caller applies an inverse docum
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -25,12 +25,12 @@ from sqlalchemy import (
     text,
 )
 
-from backsight.core.documents.document import IndexedChunk, IndexState, indexed_words
+from backsight.core.documents.document import IndexState
 from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
 from backsight.core.ids import digest
 from backsight.store.documents import CHUNKS, Scope
-from backsight.store.search.slot import TermMatch
+from backsight.store.search.slot import ChunkWords, TermMatch
 
 FTS5_MIN_WEIGHT = 1e-6
 """FTS5 gives this weight to a term whose inverse document frequency is not positive."""
@@ -39,18 +39,28 @@ FTS5_MIN_WEIGHT = 1e-6
 class SqliteWords:
     """The keyword index in the FTS5 tables of one file."""
 
-    def add(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
+    def prepare(self, words: Sequence[str]) -> ChunkWords:
+        return ChunkWords(" ".join(words), len(words))
+
+    def add(self, connection: Connection, owner: str, chunks: Mapping[int, ChunkWords]) -> None:
         for name in _tables(owner):
             create = f"CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5(words, tokenize = 'porter unicode61')"
             connection.execute(text(create))
-        _insert(connection, _current_table(owner), chunks)
-
-    def retire(self, connection: Connection, owner: str, chunks: Sequence[IndexedChunk]) -> None:
         if chunks:
-            numbers = [{"number": chunk.number} for chunk in chunks]
-            delete = text(f"DELETE FROM {_current_table(owner)} WHERE rowid = :number")  # noqa: S608
-            connection.execute(delete, numbers)
-            _insert(connection, _superseded_table(owner), chunks)
+            insert = text(f"INSERT INTO {_current_table(owner)} (rowid, words) VALUES (:number, :words)")  # noqa: S608
+            connection.execute(insert, [{"number": number, "words": words.text} for number, words in chunks.items()])
+
+    def retire(self, connection: Connection, owner: str, numbers: Sequence[int]) -> None:
+        if numbers:
+            current, superseded = _tables(owner)
+            move = f"INSERT INTO {superseded} (rowid, words) SELECT rowid, words FROM {current} WHERE rowid = :number"  # noqa: S608
+            rows = [{"number": number} for number in numbers]
+            connection.execute(text(move), rows)
+            connection.execute(text(f"DELETE FROM {current} WHERE rowid = :number"), rows)  # noqa: S608
+
+    def erase(self, connection: Connection, owner: str) -> None:
+        for name in _tables(owner):
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
 
     def count(self, connection: Connection, index: IndexState, term: Term, at: datetime | None = None) -> int:
         owner = index.owner_id
@@ -74,7 +84,7 @@ class SqliteWords:
             return _current_matches(connection, owner, weight, term, scope, only)
         mean_length = index.words / index.chunks if index.chunks else 0.0
         return [
-            TermMatch(number, saturation(frequency, length, mean_length))
+            TermMatch(number, 1.0 if term.spellings else saturation(frequency, length, mean_length))
             for name in _tables(owner)
             for number, frequency, length in _occurrences(connection, owner, name, term, scope, only)
         ]
@@ -90,6 +100,9 @@ def _current_matches(
 ) -> list[TermMatch]:
     """The current chunks of a scope that contain a term, weighed by FTS5, which is fast."""
     name = _current_table(owner)
+    if term.spellings:
+        one: ColumnElement[float] = literal_column("1.0")
+        return _as_matches(connection.execute(_in_scope(owner, name, term, scope, one, only=only)))
     if scope.is_all and only is None:
         everywhere = text(f"SELECT rowid, bm25({name}) / :weight FROM {name} WHERE {name} MATCH :query")  # noqa: S608
         return _as_matches(connection.execute(everywhere, {"query": _fts5_query(term), "weight": -weight}))
@@ -152,6 +165,8 @@ def _fts5_weight(document_frequency: int, rows: int) -> float:
 
 def _fts5_query(term: Term) -> str:
     """A term in FTS5's query language; words are only letters and digits, so that none is an operator."""
+    if term.spellings:
+        return " OR ".join(f'"{word}"' for word in term.spellings)
     return f'"{" ".join(term.words)}"{" *" if term.prefix else ""}'
 
 
@@ -166,9 +181,3 @@ def _tables(owner: str) -> tuple[str, str]:
 
 def _superseded_table(owner: str) -> str:
     return f"{_current_table(owner)}_former"
-
-
-def _insert(connection: Connection, name: str, chunks: Sequence[IndexedChunk]) -> None:
-    rows = [{"number": chunk.number, "words": " ".join(indexed_words(chunk.heading, chunk.text))} for chunk in chunks]
-    if rows:
-        connection.execute(text(f"INSERT INTO {name} (rowid, words) VALUES (:number, :words)"), rows)  # noqa: S608

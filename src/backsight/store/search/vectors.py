@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 STORED = np.dtype("<f2")
 MAX_MATRICES = 8
 """Matrices kept in memory, one per owner and model."""
+MAX_BYTES = 256 * 1024 * 1024
+"""The limit for all matrices together; the matrix in use is kept whatever its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,10 @@ class VectorCache:
         with self._lock:
             self._matrices[key] = matrix
             self._matrices.move_to_end(key)
-            while len(self._matrices) > MAX_MATRICES:
-                self._matrices.popitem(last=False)
+            total = sum(each.rows.nbytes for each in self._matrices.values())
+            while len(self._matrices) > 1 and (len(self._matrices) > MAX_MATRICES or total > MAX_BYTES):
+                _, evicted = self._matrices.popitem(last=False)
+                total -= evicted.rows.nbytes
         return matrix
 
 

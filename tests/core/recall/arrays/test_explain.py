@@ -237,6 +237,7 @@ def test_equal_scores_are_ordered_by_id() -> None:
         ({"pnl_r": None}, {}, "it has no outcome yet"),
         ({}, {"symbol": "BTC"}, "its symbol is XAUUSD, not BTC"),
         ({}, {"strategy_name": "Carry"}, "its strategy is VolBreakout, not Carry"),
+        ({}, {"symbol": "BTC", "joined": ("BTC-PERP",)}, "its symbol is XAUUSD, not BTC"),
         ({}, {"deployment_id": "two"}, "its deployment is deployment, not two"),
         ({}, {"mode": "sim"}, "its mode is live, not sim"),
         ({"direction": None}, {"direction": "short"}, "its direction is not known, not short"),

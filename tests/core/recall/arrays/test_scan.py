@@ -44,7 +44,9 @@ OUTCOMES = st.none() | st.builds(
 )
 HOURS = st.integers(-12, 12).map(lambda hours: T0 + timedelta(hours=hours))
 INSTANTS = HOURS | st.timedeltas(timedelta(days=-2_000), timedelta(days=200)).map(lambda since: T0 + since)
-SYMBOLS = st.sampled_from(["XAUUSD", "XAUUSD", "BTC"])
+SYMBOLS = st.sampled_from(["XAUUSD", "XAUUSD", "BTC", "BTC-PERP"])
+JOINED = st.sampled_from([(), (), ("BTC-PERP",), ("BTC-PERP", "GC")])
+"""Symbols with the same underlying."""
 TEXTS = st.none() | st.lists(
     st.sampled_from(["London", "breaks", "broke", "the", "range", "ranges", "ranging", "up", "größer", "2%"]),
     max_size=6,
@@ -84,6 +86,7 @@ EPISODES = st.lists(an_episode_of_any_kind(), max_size=25)
 QUERIES = st.builds(
     Situation,
     symbol=st.none() | SYMBOLS,
+    joined=JOINED,
     direction=st.sampled_from([None, "long", "short"]),
     context=CONTEXTS,
     words=TEXTS.map(stems),
@@ -91,6 +94,7 @@ QUERIES = st.builds(
 FILTERS = st.builds(
     Filters,
     symbol=st.none() | SYMBOLS,
+    joined=JOINED,
     strategy_name=st.sampled_from([None, None, "VolBreakout"]),
     direction=st.sampled_from([None, None, "short"]),
     deployment_id=st.sampled_from([None, None, "two"]),
@@ -106,10 +110,11 @@ def is_known(e: Episode, as_of: datetime, seen_at: datetime | None) -> bool:
 
 
 def passes(e: Episode, filters: Filters) -> bool:
-    equal = ("symbol", "strategy_name", "direction", "deployment_id", "mode")
+    equal = ("strategy_name", "direction", "deployment_id", "mode")
     return (
         (e.pnl is not None or e.outcome is not None)
         and e.archived_at is None
+        and (filters.symbol in (None, e.symbol) or e.symbol in filters.joined)
         and all(getattr(filters, name) in (None, getattr(e, name)) for name in equal)
         and set(filters.tags) <= set(e.tags)
         and (filters.since is None or e.ended_at >= filters.since)

@@ -117,7 +117,9 @@ class PlainLevel:
 
     def narrowed(self, name: str) -> "PlainLevel":
         def has(trade: Any) -> bool:
-            sides = (self.query, trade) if name in ("direction", "symbol") else (self.query.context, trade.context)
+            if name == "symbol":
+                return trade.symbol == self.query.symbol or trade.symbol in self.query.joined
+            sides = (self.query, trade) if name == "direction" else (self.query.context, trade.context)
             return bool(getattr(sides[0], name) == getattr(sides[1], name))
 
         trades = [trade for trade in self.trades if has(trade)]

@@ -73,7 +73,7 @@ def base_rate(
     """
     keys = _level_keys(situation)
     (closed,) = sum_levels(columns, situation, keys, trade_filter=trade_filter, horizon=horizon)
-    return _base_rate(closed, keys, _weighted(open_trades, situation))
+    return _base_rate(closed, keys, _weighted(open_trades, situation), situation.joined)
 
 
 def base_rates(
@@ -93,11 +93,17 @@ def base_rates(
         columns, situation, keys[directions[0]], trade_filter=trade_filter, horizon=horizon, directions=directions
     )
     weighted = _weighted(open_trades, situation)
-    return {each: _base_rate(sums, keys[each], weighted) for each, sums in zip(directions, closed, strict=True)}
+    return {
+        each: _base_rate(sums, keys[each], weighted, situation.joined)
+        for each, sums in zip(directions, closed, strict=True)
+    }
 
 
-def _base_rate(closed: LevelSums, keys: Sequence[LevelKey], open_trades: "Sequence[_WeightedTrade]") -> BaseRate:
-    levels = tuple(_levels(closed, keys, list(_open_by_level(open_trades, keys))))
+def _base_rate(
+    closed: LevelSums, keys: Sequence[LevelKey], open_trades: "Sequence[_WeightedTrade]", joined: tuple[str, ...]
+) -> BaseRate:
+    by_level = list(_open_by_level(open_trades, keys, joined))
+    levels = tuple(_levels(closed, keys, by_level, joined))
     headline = next((level for level in reversed(levels) if reaches(level.effective_n, ENOUGH)), levels[0])
     rate = BaseRate(
         levels=levels,
@@ -106,6 +112,7 @@ def _base_rate(closed: LevelSums, keys: Sequence[LevelKey], open_trades: "Sequen
         sentence="",
         left_out=closed.left_out,
         in_symbol=closed.in_symbol,
+        joined=joined,
     )
     return replace(rate, sentence=f"{breadth(rate)}{headline.sentence}")
 
@@ -137,23 +144,29 @@ class _WeightedTrade(NamedTuple):
     trade: OpenTrade
     weight: float
 
-    def matches(self, key: LevelKey) -> bool:
+    def matches(self, key: LevelKey, joined: tuple[str, ...]) -> bool:
+        """Whether the trade is of a level; `joined` are symbols that count as the level's."""
         name, value = key
-        if name == "strategy":
+        if name == "strategy" or (name == "symbol" and self.trade.symbol in joined):
             return True
         labels = self.trade if name in ("direction", "symbol") else self.trade.context
         return bool(getattr(labels, name) == value)
 
 
-def _open_by_level(trades: Sequence[_WeightedTrade], keys: Sequence[LevelKey]) -> Iterator[Sequence[_WeightedTrade]]:
+def _open_by_level(
+    trades: Sequence[_WeightedTrade], keys: Sequence[LevelKey], joined: tuple[str, ...]
+) -> Iterator[Sequence[_WeightedTrade]]:
     """The open trades of each level."""
     for key in keys:
-        trades = [trade for trade in trades if trade.matches(key)]
+        trades = [trade for trade in trades if trade.matches(key, joined)]
         yield trades
 
 
 def _levels(
-    closed: LevelSums, keys: Sequence[LevelKey], open_trades: Sequence[Sequence[_WeightedTrade]]
+    closed: LevelSums,
+    keys: Sequence[LevelKey],
+    open_trades: Sequence[Sequence[_WeightedTrade]],
+    joined: tuple[str, ...],
 ) -> Iterator[BaseRateLevel]:
     units = {unit: sums for unit in UNITS if (sums := _with_open(unit, closed, open_trades)) is not None}
     rates, *means = _means([(closed.weight, closed.won), *((sums.weight, sums.product) for sums in units.values())])
@@ -187,7 +200,7 @@ def _levels(
             open_ids=tuple(each.trade.id for each in open_trades[depth]),
             sentence="",
         )
-        yield replace(level, sentence=sentence(level, dict(keys[: depth + 1])))
+        yield replace(level, sentence=sentence(level, dict(keys[: depth + 1]), joined))
 
 
 def _known_in_r(closed: LevelSums, depth: int) -> KnownOutcomes | None:

@@ -20,6 +20,8 @@ class Filters:
     """Which episodes are candidates; None matches every episode."""
 
     symbol: str | None = None
+    joined: tuple[str, ...] = ()
+    """Other symbols that match, too, if there is a symbol."""
     strategy_name: str | None = None
     direction: Direction | None = None
     deployment_id: str | None = None
@@ -30,6 +32,11 @@ class Filters:
     """An episode must have ended at this instant or later."""
     until: datetime | None = None
     """An episode must have ended before this instant."""
+
+    @property
+    def symbols(self) -> tuple[str, ...] | None:
+        """The symbols that match; None for every symbol."""
+        return None if self.symbol is None else (self.symbol, *self.joined)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +53,7 @@ def candidates_of(columns: Columns, filters: Filters, horizon: Horizon, *, perio
     """The episodes that ended, are not archived, were known at the horizon and pass the filters."""
     table, tags = columns.vocabulary.table(), set(filters.tags)
     groups = table.recallable_with(
-        symbol=filters.symbol,
+        symbol=filters.symbols,
         strategy_name=filters.strategy_name,
         deployment_id=filters.deployment_id,
         mode=filters.mode,

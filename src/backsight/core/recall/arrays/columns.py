@@ -9,7 +9,7 @@ update returns a new one that shares arrays with the old one. It has the last ve
 import math
 import zlib
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import product
@@ -24,7 +24,7 @@ from backsight.core.memory.episodic import Episode, EpisodeKind
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.score import OUTCOME_CLIP_R, conviction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES, Regime, Session, VolatilityRegime
-from backsight.core.text.stems import stems
+from backsight.core.text.stems import stems_of_texts
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 T = TypeVar("T")
@@ -118,19 +118,25 @@ class GroupTable:
     def __len__(self) -> int:
         return len(self.unit)
 
-    def recallable_with(self, **labels: str | None) -> Booleans:
-        """Which groups are recallable and have these labels; a label of None matches every group."""
+    def recallable_with(self, **labels: str | tuple[str, ...] | None) -> Booleans:
+        """Which groups are recallable and have these labels, or one of several; None matches every group."""
         return self._matching(self.recallable, labels)
 
     def trades_with(self, **labels: str | None) -> Booleans:
         """Which groups are closed trades and have these labels; a label of None matches every group."""
         return self._matching(self.closed, labels)
 
-    def _matching(self, groups: Booleans, labels: Mapping[str, str | None]) -> Booleans:
+    def _matching(self, groups: Booleans, labels: Mapping[str, str | tuple[str, ...] | None]) -> Booleans:
         matches = groups.copy()
         for name, label in labels.items():
             if label is not None:
-                matches &= self.fields[name] == label
+                matches &= self.with_label(name, label if isinstance(label, tuple) else (label,))
+        return matches
+
+    def with_label(self, name: str, labels: tuple[str, ...]) -> Booleans:
+        """Which groups have one of these labels."""
+        field = self.fields[name]
+        matches: Booleans = field == labels[0] if len(labels) == 1 else np.isin(field, labels)
         return matches
 
 
@@ -138,10 +144,12 @@ class EpisodeRows(NamedTuple):
     """Episodes column by column; the fields have the names of the table's columns."""
 
     id: Sequence[str]
-    known_at: Sequence[datetime]
-    recorded_at: Sequence[datetime]
-    ended_at: Sequence[datetime]
-    archived_at: Sequence[datetime | None]
+    known_at: Sequence[datetime] | Integers
+    """Instants are datetimes, or an array of microseconds since 1970."""
+    recorded_at: Sequence[datetime] | Integers
+    ended_at: Sequence[datetime] | Integers
+    archived_at: Sequence[object | None]
+    """None if the episode is not archived."""
     symbol: Sequence[str]
     strategy_name: Sequence[str]
     deployment_id: Sequence[str]
@@ -316,7 +324,7 @@ class ColumnBuffers:
         self.word_count = word_count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Columns:
     """The last version of each episode, sorted by (known_at, id); instants are microseconds, NaN is unknown."""
 
@@ -428,6 +436,10 @@ _VOLATILITY: dict[VolatilityRegime | None, int] = {
 }
 _SESSION: dict[Session | None, int] = {value: code for code, value in enumerate((None, *SESSIONS))}
 
+_SETTING_CODES = {
+    labels: setting_of(*labels) for labels in product((None, *REGIMES), (None, *VOLATILITY_REGIMES), (None, *SESSIONS))
+}
+
 
 def columns_of(episodes: Iterable[Episode], *, block: int = BLOCK_ROWS) -> Columns:
     """Build columns from episodes in any order; of several with the same id the last counts.
@@ -516,7 +528,7 @@ def _contents(columns: Columns) -> dict[bytes, bytes]:
     rows: Iterable[tuple[int, tuple[Any, ...]]] = zip(current.tolist(), packed, strict=True)
     return {
         bytes(columns.ids[row]): repr(
-            (values, columns.group_of(row), columns.tags(row), columns.words_of(row))
+            (values, columns.group_of(row), columns.tags(row), sorted(columns.words_of(row)))
         ).encode()
         for row, values in rows
     }
@@ -531,49 +543,64 @@ def _encoded(rows: EpisodeRows, vocabulary: Vocabulary) -> tuple[dict[str, Array
     last = {name: row for row, name in enumerate(rows.id)}
     order = sorted(last.values(), key=lambda row: (rows.known_at[row], rows.id[row]))
     if order != list(range(len(rows.id))):
-        unsorted: Iterable[Sequence[Any]] = rows
+        unsorted: Iterable[Any] = rows
         rows = EpisodeRows(*([column[row] for row in order] for column in unsorted))
-    names = [name.encode() for name in rows.id]
+    return encode_rows(rows, vocabulary)
+
+
+def encode_rows(rows: EpisodeRows, vocabulary: Vocabulary) -> tuple[dict[str, Array], Array]:
+    """Encode rows as arrays in their order, and their words; `word_ends` counts from the first of these words."""
+    count, names = len(rows.id), [name.encode() for name in rows.id]
     words, ends = _words(rows.market_context, vocabulary)
     settings = zip(rows.context_regime, rows.context_volatility_regime, rows.context_session, strict=True)
     batch: dict[str, Array] = {
-        "known_at": _array_of(map(micros, rows.known_at), "i8", len(order)),
-        "recorded_at": _array_of(map(micros, rows.recorded_at), "i8", len(order)),
-        "ended_at": _array_of(map(micros, rows.ended_at), "i8", len(order)),
+        "known_at": _micros_of(rows.known_at),
+        "recorded_at": _micros_of(rows.recorded_at),
+        "ended_at": _micros_of(rows.ended_at),
         "outcome": np.array(rows.outcome_value, "f8"),
-        "conviction": _array_of(map(conviction, rows.confidence), "f8", len(order)),
-        "group": _array_of(map(vocabulary.groups.code, _groups(rows)), "u4", len(order)),
-        "setting": _array_of((setting_of(*labels) for labels in settings), "u1", len(order)),
-        "tagged": _array_of(map(vocabulary.tags.code, rows.tags), "u4", len(order)),
+        "conviction": _array_of(map(conviction, rows.confidence), "f8", count),
+        "group": _array_of(_coded(_groups(rows), vocabulary.groups, EpisodeGroup._make), "u4", count),
+        "setting": _array_of(map(_SETTING_CODES.__getitem__, settings), "u1", count),
+        "tagged": _array_of(map(vocabulary.tags.code, rows.tags), "u4", count),
         "ids": np.array(names, "S" if names else "S1"),
-        "marks": _array_of(map(zlib.crc32, names), "u4", len(order)),
+        "marks": _array_of(map(zlib.crc32, names), "u4", count),
         "word_ends": ends,
     }
     return batch | {name: np.array(getattr(rows, f"context_{name}"), "f8") for name in NUMBERS}, words
+
+
+def _micros_of(instants: Sequence[datetime] | Integers) -> Integers:
+    return instants if isinstance(instants, np.ndarray) else np.fromiter(map(micros, instants), "i8", len(instants))
+
+
+def _coded(keys: Iterable[Any], interned: Interned[T], make: Callable[[Any], T]) -> Iterator[int]:
+    """The codes of values; `make` makes a value of a key that equals it, for the keys that have no code yet."""
+    known = interned.codes
+    for key in keys:
+        code = known.get(key)
+        yield interned.code(make(key)) if code is None else code
 
 
 def _array_of(values: Iterable[float], kind: str, count: int) -> Array:
     return np.fromiter(values, kind, count)
 
 
-def _words(texts: Iterable[str | None], vocabulary: Vocabulary) -> tuple[Array, Array]:
-    """The word codes of all texts one after the other, and the index at which each text ends."""
-    codes, ends = array("I"), array("q")
-    for text in texts:
-        codes.extend(vocabulary.words.code(stem) for stem in sorted(stems(text)))
+def _words(texts: Sequence[str | None], vocabulary: Vocabulary) -> tuple[Array, Array]:
+    """The word codes of all texts one after the other, in the order of each text, and the index at which it ends."""
+    codes, ends, known, code = array("I"), array("q"), vocabulary.words.codes, vocabulary.words.code
+    for text_stems in stems_of_texts(texts):
+        codes.extend(sorted([known[stem] if stem in known else code(stem) for stem in text_stems]))
         ends.append(len(codes))
     return np.array(codes, "u4"), np.array(ends, "i8")
 
 
-def _groups(rows: EpisodeRows) -> Iterator[EpisodeGroup]:
-    labels = zip(rows.symbol, rows.strategy_name, rows.deployment_id, rows.mode, rows.kind, rows.direction, strict=True)
-    results = zip(rows.outcome_unit, rows.pnl, rows.outcome_value, rows.archived_at, strict=True)
-    for (symbol, strategy, deployment, mode, kind, direction), (unit, pnl, value, archived_at) in zip(
-        labels, results, strict=True
-    ):
-        x = pnl if pnl is not None else value
-        won, recallable = (None, False) if x is None else (x > 0, archived_at is None)
-        yield EpisodeGroup(symbol, strategy, deployment, mode, kind, direction, unit, won, recallable)
+def _groups(rows: EpisodeRows) -> Iterator[tuple[Any, ...]]:
+    """The fields of each row's group."""
+    labels = rows.symbol, rows.strategy_name, rows.deployment_id, rows.mode, rows.kind, rows.direction
+    results = [value if pnl is None else pnl for pnl, value in zip(rows.pnl, rows.outcome_value, strict=True)]
+    won = [None if x is None else x > 0 for x in results]
+    recallable = [x is not None and at is None for x, at in zip(results, rows.archived_at, strict=True)]
+    return zip(*labels, rows.outcome_unit, won, recallable, strict=True)
 
 
 # Growing
@@ -627,7 +654,7 @@ def _extended(columns: Columns, batch: dict[str, Array], words: Array, replaced:
 
 def _with_space(current: Array, added: Array, buffer: Array | None) -> Array:
     """An array that begins with the current values and has space for the added ones: the buffer if it fits."""
-    kind, need = _wide_enough(current, added), len(current) + len(added)
+    kind, need = narrowest(current, added), len(current) + len(added)
     if buffer is not None and len(buffer) >= need and buffer.dtype == kind:
         return buffer
     spare = need // GROWTH if len(current) else 0
@@ -636,7 +663,7 @@ def _with_space(current: Array, added: Array, buffer: Array | None) -> Array:
     return grown
 
 
-def _wide_enough(current: Array, added: Array) -> np.dtype[Any]:
+def narrowest(current: Array, added: Array) -> np.dtype[Any]:
     """The narrowest type for both arrays."""
     if current.dtype.kind == "u" and added.size:
         return np.promote_types(current.dtype, np.min_scalar_type(int(added.max())))
@@ -657,10 +684,10 @@ def _merged(columns: Columns, batch: dict[str, Array], words: Array, replaced: I
     batch_lengths = _lengths(batch["word_ends"])
     arrays = {}
     for name in COLUMN_TYPES:
-        kind = _wide_enough(old[name], batch[name])
+        kind = narrowest(old[name], batch[name])
         arrays[name] = np.insert(old[name].astype(kind, copy=False), positions, batch[name].astype(kind))
     arrays["word_ends"] = np.cumsum(np.insert(lengths, positions, batch_lengths)).astype(np.uint32)
-    kind = _wide_enough(old_words, words)
+    kind = narrowest(old_words, words)
     repeated = np.repeat(word_positions, batch_lengths)
     all_words = np.insert(old_words.astype(kind, copy=False), repeated, words.astype(kind))
     buffers = ColumnBuffers(arrays, all_words, rows=len(arrays["ids"]), word_count=len(all_words))

@@ -107,7 +107,7 @@ def _exclusions(columns: Columns, row: int, filters: Filters, horizon: Horizon) 
         yield "it is archived"
     for field, name in FILTER_NAMES.items():
         wanted, actual = getattr(filters, field), getattr(group, field)
-        if wanted not in (None, actual):
+        if wanted not in (None, actual) and not (field == "symbol" and actual in filters.joined):
             yield f"its {name} is {actual or 'not known'}, not {wanted}"
     if missing := sorted(set(filters.tags) - set(columns.tags(row))):
         yield f"it has no tag {', '.join(missing)}"

@@ -86,7 +86,7 @@ class LevelSums:
     """The column of the day of the horizon."""
     left_out: int
     in_symbol: int
-    """The number of trades in the symbol of the situation, in any direction; of all trades if it has none."""
+    """The number of trades in the symbols of the situation, in any direction; of all trades if it has none."""
 
     @property
     def has_faint_level(self) -> bool:
@@ -110,7 +110,8 @@ def sum_levels(
     """
     selection, left_out = select_trades(columns, trade_filter, horizon)
     chunks, group_counts, now = _chunks(selection), selection.group_counts(), micros(horizon.as_of)
-    cells, days = _Cells(selection, group_counts, levels, directions), _DayColumns(columns, chunks)
+    cells = _Cells(selection, group_counts, levels, symbols=situation.symbols, directions=directions)
+    days = _DayColumns(columns, chunks)
 
     def summed(kind: "np.dtype[np.floating]") -> list[LevelSums]:
         sums = _CellSums(columns, cells, days, room=max(map(_length, chunks), default=0), kind=kind, now=now)
@@ -222,10 +223,16 @@ class _Cells:
         selection: Selection,
         group_counts: Integers,
         levels: Sequence[LevelKey],
+        *,
+        symbols: tuple[str, ...] = (),
         directions: Sequence[Direction] = (),
     ) -> None:
-        table, symbol = selection.table, dict(levels).get("symbol")
+        """`symbols` are those of the symbol's level, the situation's own first; empty without such a level."""
+        table = selection.table
         conditions = {name: table.fields[name] == value for name, value in levels if name in table.fields}
+        of_symbols = table.with_label("symbol", symbols) if symbols else np.ones(len(table), np.bool_)
+        if "symbol" in conditions:
+            conditions["symbol"] = of_symbols
         # The place of a group's direction among the directions; other groups reach no level that asks for one.
         self.directions = max(1, len(directions))
         place = np.zeros(len(table), np.intp)
@@ -252,10 +259,11 @@ class _Cells:
         self.outer_counts[self.inner :] = 0.0
         self.deeper = _depth(setting_levels, SETTINGS) * width
         """By setting code: the number of cells that an inner row goes deeper."""
-        same_symbol = table.fields["symbol"] == symbol if symbol is not None else np.ones(len(table), np.bool_)
-        self.in_symbol = int(group_counts[same_symbol].sum())
-        self.marked = self.by_group + self.count * same_symbol
-        """The cell by group, plus `count` for groups of the same symbol: one lookup gives both."""
+        self.in_symbol = int(group_counts[of_symbols].sum())
+        self.marked = self.by_group + self.count * of_symbols
+        """The cell by group, plus `count` for groups of the symbols: one lookup gives both."""
+        self.same_symbol = table.with_label("symbol", symbols[:1]) if len(symbols) > 1 else None
+        """Which groups have the situation's own symbol; None if those are all groups of the symbols."""
 
 
 def _swing(weight: Floats, product: Floats) -> float:
@@ -311,12 +319,13 @@ class _CellSums:
         columns, cells, groups = self.columns, self.cells, values_at(self.columns.group, rows)
         weight, product = self.buffers[:2, : len(groups)]
         index, cell, back = self.buffers[2:, : len(groups)].view(np.intp)
-        # Find the cell of each row: by its group, and for rows of the same symbol by its setting, too.
+        # Find the cell of each row: by its group, and for rows of the symbols by its setting, too.
         np.copyto(index, groups)
         cells.marked.take(index, out=cell, mode="clip")
-        same_symbol = positions_of(cell >= cells.count)
-        settings = values_at(values_at(columns.setting, rows), same_symbol)
-        cell[same_symbol] = self._deepen(values_at(cell, same_symbol) - cells.count, settings)
+        of_symbols = positions_of(cell >= cells.count)
+        same_symbol = of_symbols if cells.same_symbol is None else positions_of(cells.same_symbol.take(index))
+        settings = values_at(values_at(columns.setting, rows), of_symbols)
+        cell[of_symbols] = self._deepen(values_at(cell, of_symbols) - cells.count, settings)
         # Weigh the rows by K · Rec. Ages are counted back from the end of the chunk's last day.
         end = self.days.end - span.start * DAY_MICROS
         np.subtract(end, values_at(columns.ended_at, rows), out=back)

@@ -1,0 +1,52 @@
+"""Spelling: words within one typing error of a word, and other spellings of its umlauts.
+
+All words at one edit are listed (Norvig 2007), and the keyword index says which of them exist. A name, a code or a
+number is never corrected: E1042 and E1043 are different errors.
+"""
+
+from collections.abc import Iterator
+
+SHORTEST_CORRECTED = 5
+"""Shorter words have too many neighbours."""
+LONGEST_CORRECTED = 24
+_ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω")
+_UMLAUTS = {"ae": "a", "oe": "o", "ue": "u"}
+
+
+def spellings(word: str) -> tuple[str, ...]:
+    """Other spellings under which a word may be indexed; empty for words that are not corrected.
+
+    >>> "slippage" in spellings("slipage"), "gebuhren" in spellings("gebuehren"), spellings("e1042"), spellings("sol")
+    (True, True, (), ())
+    """
+    alphabet = next((letters for letters in _ALPHABETS if set(word) <= set(letters)), None)
+    if alphabet is None or not SHORTEST_CORRECTED <= len(word) <= LONGEST_CORRECTED:
+        return ()
+    return tuple(dict.fromkeys(each for each in (_without_umlauts(word), *_edits(word, alphabet)) if each != word))
+
+
+def is_spelling_of(word: str, other: str) -> bool:
+    """Whether one word is another spelling of the other, within one edit.
+
+    >>> is_spelling_of("slippage", "slipage"), is_spelling_of("slippage", "slip")
+    (True, False)
+    """
+    return (abs(len(word) - len(other)) <= 1 and word in spellings(other)) or word == _without_umlauts(other)
+
+
+def _without_umlauts(word: str) -> str:
+    for pair, letter in _UMLAUTS.items():
+        word = word.replace(pair, letter)
+    return word
+
+
+def _edits(word: str, alphabet: str) -> Iterator[str]:
+    """Words at one deletion, transposition, substitution or insertion."""
+    for place in range(len(word) + 1):
+        before, after = word[:place], word[place:]
+        if after:
+            yield before + after[1:]
+            yield from (before + letter + after[1:] for letter in alphabet)
+        if len(after) > 1:
+            yield before + after[1] + after[0] + after[2:]
+        yield from (before + letter + after for letter in alphabet)

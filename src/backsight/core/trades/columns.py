@@ -1,0 +1,224 @@
+"""The closed trades of an owner as arrays, one a column, so that counts and sums as of any instant need no rows.
+
+Repeated labels are stored once: a row has the code of its *group*. The rows are in no particular order, and there is
+one version of each trade. `ClosedTradeColumns` is immutable: an update returns a new one.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backsight.core.instants import EPOCH, Horizon
+from backsight.core.portfolio import Mode
+from backsight.core.trades.summary import Tally
+from backsight.core.trades.trade import OutcomeUnit
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Array = NDArray[Any]
+
+FEW_IDS = 32
+"""Up to this many ids are searched one by one."""
+NO_TALLY = Tally(trades=0, wins=0, pnl=0.0, last_closed_at=None)
+
+
+class TradeLabels(NamedTuple):
+    """The labels that a trade shares with many others."""
+
+    deployment_id: str
+    strategy_id: str
+    strategy_name: str
+    strategy_version: int | None
+    symbol: str
+    mode: Mode
+    currency: str | None
+    """Given if the result could not be converted into the account's currency: it is in no sum."""
+    outcome_unit: OutcomeUnit | None
+    lessons_hash: str | None
+
+
+class TradeRows(NamedTuple):
+    """Closed trades column by column; instants are microseconds since 1970."""
+
+    id: Sequence[str]
+    known_at: Integers
+    recorded_at: Integers
+    closed_at: Integers
+    pnl: Sequence[float | None]
+    realized_pnl_usd: Sequence[float | None]
+    outcome: Sequence[float | None]
+    group: Iterable[tuple[Any, ...]]
+    """The fields of each trade's `TradeLabels`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClosedTradeColumns:
+    """The last version of each closed trade; instants are microseconds, NaN is unknown."""
+
+    ids: Array
+    known_at: Integers
+    recorded_at: Integers
+    closed_at: Integers
+    pnl: Floats
+    realized_pnl_usd: Floats
+    outcome: Floats
+    group: NDArray[np.uint32]
+    """The place of a trade's group in `groups`."""
+    groups: tuple[TradeLabels, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, Array]:
+        """The columns by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "groups"}
+
+
+EMPTY = ClosedTradeColumns(
+    ids=np.empty(0, "S1"),
+    known_at=np.empty(0, np.int64),
+    recorded_at=np.empty(0, np.int64),
+    closed_at=np.empty(0, np.int64),
+    pnl=np.empty(0),
+    realized_pnl_usd=np.empty(0),
+    outcome=np.empty(0),
+    group=np.empty(0, np.uint32),
+)
+
+
+def update_trades(
+    columns: ClosedTradeColumns, parts: Iterable[TradeRows], *, without: Collection[str] = ()
+) -> ClosedTradeColumns:
+    """The columns with these rows added, replacing trades with the same ids, and without the trades `without`.
+
+    Of several rows with the same id the last one counts.
+    """
+    codes = {group: code for code, group in enumerate(columns.groups)}
+    encoded = [_encoded(part, codes) for part in parts if len(part.id)]
+    empty = EMPTY.arrays()
+    added = {name: np.concatenate([empty[name], *(part[name] for part in encoded)]) for name in empty}
+    last = {name: row for row, name in enumerate(added["ids"].tolist())}
+    if len(last) < len(added["ids"]):
+        rows = np.array(list(last.values()))
+        added = {name: array[rows] for name, array in added.items()}
+    replaced = last.keys() | {name.encode() for name in without}
+    if not replaced:
+        return columns
+    stays = ~_has_id(columns.ids, replaced)
+    arrays = {name: np.concatenate([array[stays], added[name]]) for name, array in columns.arrays().items()}
+    return ClosedTradeColumns(**arrays, groups=tuple(codes))
+
+
+def _encoded(rows: TradeRows, codes: dict[TradeLabels, int]) -> dict[str, Array]:
+    """Rows as arrays; groups that are new get the next codes."""
+    return {
+        "ids": np.array([name.encode() for name in rows.id]),
+        "known_at": rows.known_at,
+        "recorded_at": rows.recorded_at,
+        "closed_at": rows.closed_at,
+        "pnl": np.array(rows.pnl, np.float64),
+        "realized_pnl_usd": np.array(rows.realized_pnl_usd, np.float64),
+        "outcome": np.array(rows.outcome, np.float64),
+        "group": np.fromiter((_code(labels, codes) for labels in rows.group), np.uint32, len(rows.id)),
+    }
+
+
+def _code(labels: tuple[Any, ...], codes: dict[TradeLabels, int]) -> int:
+    code = codes.get(labels)  # type: ignore[call-overload]  # a plain tuple equals the group that has its fields
+    if code is None:
+        code = codes[TradeLabels._make(labels)] = len(codes)
+    return int(code)
+
+
+def _has_id(ids: Array, searched: Collection[bytes]) -> NDArray[np.bool_]:
+    if len(searched) > FEW_IDS:
+        return np.isin(ids, np.array(list(searched)))
+    has_id = np.zeros(len(ids), np.bool_)
+    for name in searched:
+        has_id |= ids == name
+    return has_id
+
+
+def differing_trades(first: ClosedTradeColumns, second: ClosedTradeColumns) -> list[str]:
+    """The ids of the trades that differ between two columns."""
+    contents = [_contents(columns) for columns in (first, second)]
+    ids = contents[0].keys() | contents[1].keys()
+    return sorted(key.decode() for key in ids if contents[0].get(key) != contents[1].get(key))
+
+
+def _contents(columns: ClosedTradeColumns) -> dict[bytes, str]:
+    arrays = columns.arrays()
+    rows = zip(*(arrays[name].tolist() for name in arrays if name not in ("ids", "group")), strict=True)
+    groups = (columns.groups[code] for code in columns.group.tolist())
+    return {key: repr((row, group)) for key, row, group in zip(columns.ids.tolist(), rows, groups, strict=True)}
+
+
+# Answers
+
+
+def known_trades(columns: ClosedTradeColumns, horizon: Horizon, matches: Callable[[TradeLabels], bool]) -> Integers:
+    """The rows of the trades that were known at a horizon and whose group matches."""
+    chosen = np.fromiter(map(matches, columns.groups), np.bool_, len(columns.groups))
+    known = columns.known_at <= _micros(horizon.as_of)
+    if horizon.seen_at is not None:
+        known &= columns.recorded_at <= _micros(horizon.seen_at)
+    if not chosen.all():
+        known &= chosen[columns.group]
+    return np.flatnonzero(known)
+
+
+def tallies(columns: ClosedTradeColumns, rows: Integers) -> dict[str, Tally]:
+    """The tally of some trades by deployment; the sums are exact, so that the order of the trades does not matter."""
+    names = sorted({group.deployment_id for group in columns.groups})
+    place = {name: number for number, name in enumerate(names)}
+    deployment = np.array(
+        [place[group.deployment_id] for group in columns.groups], np.int16 if len(names) < 2**15 else np.int64
+    )
+    by_row = deployment[columns.group[rows]]
+    order = np.argsort(by_row, kind="stable")
+    ends = np.cumsum(np.bincount(by_row, minlength=len(names)))[:-1]
+    parts = np.split(rows[order], ends) if len(rows) else []
+    return {name: _tally(columns, part) for name, part in zip(names, parts, strict=False) if len(part)}
+
+
+def _tally(columns: ClosedTradeColumns, rows: Integers) -> Tally:
+    pnl, converted = columns.pnl[rows], _is_converted(columns)[columns.group[rows]]
+    return Tally(
+        trades=len(rows),
+        wins=int(np.count_nonzero(pnl > 0.0)),
+        pnl=math.fsum(pnl[converted].tolist()),
+        last_closed_at=_instant(int(columns.closed_at[rows].max())),
+        unconverted=len(rows) - int(np.count_nonzero(converted)),
+    )
+
+
+def group_counts(columns: ClosedTradeColumns, rows: Integers) -> Mapping[TradeLabels, int]:
+    """The number of some trades by group."""
+    counts = np.bincount(columns.group[rows], minlength=len(columns.groups)).tolist()
+    return {group: count for group, count in zip(columns.groups, counts, strict=True) if count}
+
+
+def converted_pnl(columns: ClosedTradeColumns, rows: Integers) -> Floats:
+    """The results in the account's currency; NaN where a result could not be converted."""
+    return np.where(_is_converted(columns)[columns.group[rows]], columns.pnl[rows], np.nan)
+
+
+def _is_converted(columns: ClosedTradeColumns) -> NDArray[np.bool_]:
+    return np.array([group.currency is None for group in columns.groups], np.bool_)
+
+
+def _micros(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def _instant(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,108 @@
+"""Reads that are answered from memory while no command has changed their tables.
+
+Every command appends a link to its owner's audit chain, so that the head of the chain identifies the state of the
+store, whichever process wrote it. A transaction reads the head once, and what was read at the same head is not read
+again. When this process commits a command, values of tables that the command did not change stay valid at the new head.
+A head that another process wrote makes all values invalid.
+"""
+
+from collections.abc import Callable, Hashable
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Select, func, select
+
+from backsight.store import audit
+from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED, Noun
+from backsight.store.reading import OWNED, parameters
+from backsight.store.transaction_state import MOST_VALUES, state_of
+from backsight.store.view import View
+
+T = TypeVar("T")
+
+
+def unchanged(
+    connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any], ...], read: Callable[[], T]
+) -> T:
+    """The result of `read`, reused until a command changes a table of the nouns or of their replaced versions."""
+    tables, state = tables_of(nouns), state_of(connection)
+    if state is None or state.has_touched(tables):
+        return read()
+    values = state.shared.at(owner, state.first_heads.get(owner) or audit.head(connection, owner)).values
+    entry = values.get(key)
+    if entry is not None:
+        cached: T = entry[1]
+        return cached
+    value = read()
+    if len(values) >= MOST_VALUES:
+        values.clear()
+    values[key] = tables, value
+    return value
+
+
+def put(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any], ...], value: object) -> None:
+    """Make a value that was computed from the current rows of some tables known to later reads."""
+    unchanged(connection, owner, key, nouns, lambda: value)
+
+
+def put_written(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any], ...], value: object) -> None:
+    """Make a value that the running command wrote known to later reads, once the command is committed."""
+    state = state_of(connection)
+    if state is not None:
+        state.written.append((owner, key, tables_of(nouns), value))
+
+
+def get(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any], ...]) -> Any:
+    """The value under a key; None if there is none, or if one of the tables was changed since."""
+    state = state_of(connection)
+    if state is None or state.has_touched(tables_of(nouns)):
+        return None
+    values = state.shared.at(owner, state.first_heads.get(owner) or audit.head(connection, owner)).values
+    entry = values.get(key)
+    return None if entry is None else entry[1]
+
+
+_TABLES: dict[tuple[Noun[Any], ...], frozenset[str]] = {}
+
+
+def tables_of(nouns: tuple[Noun[Any], ...]) -> frozenset[str]:
+    """The names of the tables of some nouns and of their replaced versions."""
+    tables = _TABLES.get(nouns)
+    if tables is None:
+        versions = [noun.former for noun in nouns if noun.former is not None]
+        tables = _TABLES[nouns] = frozenset(noun.table.name for noun in (*nouns, *versions))
+    return tables
+
+
+def has_no_later_correction(view: View, noun: Noun[Any]) -> bool:
+    """Whether no row was replaced after a view, so that every current row known by then is the row as of the view.
+
+    The two latest instants are read by an index, and reused until a row is replaced.
+    """
+    known_at, recorded_at = _last_replaced(view.connection, view.owner, noun)
+    if known_at is not None and known_at > view.as_of:
+        return False
+    return view.seen_at is None or recorded_at is None or recorded_at <= view.seen_at
+
+
+def _last_replaced(connection: Connection, owner: str, noun: Noun[Any]) -> tuple[datetime | None, datetime | None]:
+    versions = noun.former
+    if versions is None:
+        return None, None
+
+    def read() -> tuple[datetime | None, datetime | None]:
+        row = connection.execute(_latest_replacement(versions), parameters(owner)).one()
+        return row[0], row[1]
+
+    return unchanged(connection, owner, ("last replaced", noun), (versions,), read)
+
+
+@cache
+def _latest_replacement(versions: Noun[Any]) -> Select[Any]:
+    c = versions.table.c
+    latest = (
+        select(func.max(c[name], type_=c[name].type)).where(c[OWNER] == OWNED).scalar_subquery()
+        for name in (REPLACED_KNOWN, REPLACED_RECORDED)
+    )
+    return select(*latest)

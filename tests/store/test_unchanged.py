@@ -1,0 +1,117 @@
+"""Reads are reused only while no command of any process has changed what they read."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from backsight.core.audit import EMPTY, ChainHead
+from backsight.core.decision import Verdict
+from backsight.memory import Memory, open_memory
+from backsight.services.recall import repeat_recalls
+from backsight.store import trades as stored_trades
+from backsight.store.recalls import recalls_of
+from backsight.store.trades import TRADES
+from backsight.store.transaction_state import MOST_OWNERS, UnchangedValues
+from backsight.store.unchanged import get, put, unchanged
+from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
+
+DEPLOYMENT = "VolBreakout@desk"
+
+
+@pytest.fixture
+def processes(url: str, clock: FakeClock) -> Iterator[tuple[Memory, Memory]]:
+    """Two processes that share one store, with a deployment."""
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(open_memory(url, owner="ana", clock=clock)) for _ in range(2))
+        one.open_account(venue="x", name="desk", mode="sim")
+        one.save_strategy(name="VolBreakout")
+        one.deploy(strategy_name="VolBreakout", account="desk")
+        yield one, other
+
+
+def tick(memory: Memory, clock: FakeClock, *, long: bool = False) -> str:
+    """Open and close a tick; the answer is the whole prompt."""
+    clock.advance(hours=1)
+    at = clock.now()
+    before = a_snapshot(a_position(), at=at) if long else a_snapshot(at=at)
+    opened = memory.open_tick(deployment=DEPLOYMENT, at=at, before=before, symbols=["BTC"])
+    memory.close_tick(
+        deployment=DEPLOYMENT,
+        at=at,
+        before=before,
+        verdict=Verdict(kind="noop"),
+        shown=list(opened.memory),
+        recalls=list(opened.recalls),
+    )
+    return opened.text
+
+
+def test_a_process_sees_what_another_one_wrote(processes: tuple[Memory, Memory], url: str, clock: FakeClock) -> None:
+    for number, long in enumerate((False, True, True, False, True, False, False)):
+        tick(processes[number % 3 == 1], clock, long=long)
+        if number == 3:
+            processes[1].create_trading_plan(
+                trigger_condition={"field": "symbol", "op": "==", "value": "BTC"},
+                planned_action={"type": "skip_trade"},
+                reasoning="one at a time",
+            )
+        clock.advance(minutes=1)
+        with open_memory(url, owner="ana", clock=clock) as fresh:
+            prompt = fresh.preview_context(deployment=DEPLOYMENT, symbols=["BTC"])
+        for memory in processes:
+            assert memory.preview_context(deployment=DEPLOYMENT, symbols=["BTC"]) == prompt
+    assert processes[0].verify_audit().intact
+
+
+def test_a_recall_that_open_tick_made_is_stored_as_it_is_computed_again(
+    processes: tuple[Memory, Memory], url: str, clock: FakeClock
+) -> None:
+    one, _ = processes
+    for long in (True, False, True, False):
+        tick(one, clock, long=long)
+    clock.advance(hours=1)
+    at, before = clock.now(), a_snapshot(at=clock.now())
+    handles = list(one.open_tick(deployment=DEPLOYMENT, at=at, before=before, symbols=["BTC"]).recalls)
+    decision = one.close_tick(
+        deployment=DEPLOYMENT, at=at, before=before, verdict=Verdict(kind="noop"), recalls=handles
+    ).decision
+    with open_memory(url, owner="ana", clock=clock) as fresh, fresh.reading() as connection:
+        repeated = repeat_recalls(fresh, connection, handles, at=at, field="recalls")
+        assert [result for result, _ in recalls_of(fresh.view(connection), decision.id)] == repeated
+    assert repeated[0].candidates == 2
+
+
+def test_values_survive_commands_on_other_tables_and_no_rollback(memory: Memory) -> None:
+    with memory.reading() as connection:
+        put(connection, memory.owner, "key", (TRADES,), "value")
+    memory.open_account(venue="x", name="y", mode="sim")
+    with memory.reading() as connection:
+        assert get(connection, memory.owner, "key", (TRADES,)) == "value"
+    with suppress(ZeroDivisionError), memory.writing() as transaction:
+        transaction.connection.execute(TRADES.table.delete())
+        assert get(transaction.connection, memory.owner, "key", (TRADES,)) is None
+        assert unchanged(transaction.connection, memory.owner, "key", (TRADES,), lambda: "read") == "read"
+        raise ZeroDivisionError
+    with memory.reading() as connection:
+        assert get(connection, memory.owner, "key", (TRADES,)) == "value"
+    memory.remember_trade(**a_trade_call())
+    with memory.reading() as connection:
+        assert get(connection, memory.owner, "key", (TRADES,)) is None
+        assert stored_trades.open_trades(connection, memory.owner, "none") == []
+
+
+def test_a_reader_of_an_earlier_snapshot_does_not_replace_the_values_of_a_later_head() -> None:
+    later = ChainHead(sequence=2, hash="b" * 64)
+    values = UnchangedValues()
+    values.at("ana", later).values["key"] = frozenset(), "value"
+    assert values.at("ana", ChainHead(sequence=1, hash="a" * 64)).values == {}
+    assert values.has("ana", "key")
+
+
+def test_the_values_of_few_owners_are_kept() -> None:
+    values = UnchangedValues()
+    for number in range(MOST_OWNERS + 1):
+        values.at(str(number), EMPTY).values["key"] = frozenset(), number
+    assert not values.has("0", "key")
+    assert values.has("1", "key")
