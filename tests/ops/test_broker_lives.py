@@ -208,7 +208,7 @@ class Life:
             self.broker.pay_funding(symbol, self.rng.choice([0.001, -0.002]))
         elif symbol == "AAPL" and self.rng.random() < 0.5:
             self.broker.pay_dividend(symbol, 0.25)
-        elif symbol == "AAPL" and self._was_open(symbol):
+        elif symbol == "AAPL":
             self.broker.split(symbol, self.rng.choice([2.0, 10.0, 0.5]))
         elif symbol == "CL-JUN" and self.rng.random() < 0.3:
             self.broker.expire(symbol, self.broker.marks[symbol])

@@ -431,10 +431,7 @@ def _ledger_state(
         start = min([first, *(fill.at for fill in inferred)])
         position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
         trades += position_trades
-        if position_trades:
-            fills += _fills_from(connection, restated, *position_trades)
-        elif inferred:
-            fills += stored.fills_of_position(connection, owner, account, key, since=None)
+        fills += _fills_since(connection, restated, tick, key, position_trades, start)
     revalued = {trade.position_key for trade in open_trades if _is_revalued(trade, marks.get(trade.position_key))}
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(
@@ -490,6 +487,19 @@ def _fills_of_this_instant(connection: Connection, tick: Tick, keys: Iterable[st
     for key in keys:
         owner, account = tick.decision.owner_id, tick.decision.account_id
         yield from stored.fills_of_position(connection, owner, account, key, since=tick.at)
+
+
+def _fills_since(
+    connection: Connection, restated: _ByKey, tick: Tick, key: str, trades: Sequence[Trade], start: datetime
+) -> list[Fill]:
+    """The fills of a position from the first of its trades on, or all if it had none before the start.
+
+    A split of before the first trade changed nothing then, but does so once an earlier entry is reported.
+    """
+    if trades and trades[0].opened_at is not None and trades[0].opened_at < start:
+        return _fills_from(connection, restated, *trades)
+    fills = stored.fills_of_position(connection, tick.decision.owner_id, tick.decision.account_id, key, since=None)
+    return [restated.get(fill.key, fill) for fill in fills]
 
 
 def _fills_from(connection: Connection, restated: _ByKey, *trades: Trade) -> list[Fill]:

@@ -7,14 +7,14 @@ report of that fill takes it back. So when every fill is reported, no inferred f
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from backsight.core.fills import Fill
 from backsight.core.ids import derive_id
 from backsight.core.instruments import EXACT, Flatness, price_at, valued
-from backsight.core.trades.fold import fold, open_trips
+from backsight.core.trades.fold import RoundTrip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +77,7 @@ def explain_inferred(
     *,
     openers: frozenset[str] = frozenset(),
     snapshots: Sequence[datetime] = (),
+    continued: Sequence[RoundTrip] = (),
     flatness: Flatness = EXACT,
 ) -> ExplainedFills:
     """Match reports to the inferred fills among the known ones that they explain, and offset what they do beyond them.
@@ -87,32 +88,25 @@ def explain_inferred(
     gets the price that leaves its whole cost unchanged; a rest that counts as flat is dropped.
 
     `snapshots` are the instants of the broker's snapshots up to now, from before the first report. Beyond the last one
-    nothing is offset: the next snapshot shows the size.
+    nothing is offset: the next snapshot shows the size. `continued` are the open round trips that fills led to which
+    are not among the known ones.
     """
     inferred = [fill for fill in known if fill.latest_at is not None]
-    splits = {guess.id for guess in inferred for report in reported if _explains_split(report, guess)}
-    ledger = [fill for fill in known if fill.id not in splits]
-    facts = [fill for fill in ledger if fill.latest_at is None]
-    by_position = _by_position([*ledger, *reported])
+    by_position = _by_position([*known, *reported])
     account = _Reconciling(
         guesses={fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind == "inferred"},
         openers=openers,
         snapshots=snapshots,
         flatness=flatness,
+        sizes={trip.position_key: trip.signed_size for trip in continued},
         fills=by_position,
         executed_at={
             key: frozenset(fill.at for fill in fills if fill.changes_size and fill.latest_at is None)
             for key, fills in by_position.items()
         },
-        splits={key: [fill for fill in fills if fill.kind == "split"] for key, fills in by_position.items()},
+        others=_by_position(fill for fill in known if fill.kind != "inferred"),
     )
-    reports: list[Fill] = []
-    for report in sorted(reported, key=lambda each: each.order):
-        if report.kind == "split" and any(_explains_split(report, guess) for guess in inferred):
-            units = 0.0
-        else:
-            units = _units(report, lambda: [*facts, *account.guesses.values(), *reports])
-        reports.append(account.explain(report, units) if units else report)
+    reports = [account.explain(report) for report in sorted(reported, key=lambda each: each.order)]
     before = {fill.id: fill for fill in inferred}
     left = account.guesses.values()
     return ExplainedFills(
@@ -122,7 +116,8 @@ def explain_inferred(
         withdrawn=tuple(
             fill
             for fill in inferred
-            if fill.id in splits or (fill.id in account.guesses and account.guesses[fill.id].quantity == 0)
+            if fill.id in account.explained_splits
+            or (fill.id in account.guesses and account.guesses[fill.id].quantity == 0)
         ),
     )
 
@@ -134,59 +129,118 @@ def _by_position(fills: Iterable[Fill]) -> dict[str, list[Fill]]:
     return by_key
 
 
-def _units(report: Fill, earlier: Callable[[], Iterable[Fill]]) -> float:
-    """By how much a report changes the size of its position; a split multiplies the size that it finds."""
-    if report.kind == "split":
-        before = [fill for fill in earlier() if fill.position_key == report.position_key and fill.order < report.order]
-        trip = open_trips(fold(before)).get(report.position_key)
-        return 0.0 if trip is None else trip.signed_size * ((report.ratio or 1.0) - 1.0)
-    return report.quantity if report.executed or report.kind == "asset_transfer" else 0.0
-
-
 @dataclass(slots=True, kw_only=True)
 class _Reconciling:
-    """Inferred fills while reports are taken from them."""
+    """Inferred fills while reports are taken from them.
+
+    Sizes are compared in the units at the end of an interval: a split multiplies everything that came before it.
+    """
 
     guesses: dict[str, Fill]
     """By id, oldest first; a quantity of 0 is used up."""
     openers: frozenset[str]
     snapshots: Sequence[datetime]
     flatness: Flatness
+    sizes: dict[str, float]
+    """The signed size of each position before its fills, if it is not flat."""
     fills: dict[str, list[Fill]]
     """Of each position, with the new reports."""
     executed_at: dict[str, frozenset[datetime]]
     """The instants of the reported executions of each position."""
-    splits: dict[str, list[Fill]]
+    others: dict[str, list[Fill]]
+    """The fills of each position that are no guesses, with the reports that are explained already."""
+    explained_splits: set[str] = field(default_factory=set)
+    """Inferred splits that were reported."""
     used_names: set[str] = field(default_factory=set)
 
-    def explain(self, report: Fill, units: float) -> Fill:
-        """Take a report's units from the inferred fills, oldest first, and offset what is left.
-
-        Sizes are compared in the units at the end of the interval: a later split multiplies what came before it.
-        """
+    def explain(self, report: Fill) -> Fill:
+        """Take what a report does from the inferred fills, oldest first, and offset what is left."""
         key = report.position_key
         interval = interval_of(report.at, self.snapshots, executed_at=self.executed_at[key])
-        splits = [fill for fill in self.splits[key] if _by_then(fill, interval.until)]
-        same = [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity * units > 0]
+        if report.kind == "split":
+            units = self._split(report, interval)
+        else:
+            self.others.setdefault(key, []).append(report)
+            units = _moved_units(report)
+            units *= self._growth(report, interval) if units else 1.0
+        if not units:
+            return report
+        same = [guess for guess in self._guesses_of(key) if guess.quantity * units > 0]
         within = [guess for guess in same if _is_within(report, guess)]
         around = [guess for guess in same if guess not in within and interval.contains(guess)]
-        growth = _growth(report, splits)
-        whole = rest = abs(units) * growth
+        rest = abs(units)
         matches: list[Fill] = []
         for guess in [*within, *(around if self.snapshots else [])]:
             if rest <= 0:
                 break
-            own_growth = _growth(guess, splits)
-            size = min(rest, abs(guess.quantity) * own_growth)
+            growth = self._growth(guess, interval)
+            size = min(rest, abs(guess.quantity) * growth)
             matches.append(guess)
             rest -= size
-            self.guesses[guess.id] = self._rest_of(guess, report, size / own_growth)
-        if rest > self._flat(report, whole) and interval.until is not None:
+            self.guesses[guess.id] = self._rest_of(guess, report, size / growth)
+        if rest > self._flat(report, abs(units)) and interval.until is not None:
             price = report.price if report.price is not None else _last_price(self.fills[key], report)
-            offset = _offset(report, (-rest if units > 0 else rest) / growth, price, interval)
+            quantity = (-rest if units > 0 else rest) / self._growth(report, interval)
+            offset = _offset(report, quantity, price, interval)
             self.guesses[offset.id] = offset
+        if report.kind == "split":
+            self._cancel(report, interval)
+            return report
         explained = [guess for guess in matches if guess in within and _same_order(guess, report)]
         return self._in_place_of(matches, explained, report)
+
+    def _split(self, report: Fill, interval: Interval) -> float:
+        """Add a split to its position, in place of the one that was inferred, and return the units that it adds."""
+        key = report.position_key
+        before = self._size_at(key, interval)
+        others = self.others.setdefault(key, [])
+        guess = next((fill for fill in others if _explains_split(report, fill)), None)
+        if guess is not None:
+            others.remove(guess)
+            self.explained_splits.add(guess.id)
+            self._restate_between(guess, report)
+        others.append(report)
+        return self._size_at(key, interval) - before
+
+    def _restate_between(self, inferred: Fill, report: Fill) -> None:
+        """Restate the guesses between an inferred split and its report in the units of their side of the report."""
+        ratio = report.ratio or 1.0
+        for guess in self._guesses_of(report.position_key):
+            if (guess.order < inferred.order) == (guess.order < report.order) or guess.price_source == "offset":
+                continue
+            factor = 1.0 / ratio if guess.order < report.order else ratio
+            price = None if guess.price is None else guess.price / factor
+            self.guesses[guess.id] = replace(guess, quantity=guess.quantity * factor, price=price)
+
+    def _cancel(self, report: Fill, interval: Interval) -> None:
+        """Take back entries and exits that were inferred together because the split was not known."""
+        guesses = [guess for guess in self._guesses_of(report.position_key) if interval.contains(guess)]
+        exits = [guess for guess in guesses if guess.quantity < 0]
+        for entry in [guess for guess in guesses if guess.quantity > 0]:
+            for exit_ in exits:
+                bought, sold = self.guesses[entry.id], self.guesses[exit_.id]
+                growths = self._growth(bought, interval), self._growth(sold, interval)
+                size = min(bought.quantity * growths[0], -sold.quantity * growths[1])
+                if size > 0:
+                    self.guesses[bought.id] = self._rest_of(bought, report, size / growths[0])
+                    self.guesses[sold.id] = self._rest_of(sold, report, size / growths[1])
+
+    def _guesses_of(self, key: str) -> list[Fill]:
+        return [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity]
+
+    def _growth(self, fill: Fill, interval: Interval) -> float:
+        """How many units one unit of a fill became by the splits after it, until the end of an interval."""
+        splits = (each for each in self.others.get(fill.position_key, ()) if each.kind == "split")
+        later = (each for each in splits if each.order > fill.order and _by_then(each, interval.until))
+        return math.prod(split.ratio or 1.0 for split in later)
+
+    def _size_at(self, key: str, interval: Interval) -> float:
+        """The signed size of a position at the end of an interval."""
+        size = self.sizes.get(key, 0.0)
+        for fill in sorted([*self.others.get(key, ()), *self._guesses_of(key)], key=lambda each: each.order):
+            if _by_then(fill, interval.until):
+                size = size * (fill.ratio or 1.0) if fill.kind == "split" else size + _moved_units(fill)
+        return size
 
     def _flat(self, fill: Fill, peak: float) -> float:
         """The largest size that is flat."""
@@ -224,9 +278,8 @@ def _by_then(fill: Fill, until: datetime | None) -> bool:
     return until is None or fill.at <= until
 
 
-def _growth(fill: Fill, splits: Iterable[Fill]) -> float:
-    """How many units one unit of a fill became by the splits after it."""
-    return math.prod(split.ratio or 1.0 for split in splits if split.order > fill.order)
+def _moved_units(fill: Fill) -> float:
+    return fill.quantity if fill.executed or fill.kind == "asset_transfer" else 0.0
 
 
 def _last_price(fills: Iterable[Fill], report: Fill) -> float | None:

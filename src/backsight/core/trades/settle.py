@@ -66,7 +66,9 @@ def settle(
     reported = _flattened(open_trips(ledger), since.reported, since.stamp)
     reported = _with_level_reasons(open_trips(ledger), reported, last_seen=last_seen, bars=bars)
     snapshots = sorted({*since.stamp.snapshots, *([] if since.stamp.since is None else [since.stamp.since])})
-    explained = explain_inferred(stored, reported, openers=openers, snapshots=snapshots, flatness=rules.flatness)
+    explained = explain_inferred(
+        stored, reported, openers=openers, snapshots=snapshots, continued=continued, flatness=rules.flatness
+    )
     fills = [*explained.left(stored), *explained.reported]
     # Infer the fills that lead to the snapshot before the decision.
     fills += infer_fills(
@@ -86,7 +88,9 @@ def settle(
     late = [_not_decided(fill, now.stamp) for fill in now.reported if _may_be_late(fill, seen_at, now.stamp)]
     fresh = [fill for fill in now.reported if not _may_be_late(fill, seen_at, now.stamp)]
     snapshots = [*snapshots, seen_at]
-    explained = explain_inferred(fills, late, openers=openers, snapshots=snapshots, flatness=rules.flatness)
+    explained = explain_inferred(
+        fills, late, openers=openers, snapshots=snapshots, continued=continued, flatness=rules.flatness
+    )
     reported = [*explained.reported, *_flattened(open_trips(ledger), fresh, now.stamp)]
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
