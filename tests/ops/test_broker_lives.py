@@ -167,8 +167,9 @@ class Life:
         quantity = self.rng.choice([1, -1]) * self.rng.choice([0.5, 1.0, 2.0, 3.0])
         if size and self.rng.random() < 0.5:
             quantity = -size
-        if symbol == SPOT and quantity < 0:
-            quantity = round(-math.floor(min(-quantity, size) / LOT + 1e-6) * LOT, 6)
+        if symbol == SPOT and quantity < 0:  # coins of a waiting sale cannot be sold again
+            free = size + sum(each for each in self.broker.waiting(key or symbol) if each < 0)
+            quantity = round(-max(0, math.floor(min(-quantity, free) / LOT + 1e-6)) * LOT, 6)
         return Order(symbol=symbol, quantity=quantity, position_key=key, reason="because") if quantity else None
 
     def _place(self, order: Order, name: str | None) -> str:
@@ -218,11 +219,6 @@ class Life:
             ]
             for key in large:
                 self.broker.withdraw_units(key, 0.25)
-
-    def _was_open(self, symbol: str) -> bool:
-        """Whether the last snapshot had a position: a split before the first fill that is known is not read again."""
-        last = self.answers[-1].decision.last_snapshot.portfolio.positions if self.answers else ()
-        return any(position.symbol == symbol for position in last)
 
     def trades(self) -> list[Trade]:
         with self.memory.reading() as connection:

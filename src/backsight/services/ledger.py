@@ -598,6 +598,7 @@ def is_unchanged(former: Trade, trip: RoundTrip) -> bool:
         and (former.exit_reason, former.exit_snapshot_id) == (exit_reason_of(trip), trip.exit_decision_id)
         and (former.open_size, former.average_cost, former.rest) == (trip.size, trip.average_cost, trip.rest)
         and (former.entry_price, former.exit_price) == (trip.entry_price, trip.exit_price)
+        and (former.entry.size, former.size) == (trip.entry_size, trip.peak_size)
         and (former.broker_pnl, former.inferred) == (trip.broker_pnl, trip.inferred)
         and former.symbol == trip.symbol
         and (former.point_value, former.inverse, former.currency) == (trip.point_value, trip.inverse, trip.currency)

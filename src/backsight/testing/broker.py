@@ -404,6 +404,10 @@ class BrokerSimulator:
         """The signed size of every position by its key, rests too."""
         return {key: float(holding.quantity) for key, holding in self._open()}
 
+    def waiting(self, position_key: str) -> list[float]:
+        """The quantities of the limit orders that wait for a position."""
+        return [float(each.quantity) for each in self._orders if each.position_key == position_key]
+
     def trades(self) -> list[SimulatedTrade]:
         """Every trade so far, in the order of the entries."""
         return [self._as_trade(trade) for trade in self._trades]

@@ -6,6 +6,7 @@ undone within the same interval, or the snapshots would have shown it: a fill th
 report of that fill takes it back. So when every fill is reported, no inferred fill is left.
 """
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -105,6 +106,7 @@ def explain_inferred(
             for key, fills in by_position.items()
         },
         others=_by_position(fill for fill in known if fill.kind != "inferred"),
+        used_names={fill.replaces for fill in known if fill.replaces is not None},
     )
     reports = [account.explain(report) for report in sorted(reported, key=lambda each: each.order)]
     before = {fill.id: fill for fill in inferred}
@@ -112,7 +114,10 @@ def explain_inferred(
     return ExplainedFills(
         reported=tuple(reports),
         offset=tuple(fill for fill in left if fill.quantity != 0 and fill.id not in before),
-        restated=tuple(fill for fill in left if fill.quantity != 0 and fill != before.get(fill.id, fill)),
+        restated=(
+            *(fill for fill in left if fill.quantity != 0 and fill != before.get(fill.id, fill)),
+            *account.unnamed,
+        ),
         withdrawn=tuple(
             fill
             for fill in inferred
@@ -149,9 +154,12 @@ class _Reconciling:
     """The instants of the reported executions of each position."""
     others: dict[str, list[Fill]]
     """The fills of each position that are no guesses, with the reports that are explained already."""
+    used_names: set[str]
+    """Names of inferred fills that reports have taken, or that rests got."""
     explained_splits: set[str] = field(default_factory=set)
     """Inferred splits that were reported."""
-    used_names: set[str] = field(default_factory=set)
+    unnamed: list[Fill] = field(default_factory=list)
+    """Earlier reports that lost their name to a new one."""
 
     def explain(self, report: Fill) -> Fill:
         """Take what a report does from the inferred fills, oldest first, and offset what is left."""
@@ -159,6 +167,7 @@ class _Reconciling:
         interval = interval_of(report.at, self.snapshots, executed_at=self.executed_at[key])
         if report.kind == "split":
             units = self._split(report, interval)
+            self._cancel(report, interval)
         else:
             self.others.setdefault(key, []).append(report)
             units = _moved_units(report)
@@ -184,7 +193,6 @@ class _Reconciling:
             offset = _offset(report, quantity, price, interval)
             self.guesses[offset.id] = offset
         if report.kind == "split":
-            self._cancel(report, interval)
             return report
         explained = [guess for guess in matches if guess in within and _same_order(guess, report)]
         return self._in_place_of(matches, explained, report)
@@ -194,36 +202,38 @@ class _Reconciling:
         key = report.position_key
         before = self._size_at(key, interval)
         others = self.others.setdefault(key, [])
-        guess = next((fill for fill in others if _explains_split(report, fill)), None)
-        if guess is not None:
-            others.remove(guess)
-            self.explained_splits.add(guess.id)
-            self._restate_between(guess, report)
+        inferred = next((fill for fill in others if _explains_split(report, fill)), None)
+        if inferred is not None:
+            others.remove(inferred)
+            self.explained_splits.add(inferred.id)
+        ratio = report.ratio or 1.0
+        for guess in self._guesses_of(key):
+            was_after = _shows(guess, report) if inferred is None else guess.order > inferred.order
+            if was_after != (guess.order > report.order) and guess.price_source != "offset":
+                self.guesses[guess.id] = _in_units(guess, ratio if guess.order > report.order else 1.0 / ratio)
         others.append(report)
         return self._size_at(key, interval) - before
 
-    def _restate_between(self, inferred: Fill, report: Fill) -> None:
-        """Restate the guesses between an inferred split and its report in the units of their side of the report."""
-        ratio = report.ratio or 1.0
-        for guess in self._guesses_of(report.position_key):
-            if (guess.order < inferred.order) == (guess.order < report.order) or guess.price_source == "offset":
-                continue
-            factor = 1.0 / ratio if guess.order < report.order else ratio
-            price = None if guess.price is None else guess.price / factor
-            self.guesses[guess.id] = replace(guess, quantity=guess.quantity * factor, price=price)
+    def _cancel(self, split: Fill, interval: Interval) -> None:
+        """Take back an exit and an entry that one snapshot seemed to show because the split was not known."""
+        ids = [guess.id for guess in self._guesses_of(split.position_key) if _is_within(split, guess)]
+        for pair in itertools.permutations(ids, 2):
+            sold, bought = (self.guesses[each] for each in pair)
+            if sold.quantity < 0 < bought.quantity and _of_one_snapshot(sold, bought):
+                growths = self._growth(sold, interval), self._growth(bought, interval)
+                size = min(-sold.quantity * growths[0], bought.quantity * growths[1])
+                self.guesses[sold.id] = self._rest_of(sold, split, size / growths[0])
+                self.guesses[bought.id] = self._rest_of(bought, split, size / growths[1])
 
-    def _cancel(self, report: Fill, interval: Interval) -> None:
-        """Take back entries and exits that were inferred together because the split was not known."""
-        guesses = [guess for guess in self._guesses_of(report.position_key) if interval.contains(guess)]
-        exits = [guess for guess in guesses if guess.quantity < 0]
-        for entry in [guess for guess in guesses if guess.quantity > 0]:
-            for exit_ in exits:
-                bought, sold = self.guesses[entry.id], self.guesses[exit_.id]
-                growths = self._growth(bought, interval), self._growth(sold, interval)
-                size = min(bought.quantity * growths[0], -sold.quantity * growths[1])
-                if size > 0:
-                    self.guesses[bought.id] = self._rest_of(bought, report, size / growths[0])
-                    self.guesses[sold.id] = self._rest_of(sold, report, size / growths[1])
+    def _give_up(self, name: str, report: Fill) -> bool:
+        """Take a name from the fill that has it if a report was executed before that fill."""
+        others = self.others[report.position_key]
+        for place, other in enumerate(others):
+            if other.replaces == name and other.order > report.order:
+                others[place] = replace(other, replaces=None)
+                self.unnamed.append(others[place])
+                return True
+        return False
 
     def _guesses_of(self, key: str) -> list[Fill]:
         return [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity]
@@ -263,11 +273,21 @@ class _Reconciling:
         return replace(guess, quantity=sign * rest, price=price)
 
     def _in_place_of(self, matches: Sequence[Fill], explained: Sequence[Fill], report: Fill) -> Fill:
-        """A report with the name, the decision and the reason of the fills that it explains; each name is used once."""
-        opened = [guess.name for guess in matches if guess.name in self.openers and guess.name not in self.used_names]
-        unused = [guess.name for guess in matches if guess.name not in self.used_names]
-        self.used_names.update(guess.name for guess in matches)
-        named = replace(report, replaces=next(iter([*opened, *unused]), report.replaces))
+        """A report with the name, the decision and the reason of the fills that it explains.
+
+        No two fills have one name, or two trades would have one id: what is left of a fill loses its name to the
+        report, and a later part of the same execution loses it to an earlier one that is reported after it.
+        """
+        names = [guess.name for guess in matches if guess.name not in self.used_names]
+        opened = [name for name in names if name in self.openers]
+        taken = [guess.id for guess in matches if guess.id in self.openers and self._give_up(guess.id, report)]
+        named = replace(report, replaces=next(iter([*opened, *taken, *names]), report.replaces))
+        for guess in matches:
+            self.used_names.add(guess.name)
+            if guess.name == named.replaces:
+                rest = derive_id("fill", guess.account_id, guess.name, "rest")
+                self.used_names.add(rest)
+                self.guesses[guess.id] = replace(self.guesses[guess.id], replaces=rest)
         if not explained:
             return named
         first = explained[0]
@@ -276,6 +296,25 @@ class _Reconciling:
 
 def _by_then(fill: Fill, until: datetime | None) -> bool:
     return until is None or fill.at <= until
+
+
+def _shows(guess: Fill, split: Fill) -> bool:
+    """Whether a guess is in units and prices of after a split: a snapshot of after it told its size and price."""
+    if not _is_within(split, guess):
+        return guess.order > split.order
+    return guess.order > split.order or guess.price_source in ("average", "mark", "last_known")
+
+
+def _of_one_snapshot(guess: Fill, other: Fill) -> bool:
+    """Whether one snapshot showed both; an offset was not shown by any."""
+    windows = {(each.earliest_at, each.latest_at) for each in (guess, other)}
+    return len(windows) == 1 and "offset" not in (guess.price_source, other.price_source)
+
+
+def _in_units(guess: Fill, factor: float) -> Fill:
+    """A guess in other units: more of them, at a lower price, if the factor is above 1."""
+    price = None if guess.price is None else guess.price / factor
+    return replace(guess, quantity=guess.quantity * factor, price=price)
 
 
 def _moved_units(fill: Fill) -> float:
