@@ -33,11 +33,13 @@ INSTRUMENTS = (
     SimulatedInstrument(symbol="ETH-PERP", fee_rate=-0.0001),
     SimulatedInstrument(symbol="ES", multiplier=50.0, fee_rate=0.00002),
     SimulatedInstrument(symbol="AAPL"),
+    SimulatedInstrument(symbol="FB", fee_rate=0.0001),
     SimulatedInstrument(symbol="USDJPY", currency="JPY", fee_rate=0.00005),
     SimulatedInstrument(symbol="CL-JUN", multiplier=10.0),
     SimulatedInstrument(symbol=INVERSE, multiplier=100.0, inverse=True, currency="BTC", fee_rate=0.0005),
 )
-PRICES = {SPOT: 100.0, "ETH-PERP": 20.0, "ES": 50.0, "AAPL": 80.0, "USDJPY": 150.0, "CL-JUN": 70.0, INVERSE: 100.0}
+PRICES = {SPOT: 100.0, "ETH-PERP": 20.0, "ES": 50.0, "AAPL": 80.0, "FB": 90.0, "USDJPY": 150.0, "CL-JUN": 70.0, INVERSE: 100.0}
+RENAMED = {"FB": "META"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ class Habits:
     """Share of the fills that are reported at the end, or never."""
     exact_instants: bool
     """Whether fills may be at the very instant of a snapshot."""
+    underlyings: bool
+    """Whether the underlying of renamed symbols is known."""
     ticks: int
 
 
@@ -69,6 +73,7 @@ def random_habits(rng: random.Random, **given_habits: Any) -> Habits:
         "late": rng.choice([0.0, 0.2, 0.4, 0.8]),
         "kept_back": rng.choice([0.0, 0.0, 0.2]),
         "exact_instants": rng.random() < 0.3,
+        "underlyings": rng.random() < 0.5,
         "ticks": rng.randint(3, 10),
     }
     return Habits(**(drawn | given_habits))
@@ -96,6 +101,9 @@ class Life:
         for each in INSTRUMENTS:
             terms: dict[str, Any] = {"lot_step": each.lot_step, "currency": each.currency, "inverse": each.inverse}
             memory.save_instrument(symbol=each.symbol, multiplier=each.multiplier, **terms)
+        if habits.underlyings:
+            for symbol in ("FB", "META"):
+                memory.save_instrument(symbol=symbol, underlying="Meta Platforms")
         memory.save_strategy(name="S")
         memory.deploy(strategy_name="S", account="main")
         self.decisions: dict[str | None, str] = {}
@@ -152,7 +160,8 @@ class Life:
         return self.rng.randint(1, 4) if self.rng.random() < self.habits.late else 0
 
     def _quoted(self) -> list[str]:
-        return [symbol for symbol in self.habits.symbols if symbol in self.broker.marks]
+        names = (each for symbol in self.habits.symbols for each in (symbol, RENAMED.get(symbol)))
+        return [symbol for symbol in names if symbol is not None and symbol in self.broker.marks]
 
     def _order(self) -> Order | None:
         """An order that enters, adds, reduces, closes or reverses; nothing is sold short for cash."""
@@ -207,6 +216,8 @@ class Life:
     def _special_event(self, symbol: str) -> None:
         if symbol == "ETH-PERP":
             self.broker.pay_funding(symbol, self.rng.choice([0.001, -0.002]))
+        elif symbol == "FB":
+            self.broker.rename(symbol, RENAMED[symbol])
         elif symbol == "AAPL" and self.rng.random() < 0.5:
             self.broker.pay_dividend(symbol, 0.25)
         elif symbol == "AAPL":
@@ -229,7 +240,7 @@ class Row(NamedTuple):
     """A trade, as far as ledger and broker must agree on it."""
 
     opened_at: datetime | None
-    position_key: str
+    symbol: str
     direction: str
     closed_at: datetime | None
     numbers: tuple[float, ...]
@@ -241,7 +252,7 @@ class Row(NamedTuple):
 def row_of(trade: Trade | SimulatedTrade, decisions: tuple[str | None, ...]) -> Row:
     numbers = trade.size or 0.0, trade.open_size, trade.rest, trade.realized_pnl or 0.0, trade.fees, trade.funding
     rounded = tuple(round(each, 6) + 0.0 for each in numbers)
-    return Row(trade.opened_at, trade.position_key, trade.direction, trade.closed_at, rounded, decisions)
+    return Row(trade.opened_at, trade.symbol, trade.direction, trade.closed_at, rounded, decisions)
 
 
 def check_trades(life: Life) -> None:
@@ -262,7 +273,8 @@ def check_trades(life: Life) -> None:
 
 def check_sizes(life: Life) -> None:
     """The ledger's open positions are the broker's; a rest is none."""
-    ours = {each.position_key: signed(each) for each in life.trades() if each.status == "open"}
+    hedging = life.habits.hedging  # else the broker names a position by its symbol, also by a new one
+    ours = {(each.position_key if hedging else each.symbol): signed(each) for each in life.trades() if each.status == "open"}
     theirs = life.broker.sizes()
     for key in {*ours, *theirs}:
         step = LOT if life.broker.symbol_of(key) == SPOT else 1e-9

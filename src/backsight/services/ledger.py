@@ -127,6 +127,8 @@ class _LedgerState:
     """When the broker was asked, from before the first of those executions."""
     restated: tuple[Fill, ...]
     """Fills whose fees were reported anew, with these fees."""
+    joined: tuple[Fill, ...]
+    """Fills that were stored for a new symbol before its rename was reported, now of the position that was renamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,7 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     open_trades = stored.open_trades(connection, tick.decision.owner_id, tick.decision.account_id)
     symbols = _Symbols(connection, tick, open_trades)
-    reported_tick, tick = tick, _under_ledger_keys(tick, open_trades, symbols.rules)
+    reported_tick, tick = tick, _under_ledger_keys(connection, tick, open_trades, symbols.rules)
     since, now, restated = _phases(connection, tick, symbols)
     market = MarketBars(connection, tick.decision.owner_id, until=tick.at)
     state = _ledger_state(market, tick, (*since.reported, *now.reported), restated, open_trades)
@@ -183,10 +185,16 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     return _posted(replace(tick, decision=decision), state, change, rows, learned)
 
 
-def _under_ledger_keys(tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
+def _under_ledger_keys(
+    connection: Connection, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules
+) -> Tick:
     """The tick with the positions and fills of renamed symbols under the keys that the ledger has for them."""
     decision = tick.decision
-    keys = ledger_keys(open_trades, (decision.before, decision.last_snapshot), rules)
+    snapshots = decision.before, decision.last_snapshot
+    reported = {fill.position_key or fill.symbol for each in snapshots for fill in each.fills if fill.symbol}
+    new_keys = {*tick.positions_before, *tick.positions_after, *reported} - {each.position_key for each in open_trades}
+    renames = stored.renames(connection, decision.owner_id, decision.account_id) if new_keys else {}
+    keys = ledger_keys(open_trades, snapshots, rules, renames)
     if not keys:
         return tick
     after = None if decision.after is None else under_keys(decision.after, keys)
@@ -383,8 +391,12 @@ def _without(reported: _ByKey, known: _ByKey) -> tuple[Fill, ...]:
 
 
 def _check_same(fill: Fill, known: Fill) -> None:
-    """Refuse a fill that is known with another price, size or time; only its fee may be restated."""
-    if fill.content != known.content:
+    """Refuse a fill that is known with another price, size or time; only its fee may be restated.
+
+    A position that is named by its symbol may have got the key of before a rename meanwhile.
+    """
+    renamed = replace(known, position_key=fill.position_key) if known.position_key == known.symbol else known
+    if fill.content != renamed.content:
         message = f"fill {fill.id!r} is known with other content ({known.quantity} {known.symbol} at {known.price})"
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
@@ -403,7 +415,8 @@ def _ledger_state(
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
-    corrected = _corrected(reports, restated, tick.last)
+    joined, ended = _renamed_late(connection, tick, reported)
+    corrected = _corrected(reports, restated, tick.last) | {key: min(each.at for each in reports[key]) for key in joined}
     snapshots: list[datetime] = []
     if corrected and tick.last is not None:
         since = min(corrected.values())
@@ -432,6 +445,8 @@ def _ledger_state(
         position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
         trades += position_trades
         fills += _fills_since(connection, restated, tick, key, position_trades, start)
+        fills += joined.get(key, ())
+        trades += ended.get(key, ())
     revalued = {trade.position_key for trade in open_trades if _is_revalued(trade, marks.get(trade.position_key))}
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(
@@ -443,7 +458,25 @@ def _ledger_state(
         corrected=frozenset({*corrected, *revalued}),
         snapshots=tuple(snapshots),
         restated=tuple(restated.values()),
+        joined=tuple(fill for own in joined.values() for fill in own),
     )
+
+
+def _renamed_late(
+    connection: Connection, tick: Tick, reported: Iterable[Fill]
+) -> tuple[dict[str, list[Fill]], dict[str, list[Trade]]]:
+    """By the key of a position whose rename is reported late: the fills and trades that its new symbol had meanwhile."""
+    owner, account = tick.decision.owner_id, tick.decision.account_id
+    fills: dict[str, list[Fill]] = {}
+    trades: dict[str, list[Trade]] = {}
+    for rename in (fill for fill in reported if fill.kind == "rename" and fill.symbol != fill.position_key):
+        since, key = rename.at, rename.position_key
+        own = stored.trades_of_position(connection, owner, account, rename.symbol, before=since)
+        meanwhile = stored.fills_of_position(connection, owner, account, rename.symbol, since=since)
+        if meanwhile and all(each.opened_at is not None and each.opened_at >= since for each in own):
+            fills[key] = [replace(fill, position_key=key) for fill in meanwhile]
+            trades[key] = own
+    return fills, trades
 
 
 def _corrected(reports: Mapping[str, Sequence[Fill]], restated: _ByKey, last: LastTick | None) -> dict[str, datetime]:
@@ -544,7 +577,9 @@ def _write_orders(transaction: Transaction, tick: Tick) -> None:
 
 def _write_fills(transaction: Transaction, tick: Tick, state: _LedgerState, change: LedgerChange) -> None:
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    restated = *state.restated, *change.restated
+    changed = {fill.key for fill in (*change.restated, *change.withdrawn)}
+    joined = (fill for fill in state.joined if fill.key not in changed)
+    restated = *state.restated, *change.restated, *joined
     for fill in (*restated, *change.added):
         check_finite(fill, symbol=fill.symbol)
     for fill in change.withdrawn:

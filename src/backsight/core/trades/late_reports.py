@@ -167,11 +167,12 @@ class _Reconciling:
         interval = interval_of(report.at, self.snapshots, executed_at=self.executed_at[key])
         if report.kind == "split":
             units = self._split(report, interval)
-            self._cancel(report, interval)
         else:
             self.others.setdefault(key, []).append(report)
             units = _moved_units(report)
             units *= self._growth(report, interval) if units else 1.0
+        if report.kind in ("split", "rename"):
+            self._cancel(report, interval)
         if not units:
             return report
         same = [guess for guess in self._guesses_of(key) if guess.quantity * units > 0]
@@ -214,16 +215,16 @@ class _Reconciling:
         others.append(report)
         return self._size_at(key, interval) - before
 
-    def _cancel(self, split: Fill, interval: Interval) -> None:
-        """Take back an exit and an entry that one snapshot seemed to show because the split was not known."""
-        ids = [guess.id for guess in self._guesses_of(split.position_key) if _is_within(split, guess)]
+    def _cancel(self, report: Fill, interval: Interval) -> None:
+        """Take back an exit and an entry that one snapshot seemed to show because a split or rename was not known."""
+        ids = [guess.id for guess in self._guesses_of(report.position_key) if _is_within(report, guess)]
         for pair in itertools.permutations(ids, 2):
             sold, bought = (self.guesses[each] for each in pair)
             if sold.quantity < 0 < bought.quantity and _of_one_snapshot(sold, bought):
                 growths = self._growth(sold, interval), self._growth(bought, interval)
                 size = min(-sold.quantity * growths[0], bought.quantity * growths[1])
-                self.guesses[sold.id] = self._rest_of(sold, split, size / growths[0])
-                self.guesses[bought.id] = self._rest_of(bought, split, size / growths[1])
+                self.guesses[sold.id] = self._rest_of(sold, report, size / growths[0])
+                self.guesses[bought.id] = self._rest_of(bought, report, size / growths[1])
 
     def _give_up(self, name: str, report: Fill) -> bool:
         """Take a name from the fill that has it if a report was executed before that fill."""
