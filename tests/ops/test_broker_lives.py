@@ -38,7 +38,16 @@ INSTRUMENTS = (
     SimulatedInstrument(symbol="CL-JUN", multiplier=10.0),
     SimulatedInstrument(symbol=INVERSE, multiplier=100.0, inverse=True, currency="BTC", fee_rate=0.0005),
 )
-PRICES = {SPOT: 100.0, "ETH-PERP": 20.0, "ES": 50.0, "AAPL": 80.0, "FB": 90.0, "USDJPY": 150.0, "CL-JUN": 70.0, INVERSE: 100.0}
+PRICES = {
+    SPOT: 100.0,
+    "ETH-PERP": 20.0,
+    "ES": 50.0,
+    "AAPL": 80.0,
+    "FB": 90.0,
+    "USDJPY": 150.0,
+    "CL-JUN": 70.0,
+    INVERSE: 100.0,
+}
 RENAMED = {"FB": "META"}
 
 
@@ -274,7 +283,9 @@ def check_trades(life: Life) -> None:
 def check_sizes(life: Life) -> None:
     """The ledger's open positions are the broker's; a rest is none."""
     hedging = life.habits.hedging  # else the broker names a position by its symbol, also by a new one
-    ours = {(each.position_key if hedging else each.symbol): signed(each) for each in life.trades() if each.status == "open"}
+    ours = {
+        (each.position_key if hedging else each.symbol): signed(each) for each in life.trades() if each.status == "open"
+    }
     theirs = life.broker.sizes()
     for key in {*ours, *theirs}:
         step = LOT if life.broker.symbol_of(key) == SPOT else 1e-9

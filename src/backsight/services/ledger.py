@@ -185,9 +185,7 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     return _posted(replace(tick, decision=decision), state, change, rows, learned)
 
 
-def _under_ledger_keys(
-    connection: Connection, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules
-) -> Tick:
+def _under_ledger_keys(connection: Connection, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
     """The tick with the positions and fills of renamed symbols under the keys that the ledger has for them."""
     decision = tick.decision
     snapshots = decision.before, decision.last_snapshot
@@ -416,7 +414,9 @@ def _ledger_state(
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
     joined, ended = _renamed_late(connection, tick, reported)
-    corrected = _corrected(reports, restated, tick.last) | {key: min(each.at for each in reports[key]) for key in joined}
+    corrected = _corrected(reports, restated, tick.last) | {
+        key: min(each.at for each in reports[key]) for key in joined
+    }
     snapshots: list[datetime] = []
     if corrected and tick.last is not None:
         since = min(corrected.values())
@@ -425,7 +425,8 @@ def _ledger_state(
     fills: list[Fill] = []
     # Of a position whose new reports are all of after the last tick, only the new fills are folded.
     continued: dict[str, RoundTrip] = {}
-    for trade in open_trades:
+    renamed = {trade.id for own in ended.values() for trade in own}
+    for trade in (each for each in open_trades if each.id not in renamed):
         key = trade.position_key
         trip = _continued(market, tick, trade, marks.get(key), reports.get(key, ()))
         if trip is not None:

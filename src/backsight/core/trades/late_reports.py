@@ -109,6 +109,9 @@ def explain_inferred(
         used_names={fill.replaces for fill in known if fill.replaces is not None},
     )
     reports = [account.explain(report) for report in sorted(reported, key=lambda each: each.order)]
+    for rename in [fill for fills in account.others.values() for fill in fills if fill.kind == "rename"]:
+        if any(report.position_key == rename.position_key for report in reports):
+            account.withdraw_balanced(rename)
     before = {fill.id: fill for fill in inferred}
     left = account.guesses.values()
     return ExplainedFills(
@@ -225,6 +228,15 @@ class _Reconciling:
                 size = min(-sold.quantity * growths[0], bought.quantity * growths[1])
                 self.guesses[sold.id] = self._rest_of(sold, report, size / growths[0])
                 self.guesses[bought.id] = self._rest_of(bought, report, size / growths[1])
+
+    def withdraw_balanced(self, rename: Fill) -> None:
+        """Withdraw the guesses around a late rename if together they change no size: reports explain the interval."""
+        key = rename.position_key
+        interval = interval_of(rename.at, self.snapshots, executed_at=self.executed_at[key])
+        guesses = [guess for guess in self._guesses_of(key) if interval.contains(guess)]
+        units = [guess.quantity * self._growth(guess, interval) for guess in guesses]
+        if guesses and abs(math.fsum(units)) <= self._flat(guesses[0], max(map(abs, units))):
+            self.guesses |= {guess.id: replace(guess, quantity=0.0) for guess in guesses}
 
     def _give_up(self, name: str, report: Fill) -> bool:
         """Take a name from the fill that has it if a report was executed before that fill."""
