@@ -292,6 +292,8 @@ def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phas
     before, after = decision.before, decision.last_snapshot
     first = _reported(tick, before, symbols)
     second = _reported(tick, after, symbols, decided=True)
+    # The keys of both snapshots are those of after a rename, whichever of them reports it.
+    first |= {key: fill for key, fill in second.items() if fill.kind == "rename" and fill.at <= before.portfolio.at}
     for key in first.keys() & second.keys():
         _check_same(second[key], first[key])
         first[key] = first[key].with_fee_of(second[key])
@@ -466,7 +468,7 @@ def _ledger_state(
 def _renamed_late(
     connection: Connection, tick: Tick, reported: Iterable[Fill]
 ) -> tuple[dict[str, list[Fill]], dict[str, list[Trade]]]:
-    """By the key of a position whose rename is reported late: the fills and trades that its new symbol had meanwhile."""
+    """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position."""
     owner, account = tick.decision.owner_id, tick.decision.account_id
     fills: dict[str, list[Fill]] = {}
     trades: dict[str, list[Trade]] = {}
