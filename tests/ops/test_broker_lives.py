@@ -17,12 +17,13 @@ from backsight.core.orders import Order, ReportedFill
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
+from backsight.store.instruments import INSTRUMENTS as INSTRUMENT_TABLE
 from backsight.store.memories import EPISODES
 from backsight.store.reading import fetch, owned
 from backsight.store.trades import TRADES
 from backsight.testing import T0, FakeClock
 from backsight.testing.broker import BrokerSimulator, ReportTerms, SimulatedInstrument, SimulatedTrade
-from ops.test_tick_laws import a_store, law, signed
+from ops.test_tick_laws import a_store, copy_decisions, derived_rows, law, signed
 
 CASH = 100_000.0
 SPOT = "BTC/USDT"
@@ -315,6 +316,29 @@ SEEDS = st.integers(0, 2**32).map(random.Random)
 @pytest.mark.parametrize("seed", range(12))
 def test_when_every_fill_is_known_the_ledger_has_the_trades_of_the_broker(seed: int) -> None:
     check_life(random.Random(seed))  # the same lives in every run; the slow test draws new ones
+
+
+@pytest.mark.parametrize("seed", [29, 33, 109, 182, 202])
+def test_late_splits_with_any_trade_in_their_interval(seed: int) -> None:
+    check_life(random.Random(seed), symbols=("AAPL",))
+
+
+@pytest.mark.parametrize("seed", [5, 8, 54, 90])
+def test_late_renames_with_any_trade_in_their_interval(seed: int) -> None:
+    check_life(random.Random(seed), symbols=("FB",))
+
+
+@pytest.mark.parametrize(("seed", "symbol"), [(29, "AAPL"), (182, "AAPL"), (8, "FB"), (54, "FB")])
+def test_backfill_of_a_life_with_late_splits_and_renames_gives_the_same_ledger(seed: int, symbol: str) -> None:
+    with a_life(random.Random(seed), symbols=(symbol,)) as life, a_store() as (other, later):
+        life.live()
+        life.report_everything()
+        copy_decisions(life.memory, other, INSTRUMENT_TABLE)
+        later.at = life.clock.at
+        filled = other.backfill(deployment="S@main")
+        assert not filled.replayed
+        for table, rows in derived_rows(other).items():
+            assert rows == derived_rows(life.memory)[table], table
 
 
 @pytest.mark.slow
