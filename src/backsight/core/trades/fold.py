@@ -125,9 +125,16 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
                 last[fill.position_key] = len(trips)
                 trips.append(trip)
                 steps.append(list(trip.steps))
-    guesses = [fill for fill in fills if fill.kind == "inferred" and fill.latest_at is not None]
+    guesses: dict[str, list[Fill]] = {}
+    for fill in fills:
+        if fill.kind == "inferred" and fill.latest_at is not None:
+            guesses.setdefault(fill.position_key, []).append(fill)
     return [
-        replace(trip, steps=tuple(own), inferred=trip.inferred or _is_doubtful(trip, guesses))
+        replace(
+            trip,
+            steps=tuple(own),
+            inferred=trip.inferred or _is_doubtful(trip, guesses.get(trip.position_key, ())),
+        )
         for trip, own in zip(trips, steps, strict=True)
     ]
 
@@ -137,14 +144,9 @@ def _is_doubtful(trip: RoundTrip, guesses: Iterable[Fill]) -> bool:
 
     Had the missing fill been known, the reported ones might have made other round trips.
     """
+    ends = [at for at in (trip.opened_at, trip.closed_at) if at is not None]
     return any(
-        guess.position_key == trip.position_key
-        and any(
-            (guess.earliest_at is None or at > guess.earliest_at) and at <= guess.at
-            for at in (trip.opened_at, trip.closed_at)
-            if at is not None
-        )
-        for guess in guesses
+        (guess.earliest_at is None or at > guess.earliest_at) and at <= guess.at for guess in guesses for at in ends
     )
 
 
