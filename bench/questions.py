@@ -53,7 +53,9 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="list the questions with a wrong answer")
     parser.add_argument("--sets", nargs="*", default=SETS, help="the sets of questions to ask")
     options = parser.parse_args()
-    print("| set | slot | language | questions | recall@1 | recall@5 | lines cited | without answer | of these, nothing |")
+    print(
+        "| set | slot | language | questions | recall@1 | recall@5 | lines cited | without answer | of these, nothing |"
+    )
     print("|---" * 9 + "|")
     for name, slot in product(options.sets, ("sqlite_fts", "hybrid_embeddings")):
         data = json.loads((FOLDER / f"{name}.json").read_text())

@@ -1049,3 +1049,19 @@ def test_a_forged_hash_is_found_by_the_file(memory: Memory, folder: Path, url: s
         connection.execute(sql(changed), own)
         connection.execute(sql("UPDATE documents SET content_hash = :hash WHERE path = :path"), own)
     assert "the index of TRADING_MANUAL.md is not what its file says" in memory.index_health().message
+
+
+def test_a_row_is_cited_by_its_column_and_an_item_with_its_introduction(memory: Memory, folder: Path) -> None:
+    lines = ["# Manual", "", "Never:", "", "- average down", "", "| symbol | cap |", "|---|---|", "| EUR/USD | 3 |"]
+    (folder / "TRADING_MANUAL.md").write_text("\r\n".join([*lines, "| DAX | 1 |"]), "utf-8-sig", newline="")
+    memory.reindex()
+    places = [memory.search_memory(query=query).citations[0].place for query in ("EURUSD cap", "average down")]
+    assert places == ["TRADING_MANUAL.md:9", "TRADING_MANUAL.md:3-5"]
+
+
+def test_capital_endings_are_markdown_and_utf_16_is_named(memory: Memory, folder: Path) -> None:
+    (folder / "memory/IDEAS.MD").write_text("Kumquat futures.\n")
+    (folder / "memory/windows.md").write_bytes("# Hallo\n".encode("utf-16"))
+    skipped = {each.path: each.reason for each in memory.reindex().skipped}
+    assert skipped == {"memory/windows.md": "not UTF-8"}
+    assert memory.search_memory(query="kumquat").citations[0].path == "memory/IDEAS.MD"
