@@ -92,10 +92,7 @@ def joined(tests: TestSet, length: int, name: str) -> TestSet:
 
     Of annual reports, a table and the paragraphs about the table stay together, and so do the answers to one question.
     """
-    ends = [max(gold) for _, gold in tests.questions]
-    inseparable = {
-        place for (_, gold), end in zip(tests.questions, ends, strict=True) for place in range(min(gold) + 1, end + 1)
-    }
+    inseparable = {place for _, gold in tests.questions for place in range(min(gold) + 1, max(gold) + 1)}
     documents: list[str] = []
     document_of: list[int] = []
     for place, passage in enumerate(tests.passages):
