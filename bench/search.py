@@ -365,7 +365,7 @@ def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
         with database.reading() as connection:
             index = stored.index_or_empty(connection, OWNER, now=T0)
             for (text, gold), values in zip(tests.questions, query_vectors, strict=True):
-                vector = QueryVector(values, MODEL, vector_cache)
+                vector = QueryVector(values, MODEL, vector_cache, MiniLM.language)
                 matches = hybrid_search(connection, index, read_query(text), EVERYWHERE, vector)
                 for method, order in METHODS.items():
                     documents = list(dict.fromkeys(places[number - 1] for number in order(matches)))

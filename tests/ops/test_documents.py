@@ -45,6 +45,8 @@ Every trade has a stop.
 class CountingEmbedder:
     """Gives similar vectors to texts that share words, and records the texts."""
 
+    language: str | None = None
+
     def __init__(self, model: str = "counting") -> None:
         self.model = model
         self.texts: list[str] = []

@@ -55,6 +55,8 @@ class SearchMatches:
     """Words of the query that no chunk contains, as the query writes them."""
     names_missing: bool = False
     """Whether a ticker, a code or a number is among the missing words."""
+    is_other_language: bool = False
+    """Whether the query is in a language that the embedder does not know."""
     weights: Mapping[Term, float] = field(default_factory=dict)
     """The weight of each word of the query, by the term that was searched for it."""
 
@@ -163,7 +165,15 @@ def _coverage(
     """The share of the weight of all words that each chunk contains, by chunk number."""
     total = math.fsum(weights.values())
     covered: defaultdict[int, float] = defaultdict(float)
+    # LIC-2207 is no answer to LIC-3310: without its number, the rest of a code does not count.
+    unknown_codes = {
+        word.wholes
+        for term, word in query.query_words.items()
+        if word.wholes and any(map(str.isdigit, term.words[0])) and _is_missing(term, word, counted)
+    }
     for term, weight in weights.items():
+        if query.query_words[term].wholes in unknown_codes:
+            continue
         credit = weight / total * (1.0 if counted[term].is_exact else INEXACT_CREDIT)
         wholes = query.query_words[term].wholes
         numbers = {number for each in (term, *wholes) for number in numbers_of.get(each, ())}
@@ -179,6 +189,8 @@ class QueryVector:
     values: "NDArray[np.float32]"
     model: str
     cache: "VectorCache"
+    language: str | None = None
+    """The only language that the model knows well; None for many."""
 
 
 def hybrid_search(
@@ -190,7 +202,9 @@ def hybrid_search(
     if vector is None:
         return replace(matches, numbers=frozenset(strongest))
     near = vector.cache.nearest(connection, index, vector.model, vector.values, scope, limit=DEPTH, also=strongest)
-    return replace(matches, vector=near, numbers=frozenset([*strongest, *best(near)]))
+    is_other_language = vector.language is not None and query.language not in (None, vector.language)
+    numbers = frozenset([*strongest, *best(near)])
+    return replace(matches, vector=near, numbers=numbers, is_other_language=is_other_language)
 
 
 def vectors_compared_in(connection: Connection, owner: str, model: str) -> Literal["database", "memory"]:
