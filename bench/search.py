@@ -203,6 +203,8 @@ FILLER = (
 
 PAGE = 9_000
 """Characters of a page in the set of long documents."""
+LONG_DOCUMENTS = {"pages": 1, "reports": PAGE}
+"""Sets of long documents made from a set of passages: one table and its paragraphs each, or many of them."""
 
 
 def pages() -> TestSet:
@@ -573,7 +575,11 @@ def main() -> None:
     options = parser.parse_args()
     if not options.no_quality:
         folders = sorted(file.parent for file in options.data.glob("*/corpus.jsonl")) if options.data else []
-        show_quality([*map(read_set, folders), docstrings(), language(), journal(), pages()], options.cache)
+        read = [read_set(folder) for folder in folders]
+        long = [
+            joined(tests, length, f"{tests.name} {name}") for tests in read for name, length in LONG_DOCUMENTS.items()
+        ]
+        show_quality([*read, *long, docstrings(), language(), journal(), pages()], options.cache)
     if options.sizes:
         with fresh_stores(not options.no_postgres) as urls:
             show_speed(options.sizes, urls, options.words)

@@ -32,6 +32,8 @@ SHORTEST_BEGINNING = 4
 """A word that no chunk has is searched as a prefix if it has at least this many letters."""
 NAME_WEIGHT = 2.0
 """A ticker, a code or a number counts as much as two words: a text without it is about something else."""
+NAMES_SHARE = 0.25
+"""Missing names of less weight than this share of a query are a detail of a long question, and not what it is about."""
 MOST_MISSING = 2
 """Beyond this many, ordinary words that no chunk has do not count: questions have words like "went" and "wrong"."""
 INEXACT_CREDIT = 0.7
@@ -54,7 +56,7 @@ class SearchMatches:
     missing: tuple[str, ...] = ()
     """Words of the query that no chunk contains, as the query writes them."""
     names_missing: bool = False
-    """Whether a ticker, a code or a number is among the missing words."""
+    """Whether tickers, codes or numbers that are missing are an important part of the query."""
     is_other_language: bool = False
     """Whether the query is in a language that the embedder does not know."""
     weights: Mapping[Term, float] = field(default_factory=dict)
@@ -116,7 +118,7 @@ def keyword_search(connection: Connection, index: IndexState, query: DocumentQue
         coverage=_coverage(query, counted, numbers_of, weights),
         weights={counted[term].term: weight for term, weight in weights.items()},
         missing=tuple(word.text for word in missing),
-        names_missing=any(word.is_name for word in missing),
+        names_missing=_names_missing(query, counted, weights),
     )
 
 
@@ -142,6 +144,13 @@ def _counted_term(
 
 def _is_missing(term: Term, word: QueryWord, counted: Mapping[Term, CountedTerm]) -> bool:
     return not any(counted[each].chunks for each in (term, *word.wholes))
+
+
+def _names_missing(query: DocumentQuery, counted: Mapping[Term, CountedTerm], weights: Mapping[Term, float]) -> bool:
+    missing = [
+        weights[term] for term, word in query.query_words.items() if word.is_name and _is_missing(term, word, counted)
+    ]
+    return bool(missing) and math.fsum(missing) >= NAMES_SHARE * math.fsum(weights.values())
 
 
 def _word_weights(query: DocumentQuery, counted: Mapping[Term, CountedTerm], chunks: int) -> dict[Term, float]:
