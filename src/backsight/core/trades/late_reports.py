@@ -288,14 +288,15 @@ class _Reconciling:
     def _in_place_of(self, matches: Sequence[Fill], explained: Sequence[Fill], report: Fill) -> Fill:
         """A report with the name, the decision and the reason of the fills that it explains.
 
-        No two fills have one name, or two trades would have one id: what is left of a fill loses its name to the
-        report, and a later part of the same execution loses it to an earlier one that is reported after it.
+        No two fills have one name, or two trades would have one id: what is left of a fill after the report loses its
+        name to it, and a later part of the same execution loses it to an earlier one that is reported after it.
         """
-        names = [guess.name for guess in matches if guess.name not in self.used_names]
+        free = [guess for guess in matches if guess.order > report.order or not self.guesses[guess.id].quantity]
+        names = [guess.name for guess in free if guess.name not in self.used_names]
         opened = [name for name in names if name in self.openers]
         taken = [guess.id for guess in matches if guess.id in self.openers and self._give_up(guess.id, report)]
         named = replace(report, replaces=next(iter([*opened, *taken, *names]), report.replaces))
-        for guess in matches:
+        for guess in free:
             self.used_names.add(guess.name)
             if guess.name == named.replaces:
                 rest = derive_id("fill", guess.account_id, guess.name, "rest")
