@@ -415,7 +415,7 @@ def _ledger_state(
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
-    joined, ended = _renamed_late(connection, tick, reported)
+    joined, withdrawn = _renamed_late(connection, tick, reported)
     corrected = _corrected(reports, restated, tick.last) | {
         key: min(each.at for each in reports[key]) for key in joined
     }
@@ -427,7 +427,7 @@ def _ledger_state(
     fills: list[Fill] = []
     # Of a position whose new reports are all of after the last tick, only the new fills are folded.
     continued: dict[str, RoundTrip] = {}
-    renamed = {trade.id for own in ended.values() for trade in own}
+    renamed = {trade.id for own in withdrawn.values() for trade in own}
     for trade in (each for each in open_trades if each.id not in renamed):
         key = trade.position_key
         trip = _continued(market, tick, trade, marks.get(key), reports.get(key, ()))
@@ -449,7 +449,7 @@ def _ledger_state(
         trades += position_trades
         fills += _fills_since(connection, restated, tick, key, position_trades, start)
         fills += joined.get(key, ())
-        trades += ended.get(key, ())
+        trades += withdrawn.get(key, ())
     revalued = {trade.position_key for trade in open_trades if _is_revalued(trade, marks.get(trade.position_key))}
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(

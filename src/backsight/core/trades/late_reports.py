@@ -112,6 +112,7 @@ def explain_inferred(
     for rename in [fill for fills in account.others.values() for fill in fills if fill.kind == "rename"]:
         if any(report.position_key == rename.position_key for report in reports):
             account.withdraw_balanced(rename)
+    account.name_first_parts(reports, known)
     before = {fill.id: fill for fill in inferred}
     left = account.guesses.values()
     return ExplainedFills(
@@ -119,7 +120,7 @@ def explain_inferred(
         offset=tuple(fill for fill in left if fill.quantity != 0 and fill.id not in before),
         restated=(
             *(fill for fill in left if fill.quantity != 0 and fill != before.get(fill.id, fill)),
-            *account.unnamed,
+            *account.renamed,
         ),
         withdrawn=tuple(
             fill
@@ -161,8 +162,8 @@ class _Reconciling:
     """Names of inferred fills that reports have taken, or that rests got."""
     explained_splits: set[str] = field(default_factory=set)
     """Inferred splits that were reported."""
-    unnamed: list[Fill] = field(default_factory=list)
-    """Earlier reports that lost their name to a new one."""
+    renamed: list[Fill] = field(default_factory=list)
+    """Earlier reports that lost their name to a new one, or got it from one."""
 
     def explain(self, report: Fill) -> Fill:
         """Take what a report does from the inferred fills, oldest first, and offset what is left."""
@@ -244,9 +245,37 @@ class _Reconciling:
         for place, other in enumerate(others):
             if other.replaces == name and other.order > report.order:
                 others[place] = replace(other, replaces=None)
-                self.unnamed.append(others[place])
+                self.renamed.append(others[place])
                 return True
         return False
+
+    def name_first_parts(self, reports: list[Fill], known: Sequence[Fill]) -> None:
+        """Give the name of an entry that is explained whole to the first of its parts, which may be of earlier reports.
+
+        A rest that came before all parts had the name until the last part used it up.
+        """
+        guesses = (fill for fill in known if fill.kind == "inferred" and fill.name in self.openers)
+        for guess in guesses:
+            holder = next((place for place, fill in enumerate(reports) if fill.replaces == guess.name), None)
+            if holder is None:
+                continue
+            last = reports[holder]
+            parts = (
+                fill
+                for fill in (*known, *reports)
+                if fill.position_key == guess.position_key and fill.executed and fill.latest_at is None
+                if fill.quantity * guess.quantity > 0 and fill.replaces is None and fill.id not in self.openers
+                if guess.order < fill.order < last.order
+            )
+            first = min(parts, key=lambda fill: fill.order, default=None)
+            if first is None:
+                continue
+            reports[holder] = replace(last, replaces=None)
+            named = replace(first, replaces=guess.name)
+            if first in reports:
+                reports[reports.index(first)] = named
+            else:
+                self.renamed.append(named)
 
     def _guesses_of(self, key: str) -> list[Fill]:
         return [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity]
