@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from backsight.arguments import FilePath, Flag, Name
-from backsight.core.audit import Erasure
+from backsight.core.audit import Erasure, parse_head
 from backsight.core.errors import Invalid
 from backsight.operation import command
 from backsight.services.backups import (
@@ -75,7 +75,10 @@ def backup(
     A SQLite store is copied by SQLite's online backup, and the copy is verified. A PostgreSQL store is dumped by
     pg_dump; where pg_dump cannot do it, everything of the owner is exported to a folder. The notes say so.
     """
-    return _answer(path, write_backup(ctx, Path(path)))
+    report = write_backup(ctx, Path(path))
+    if not report.check.differences:
+        ctx.record_head(parse_head(report.check.head))
+    return _answer(path, report)
 
 
 @command()
