@@ -191,7 +191,7 @@ def test_a_row_that_somebody_removes_is_no_thinned_row(memory: Memory, clock: Fa
     ticked_daily(memory, clock, days=4)
     memory.retention(keep_days=2)
     with raw(url) as connection:
-        connection.execute(text("DELETE FROM recalls WHERE id = (SELECT min(id) FROM recalls)"))
+        connection.execute(text("DELETE FROM recalls WHERE decision_id = (SELECT min(decision_id) FROM recalls)"))
     verified = memory.verify_audit()
     assert [(finding.kind, finding.table) for finding in verified.findings] == [("removed", "recalls")]
 

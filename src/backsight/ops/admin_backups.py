@@ -193,10 +193,10 @@ def retention(
         recalls = old_recalls(connection, ctx.owner, before=before)
         if not dry_run:
             transaction.remove_old(SEGMENTS, ctx.owner, prompts, before=before)
-            transaction.remove_old(RECALLS, ctx.owner, recalls, before=before)
+            transaction.remove_old(RECALLS, ctx.owner, list(recalls), before=before)
     if not dry_run:
         ctx.database.forget()
-    return ThinnedHistory(before=before, prompts=len(prompts), recalls=len(recalls), dry_run=dry_run)
+    return ThinnedHistory(before=before, prompts=len(prompts), recalls=recalls.total(), dry_run=dry_run)
 
 
 @command()
