@@ -129,7 +129,7 @@ def erase_owner(
     ctx.database.images.forget(ctx.owner)
     ctx.database.trade_images.forget(ctx.owner)
     ctx.database.forget()
-    overwritten = ctx.database.compact()
+    overwritten = ctx.database.compact(seconds=LONGEST_LOCK)
     with ctx.reading() as connection:
         head = str(audit.head(connection, ctx.owner))
     return ErasedOwner(
@@ -144,9 +144,12 @@ def erase_owner(
 
 
 _NOT_OVERWRITTEN = (
-    "The rows are deleted, but their space could not be overwritten: another process reads the store, or this role"
-    " does not own the tables. End the other processes and erase again, or VACUUM FULL as the owner of the tables."
+    "The rows are deleted, but some of their space could not be overwritten: another process uses the store, a table of"
+    " PostgreSQL is too large to lock others out of it, or this role does not own the tables. Erase again when nobody"
+    " uses the store, or call vacuum as the owner of the tables: others wait while it runs."
 )
+LONGEST_LOCK = 5.0
+"""Seconds for which an erasure may lock other owners out of a table of PostgreSQL."""
 _ELSEWHERE = "Backups, exports, the documents workspace and the logs of a database server are not erased."
 _RESTART = "Restart other processes that have the store open: they remember rows of before."
 
