@@ -109,7 +109,8 @@ def test_a_forged_erasure_is_told_from_one_of_the_owner(
 ) -> None:
     checkpoint = anchored.verify_audit().checkpoint
     with raw(url) as connection:
-        last = AUDIT.from_row(connection.execute(select(AUDIT.table).order_by(AUDIT.table.c.sequence.desc())).first())
+        newest = select(AUDIT.table).order_by(AUDIT.table.c.sequence.desc()).limit(1)
+        last = AUDIT.from_row(connection.execute(newest).one())
         rows = erase_rows(connection, "ana")
         head = ChainHead(sequence=last.sequence, hash=last.hash)
         link = next_link(head, [Erasure(rows=rows)], owner_id="ana", at=last.at, actor="cli", operation=ERASE)

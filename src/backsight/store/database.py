@@ -75,6 +75,8 @@ class Database:
         self._unchanged = UnchangedValues()
         self._limits = limits or DatabaseLimits()
         self._alone: AbstractContextManager[Any] = Lock() if isinstance(engine.pool, StaticPool) else nullcontext()
+        self._writers = Lock() if self.is_file else None
+        """SQLite's own wait for its lock is a poll: among many threads, some would wait for very long."""
 
     @property
     def name(self) -> str:
@@ -97,11 +99,24 @@ class Database:
 
         `lock` names what it excludes instead: other transactions with the same lock.
         """
-        with self._transaction({WRITING: True}) as connection:
+        with self._turn(), self._transaction({WRITING: True}) as connection:
             if connection.dialect.name == "postgresql":
                 _lock(connection, lock or owner)
             _set_owner(connection, owner)
             yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The turn of this thread among those of the process that write to a SQLite file."""
+        if self._writers is None:
+            yield
+            return
+        if not self._writers.acquire(timeout=self._limits.lock_timeout):
+            raise _unavailable(self.name, "database is locked", self._limits)
+        try:
+            yield
+        finally:
+            self._writers.release()
 
     def prepare(self, role: str) -> None:
         """Make a role of PostgreSQL for the application, for which row-level security holds."""
