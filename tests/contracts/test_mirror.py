@@ -47,6 +47,7 @@ ELSEWHERE = {
     "runtime/report.py": ("surfaces/test_backtest.py", WHOLE),
     "runtime/tick.py": ("runtime/test_live.py", WHOLE),
     "runtime/recovery.py": ("runtime/test_live.py", WHOLE),
+    "services/document_check.py": ("ops/test_documents.py", WHOLE),
     "services/calls.py": ("ops/test_decisions.py", WHOLE),
     "services/document_search.py": ("ops/test_documents.py", WHOLE),
     "services/document_writes.py": ("ops/test_documents.py", WHOLE),

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from backsight.arguments import FilePath, Flag, Key, Whole
-from backsight.core.audit import AuditBatch, AuditRow, Checkpoint, Finding, parse_checkpoint, parse_head
+from backsight.core.audit import AuditBatch, AuditRow, ChainHead, Checkpoint, Finding, parse_checkpoint, parse_head
+from backsight.core.chain_heads import RESTORE, RecordedChain
 from backsight.core.errors import UNREADABLE, Conflict, Invalid
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
@@ -122,18 +123,21 @@ def verify_audit(
 
     Every link of the audit chain is checked against the link before it, and every row against the chain. If they agree,
     beliefs, habits and moods are derived again from the verified rows and compared. A head that was saved outside the
-    store also shows whether the chain was cut off or rewritten. With `since`, earlier rows are
-    counted and not compared.
+    store also shows whether the chain was cut off or rewritten, as do the heads in the file of the setting heads_file.
+    With `since`, earlier rows are counted and not compared.
     """
     saved_head = None if head is None else parse_head(head)
     checkpoint = None if since is None else parse_checkpoint(since)
     if saved_head is not None and checkpoint is not None:
         raise Invalid("give either `head` or `since`: a checkpoint contains its head", field="since")
+    recorded = ctx.recorded_heads()
     with ctx.reading() as connection, collection_paused():
         if checkpoint is not None:
-            return _verified_since(connection, ctx.owner, checkpoint)
+            return _verified_since(connection, ctx.owner, checkpoint, recorded)
         removed = _removed(connection, ctx.owner)
-        end, rows, findings = verify(connection, ctx.owner, saved_head=saved_head, progress=ctx.progress)
+        end, rows, findings = verify(
+            connection, ctx.owner, saved_head=saved_head, recorded=recorded, progress=ctx.progress
+        )
         findings = findings or find_differences(connection, ctx.owner, progress=ctx.progress)
         findings = [*findings, *_spoilt_file(ctx, connection)]
     return Verification(
@@ -144,12 +148,28 @@ def verify_audit(
         findings=tuple(findings),
         checkpoint=None if findings else str(Checkpoint(head=end, rows=rows)),
         since=None,
-        note=removed + (VERIFIED if not findings else DIFFERENCES),
+        note=removed + (VERIFIED if not findings else DIFFERENCES) + _recorded_note(recorded, end),
     )
 
 
 VERIFIED = "Every link, every row and every derived row was verified."
 DIFFERENCES = "Differences were found; derived rows are compared only if there are none in the others."
+
+
+def _recorded_note(recorded: RecordedChain | None, end: ChainHead) -> str:
+    """What the heads file covers of a chain; empty without a heads file."""
+    if recorded is None:
+        return ""
+    if recorded.newest is None:
+        return " The heads file has no head of this chain yet: the next command records one."
+    sentences = f" Compared with {count_of(len(recorded.hashes), 'head')} of the heads file, up to link {recorded.last}"
+    sentences += "." if recorded.last >= end.sequence else f" of {end.sequence}; later links have no recorded head yet."
+    if recorded.restored is not None:
+        at, sequence = recorded.restored.at, recorded.restored.head.sequence
+        sentences += f" A backup was restored at {format_instant(at)}: links after {sequence} were given up then."
+    if recorded.unreadable:
+        sentences += f" {count_of(recorded.unreadable, 'line')} of the file cannot be read."
+    return sentences
 
 
 def _removed(connection: Connection, owner: str) -> str:
@@ -164,8 +184,10 @@ def _removed(connection: Connection, owner: str) -> str:
     return sentences
 
 
-def _verified_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> Verification:
-    end, rows, findings = verify_since(connection, owner, checkpoint)
+def _verified_since(
+    connection: Connection, owner: str, checkpoint: Checkpoint, recorded: RecordedChain | None
+) -> Verification:
+    end, rows, findings = verify_since(connection, owner, checkpoint, recorded=recorded)
     at = stored.instant_of(connection, owner, checkpoint.head)
     earlier = f"{_removed(connection, owner)}Rows up to link {checkpoint.head.sequence}"
     earlier += "" if at is None else f", of {format_instant(at)},"
@@ -179,7 +201,7 @@ def _verified_since(connection: Connection, owner: str, checkpoint: Checkpoint) 
         checkpoint=None if findings else str(Checkpoint(head=end, rows=counted)),
         since=at,
         note=f"{earlier} were counted and not compared, and derived rows were not derived again: verify everything"
-        " from time to time.",
+        f" from time to time.{_recorded_note(recorded, end)}",
     )
 
 
@@ -360,6 +382,7 @@ def import_data(
             )
         _, _, findings = verify(transaction.connection, ctx.owner)
     if not replayed:
+        ctx.record_head(parse_head(manifest.head), operation=RESTORE)
         ctx.write_columns_file()
     return ImportedData(
         path=str(folder),
