@@ -97,6 +97,9 @@ class Memory(Context):
     save_strategy = strategies.save_strategy
     deploy = strategies.deploy
     get_my_deployments = performance.get_my_deployments
+    get_strategy_performance = performance.get_strategy_performance
+    break_down = performance.break_down
+    get_equity = performance.get_equity
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
     import_trades = trades.import_trades
