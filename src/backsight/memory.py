@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         decisions,
         documents,
         events,
+        events_calendar,
         facts,
         fills,
         instruments,
@@ -148,6 +149,8 @@ class Memory(Context):
     backfill = ticks.backfill
     import_bars = events.import_bars
     record_bars = events.record_bars
+    import_events = events_calendar.import_events
+    get_upcoming_events = events_calendar.get_upcoming_events
     import_fills = fills.import_fills
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
