@@ -175,9 +175,7 @@ def check_active_plans(
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     former_context: Annotated[PlanContextArgument | None, "The context at the last check, for crossings."] = None,
-    event_kind: Annotated[
-        Name | None, "The next market event, like 'fomc'; by default that of the imported calendar."
-    ] = None,
+    event_kind: Annotated[Name | None, "The next event, like 'fomc'; else the calendar's."] = None,
     hours_to_event: Annotated[NotNegative | None, "How many hours remain until that event."] = None,
     dry_run: Annotated[Flag, "Record nothing; needed for as_of and seen_at."] = False,
     as_of: AsOf = None,
