@@ -138,9 +138,7 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
     async def correction(coach: Coach) -> None:
         profile = await coach.profile()
         assert "two losses" in profile
-        await coach.call(
-            "remember", fact="I stop after three losses in a row", topic="limits", confidence="asserted"
-        )
+        await coach.call("remember", fact="I stop after three losses in a row", topic="limits", confidence="asserted")
         _, wrong = await coach.call("remember", fact="wants to stop after two losses in a row!")
         fact_id = wrong["fact"]["id"]
         await coach.call("forget", fact_id=fact_id, reason="user_corrected")

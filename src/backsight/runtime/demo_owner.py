@@ -1,4 +1,4 @@
-"""What the demonstration's owner told a coach, and the calendar of events: an example, written for the demonstration."""
+"""What the demonstration's owner told a coach, and its calendar of events; both are invented."""
 
 import random
 
