@@ -362,15 +362,7 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     when: dict[str, Any] = {"as_of": as_of, "seen_at": seen_at}
     yield "get_my_deployments", {"detail": "trades"} | when
     yield "list_keys", dict(when)
-    for archived in (False, True):
-        yield "list_facts", {"archived": archived} | when
-    yield "get_upcoming_events", {"lookahead_hours": 72, "deployment": TICKED} | when
-    for strategy in ("VolBreakout", "Other", "Fade"):
-        yield "get_strategy_performance", {"strategy": strategy, "detail": "full"} | when
-    for category in ("symbol", "month", "deployment"):
-        yield "break_down", {"by": category} | when
-    for name in (TICKED, REPORTED, TAUGHT):
-        yield "get_equity", {"deployment": name} | when
+    yield from questions_of_a_coach(when)
     yield "list_trades", {"limit": 5} | when
     yield "list_trades", {"mode": "all", "status": "open"} | when
     yield "list_trades", {"strategy_name": "Nobody", "symbol": "ETH"} | when
@@ -407,6 +399,19 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     yield "index_health", when
     yield "list_edits", when
     yield "list_instruments", when
+
+
+def questions_of_a_coach(when: dict[str, Any]) -> Iterator[Question]:
+    """Facts, events ahead, and performance."""
+    for archived in (False, True):
+        yield "list_facts", {"archived": archived} | when
+    yield "get_upcoming_events", {"lookahead_hours": 72, "deployment": TICKED} | when
+    for strategy in ("VolBreakout", "Other", "Fade"):
+        yield "get_strategy_performance", {"strategy": strategy, "detail": "full"} | when
+    for category in ("symbol", "month", "deployment"):
+        yield "break_down", {"by": category} | when
+    for name in (TICKED, REPORTED, TAUGHT):
+        yield "get_equity", {"deployment": name} | when
 
 
 RECALLS: list[dict[str, Any]] = [

@@ -35,7 +35,7 @@ class Coach:
 
     async def profile(self) -> str:
         contents = (await self.client.read_resource("facts://profile")).contents
-        return contents[0].text  # type: ignore[union-attr,no-any-return]
+        return contents[0].text  # type: ignore[union-attr]
 
 
 @pytest.fixture
