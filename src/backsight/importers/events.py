@@ -282,17 +282,17 @@ def _occurrences(number: int, component: Any, start: datetime, now: datetime, no
     try:
         dates = rrulestr(written, dtstart=start).xafter(max(start, now - EXPANDED_BACK), inc=True)
         until = now + EXPANDED_AHEAD
-        found = []
+        dates_taken = []
         for at in islice(dates, MOST_OCCURRENCES + 1):
             if at > until:
                 break
-            found.append(at)
+            dates_taken.append(at)
     except (ValueError, TypeError, OverflowError) as error:
         raise Invalid(
             f"event {number} of the calendar has a rule that cannot be read ({error})", field="path"
         ) from None
-    if len(found) > MOST_OCCURRENCES:
-        found = found[:MOST_OCCURRENCES]
+    if len(dates_taken) > MOST_OCCURRENCES:
+        dates_taken = dates_taken[:MOST_OCCURRENCES]
         notes.append(f"Event {number} repeats more than {MOST_OCCURRENCES} times: the others are left out.")
     notes.append(f"Event {number} repeats: taken until {until:%Y-%m-%d}.")
-    return found
+    return dates_taken

@@ -46,7 +46,7 @@ def exposures(view: View, deployment: Deployment, events: Sequence[MarketEvent])
         for trade in stored_trades.open_then(view, deployment.account_id)
         if trade.deployment_id == deployment.id and trade.open_size
     ]
-    found: list[Exposure] = []
+    exposed: list[Exposure] = []
     moves: dict[tuple[str, str], tuple[list[float], str | None]] = {}
     for event in events:
         for trade in open_trades:
@@ -58,7 +58,7 @@ def exposures(view: View, deployment: Deployment, events: Sequence[MarketEvent])
             known, why_fewer = moves[key]
             count, typical, worst, missing = moves_of(known, trade.direction, why_fewer=why_fewer)
             notional = _notional(view, trade)
-            found.append(
+            exposed.append(
                 Exposure(
                     event_id=event.id,
                     symbol=trade.symbol,
@@ -72,7 +72,7 @@ def exposures(view: View, deployment: Deployment, events: Sequence[MarketEvent])
                     missing=missing,
                 )
             )
-    return tuple(found)
+    return tuple(exposed)
 
 
 def _notional(view: View, trade: Trade) -> float | None:

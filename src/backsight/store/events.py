@@ -17,12 +17,12 @@ MARKET_EVENTS = noun(
 
 def events_by_id(connection: Connection, owner: str, ids: Collection[str]) -> dict[str, MarketEvent]:
     """The stored events with these ids."""
-    c, found = MARKET_EVENTS.table.c, dict[str, MarketEvent]()
+    c, by_id = MARKET_EVENTS.table.c, dict[str, MarketEvent]()
     for batch in in_batches(ids):
-        found |= {
+        by_id |= {
             each.id: each for each in fetch(connection, MARKET_EVENTS, owned(MARKET_EVENTS, owner, c.id.in_(batch)))
         }
-    return found
+    return by_id
 
 
 def events_between(view: View, *, since: datetime, until: datetime) -> list[MarketEvent]:
