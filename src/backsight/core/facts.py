@@ -176,8 +176,8 @@ def select_facts(
     were shown least recently.
     """
     eligible = [fact for fact in facts if fact.is_active and fact.strategy_id in (None, strategy_id)]
-    by_id = sorted(eligible, key=lambda fact: fact.id)
-    by_use = sorted(by_id, key=lambda fact: last_used(fact, referenced_at.get(fact.id)), reverse=True)
+    newest = sorted(eligible, key=lambda fact: (fact.created_at, fact.id), reverse=True)
+    by_use = sorted(newest, key=lambda fact: last_used(fact, referenced_at.get(fact.id)), reverse=True)
     ranked = sorted(by_use, key=lambda fact: fact.confidence != "asserted")
     if len(ranked) <= MOST_IN_PROMPT:
         return fitting_facts(ranked)
