@@ -42,6 +42,8 @@ if TYPE_CHECKING:
         decisions,
         documents,
         events,
+        events_calendar,
+        facts,
         fills,
         instruments,
         keys,
@@ -99,6 +101,9 @@ class Memory(Context):
     save_strategy = strategies.save_strategy
     deploy = strategies.deploy
     get_my_deployments = performance.get_my_deployments
+    get_strategy_performance = performance.get_strategy_performance
+    break_down = performance.break_down
+    get_equity = performance.get_equity
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
     import_trades = trades.import_trades
@@ -146,9 +151,20 @@ class Memory(Context):
     backfill = ticks.backfill
     import_bars = events.import_bars
     record_bars = events.record_bars
+    import_events = events_calendar.import_events
+    get_upcoming_events = events_calendar.get_upcoming_events
     import_fills = fills.import_fills
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
+    remember = facts.remember
+    forget = facts.forget
+    list_facts = facts.list_facts
+    add_fact = facts.add_fact
+    edit_fact = facts.edit_fact
+    set_fact_confidence = facts.set_fact_confidence
+    restore_fact = facts.restore_fact
+    erase_fact = facts.erase_fact
+    compose_chat = facts.compose_chat
     init_documents = documents.init_documents
     reindex = documents.reindex
     search_memory = documents.search_memory
@@ -352,13 +368,15 @@ def open_simulation(
     clock: Clock, *, owner: str = "me", actor: str = "simulation", reflectors: Reflectors | None = None
 ) -> Memory:
     """Open a memory that exists only in this process: the same store, in RAM, with the given clock."""
-    return Memory(
+    memory = Memory(
         database=open_database("sqlite://"),
         clock=clock,
         owner=owner,
         actor=actor,
         reflectors=reflectors or (lambda model: language_models(settings_from_environment())(model)),
     )
+    memory.randomness = SystemRandomness()  # salts of facts
+    return memory
 
 
 def language_models(settings: Settings) -> Reflectors:

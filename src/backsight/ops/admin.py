@@ -23,6 +23,7 @@ from backsight.store.database import Connection
 from backsight.store.decisions import unexplained_equity
 from backsight.store.documents import CHUNKS, WRITINGS, spoilt_paths
 from backsight.store.experience import DERIVED, count
+from backsight.store.facts import count_erased
 from backsight.store.instruments import last_saved_at
 from backsight.store.trades import contradicted_trades, unconverted_trades
 from backsight.store.verify import count_rows, spoilt_rows, verify, verify_since
@@ -181,6 +182,8 @@ def _removed(connection: Connection, owner: str) -> str:
     if removals:
         rows, before = sum(count for _, count, _ in removals), max(before for _, _, before in removals)
         sentences += f"Thinned: retention removed {count_of(rows, 'row')} of before {format_instant(before)}. "
+    if erased := count_erased(connection, owner):
+        sentences += f"The owner erased the text of {count_of(erased, 'fact')}. "
     return sentences
 
 

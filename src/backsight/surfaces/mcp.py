@@ -18,12 +18,17 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
+    ListResourcesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
     PromptArgument,
     PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
     TextContent,
+    TextResourceContents,
     Tool,
 )
 
@@ -39,6 +44,7 @@ from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.mcp_profile import AUDIENCES, PROFILE, coach_preamble, profile_text
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
 
@@ -62,6 +68,10 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
     workspace = memory.library is not None and memory.library.folder is not None
     offer = Offer(audience, tools_for(audience, workspace=workspace, chosen=tools))
 
+    def caller_of(context: ServerRequestContext[Any, Any]) -> Memory:
+        caller: Memory = memory if context.request is None else context.request.scope.get(CALLER, memory)
+        return caller
+
     async def list_tools(_context: object, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(offer.listed.values()))
 
@@ -70,17 +80,32 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         if operation is None:
             known = ", ".join(offer.tools)
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
-        caller = memory if context.request is None else context.request.scope.get(CALLER, memory)
-        return await run_sync(answer, caller, operation, params.arguments or {})
+        return await run_sync(answer, caller_of(context), operation, params.arguments or {})
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
 
-    async def get_prompt(_context: object, params: GetPromptRequestParams) -> GetPromptResult:
+    async def list_resources(_context: object, _params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=[_PROFILE] if audience in AUDIENCES else [])
+
+    async def read_resource(
+        context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
+        if str(params.uri) != PROFILE or audience not in AUDIENCES:
+            raise MCPError(
+                code=INVALID_PARAMS, message=f"No resource {str(params.uri)[:80]!r}; resources/list has them"
+            )
+        text = await run_sync(profile_text, caller_of(context))
+        return ReadResourceResult(contents=[TextResourceContents(uri=PROFILE, mime_type="text/markdown", text=text)])
+
+    async def get_prompt(context: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
         try:
             text = filled_prompt(params.name, offer.prompts, params.arguments or {})
         except BacksightError as error:
             raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+        if params.name == "coach":
+            preamble = await run_sync(coach_preamble, caller_of(context))
+            text = f"{preamble}\n\n{text}"
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(description=offer.prompts[params.name].description, messages=[message])
 
@@ -91,9 +116,19 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         get_tool_input_schema=lambda name: offer.listed[name].input_schema if name in offer.tools else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
+
+
+_PROFILE = Resource(
+    uri=PROFILE,
+    name="profile",
+    description="What the owner told you before: preferences, limits, goals. Read it first.",
+    mime_type="text/markdown",
+)
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:
@@ -133,7 +168,7 @@ def caller_over_stdio(memory: Memory, audience: Audience, *, key: str | None) ->
             field="audience",
         )
     if key is None:
-        return memory.for_caller(Authority(audience=audience, may_write=audience == "trader"), actor=memory.actor)
+        return memory.for_caller(Authority(audience=audience, may_write=True), actor=memory.actor)
     caller = key_of_token(memory, key)
     if caller.audience not in (audience, "owner"):
         raise Refused(f"BACKSIGHT_KEY is a key of the {caller.audience}; use one of the {audience}", field="audience")
