@@ -2,7 +2,6 @@
 
 import gc
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from backsight.core.errors import BacksightError
+from backsight.json_schemas import Schema
 from backsight.ops import NOUNS
 from backsight.settings import settings_from_environment
+from backsight.surfaces.typed_text import alternatives, is_time, typed, types_of
 
 if TYPE_CHECKING:
     from backsight.memory import Memory
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from backsight.services.context import Progress
     from backsight.surfaces.detail import Detail
 
-Schema = dict[str, Any]
 DIRECT = {
     "status": ("status", "See which store is open, what it holds, and whether it was verified."),
     "deployments": ("get_my_deployments", "List the deployments with their results."),
@@ -30,7 +30,6 @@ DIRECT = {
 """Operations that also have a command without a noun, by the name of the command, with its help."""
 DEFAULTS = {"state": "get_agent_state", "recall": "recall_memories"}
 """The operation of a noun that runs if no verb is given, as in `backsight state` and `backsight recall XAUUSD`."""
-PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 SYNONYMS = {"documents": ("memory",), "plans": ("trading",)}
 """Words that command names leave out because they mean the same as the noun."""
 
@@ -153,7 +152,7 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
     def run(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         texts = {name: value for name, value in options.items() if value not in (None, ())}
         texts |= dict(_extra_arguments(ctx.args, bare=None if bare in texts else bare))
-        arguments = {name: _value(text, properties.get(name, {}), schema) for name, text in texts.items()}
+        arguments = {name: typed(text, properties.get(name, {}), schema) for name, text in texts.items()}
         carry_out(ctx, operation, arguments, as_json=as_json)
 
     return click.Command(
@@ -170,11 +169,11 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
 def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> click.Option:
     """The option of an argument; a boolean has a flag for each of its values."""
     words, text = name.replace("_", "-"), _help(argument, schema, required=required)
-    if "boolean" in _types(argument, schema):
+    if "boolean" in types_of(argument, schema):
         return click.Option([f"--{words}/--no-{words}", name], default=None, help=text)
     return click.Option(
         [f"--{words}", name],
-        multiple="array" in _types(argument, schema),
+        multiple="array" in types_of(argument, schema),
         help=text,
         metavar=_metavar(argument, schema),
     )
@@ -284,23 +283,8 @@ def _extra_arguments(words: list[str], *, bare: str | None) -> Iterator[tuple[st
         yield name.replace("-", "_"), value if equals else next(rest, None)
 
 
-def _alternatives(argument: Schema, schema: Schema) -> Iterator[Schema]:
-    """The types that an argument may have, with references resolved."""
-    if "$ref" in argument:
-        yield from _alternatives(schema["$defs"][argument["$ref"].rpartition("/")[2]], schema)
-    elif "anyOf" in argument:
-        for alternative in argument["anyOf"]:
-            yield from _alternatives(alternative, schema)
-    else:
-        yield argument
-
-
-def _types(argument: Schema, schema: Schema) -> set[str]:
-    return {str(kind["type"]) for kind in _alternatives(argument, schema) if "type" in kind}
-
-
 def _choices(argument: Schema, schema: Schema) -> list[str]:
-    kinds = [kind["items"] if kind.get("type") == "array" else kind for kind in _alternatives(argument, schema)]
+    kinds = [kind["items"] if kind.get("type") == "array" else kind for kind in alternatives(argument, schema)]
     return [str(label) for kind in kinds for label in kind.get("enum", [])]
 
 
@@ -308,7 +292,7 @@ def _help(argument: Schema, schema: Schema, *, required: bool) -> str:
     sentences = [argument.get("description", "")]
     if choices := _choices(argument, schema):
         sentences.append(f"One of: {', '.join(choices)}.")
-    if "array" in _types(argument, schema):
+    if "array" in types_of(argument, schema):
         sentences.append("May be repeated.")
     if required:
         sentences.append("[required]")
@@ -318,39 +302,8 @@ def _help(argument: Schema, schema: Schema, *, required: bool) -> str:
 
 
 def _metavar(argument: Schema, schema: Schema) -> str:
-    types = _types(argument, schema) - {"null"}
-    if _is_time(argument, schema):
+    types = types_of(argument, schema) - {"null"}
+    if is_time(argument, schema):
         return "TIME"
     names = {"number": "NUMBER", "integer": "N", "object": "JSON"}
     return names.get(next(iter(types), ""), "TEXT")
-
-
-def _is_time(argument: Schema, schema: Schema) -> bool:
-    return any(kind.get("format") == "date-time" for kind in _alternatives(argument, schema))
-
-
-def _item(argument: Schema, schema: Schema) -> Schema:
-    """The schema of the items of a list."""
-    return next((kind["items"] for kind in _alternatives(argument, schema) if kind.get("type") == "array"), {})
-
-
-def _value(text: Any, argument: Schema, schema: Schema) -> Any:
-    """Typed text as a JSON value; text that cannot be converted is passed on, and the operation refuses it.
-
-    A date without a time is midnight in UTC.
-    """
-    if isinstance(text, tuple):
-        return [_value(item, _item(argument, schema), schema) for item in text]
-    if isinstance(text, str) and _is_time(argument, schema) and PLAIN_DATE.fullmatch(text):
-        return f"{text}T00:00:00Z"
-    types = _types(argument, schema)
-    try:
-        if "integer" in types:
-            return int(text)
-        if "number" in types:
-            return float(text)
-        if "object" in types:
-            return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
-    return text
