@@ -109,7 +109,7 @@ def test_a_bad_link_is_a_problem_that_names_the_field(client: httpx.Client, quer
 
 
 def test_another_method_is_refused_with_those_that_are_allowed(client: httpx.Client) -> None:
-    for name, allowed in (("remember_trade", "POST"), ("list_trades", "GET, POST")):
+    for name, allowed in (("remember_trade", "POST"), ("list_trades", "GET, HEAD, POST")):
         response = client.delete(path_of(OPERATIONS[name]))
         assert (response.status_code, response.headers["allow"]) == (405, allowed)
     assert client.get(path_of(OPERATIONS["remember_trade"])).headers["allow"] == "POST"

@@ -60,8 +60,7 @@ def application(memory: Memory, *, lifespan: Lifespan | None = None) -> FastAPI:
             responses={200: BRIEF_RESPONSE, **{kind.status: _error_response(kind) for kind in KINDS}},
         )
         if operation.kind == "query":
-            link = link_of(memory, operation)
-            app.add_api_route(path_of(operation), link, methods=["GET"], name=operation.name, include_in_schema=False)
+            app.add_route(path_of(operation), link_of(memory, operation), ["GET"], operation.name)
     app.openapi = cached_document(app)  # type: ignore[method-assign]
     app.add_api_route(f"{PREFIX}/docs", lambda: page_response(api_page()), name="docs", include_in_schema=False)
     app.add_exception_handler(BacksightError, _on_error)
