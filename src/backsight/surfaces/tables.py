@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.padding import Padding
@@ -24,10 +24,17 @@ MOST_COLUMNS = 12
 """A list of records with more fields is printed one record below the other."""
 
 
+class Page(Console):
+    """A console that leaves it to the program to end quietly when the reader of a pipe has read enough."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """The terminal; if the output goes to a file or a pipe, a plain page of 160 characters."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    terminal = Page(highlight=False)
+    return terminal if terminal.is_terminal else Page(highlight=False, width=PIPE_WIDTH)
 
 
 def show(to: Console, answer: Any) -> None:
