@@ -2,6 +2,8 @@
 
 import gc
 import json
+import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from backsight.core.errors import BacksightError
+from backsight.core.errors import BacksightError, did_you_mean
 from backsight.json_schemas import Schema
 from backsight.ops import NOUNS
 from backsight.settings import settings_from_environment
@@ -33,6 +35,8 @@ DEFAULTS = {"state": "get_agent_state", "recall": "recall_memories"}
 SYNONYMS = {"documents": ("memory",), "plans": ("trading",)}
 """Words that command names leave out because they mean the same as the noun."""
 
+LOG = logging.getLogger("backsight")
+PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
 HELP_OPTIONS = ("-h", "--help")
 FAILED_CHECK = 3
 """The exit status of a check that found something wrong; an error has 1, a mistyped command 2."""
@@ -40,7 +44,18 @@ DETAIL_HELP = "How much of the answer to show. [default: brief; with --json: ful
 JSON_HELP = "Print the answer as JSON: every field, or with --detail brief the brief rows."
 
 
-class Nouns(click.Group):
+class KnownCommands(click.Group):
+    """A group that answers a mistyped command with the nearest one, or with all."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+class Nouns(KnownCommands):
     """One sub-command for each noun; the operations of a noun are imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,7 +78,7 @@ class Nouns(click.Group):
             formatter.write_dl([*((name, text) for name, (_, text) in DIRECT.items()), *run])
 
 
-class Verbs(click.Group):
+class Verbs(KnownCommands):
     """The commands of one noun; the arguments of an operation are read only for the command that is used."""
 
     def __init__(self, noun: str) -> None:
@@ -188,7 +203,9 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         reading = operation.kind == "query"
         with memory_of(ctx, actor="cli", create=not reading) as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
+            LOG.info("%s begins", operation.name)
             answer = memory.run(operation, own_arguments)
+            LOG.info("%s ends", operation.name)
             note = _note_on_owners(memory) if reading else ""
     except BacksightError as error:
         if not as_json:
@@ -255,6 +272,7 @@ def memory_of(ctx: click.Context, *, actor: str, create: bool = True) -> "Memory
         from backsight.store.database import require_store
 
         require_store(settings.url)
+    LOG.info("store %s, owner %s, actor %s", PASSWORD.sub(r"\1…@", settings.url), settings.owner, actor)
     opening: Callable[..., Memory] = ctx.obj or open_memory
     memory = opening(settings=settings)
     collect_garbage_from_now_on()
