@@ -72,7 +72,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Fail a test that waits for ever; the alarm rings again, because cleaning up may wait as well."""
 
     def too_long(_signal: int, _frame: FrameType | None) -> NoReturn:
-        faulthandler.dump_traceback(sys.__stderr__)
+        faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
         pytest.fail(f"the test took more than {seconds:g} s")
 
     seconds = 3_600.0 if item.get_closest_marker("slow") else float(os.environ.get("TEST_SECONDS", MOST_SECONDS))

@@ -47,7 +47,7 @@ def environment_with(packages: list[str | Path], folder: Path, *options: str) ->
     """The programs of a new environment in which packages are installed."""
     venv.create(folder / "environment", with_pip=False)
     programs = folder / "environment" / "bin"
-    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
     run(*pip, *options, *packages, folder=folder)
     return programs
 
@@ -58,7 +58,7 @@ def try_demo(programs: Path, folder: Path, **environment: str) -> None:
     empty.mkdir()
     where = run(programs / "python", "-c", "import backsight; print(backsight.__file__)", folder=empty, **environment)
     assert where.startswith(str(folder))
-    demo = [programs / "backsight", "demo", "--days", "5", "--no-serve", "--json"]
+    demo: list[str | Path] = [programs / "backsight", "demo", "--days", "5", "--no-serve", "--json"]
     described = json.loads(run(*demo, folder=empty, **environment))
     assert described["run"]["ticks"] > 0
     assert run(programs / "backsight", "--version", folder=empty, **environment).strip().endswith(backsight.__version__)

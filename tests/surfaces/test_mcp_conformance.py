@@ -41,7 +41,7 @@ def test_a_client_of_an_older_sdk_remembers_a_trade(version: str, tmp_path: Path
     if not python.exists():
         pytest.skip(NOT_INSTALLED)
     server = [PROGRAM, "--url", f"sqlite:///{tmp_path}/store.db", "mcp"]
-    command = [python, Path(__file__).with_name("older_client.py"), *server]
+    command: list[str | Path] = [python, Path(__file__).with_name("older_client.py"), *server]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr
     seen = json.loads(ran.stdout)

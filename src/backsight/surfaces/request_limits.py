@@ -44,8 +44,10 @@ class OriginMiddleware:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["type"] == "http" and is_embedded(scope):
-            reason = "origin: a page of another site cannot embed this; follow a link to it, or call it from a program"
-            await problem("Refused", 403, reason, "origin")(scope, receive, send)
+            embedded = (
+                "origin: a page of another site cannot embed this; follow a link to it, or call it from a program"
+            )
+            await problem("Refused", 403, embedded, "origin")(scope, receive, send)
             return
         if scope["type"] == "http" and scope["method"] not in SAFE_METHODS:
             headers = Headers(scope=scope)
