@@ -3,7 +3,6 @@
 import gc
 import json
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -36,7 +35,6 @@ SYNONYMS = {"documents": ("memory",), "plans": ("trading",)}
 """Words that command names leave out because they mean the same as the noun."""
 
 LOG = logging.getLogger("backsight")
-PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
 HELP_OPTIONS = ("-h", "--help")
 FAILED_CHECK = 3
 """The exit status of a check that found something wrong; an error has 1, a mistyped command 2."""
@@ -272,11 +270,23 @@ def memory_of(ctx: click.Context, *, actor: str, create: bool = True) -> "Memory
         from backsight.store.database import require_store
 
         require_store(settings.url)
-    LOG.info("store %s, owner %s, actor %s", PASSWORD.sub(r"\1…@", settings.url), settings.owner, actor)
+    LOG.info("store %s, owner %s, actor %s", without_password(settings.url), settings.owner, actor)
     opening: Callable[..., Memory] = ctx.obj or open_memory
     memory = opening(settings=settings)
     collect_garbage_from_now_on()
     return memory
+
+
+def without_password(url: str) -> str:
+    """A database URL for a log.
+
+    >>> without_password("postgresql://ana:secret@host/name"), without_password("sqlite:///agent.db")
+    ('postgresql://ana:…@host/name', 'sqlite:///agent.db')
+    """
+    scheme, mark, rest = url.partition("://")
+    credentials, at, place = rest.rpartition("@")
+    user, colon, _ = credentials.partition(":")
+    return f"{scheme}{mark}{user}:…{at}{place}" if colon else url
 
 
 def collect_garbage_from_now_on() -> None:

@@ -48,7 +48,7 @@ from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.mcp_resources import TEXT, is_template, read_resource, resources_for
+from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
 
@@ -60,7 +60,11 @@ class Offer:
         self.tools = tools
         self.instructions = instructions_for(audience, offered=tools, operations=OPERATIONS)
         self.prompts = prompts_for(audience, offered=tools, operations=OPERATIONS)
-        self.resources = resources_for(audience)
+
+    @cached_property
+    def resources(self) -> dict[str, ResourceText]:
+        """The resources; looked up at the first request, because their queries are slow to import."""
+        return resources_for(self.audience)
 
     @cached_property
     def listed(self) -> dict[str, Tool]:

@@ -136,7 +136,7 @@ def _arguments(paths: Mapping[str, Any]) -> Iterator[Any]:
 
 def _reachable(schemas: Mapping[str, Any], parts: Iterator[Any]) -> Iterator[str]:
     """The names of the schemas that parts of a document refer to, directly or through others."""
-    seen: set[str] = set()
+    targets: set[str] = set()
     waiting = list(parts)
     while waiting:
         part = waiting.pop()
@@ -145,8 +145,8 @@ def _reachable(schemas: Mapping[str, Any], parts: Iterator[Any]) -> Iterator[str
         elif isinstance(part, dict):
             waiting.extend(value for key, value in part.items() if key != "$ref")
             name = str(part.get("$ref", "")).removeprefix(SCHEMAS)
-            if name in schemas and name not in seen:
-                seen.add(name)
+            if name in schemas and name not in targets:
+                targets.add(name)
                 yield name
                 waiting.append(schemas[name])
 
