@@ -106,6 +106,11 @@ ELSEWHERE = {
     "testing/recall.py": ("core/recall/arrays/test_scan.py", DOUBLE),
     "testing/reflection.py": ("services/test_reflection.py", DOUBLE),
     "surfaces/reference.py": ("docs/test_reference.py", "the page that the test compares"),
+    "surfaces/api_page.py": ("surfaces/test_openapi.py", "the page of the same operations"),
+    "surfaces/call_examples.py": ("surfaces/test_openapi.py", "the examples of the document"),
+    "surfaces/column_widths.py": ("surfaces/test_tables.py", WHOLE),
+    "surfaces/front_page.py": ("surfaces/test_openapi.py", WHOLE),
+    "surfaces/typed_text.py": ("surfaces/test_openapi.py", WHOLE),
 }
 """Modules without a test file of their own: the file that tests them, and why."""
 

@@ -25,6 +25,8 @@ from backsight.services.keys import has_active_key
 from backsight.surfaces import rest
 from backsight.surfaces.access import MCP_PATH, AccessMiddleware, Door
 from backsight.surfaces.extras import INSTALL_MCP, has_mcp, require_mcp
+from backsight.surfaces.front_page import front_page
+from backsight.surfaces.html_page import page_response
 from backsight.surfaces.problems import problem_of
 from backsight.surfaces.request_limits import (
     MAX_BODY_BYTES,
@@ -75,6 +77,7 @@ def http_application(memory: "Memory", options: HttpOptions | None = None) -> Fa
     mcp_server, routes = _mcp(memory, options) if has_mcp() else (None, [])
     app = rest.application(memory, lifespan=_lifespan(mcp_server))
     app.router.routes.extend(routes)
+    app.add_api_route("/", lambda: page_response(front_page(mcp=has_mcp())), name="start", include_in_schema=False)
     return _guarded(app, memory, options)
 
 

@@ -8,7 +8,8 @@ import signal
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -133,6 +134,8 @@ def mcp(
             if sys.stdin.isatty():
                 click.echo(ON_TERMINAL, err=True)
             caller = surface.caller_over_stdio(memory, audience, key=settings_from_environment().key)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, _end_at_once)
             surface.serve_stdio(caller, audience, tools=chosen)
             return
         from backsight.surfaces.http_server import HttpOptions, base_url, listen, mcp_application, run_http
@@ -142,6 +145,11 @@ def mcp(
         listener = listen(host, port, memory=memory)
         click.echo(f"MCP  {base_url(listener)}/mcp")
         run_http(app, listener)
+
+
+def _end_at_once(number: int, _frame: FrameType | None) -> NoReturn:
+    """End without waiting for the thread that reads standard input; a command in progress is whole or rolled back."""
+    os._exit(130 if number == signal.SIGINT else 0)
 
 
 @program.command()
@@ -189,15 +197,19 @@ def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: 
     from backsight.surfaces.demo import describe_demo, show_demo
 
     collect_garbage_from_now_on()
-    if as_json:
-        with describe_demo(seed=seed, days=days, folder=folder) as (memory, description):
-            click.echo(json.dumps(description, ensure_ascii=False, indent=2))
+    try:
+        if as_json:
+            with describe_demo(seed=seed, days=days, folder=folder) as (memory, description):
+                click.echo(json.dumps(description, ensure_ascii=False, indent=2))
+                if serving:
+                    serve_demo(memory, port, folder)
+            return
+        with show_demo(seed=seed, days=days, folder=folder) as memory:
             if serving:
                 serve_demo(memory, port, folder)
-        return
-    with show_demo(seed=seed, days=days, folder=folder) as memory:
-        if serving:
-            serve_demo(memory, port, folder)
+    except KeyboardInterrupt:
+        click.echo("Stopped before the demo was whole; run it again to begin anew.", err=True)
+        sys.exit(130)
 
 
 def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
@@ -307,6 +319,9 @@ def documents_kept_indexed(memory: "Memory") -> AbstractContextManager[None]:
 
 def main() -> None:
     """Run the program in a process of its own."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell, as by `>&-`
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (open to the end)
     gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
     try:
         run()

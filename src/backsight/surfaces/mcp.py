@@ -1,4 +1,6 @@
-"""MCP: the operations of an audience as tools, whose answers are brief unless a caller wants every field."""
+"""MCP: the operations of an audience as tools, whose answers are brief unless a caller wants every field; resources and
+prompts beside them.
+"""
 
 import json
 from collections.abc import Iterable
@@ -19,6 +21,7 @@ from mcp_types import (
     GetPromptResult,
     ListPromptsResult,
     ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
@@ -27,6 +30,7 @@ from mcp_types import (
     ReadResourceRequestParams,
     ReadResourceResult,
     Resource,
+    ResourceTemplate,
     TextContent,
     TextResourceContents,
     Tool,
@@ -45,17 +49,23 @@ from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.mcp_profile import AUDIENCES, PROFILE, coach_preamble, profile_text
+from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
 
 class Offer:
-    """What a server offers one audience: its tools, instructions and prompts."""
+    """What a server offers one audience: its tools, instructions, prompts and resources."""
 
     def __init__(self, audience: Audience, tools: Operations) -> None:
         self.audience = audience
         self.tools = tools
         self.instructions = instructions_for(audience, offered=tools, operations=OPERATIONS)
         self.prompts = prompts_for(audience, offered=tools, operations=OPERATIONS)
+
+    @cached_property
+    def resources(self) -> dict[str, ResourceText]:
+        """The resources; looked up at the first request, because their queries are slow to import."""
+        return resources_for(self.audience)
 
     @cached_property
     def listed(self) -> dict[str, Tool]:
@@ -85,19 +95,6 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
 
-    async def list_resources(_context: object, _params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return ListResourcesResult(resources=[_PROFILE] if audience in AUDIENCES else [])
-
-    async def read_resource(
-        context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
-    ) -> ReadResourceResult:
-        if str(params.uri) != PROFILE or audience not in AUDIENCES:
-            raise MCPError(
-                code=INVALID_PARAMS, message=f"No resource {str(params.uri)[:80]!r}; resources/list has them"
-            )
-        text = await run_sync(profile_text, caller_of(context))
-        return ReadResourceResult(contents=[TextResourceContents(uri=PROFILE, mime_type="text/markdown", text=text)])
-
     async def get_prompt(context: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
         try:
             text = filled_prompt(params.name, offer.prompts, params.arguments or {})
@@ -109,6 +106,34 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(description=offer.prompts[params.name].description, messages=[message])
 
+    async def list_resources(_context: object, _params: PaginatedRequestParams | None) -> ListResourcesResult:
+        fixed = {uri: each for uri, each in offer.resources.items() if not is_template(uri)}
+        resources = [
+            Resource(uri=uri, name=each.name, description=each.description, mime_type=TEXT)
+            for uri, each in fixed.items()
+        ]
+        return ListResourcesResult(resources=[*resources, *([_PROFILE] if audience in AUDIENCES else [])])
+
+    async def list_templates(_context: object, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        templates = {uri: each for uri, each in offer.resources.items() if is_template(uri)}
+        return ListResourceTemplatesResult(
+            resource_templates=[
+                ResourceTemplate(uri_template=uri, name=each.name, description=each.description, mime_type=TEXT)
+                for uri, each in templates.items()
+            ]
+        )
+
+    async def read(context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        uri, caller = str(params.uri), caller_of(context)
+        try:
+            if uri == PROFILE and audience in AUDIENCES:
+                text = await run_sync(profile_text, caller)
+            else:
+                text = await run_sync(read_resource, caller, uri, offer.resources)
+        except BacksightError as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=TEXT, text=text)])
+
     return Server(
         "backsight",
         version=__version__,
@@ -116,10 +141,11 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         get_tool_input_schema=lambda name: offer.listed[name].input_schema if name in offer.tools else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read,
     )
 
 
@@ -127,7 +153,7 @@ _PROFILE = Resource(
     uri=PROFILE,
     name="profile",
     description="What the owner told you before: preferences, limits, goals. Read it first.",
-    mime_type="text/markdown",
+    mime_type=TEXT,
 )
 
 
