@@ -271,7 +271,7 @@ def without_memory(deployment: str) -> str:
 
 
 def ordered_share(decision: AgentDecision, entry: LabEntry) -> float:
-    """The share of equity that an agent's order risks: to its stop, else the recorded share; 0 without such an order."""
+    """The share of equity that an agent's order risks to its stop, else the recorded share; 0 without an order."""
     for order in decision.orders:
         if order.symbol == entry.symbol and order.direction == entry.direction:
             if order.stop_price is None:

@@ -28,7 +28,7 @@ def block_length(days: int) -> int:
     >>> [block_length(days) for days in (1, 30, 365)]
     [1, 3, 7]
     """
-    return max(1, round(days ** (1 / 3)))
+    return max(1, round(math.cbrt(days)))
 
 
 def resampled_days(days: int, rng: np.random.Generator, *, resamples: int = RESAMPLES) -> Integers:

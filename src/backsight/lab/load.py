@@ -23,8 +23,8 @@ from backsight.lab.trades import LabTrades, lab_trades
 from backsight.memory import Memory, open_simulation
 from backsight.runtime.clock import SimulatedClock
 
-LONG_AFTER = EPOCH + timedelta(days=365_000 // 10)
-"""The clock of the import: after every trade of a file. What is known of a trade is decided by the trade's own dates."""
+LONG_AFTER = EPOCH + timedelta(days=36_500)
+"""The clock of the import: after every trade of a file. A trade's own dates decide what was known at its entry."""
 JSON_LINES = (".jsonl", ".ndjson")
 PAGE = 100
 
@@ -82,9 +82,8 @@ def load(files: LabFiles) -> LabData:
 
 def _import(memory: Memory, path: Path, files: LabFiles) -> list[str]:
     """Import one file of fills, trades or positions; what was assumed or left out, in sentences."""
-    mode = files.mode or "sim"
-    given = {"timezone": files.timezone, "columns": files.columns or None}
-    options = {name: value for name, value in given.items() if value is not None}
+    mode: Mode = files.mode or "sim"
+    columns = dict(files.columns) if files.columns else None
     if is_position_log(path):
         bars = str(files.bars[0]) if files.bars else None
         log = memory.import_positions(
@@ -94,7 +93,13 @@ def _import(memory: Memory, path: Path, files: LabFiles) -> list[str]:
     rows = _rows_of(path, files)
     if rows == "fills":
         filled = memory.import_fills(
-            path=str(path), format=files.format, mode=mode, currency=files.currency, skip_broken=True, **options
+            path=str(path),
+            format=files.format,
+            mode=mode,
+            currency=files.currency,
+            timezone=files.timezone,
+            columns=columns,
+            skip_broken=True,
         )
         return [filled.message, *filled.notes]
     imported = memory.import_trades(
@@ -102,8 +107,9 @@ def _import(memory: Memory, path: Path, files: LabFiles) -> list[str]:
         format=files.format,
         mode=mode,
         strategy_name=files.strategy_name or path.stem,
+        timezone=files.timezone,
+        columns=columns,
         skip_broken=True,
-        **options,
     )
     return [imported.message, *imported.notes]
 

@@ -49,8 +49,8 @@ MEANINGS: Mapping[Metric, str] = {
 def metrics_of(daily: DailyResults) -> dict[Metric, Floats]:
     """Every metric, one value a row."""
     returns = daily.returns
-    growth = np.cumprod(1.0 + returns, axis=1)
-    final = growth[:, -1] if growth.shape[1] else np.ones(len(returns))
+    growth = equity_curves(returns)
+    final = growth[:, -1]
     drawdown = drawdowns(growth)
     largest = drawdown.max(axis=1, initial=0.0)
     rolling = rolling_sharpe(returns)
@@ -67,6 +67,11 @@ def metrics_of(daily: DailyResults) -> dict[Metric, Floats]:
         "rolling_sharpe": np.median(rolling, axis=1),
         "worst_rolling_sharpe": np.quantile(rolling, 0.1, axis=1),
     }
+
+
+def equity_curves(returns: Floats) -> Floats:
+    """The equity at the end of each day, 1 before the first."""
+    return np.asarray(np.cumprod(1.0 + returns, axis=1), np.float64)
 
 
 def sharpe(returns: Floats) -> Floats:
@@ -122,7 +127,7 @@ def longest_run(below: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Float
     """
     place = np.arange(1, below.shape[1] + 1)
     since_peak = place - np.maximum.accumulate(np.where(below, 0, place), axis=1)
-    return since_peak.max(axis=1, initial=0).astype(np.float64)
+    return np.asarray(since_peak.max(axis=1, initial=0), np.float64)
 
 
 def expected_shortfall(returns: Floats, *, tail: float = TAIL) -> Floats:

@@ -1,7 +1,7 @@
 """The null: what an arm's own sizes would have made if they had been dealt to the trades at random.
 
-For an arm that skips trades, a draw is as many skips at random: the arm `random_skip`. For an arm that sizes them, it is
-the same sizes in another order. An arm that knows something lies above its null; an arm that only trades less does not.
+For an arm that skips trades, a draw is as many skips at random: the arm `random_skip`. For an arm that sizes them, it
+is the same sizes in another order. An arm that knows something lies above its null; one that only trades less does not.
 """
 
 from dataclasses import dataclass

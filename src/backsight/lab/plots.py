@@ -131,7 +131,8 @@ def _grid(x: Axis, y: Axis) -> Iterator[str]:
     yield f'<line x1="{LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}" stroke="#888888"/>'
     yield f'<text x="{(LEFT + right) / 2:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x.label)}</text>'
     middle = (TOP + bottom) / 2
-    yield f'<text x="14" y="{middle:.1f}" text-anchor="middle" transform="rotate(-90 14 {middle:.1f})">{escape(y.label)}</text>'
+    turn = f'text-anchor="middle" transform="rotate(-90 14 {middle:.1f})"'
+    yield f'<text x="14" y="{middle:.1f}" {turn}>{escape(y.label)}</text>'
 
 
 def _legend(number: int, name: str, colour: str) -> list[str]:

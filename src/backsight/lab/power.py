@@ -1,8 +1,8 @@
 """Power, before any result is read: how large an advantage must be for the lab to find it in these trades.
 
 Simulated arms skip half of the trades. Skill is the share by which they skip losers more often than at random: with
-skill 0 they skip blindly, with skill 1 every loser and no winner. Days are drawn anew in blocks for every simulation, so
-that the luck of the record is not taken for granted. Only outcomes, dates and recorded sizes are used, no decision.
+skill 0 they skip blindly, with skill 1 every loser and no winner. Days are drawn anew in blocks for every simulation,
+so that the luck of the record is not taken for granted. Only outcomes, dates and recorded sizes are used, no decision.
 """
 
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ def replay(
     url: str = "sqlite://",
     progress: Progress = lambda *_: None,
 ) -> Replay:
-    """Ask all arms at every entry; the store at `url` must be empty of the lab's trades, and is in memory by default."""
+    """Ask all arms at every entry. The store is in memory; one that `url` names must have no trades of the lab."""
     shares, confidence = np.zeros((len(arms), len(trades))), np.full((len(arms), len(trades)), np.nan)
     events = trade_times(trades).events.tolist()
     if trades:

@@ -5,14 +5,12 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
 from backsight.lab.analysis import RESAMPLES, AnalysisTerms, ArmResult, LabAnalysis, Measure
 from backsight.lab.arms import Arm, RandomSkip
 from backsight.lab.document import Block, Bullets, Commands, GridTable, Heading, Paragraph, Plot, files_of
-from backsight.lab.metrics import MEANINGS, METRICS, Metric, sharpe
+from backsight.lab.metrics import MEANINGS, METRICS, Metric, equity_curves, sharpe
 from backsight.lab.null import DRAWS, size_multiples
 from backsight.lab.plots import histogram, line_plot, scatter_plot
 from backsight.lab.replay import Replay
@@ -87,8 +85,8 @@ def _blocks(report: LabReport) -> Iterator[Block]:
     yield Heading("Every metric")
     yield _metrics_table(analysis.arms, differences=False)
     yield Paragraph(
-        f"90 % intervals in brackets, from {RESAMPLES:,} resamples of blocks of days; of `random_skip`, what nine tenths "
-        f"of {DRAWS:,} draws lie in. " + "; ".join(f"{_words(name)}: {MEANINGS[name]}" for name in METRICS) + "."
+        f"90 % intervals in brackets, from {RESAMPLES:,} resamples of blocks of days; of `random_skip`, the range of "
+        f"nine tenths of {DRAWS:,} draws. " + "; ".join(f"{_words(name)}: {MEANINGS[name]}" for name in METRICS) + "."
     )
     yield Heading("Differences to the recorded sizes")
     yield _metrics_table([arm for arm in analysis.arms if arm.differences], differences=True)
@@ -137,9 +135,9 @@ def _power_table(report: LabReport) -> GridTable:
 def _scope(report: LabReport) -> str:
     analysis = report.analysis
     return (
-        f"{analysis.replayed:,} trades were replayed. Those opened from {analysis.validation_start:%Y-%m-%d} on are scored: "
-        f"{len(analysis.scored):,}, on {analysis.power.trading_days} trading days of {analysis.times.days}. Every arm "
-        "decided at the entry, with the memory of all trades that had closed before, and nothing later."
+        f"{analysis.replayed:,} trades were replayed. Those opened from {analysis.validation_start:%Y-%m-%d} on are "
+        f"scored: {len(analysis.scored):,}, on {analysis.power.trading_days} trading days of {analysis.times.days}. "
+        "Every arm decided at the entry, with the memory of all trades that had closed before, and nothing later."
     )
 
 
@@ -154,15 +152,15 @@ def _legend(report: LabReport) -> str:
     )
     return (
         f"{arms}. An arm is called better if the interval of its difference to `fixed` is above 0. The deflated Sharpe "
-        "ratio is the probability that the true ratio is above the best of so many arms without skill. The place in the "
-        f"null is the share of {DRAWS:,} draws, with the arm's own sizes dealt to the trades at random, that the arm beats. "
+        "ratio is the probability that the true ratio is above the best of so many arms without skill. The place in "
+        f"the null is the share of {DRAWS:,} draws that the arm beats: its own sizes, dealt to the trades at random. "
         f"{chance}"
     )
 
 
 def _plots(report: LabReport) -> Iterator[Plot]:
     analysis, names = report.analysis, report.replay.arms
-    growth = np.cumprod(1.0 + analysis.daily.returns, axis=1)
+    growth = equity_curves(analysis.daily.returns)
     curves = {name: [1.0, *growth[row].tolist()] for row, name in enumerate(names) if name != RandomSkip.name}
     label = f"days since {analysis.times.first_day:%Y-%m-%d}"
     yield Plot("equity.svg", "Equity by arm", line_plot("Equity by arm", curves, x_label=label, y_label="equity"))
@@ -212,7 +210,8 @@ def _change_in_words(analysis: LabAnalysis) -> str:
     if analysis.change_at is None:
         return "No change of the mean outcome was found in the validation period, so there is no speed of adaptation."
     how = "planted" if analysis.change_is_planted else "found in hindsight, and not shown to any arm"
-    return f"The mean outcome changes at {analysis.change_at:%Y-%m-%d} ({how}); {UNKNOWN}: never halved, or no size before."
+    unknown = f"{UNKNOWN} means never halved, or no size before"
+    return f"The mean outcome changes at {analysis.change_at:%Y-%m-%d} ({how}); {unknown}."
 
 
 def _folds(report: LabReport) -> Iterator[Block]:
@@ -220,14 +219,18 @@ def _folds(report: LabReport) -> Iterator[Block]:
     steps = [fold for fold in analysis.folds if len(fold.test)]
     arms = [arm for arm in analysis.arms if arm.folds]
     rows = tuple(
-        (f"{fold.starts_at:%Y-%m-%d}", f"{len(fold.train):,}", f"{len(fold.test):,}")
-        + tuple(number(arm.folds[place], "sharpe") for arm in arms)
+        (
+            f"{fold.starts_at:%Y-%m-%d}",
+            f"{len(fold.train):,}",
+            f"{len(fold.test):,}",
+            *(number(arm.folds[place], "sharpe") for arm in arms),
+        )
         for place, fold in enumerate(steps)
     )
     yield GridTable(("from", "trades before", "trades in it", *(f"Sharpe {arm.name}" for arm in arms)), rows)
     yield Paragraph(
-        f"Walk forward: {terms.folds} folds of equal time. Purged: only trades that were opened and closed in a fold count "
-        f"in it. Embargo: {terms.embargo_days:g} days at the start of each."
+        f"Walk forward: {terms.folds} folds of equal time. Purged: only trades that were opened and closed in a fold "
+        f"count in it. Embargo: the first {terms.embargo_days:g} days of each are left out."
     )
 
 
@@ -238,7 +241,7 @@ def _facts(report: LabReport) -> Iterator[str]:
     )
     yield f"Data: {provenance.data}, SHA-256 {provenance.digest}."
     yield from report.data.notes
-    yield f"Training: {training}. Folds: {terms.folds}. Embargo: {terms.embargo_days:g} days. Seed: {terms.seed}."
+    yield f"Training: {training}. Folds: {terms.folds}. Embargo in days: {terms.embargo_days:g}. Seed: {terms.seed}."
     yield f"Arms tried: {count_of(len(report.arms), 'arm')} ({', '.join(arm.name for arm in report.arms)})."
     yield "Tuned on these data: nothing. All parameters of memory and of the arms are their defaults."
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in provenance.versions.items()) + "."

@@ -4,13 +4,13 @@ import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from backsight import __version__
 from backsight.core.errors import Conflict, Invalid
-from backsight.core.instants import format_instant, parse_instant
+from backsight.core.instants import parse_instant
 from backsight.core.market import Bar
 from backsight.lab.analysis import AnalysisTerms, analyse
 from backsight.lab.arms import DEFAULT_ARMS, Arm, arms_named, checked_arms
@@ -85,7 +85,7 @@ def replay_and_report(
 
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
-    return {"backsight": __version__, "NumPy": np.__version__, "Python": platform.python_version()}
+    return {"backsight": version("backsight"), "NumPy": np.__version__, "Python": platform.python_version()}
 
 
 def write_report(report: LabReport, folder: Path) -> list[Path]:

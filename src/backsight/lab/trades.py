@@ -154,8 +154,8 @@ def _lab_trade(trade: Trade, risk_share: float, *, recorded_share: float) -> Lab
 def _notes(replayed: int, without_stop: int, without_equity: int) -> Iterator[str]:
     if without_stop:
         yield (
-            f"{count_of(without_stop, 'trade')} without a stop: 1R is the median result of the trades that closed before "
-            f"the entry, as a share of the notional, and {FIRST_SCALE:.0%} of it until {TRADES_FOR_SCALE} have closed."
+            f"{count_of(without_stop, 'trade')} without a stop: 1R is the median result of the trades that closed "
+            f"before the entry, as a share of the notional, or {FIRST_SCALE:.0%} until {TRADES_FOR_SCALE} have closed."
         )
     if without_equity:
         yield (
