@@ -68,9 +68,12 @@ def brute_force_pbo(blocks: list[Floats]) -> float:
 
 @pytest.mark.slow
 def test_the_ratios_agree_with_purgedcv() -> None:
+    """PSR, DSR and PBO have the same definitions there; PBO is compared on blocks of equal length."""
     purgedcv: Any = pytest.importorskip("purgedcv")
     returns, tried = some_returns(3, mean=0.001), [daily_sharpe(some_returns(seed)) for seed in range(6)]
-    z = (returns - returns.mean()) / returns.std()
-    shape = {"skewness": float((z**3).mean()), "kurtosis": float((z**4).mean())}
-    print(purgedcv.probabilistic_sharpe_ratio.__doc__, shape)  # noqa: T201
-    raise AssertionError
+    assert probabilistic_sharpe(returns) == pytest.approx(purgedcv.probabilistic_sharpe_ratio(returns, 0.0), abs=1e-9)
+    expected = purgedcv.deflated_sharpe_ratio(returns, n_trials=6, var_sharpe=float(np.var(tried, ddof=1)))
+    assert deflated_sharpe(returns, tried=tried) == pytest.approx(expected, abs=1e-9)
+    noise = [np.random.default_rng(seed).normal(size=(6, 40)) * 0.01 for seed in range(8)]
+    other = purgedcv.probability_of_backtest_overfitting(np.concatenate(noise, axis=1), n_splits=8)
+    assert overfitting_probability(noise) == pytest.approx(other.pbo, abs=1e-9)

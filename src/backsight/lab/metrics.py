@@ -169,7 +169,7 @@ def rank_correlation(first: Floats, second: Floats, weights: Floats) -> Floats:
         covariance = (weights @ (x * y)) / total - mean_x * mean_y
         variances = ((weights @ (x * x)) / total - mean_x**2) * ((weights @ (y * y)) / total - mean_y**2)
         correlation = covariance / np.sqrt(variances)
-    return np.where(variances > 1e-9, correlation, np.nan)
+    return np.where(variances > 1e-9, np.clip(correlation, -1.0, 1.0), np.nan)
 
 
 def mean_ranks(values: Floats) -> Floats:
