@@ -1,6 +1,6 @@
 """How long the lab takes: 10,000 planted trades with the six default arms, and with the baseline alone.
 
-    python bench/lab.py [TRADES]
+python bench/lab.py [TRADES]
 """
 
 import sys

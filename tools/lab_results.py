@@ -10,7 +10,7 @@ from pathlib import Path
 
 from backsight.core.errors import BacksightError
 from backsight.lab import TRUTHS, LabFiles, LabReport, planted_trades, run_lab, run_planted
-from backsight.lab.document import Block, GridTable, Heading, Paragraph, as_markdown
+from backsight.lab.document import Block, Heading, Paragraph, as_markdown
 from backsight.lab.report import summary_table
 
 GROUPS = {

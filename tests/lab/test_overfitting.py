@@ -14,6 +14,7 @@ from backsight.lab.overfitting import (
     expected_maximum,
     overfitting_probability,
     probabilistic_sharpe,
+    sharpe_probability,
 )
 
 
@@ -68,12 +69,21 @@ def brute_force_pbo(blocks: list[Floats]) -> float:
 
 @pytest.mark.slow
 def test_the_ratios_agree_with_purgedcv() -> None:
-    """PSR, DSR and PBO have the same definitions there; PBO is compared on blocks of equal length."""
+    """The formulas agree. Ratios differ by the divisor, n there and n − 1 here as in every other Sharpe ratio of the
+    report, and there skewness and kurtosis are corrected for bias. PBO is compared on blocks of equal length.
+    """
     purgedcv: Any = pytest.importorskip("purgedcv")
     returns, tried = some_returns(3, mean=0.001), [daily_sharpe(some_returns(seed)) for seed in range(6)]
-    assert probabilistic_sharpe(returns) == pytest.approx(purgedcv.probabilistic_sharpe_ratio(returns, 0.0), abs=1e-9)
-    expected = purgedcv.deflated_sharpe_ratio(returns, n_trials=6, var_sharpe=float(np.var(tried, ddof=1)))
-    assert deflated_sharpe(returns, tried=tried) == pytest.approx(expected, abs=1e-9)
+    stats: Any = pytest.importorskip("scipy.stats")
+    ratio = float(returns.mean() / returns.std())
+    shape = float(stats.skew(returns, bias=False)), float(stats.kurtosis(returns, bias=False, fisher=False))
+    psr = purgedcv.probabilistic_sharpe_ratio(returns, 0.0)
+    assert sharpe_probability(ratio, *shape, n=300) == pytest.approx(psr, abs=1e-9)
+    assert probabilistic_sharpe(returns) == pytest.approx(psr, abs=1e-3)
+    dsr = purgedcv.deflated_sharpe_ratio(returns, n_trials=6, var_sharpe=float(np.var(tried, ddof=1)))
+    benchmark = expected_maximum(tried)
+    assert sharpe_probability(ratio, *shape, n=300, benchmark=benchmark) == pytest.approx(dsr, abs=1e-9)
+    assert deflated_sharpe(returns, tried=tried) == pytest.approx(dsr, abs=1e-3)
     noise = [np.random.default_rng(seed).normal(size=(6, 40)) * 0.01 for seed in range(8)]
     other = purgedcv.probability_of_backtest_overfitting(np.concatenate(noise, axis=1), n_splits=8)
     assert overfitting_probability(noise) == pytest.approx(other.pbo, abs=1e-9)

@@ -14,8 +14,12 @@ def win_rate(trades: list[LabTrade]) -> float:
 def test_the_rates_of_winners_are_those_planted() -> None:
     many = {truth: list(planted_trades(truth, trades=20_000, seed=1).trades) for truth in TRUTHS}
     by_regime = many["edge_by_regime"]
-    assert win_rate([each for each in by_regime if each.entry.context.regime == GOOD_REGIME]) == pytest.approx(0.7, abs=0.02)
-    assert win_rate([each for each in by_regime if each.entry.context.regime != GOOD_REGIME]) == pytest.approx(0.5, abs=0.02)
+    assert win_rate([each for each in by_regime if each.entry.context.regime == GOOD_REGIME]) == pytest.approx(
+        0.7, abs=0.02
+    )
+    assert win_rate([each for each in by_regime if each.entry.context.regime != GOOD_REGIME]) == pytest.approx(
+        0.5, abs=0.02
+    )
     dying, change = many["edge_that_dies"], int(DEATH * 20_000)
     assert win_rate(dying[:change]) == pytest.approx(0.65, abs=0.02)
     assert win_rate(dying[change:]) == pytest.approx(0.45, abs=0.02)

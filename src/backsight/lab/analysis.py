@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -147,6 +147,7 @@ def analyse(data: LabTrades, replay: Replay, arms: Sequence[Arm], terms: Analysi
             continue
         place = tested.index(row) if row in tested else None
         results.append(scoring.result(row, arm, _compared(comparison, place, power), nulls.get(arm.name)))
+    results = [_confirmed(result, results[0]) for result in results]
     return LabAnalysis(
         power=power,
         arms=tuple(results),
@@ -187,6 +188,16 @@ def _compared(comparison: SharpeComparison, place: int | None, power: Power) -> 
     bounds = (low, high) if math.isfinite(low) and math.isfinite(high) else None
     difference = Measure(value=float(comparison.difference[place]), interval=bounds)
     return _Compared(difference=difference, call=call if power.is_enough else None)
+
+
+def _confirmed(result: ArmResult, baseline: ArmResult) -> ArmResult:
+    """A result that is called better only if it also earns no less per unit of drawdown.
+
+    A Sharpe ratio does not see the level of the sizes: an arm may have a higher one and lose the account.
+    """
+    calmar, base = result.metrics["calmar"].value, baseline.metrics["calmar"].value
+    falls_behind = calmar is not None and base is not None and calmar < base
+    return replace(result, call="no difference") if result.call == "better" and falls_behind else result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -70,8 +70,7 @@ def load(files: LabFiles) -> LabData:
         notes += _open_note(memory)
     made = lab_trades(closed, start_equity=files.start_equity)
     if not made.trades:
-        text = f"{count_of(len(closed), 'closed trade')} in the files, of which none can be replayed"
-        raise Invalid(f"{text}; give more trades, or a stop or a result in R with each", field="trades")
+        raise Invalid(" ".join(["no closed trade with prices in the files; give some.", *notes]), field="trades")
     return LabData(
         trades=replace(made, notes=(*notes, *made.notes)),
         bars=bars,

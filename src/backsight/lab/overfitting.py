@@ -38,6 +38,17 @@ def probabilistic_sharpe(returns: Floats, *, benchmark: float = 0.0) -> float | 
         return None
     z = (returns - returns.mean()) / deviation
     skewness, kurtosis = float((z**3).mean()), float((z**4).mean())
+    return sharpe_probability(ratio, skewness, kurtosis, n=n, benchmark=benchmark)
+
+
+def sharpe_probability(
+    ratio: float, skewness: float, kurtosis: float, *, n: int, benchmark: float = 0.0
+) -> float | None:
+    """The same from the moments of n returns; the kurtosis of a normal distribution is 3. None without an error.
+
+    >>> round(sharpe_probability(0.1, 0.0, 3.0, n=101), 3)
+    0.841
+    """
     variance = 1.0 - skewness * ratio + 0.25 * (kurtosis - 1.0) * ratio * ratio
     if variance <= 0.0:
         return None

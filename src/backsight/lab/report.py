@@ -151,7 +151,8 @@ def _legend(report: LabReport) -> str:
         f"(PBO) is {pbo:.0%}."
     )
     return (
-        f"{arms}. An arm is called better if the interval of its difference to `fixed` is above 0. The deflated Sharpe "
+        f"{arms}. An arm is called better if the interval of its difference to `fixed` is above 0 and its Calmar "
+        "ratio is not lower. The deflated Sharpe "
         "ratio is the probability that the true ratio is above the best of so many arms without skill. The place in "
         f"the null is the share of {DRAWS:,} draws that the arm beats: its own sizes, dealt to the trades at random. "
         f"{chance}"

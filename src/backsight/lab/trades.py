@@ -1,12 +1,10 @@
 """Recorded trades as the lab replays them: what was known at the entry, apart from how the trade ended."""
 
 from bisect import insort
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heappop, heappush
-from statistics import median
 
 from backsight.core.context import ContextVector
 from backsight.core.portfolio import Direction
@@ -17,10 +15,8 @@ TRADES_FOR_SCALE = 10
 """Earlier trades that are needed before 1R can be estimated for a trade without a stop."""
 FIRST_SCALE = 0.02
 """1R as a share of the notional, until so many trades have closed."""
-RECENT_RISKS = 50
-"""Entries whose median risk is a usual risk, where the account's equity is not known."""
 USUAL_SHARE = 0.01
-"""The share of equity that counts as risked on a usual trade, where the account's equity is not known."""
+"""The share of equity that counts as risked on a trade of unknown size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +64,8 @@ def lab_trades(trades: Iterable[Trade], *, start_equity: float | None = None) ->
     entry, as a share of the notional and without its sign.
     """
     closed = sorted(filter(_is_usable, trades), key=lambda trade: (_entered_at(trade), trade.id))
-    scale, equity, open_trades = _Scale(), start_equity, list[tuple[datetime, str, Trade]]()
-    risks: deque[float] = deque(maxlen=RECENT_RISKS)
+    scale, exposure, equity = _Scale(), _Exposure(), start_equity
+    open_trades: list[tuple[datetime, str, Trade]] = []
     replayed: list[LabTrade] = []
     without_stop = without_equity = 0
     for trade in closed:
@@ -77,18 +73,16 @@ def lab_trades(trades: Iterable[Trade], *, start_equity: float | None = None) ->
         while open_trades and open_trades[0][0] < at:
             earlier = heappop(open_trades)[2]
             scale.add(abs(_return(earlier) or 0.0))
+            exposure.add(earlier)
             equity = None if equity is None else equity + (earlier.money or 0.0)
         heappush(open_trades, (trade.closed_at or at, trade.id, trade))
         stated = _stated_risk_share(trade)
         without_stop += stated is None
         risk_share = scale.value if stated is None else stated
-        money_at_risk = risk_share * (trade.notional(trade.size) or trade.notional(1.0) or 0.0)
         known_equity = trade.entry.equity if equity is None else equity
         without_equity += not known_equity
-        usual = median(risks) if risks else 0.0
-        relative = USUAL_SHARE * (money_at_risk / usual if usual > 0.0 else 1.0)
-        share = money_at_risk / known_equity if known_equity else relative
-        risks.append(money_at_risk)
+        notional = trade.notional(trade.size)
+        share = risk_share * notional / (known_equity or max(notional, exposure.largest)) if notional else USUAL_SHARE
         replayed.append(_lab_trade(trade, risk_share, recorded_share=min(1.0, max(0.0, share))))
     return LabTrades(trades=tuple(replayed), notes=tuple(_notes(len(replayed), without_stop, without_equity)))
 
@@ -159,8 +153,8 @@ def _notes(replayed: int, without_stop: int, without_equity: int) -> Iterator[st
         )
     if without_equity:
         yield (
-            f"The account's equity is not known for {without_equity} of {replayed} trades: the usual one of the last "
-            f"{RECENT_RISKS} counts as a risk of {USUAL_SHARE:.0%} of equity, a larger one as more in proportion."
+            f"The account's equity is not known for {without_equity} of {replayed} trades: it counts as the largest "
+            f"notional that was open at a time so far, and a trade of unknown size risks {USUAL_SHARE:.0%}."
         )
 
 
@@ -179,3 +173,34 @@ class _Scale:
 
     def add(self, result: float) -> None:
         insort(self._results, result)
+
+
+class _Exposure:
+    """The largest notional that was open at a time, of the trades that have closed so far.
+
+    Trades that are open still do not count: a file that ends here does not have them.
+    """
+
+    def __init__(self) -> None:
+        self.largest = 0.0
+        self._closed: list[Trade] = []
+        self._at_entry: dict[str, float] = {}
+        """For each trade the notional that was open when it was opened, its own included."""
+
+    def add(self, trade: Trade) -> None:
+        """Add the next trade in the order of closes."""
+        opened_at, notional = _entered_at(trade), trade.notional(trade.size) or 0.0
+        total = notional
+        for other in reversed(self._closed):
+            if other.closed_at is None or other.closed_at <= opened_at:
+                break
+            if _entered_at(other) <= opened_at:
+                total += other.notional(other.size) or 0.0
+            else:
+                self._count(other, self._at_entry[other.id] + notional)
+        self._closed.append(trade)
+        self._count(trade, total)
+
+    def _count(self, trade: Trade, total: float) -> None:
+        self._at_entry[trade.id] = total
+        self.largest = max(self.largest, total)
