@@ -3,8 +3,9 @@
 import random
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
-from backsight.lab.planted import planted_trades
+from backsight.lab.planted import Truth, planted_file, planted_trades
 from backsight.lab.trades import LabTrade
 
 
@@ -13,3 +14,10 @@ def overlapping_trades(count: int, *, seed: int = 1) -> tuple[LabTrade, ...]:
     rng = random.Random(seed)
     trades = planted_trades("edge_by_regime", trades=count, seed=seed).trades
     return tuple(replace(each, closed_at=each.entry.at + timedelta(hours=1 + 150 * rng.random())) for each in trades)
+
+
+def planted_path(folder: Path, truth: Truth, *, trades: int) -> Path:
+    """A file of planted trades."""
+    path = folder / "planted.jsonl"
+    path.write_text(planted_file(planted_trades(truth, trades=trades, seed=1)))
+    return path
