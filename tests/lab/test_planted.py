@@ -1,5 +1,7 @@
 """Planted truths are there, and the file of them gives the same trades back."""
 
+from itertools import pairwise
+
 import pytest
 
 from backsight.core.errors import Invalid
@@ -25,7 +27,7 @@ def test_the_rates_of_winners_are_those_planted() -> None:
     assert win_rate(dying[change:]) == pytest.approx(0.45, abs=0.02)
     assert win_rate(many["no_edge"]) == pytest.approx(0.5, abs=0.02)
     revenge = many["revenge_trading"]
-    after_loss = [later for earlier, later in zip(revenge, revenge[1:], strict=False) if earlier.outcome_r < 0]
+    after_loss = [later for earlier, later in pairwise(revenge) if earlier.outcome_r < 0]
     assert win_rate(after_loss) == pytest.approx(0.4, abs=0.02)
     assert {each.entry.recorded_share for each in after_loss} == {0.02}
 
@@ -34,7 +36,7 @@ def test_the_rates_of_winners_are_those_planted() -> None:
 def test_every_trade_closes_before_the_next_opens(truth: Truth) -> None:
     trades = planted_trades(truth, trades=300, seed=3).trades
     assert all(trade.entry.at < trade.closed_at for trade in trades)
-    assert all(earlier.closed_at < later.entry.at for earlier, later in zip(trades, trades[1:], strict=False))
+    assert all(earlier.closed_at < later.entry.at for earlier, later in pairwise(trades))
 
 
 def test_an_unknown_truth_is_refused() -> None:

@@ -6,23 +6,22 @@ import pytest
 
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.lab import AnalysisTerms, LabFiles, planted_file, planted_trades, run_lab, run_planted, write_report
-from backsight.lab.analysis import verdict_of
 from lab_samples import planted_path
 
 SHARED = Path("/work/shared/data")
 
 
 def test_a_report_is_the_same_twice_and_on_both_databases(url: str, tmp_path: Path) -> None:
-    files = LabFiles(trades=(planted_path(tmp_path, "edge_by_regime", trades=80),))
+    files = LabFiles(trades=(planted_path(tmp_path, "edge_by_regime", trades=40),))
     first, again, stored = run_lab(files), run_lab(files), run_lab(files, url=url)
     assert dict(first.files) == dict(again.files) == dict(stored.files)
 
 
 def test_decisions_with_the_future_appended_are_the_same_bytes(tmp_path: Path) -> None:
-    lines = planted_file(planted_trades("edge_that_dies", trades=90, seed=2)).splitlines(keepends=True)
+    lines = planted_file(planted_trades("edge_that_dies", trades=50, seed=2)).splitlines(keepends=True)
     whole, past = tmp_path / "whole.jsonl", tmp_path / "past.jsonl"
     whole.write_text("".join(lines))
-    past.write_text("".join(lines[:60]))
+    past.write_text("".join(lines[:35]))
     longer, shorter = (run_lab(LabFiles(trades=(path,), strategy_name="s")) for path in (whole, past))
     assert longer.files["decisions.csv"].startswith(shorter.files["decisions.csv"])
 
@@ -44,7 +43,7 @@ def test_fills_whose_future_is_appended_give_the_same_decisions(tmp_path: Path) 
 
 
 def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
-    files = LabFiles(trades=(planted_path(tmp_path, "no_edge", trades=80),))
+    files = LabFiles(trades=(planted_path(tmp_path, "no_edge", trades=60),))
     report = run_lab(files, terms=AnalysisTerms(seed=7), command="backsight lab run --trades planted.jsonl --seed 7")
     text = report.files["report.md"]
     for part in ("SHA-256", "Seed: 7", "NumPy", "Tuned on these data: nothing", "lab run --trades planted.jsonl"):
@@ -53,33 +52,18 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
     assert "http" not in report.files["report.html"].replace("http://www.w3.org/2000/svg", "")
     folder = tmp_path / "out"
     assert {path.name for path in write_report(report, folder)} == set(report.files)
-    with pytest.raises(Conflict, match="out: .* exists already"):
+    with pytest.raises(Conflict, match=r"out: .* exists already"):
         write_report(report, folder)
 
 
-def test_an_arm_that_would_lose_the_account_is_not_called_better() -> None:
-    report = run_planted(planted_trades("revenge_trading", trades=300, seed=1), name="revenge_trading")
-    ruined = [arm for arm in report.analysis.arms if (arm.metrics["final_equity"].value or 0.0) < 0.1]
-    assert [arm.name for arm in ruined if arm.call == "better"] == []
-
-
 def test_too_few_trades_get_no_verdict() -> None:
-    report = run_planted(planted_trades("edge_by_regime", trades=40, seed=1), name="short")
-    assert report.verdict.startswith("Too little to say: with 20 scored trades on 20 days")
+    report = run_planted(planted_trades("edge_by_regime", trades=30, seed=1), name="short")
+    assert report.verdict.startswith("Too little to say: with 15 scored trades on 15 days")
     assert {arm.call for arm in report.analysis.arms} == {None}
 
 
-def test_an_advantage_that_is_there_is_called() -> None:
-    report = run_planted(planted_trades("edge_by_regime", trades=600, seed=1001), name="regime")
-    sized = next(arm for arm in report.analysis.arms if arm.name == "position_size")
-    assert sized.sharpe_difference is not None
-    assert (sized.sharpe_difference.value or 0.0) > 0.0
-    assert verdict_of(report.analysis.arms, report.analysis.power) == report.verdict
-    assert (sized.call == "better") == ("position_size (" in report.verdict)
-
-
 def test_a_planted_change_shows_how_fast_arms_adapt() -> None:
-    report = run_planted(planted_trades("edge_that_dies", trades=200, seed=1), name="dies")
+    report = run_planted(planted_trades("edge_that_dies", trades=120, seed=1), name="dies")
     assert report.analysis.change_is_planted
     assert any(arm.halved_after for arm in report.analysis.arms)
 

@@ -35,7 +35,7 @@ def test_a_date_or_a_share_ends_training() -> None:
 
 @pytest.mark.parametrize("training", [0.0, 1.0, -2.0])
 def test_a_share_outside_of_0_and_1_is_refused(training: float) -> None:
-    with pytest.raises(Invalid, match="training: .* is not a share"):
+    with pytest.raises(Invalid, match=r"training: .* is not a share"):
         validation_start(planted_trades("no_edge", trades=10, seed=1).trades, training=training)
 
 

@@ -42,6 +42,8 @@ Call = Literal["better", "worse", "no difference"]
 Bounds = tuple[float, float]
 SHUFFLES = 500
 CHANGE_LEVEL = 0.05
+LEAST_DIFFERENCE = 0.1
+"""A smaller difference of the yearly Sharpe ratio is none, however certain: compounding alone makes one."""
 CHOSEN = 0.95
 """The place in its null from which on an arm is said to choose its trades."""
 
@@ -184,7 +186,8 @@ def _compared(comparison: SharpeComparison, place: int | None, power: Power) -> 
     if place is None:
         return _Compared()
     low, high = float(comparison.low[place]), float(comparison.high[place])
-    call: Call = "better" if low > 0.0 else "worse" if high < 0.0 else "no difference"
+    is_large = abs(float(comparison.difference[place])) >= LEAST_DIFFERENCE
+    call: Call = "better" if is_large and low > 0.0 else "worse" if is_large and high < 0.0 else "no difference"
     bounds = (low, high) if math.isfinite(low) and math.isfinite(high) else None
     difference = Measure(value=float(comparison.difference[place]), interval=bounds)
     return _Compared(difference=difference, call=call if power.is_enough else None)
@@ -360,4 +363,13 @@ def _in_words(result: ArmResult) -> str:
     return f"{result.name} ({difference.value:+.1f} in the yearly Sharpe ratio{bounds}), {how}"
 
 
-__all__ = ["RESAMPLES", "AnalysisTerms", "ArmResult", "LabAnalysis", "Measure", "analyse", "verdict_of"]
+__all__ = [
+    "LEAST_DIFFERENCE",
+    "RESAMPLES",
+    "AnalysisTerms",
+    "ArmResult",
+    "LabAnalysis",
+    "Measure",
+    "analyse",
+    "verdict_of",
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
-from backsight.lab.analysis import RESAMPLES, AnalysisTerms, ArmResult, LabAnalysis, Measure
+from backsight.lab.analysis import LEAST_DIFFERENCE, RESAMPLES, AnalysisTerms, ArmResult, LabAnalysis, Measure
 from backsight.lab.arms import Arm, RandomSkip
 from backsight.lab.document import Block, Bullets, Commands, GridTable, Heading, Paragraph, Plot, files_of
 from backsight.lab.metrics import MEANINGS, METRICS, Metric, equity_curves, sharpe
@@ -151,8 +151,8 @@ def _legend(report: LabReport) -> str:
         f"(PBO) is {pbo:.0%}."
     )
     return (
-        f"{arms}. An arm is called better if the interval of its difference to `fixed` is above 0 and its Calmar "
-        "ratio is not lower. The deflated Sharpe "
+        f"{arms}. An arm is called better if the interval of its difference to `fixed` is above 0, it is at least "
+        f"{LEAST_DIFFERENCE:g}, and its Calmar ratio is not lower. The deflated Sharpe "
         "ratio is the probability that the true ratio is above the best of so many arms without skill. The place in "
         f"the null is the share of {DRAWS:,} draws that the arm beats: its own sizes, dealt to the trades at random. "
         f"{chance}"
