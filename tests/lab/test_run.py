@@ -30,9 +30,8 @@ def test_fills_whose_future_is_appended_give_the_same_decisions(tmp_path: Path) 
     rows = ["time,symbol,side,quantity,price,fill_id"]
     for number in range(120):
         side, price = ("buy", 100) if number % 2 == 0 else ("sell", 100 + (number * 7) % 11 - 5)
-        rows.append(
-            f"2026-01-{1 + number // 6:02d}T{number % 6 * 3:02d}:00:00Z,BTC,{side},{1 + number % 3 // 2},{price},f{number}"
-        )
+        at = f"2026-01-{1 + number // 6:02d}T{number % 6 * 3:02d}:00:00Z"
+        rows.append(f"{at},BTC,{side},{1 + number % 3 // 2},{price},f{number}")
     whole, past = tmp_path / "whole" / "fills.csv", tmp_path / "past" / "fills.csv"
     for path, count in ((whole, 121), (past, 81)):
         path.parent.mkdir()

@@ -67,5 +67,5 @@ def test_wrong_options_are_refused(planted: Path, tmp_path: Path, words: tuple[s
     with pytest.raises(BacksightError, match=message):
         run("lab", "run", "--trades", str(planted), *("--arms", "fixed", "--out", str(out)), *words)
     assert not out.exists()
-    with pytest.raises(BacksightError, match="file: .* exists already"):
+    with pytest.raises(BacksightError, match=r"file: .* exists already"):
         run("lab", "plant", "no_edge", str(planted))
