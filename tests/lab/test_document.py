@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from backsight.lab.document import (
+    Block,
     Bullets,
     Commands,
     GridTable,
@@ -24,7 +25,7 @@ PLOTS = {
     "flat": histogram("Null", np.zeros(5), mark=0.0, mark_label="arm", x_label="Sharpe"),
     "points": scatter_plot("Sizes", np.array([0.0, 1.0]), np.array([-1.0, 2.0]), x_label="size", y_label="R"),
 }
-BLOCKS = [
+BLOCKS: list[Block] = [
     Heading("Lab", 1),
     Paragraph("No: nothing & nobody.", strong=True),
     Bullets(("one", "two")),

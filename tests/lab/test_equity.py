@@ -13,7 +13,7 @@ def test_overlapping_trades_risk_a_share_of_the_equity_at_their_entry() -> None:
     shares = np.random.default_rng(1).random((3, 60)) * 0.05
     daily = daily_results(shares, times)
     for row in range(3):
-        equity, stakes = 1.0, {}
+        equity, stakes = 1.0, dict[int, float]()
         moments = sorted(
             [(trade.entry.at, 0, place) for place, trade in enumerate(trades)]
             + [(trade.closed_at, 1, place) for place, trade in enumerate(trades)]

@@ -73,13 +73,13 @@ def replay_and_report(
     """Replay trades with every arm, and analyse the decisions; an arm is used for one run only."""
     if len(trades.trades) < FEWEST_REPLAYED:
         raise Invalid("one trade cannot be split; give at least 2", field="trades")
-    asked = checked_arms(arms_named(DEFAULT_ARMS) if arms is None else arms)
+    compared_arms = checked_arms(arms_named(DEFAULT_ARMS) if arms is None else arms)
     decisions = replay(
-        trades.trades, asked, bars=bars, url=url, progress=lambda *counts: progress("Replaying", *counts)
+        trades.trades, compared_arms, bars=bars, url=url, progress=lambda *counts: progress("Replaying", *counts)
     )
-    analysis = analyse(trades, decisions, asked, terms)
+    analysis = analyse(trades, decisions, compared_arms, terms)
     return LabReport(
-        data=trades, arms=tuple(asked), replay=decisions, analysis=analysis, terms=terms, provenance=provenance
+        data=trades, arms=tuple(compared_arms), replay=decisions, analysis=analysis, terms=terms, provenance=provenance
     )
 
 
