@@ -47,6 +47,8 @@ ELSEWHERE = {
     "core/trades/summary.py": ("core/reflection/test_closed_trades.py", "it has examples, or comparisons use it"),
     "core/trades/materialise.py": ("ops/test_ticks.py", WHOLE),
     "json_schemas.py": ("surfaces/test_tool_lists.py", "the schemas of the tools"),
+    "lab/plots.py": ("lab/test_document.py", WHOLE),
+    "lab/report.py": ("lab/test_run.py", WHOLE),
     "memory.py": ("contracts/test_operations.py", "the list of operations and the wiring"),
     "operation.py": ("contracts/test_operations.py", "what every operation has"),
     "operation_list.py": ("contracts/test_operations.py", "the list of operations"),
