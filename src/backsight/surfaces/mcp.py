@@ -48,7 +48,7 @@ from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.mcp_profile import AUDIENCES, PROFILE, coach_preamble, profile_text
+from backsight.surfaces.mcp_profile import coach_preamble
 from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
@@ -108,11 +108,12 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
 
     async def list_resources(_context: object, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         fixed = {uri: each for uri, each in offer.resources.items() if not is_template(uri)}
-        resources = [
-            Resource(uri=uri, name=each.name, description=each.description, mime_type=TEXT)
-            for uri, each in fixed.items()
-        ]
-        return ListResourcesResult(resources=[*resources, *([_PROFILE] if audience in AUDIENCES else [])])
+        return ListResourcesResult(
+            resources=[
+                Resource(uri=uri, name=each.name, description=each.description, mime_type=TEXT)
+                for uri, each in fixed.items()
+            ]
+        )
 
     async def list_templates(_context: object, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         templates = {uri: each for uri, each in offer.resources.items() if is_template(uri)}
@@ -124,12 +125,9 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         )
 
     async def read(context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams) -> ReadResourceResult:
-        uri, caller = str(params.uri), caller_of(context)
+        uri = str(params.uri)
         try:
-            if uri == PROFILE and audience in AUDIENCES:
-                text = await run_sync(profile_text, caller)
-            else:
-                text = await run_sync(read_resource, caller, uri, offer.resources)
+            text = await run_sync(read_resource, caller_of(context), uri, offer.resources)
         except BacksightError as error:
             raise MCPError(code=INVALID_PARAMS, message=error.message) from None
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=TEXT, text=text)])
@@ -147,14 +145,6 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         on_list_resource_templates=list_templates,
         on_read_resource=read,
     )
-
-
-_PROFILE = Resource(
-    uri=PROFILE,
-    name="profile",
-    description="What the owner told you before: preferences, limits, goals. Read it first.",
-    mime_type=TEXT,
-)
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:

@@ -5,8 +5,6 @@ from backsight.core.prompts.chat import chat_segments
 from backsight.memory import Memory
 from backsight.services.facts import facts_for_session
 
-PROFILE = "facts://profile"
-AUDIENCES = ("coach", "owner")
 NO_FACTS = "Nothing is known about the owner yet. Ask, and remember what will matter in later sessions."
 
 

@@ -10,18 +10,23 @@ from backsight.core.errors import NotFound
 from backsight.memory import OPERATIONS, Memory
 from backsight.surfaces.detail import ceiling_of
 from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.mcp_profile import profile_text
 
 PLACEHOLDER = re.compile(r"\\\{(\w+)\\\}")
 TEXT = "text/plain"
 
 
 class ResourceText(NamedTuple):
-    """A resource: its name and purpose, the query that reads it, and a text of the answer other than the brief one."""
+    """A resource: its name and purpose, and where its text comes from."""
 
     name: str
     description: str
     operation: str
+    """Who may call this operation may read the resource."""
     text: Callable[[Any], str] | None = None
+    """Makes the text from the operation's answer; None: the brief answer."""
+    read: Callable[[Memory], str] | None = None
+    """Reads the text itself; the operation is not called."""
 
 
 RESOURCES: Mapping[str, ResourceText] = {
@@ -36,14 +41,20 @@ RESOURCES: Mapping[str, ResourceText] = {
         "audit head",
         "The head of the audit chain: save it elsewhere, and verify_audit proves that nothing before it was changed.",
         "status",
-        lambda status: status.head,
+        text=lambda status: status.head,
+    ),
+    "facts://profile": ResourceText(
+        "profile",
+        "What the owner told you before: preferences, limits, goals. Read it first.",
+        "remember",
+        read=profile_text,
     ),
 }
 """The resources by their address. The names in braces are arguments of the query."""
 
 
 def resources_for(audience: Audience) -> dict[str, ResourceText]:
-    """The resources whose query an audience may call."""
+    """The resources whose operation an audience may call."""
     return {uri: each for uri, each in RESOURCES.items() if audience in OPERATIONS[each.operation].audience}
 
 
@@ -57,6 +68,8 @@ def read_resource(memory: Memory, uri: str, resources: Mapping[str, ResourceText
     for pattern, resource in resources.items():
         arguments = arguments_in(uri, pattern)
         if arguments is not None:
+            if resource.read is not None:
+                return resource.read(memory)
             operation = OPERATIONS[resource.operation]
             answer = memory.run(operation, arguments)
             if resource.text is not None:
