@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         admin,
         admin_backups,
         admin_status,
+        agents,
         beliefs,
         claims,
         decisions,
@@ -106,6 +107,10 @@ class Memory(Context):
     annotate_trade = trades.annotate_trade
     archive_episode = trades.archive_episode
     record_decision = decisions.record_decision
+    record_run = agents.record_run
+    list_runs = agents.list_runs
+    get_run = agents.get_run
+    save_card_type = agents.save_card_type
     recall_memories = recall.recall_memories
     explain_recall = recall.explain_recall
     list_recalls = recall.list_recalls

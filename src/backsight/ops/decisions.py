@@ -110,7 +110,7 @@ def record_decision(
             reason=reasoning,
             benchmark=benchmark,
             due_at=due_at,
-            run_id=call_id,
+            series_id=call_id,
             context=stated_context.completed(symbol=symbol, price=price, at=ctx.now),
             market_context=market_context,
             entry_price=price,

@@ -380,7 +380,7 @@ def close_tick(
     response: Annotated[
         RecordedText | None, "The raw answer of the model, at most 100,000 characters; get_decision shows it."
     ] = None,
-    sim_run_id: Annotated[Key | None, "The simulation run that the tick belongs to."] = None,
+    simulation_id: Annotated[Key | None, "The simulation that the tick belongs to."] = None,
 ) -> ClosedTick:
     """Close a tick: record the decision, and update the ledger and every memory from the broker's snapshots.
 
@@ -426,7 +426,7 @@ def close_tick(
             ),
             citations=tuple(citations),
             response=response,
-            sim_run_id=sim_run_id,
+            simulation_id=simulation_id,
         )
         _check_snapshots(ctx, account, report)
         last = stored.last_of_account(connection, ctx.owner, target.account_id)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from backsight.store.agents import CARD_TYPES, RUNS
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, PLACED_ORDERS, SEGMENTS
@@ -42,6 +43,8 @@ CURRENT: tuple[Noun[Any], ...] = (
     REFLECTIONS,
     PROPOSALS,
     WRITINGS,
+    RUNS,
+    CARD_TYPES,
     KEYS,
 )
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
