@@ -30,6 +30,7 @@ from backsight.core.instants import format_instant
 from backsight.object_arguments import CardFieldArgument
 from backsight.operation import command, query
 from backsight.services.agent_cards import checked_card, headline_of, known_card_type, parent_of
+from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_at, deployment_named
 from backsight.services.id_prefixes import whole_id
@@ -182,6 +183,7 @@ def record_run(
             recorded_at=ctx.now,
         )
         transaction.add(stored.RUNS, run)
+        resolve_run(transaction, run, by=ctx.now)
     return RecordedRun(run=run, replayed=False, message=_fit_sentence(run))
 
 

@@ -74,6 +74,7 @@ from backsight.object_arguments import (
 )
 from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
+from backsight.services.card_outcomes import resolve_open_cards
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, the_deployment
 from backsight.services.id_prefixes import whole_id
@@ -441,6 +442,7 @@ def close_tick(
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
         resolve_calls(transaction, ctx.owner, by=at, recorded_at=ctx.now)
+        resolve_open_cards(transaction, ctx.owner, by=at, recorded_at=ctx.now)
         last_of_target = last
         if last is not None and last.deployment_id != target.id:
             last_of_target = stored.last_of_deployment(ctx.view(connection, at), target.id)

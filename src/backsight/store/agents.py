@@ -24,6 +24,7 @@ from backsight.store.reading import (
     prepared_known,
     prepared_within,
 )
+from backsight.store.unchanged import unchanged
 from backsight.store.view import View
 
 RUNS = noun(
@@ -171,6 +172,17 @@ def card_types(view: View) -> list[CardType]:
 def card_type(connection: Connection, owner: str, name: str) -> CardType | None:
     """The current version of a card type that was saved."""
     return fetch_one(connection, CARD_TYPES, owned(CARD_TYPES, owner, CARD_TYPES.table.c.name == name))
+
+
+def has_cards(connection: Connection, owner: str) -> bool:
+    """Whether any run has a card."""
+    return unchanged(
+        connection,
+        owner,
+        "has cards",
+        (RUNS,),
+        lambda: bool(connection.execute(select(exists().where(_R.owner_id == owner, _R.result.is_not(None)))).scalar()),
+    )
 
 
 def is_used(connection: Connection, owner: str, card_type_name: str) -> bool:

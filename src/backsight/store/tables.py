@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from backsight.store.agent_sessions import AGENT_SETTINGS, SESSION_EVENTS
 from backsight.store.agents import CARD_TYPES, RUNS
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
@@ -13,6 +14,7 @@ from backsight.store.keys import KEYS
 from backsight.store.mapping import Noun, define_indexes
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
 from backsight.store.notes import NOTES, PROPOSALS, REFLECTIONS
+from backsight.store.outcomes import OUTCOMES
 from backsight.store.plans import PLAN_EVENTS, PLANS
 from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
@@ -45,6 +47,9 @@ CURRENT: tuple[Noun[Any], ...] = (
     WRITINGS,
     RUNS,
     CARD_TYPES,
+    OUTCOMES,
+    SESSION_EVENTS,
+    AGENT_SETTINGS,
     KEYS,
 )
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))

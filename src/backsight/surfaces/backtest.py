@@ -48,9 +48,9 @@ def show_backtest(
         if store is not None:
             memory.save(store)
         if as_json:
-            result = result_as_json(memory, result, deployment=deployment.name)
+            described = result_as_json(memory, result, deployment=deployment.name)
             files = {"store": None if store is None else str(store), "report": written}
-            click.echo(json.dumps(result | files, ensure_ascii=False, indent=2))
+            click.echo(json.dumps(described | files, ensure_ascii=False, indent=2))
             return
         show_result(memory, result, deployment=deployment.name, seconds=watch.seconds)
         if setup.cadence.kind != "off":
