@@ -30,6 +30,7 @@ from backsight.core.instants import format_instant
 from backsight.object_arguments import CardFieldArgument
 from backsight.operation import command, query
 from backsight.services.agent_cards import checked_card, headline_of, known_card_type, parent_of
+from backsight.services.agent_settings import write_back
 from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
 from backsight.services.deployments import deployment_at, deployment_named
@@ -184,7 +185,8 @@ def record_run(
         )
         transaction.add(stored.RUNS, run)
         resolve_run(transaction, run, by=ctx.now)
-    return RecordedRun(run=run, replayed=False, message=_fit_sentence(run))
+        dropped = write_back(transaction, ctx, run)
+    return RecordedRun(run=run, replayed=False, message=" ".join(filter(None, (_fit_sentence(run), dropped))))
 
 
 def _fit_sentence(run: AgentRun) -> str:

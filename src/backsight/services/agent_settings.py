@@ -1,9 +1,12 @@
 """The settings and the shared session of an agent: read, changed and written with their history."""
 
-from backsight.core.agents.agent_settings import AgentSettings
+from collections.abc import Sequence
+
+from backsight.audience import OFFERED
+from backsight.core.agents.agent_settings import NO_TOOLS, AgentSettings
 from backsight.core.agents.run import AgentRun
 from backsight.core.agents.session import SessionEvent, SessionEventKind, SessionState, may_advance, session_state
-from backsight.core.errors import Refused
+from backsight.core.errors import Invalid, Refused, did_you_mean
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
 from backsight.store import agent_sessions as stored
@@ -72,3 +75,25 @@ def write_back(transaction: Transaction, ctx: Context, run: AgentRun) -> str | N
     add_event(transaction, ctx, run.deployment_id, "advanced", session_id=run.session_after, run_id=run.id)
     return None
 
+
+def checked_tools(names: Sequence[str]) -> tuple[str, ...]:
+    """The operations that a model may call; `Invalid` names one that a trader may not call."""
+    if tuple(names) == NO_TOOLS:
+        return NO_TOOLS
+    known = OFFERED["trader"] or ()
+    for number, name in enumerate(names):
+        if name not in known:
+            raise Invalid(f"{name!r} is no tool of a trader; {did_you_mean(name, known)}", field=f"tools.{number}")
+    return tuple(dict.fromkeys(names))
+
+
+def refuse_incomplete(ctx: Context, deployment: Deployment, settings: AgentSettings) -> None:
+    """Refuse settings with which a heartbeat could not run."""
+    if settings.runner == "model" and settings.model is None:
+        raise Invalid("missing; name the model that is to run, like 'openai:gpt-5'", field="model")
+    if settings.runner is not None:
+        ctx.runners(settings).check()
+    if settings.schedule is not None and settings.runner is None:
+        raise Invalid(f"{deployment.name!r} has no runner that a schedule could use; set one", field="schedule")
+    if settings.schedule is not None and settings.default_prompt is None:
+        raise Invalid("a schedule needs a default prompt; give one", field="default_prompt")

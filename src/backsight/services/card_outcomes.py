@@ -173,9 +173,7 @@ def _keep_episode(
         made = card_episode(run, card.card_type, card.levels, last, deployment)
         transaction.revise(stored_memories.EPISODES, made)
     elif episode is not None:
-        transaction.withdraw(
-            stored_memories.EPISODES, episode, known_at=episode.known_at, recorded_at=recorded_at
-        )
+        transaction.withdraw(stored_memories.EPISODES, episode, known_at=episode.known_at, recorded_at=recorded_at)
 
 
 def resolve_run(transaction: Transaction, run: AgentRun, *, by: datetime) -> None:
@@ -185,7 +183,9 @@ def resolve_run(transaction: Transaction, run: AgentRun, *, by: datetime) -> Non
         write_states(transaction, states, recorded_at=by)
 
 
-def settle(transaction: Transaction, run: AgentRun, *, entry: float, exit_price: float, now: datetime) -> DecisionOutcome:
+def settle(
+    transaction: Transaction, run: AgentRun, *, entry: float, exit_price: float, now: datetime
+) -> DecisionOutcome:
     """Record that the owner entered and left at these prices, which wins over bars."""
     connection = transaction.connection
     (card,) = read_states(connection, run.owner_id, [run], by=now)

@@ -48,9 +48,7 @@ def review_decisions(view: View, deployment: Deployment, *, limit: int) -> Decis
     return DecisionReview(decisions=tuple(folded(newest_first)[:limit]), tally=_tally(view, deployment))
 
 
-def _of_run(
-    view: View, run: AgentRun, card_type: CardType | None, rows: Sequence[DecisionOutcome]
-) -> ReviewedDecision:
+def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequence[DecisionOutcome]) -> ReviewedDecision:
     def value(role: CardRole) -> str | None:
         given = None if card_type is None else card_type.value_of(run.card, role)
         return str(given) if given else None

@@ -55,13 +55,9 @@ def open_cards(connection: Connection, owner: str) -> list[AgentRun]:
         .correlate(RUNS.table)
         .scalar_subquery()
     )
-    final = exists().where(
-        _O.owner_id == _R.owner_id, _O.run_id == _R.id, _O.status.in_(FINAL), _O.revision == newest
-    )
+    final = exists().where(_O.owner_id == _R.owner_id, _O.run_id == _R.id, _O.status.in_(FINAL), _O.revision == newest)
     statement = owned(RUNS, owner, _HAS_CARD, ~final).order_by(_R.started_at, _R.id)
-    return unchanged(
-        connection, owner, "open cards", (RUNS, OUTCOMES), lambda: fetch(connection, RUNS, statement)
-    )
+    return unchanged(connection, owner, "open cards", (RUNS, OUTCOMES), lambda: fetch(connection, RUNS, statement))
 
 
 def cards_since(

@@ -1,7 +1,7 @@
 """The `claude` command line as a runner: the prompt on standard input, the answer as lines of JSON.
 
-The program keeps its sessions itself. A session that it does not know any more comes back as JSON with `is_error`, or as
-plain text; an exit of 0 with nothing written is a failure, too.
+The program keeps its sessions itself. A session that it does not know any more comes back as JSON with `is_error`, or
+as plain text; an exit of 0 with nothing written is a failure, too.
 """
 
 import json
@@ -89,6 +89,10 @@ class _Reader(Thread):
                     self.lines.append(line)
                     self.on_line(line)
 
+    def close(self) -> None:
+        if not self.is_alive():  # else a process that the program left behind still writes
+            self.stream.close()
+
     @property
     def text(self) -> str:
         return b"".join(self.lines).decode("utf-8", errors="replace")
@@ -124,15 +128,16 @@ def _communicate(command: list[str], request: AgentRequest) -> tuple[int, str, s
             time.sleep(PAUSE)
     finally:
         _end(process)
-    for reader in readers:
-        reader.join(GRACE)
+        for reader in readers:
+            reader.join(GRACE)
+            reader.close()
+        writer.join(GRACE)
     return process.returncode, readers[0].text, readers[1].text
 
 
 def _write(stream: IO[bytes], prompt: str) -> None:
-    with suppress(BrokenPipeError, ValueError, OSError):  # the program ended without reading its prompt
+    with suppress(OSError), stream:  # the program may end without reading its prompt
         stream.write(prompt.encode())
-        stream.close()
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

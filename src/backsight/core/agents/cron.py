@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from backsight.core.errors import Invalid
 
-MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-DAYS = {name: number for number, name in enumerate("sun mon tue wed thu fri sat".split())}
+MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = {name: number for number, name in enumerate(MONTH_NAMES, 1)}
+DAYS = {name: number for number, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 FIELDS: tuple[tuple[str, int, int, Mapping[str, int]], ...] = (
     ("minute", 0, 59, {}),
     ("hour", 0, 23, {}),

@@ -124,9 +124,7 @@ def settled_rows(
     """The rows of a settlement by the owner: a revision that repeats the states before it, and ends with it."""
     newest = [row for row in current_revision(former) if row.known_at <= settled.known_at]
     revision = max((row.revision for row in former), default=-1) + 1
-    rows = [
-        replace(row, revision=revision, step=step, recorded_at=recorded_at) for step, row in enumerate(newest)
-    ]
+    rows = [replace(row, revision=revision, step=step, recorded_at=recorded_at) for step, row in enumerate(newest)]
     last = DecisionOutcome(
         owner_id=run.owner_id,
         run_id=run.id,

@@ -67,8 +67,8 @@ def re_examination_prompt(parent: AgentRun, card_type: CardType, *, now: datetim
         parts += ["It wanted these things watched:", "\n".join(watched)]
     parts += [
         "1. Do your usual full analysis of the subject as it is now.\n"
-        "2. If you ask specialists, do not tell the specialists of the position or its levels: their view must be fresh."
-        " Compare their view with the decision yourself.\n"
+        "2. If you ask specialists, do not tell the specialists of the position or its levels: their view must be"
+        " fresh. Compare their view with the decision yourself.\n"
         "3. Your advice closes nothing; the owner decides.",
         "Answer with exactly one JSON object and nothing after it:",
         f"```json\n{canonical_json(shape)}\n```",

@@ -1,4 +1,4 @@
-"""What a runner is given and what it answers: the prompt, the session and the tools; the text and the newest session."""
+"""What a runner is given and what it answers: the prompt, the session, the tools; the text and the newest session."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -62,9 +62,7 @@ class Resolution:
     outcome_r: float | None = None
 
 
-def levels_of(
-    direction: Direction | None, entry: object, target: object, stop: object
-) -> Levels | str:
+def levels_of(direction: Direction | None, entry: object, target: object, stop: object) -> Levels | str:
     """The levels of a decision, or the reason why they cannot be.
 
     >>> levels_of("long", 100.0, 110.0, 95.0)

@@ -1,4 +1,4 @@
-"""The review of previous decisions: one short line each, equal no-ops folded into one, and how often they were right."""
+"""The review of previous decisions: one short line each, equal no-ops folded, and how often they were right."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
