@@ -172,7 +172,9 @@ def test_one_run_at_a_time_the_others_wait_or_conflict(agent: Memory, clock: Fak
 
     with ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(chat, 1), pool.submit(chat, 2)]
-        jobs.append(pool.submit(lambda: agent.run_agent(**AGENT, heartbeat=True, patience_seconds=60.0, wait_seconds=30.0)))
+        jobs.append(
+            pool.submit(lambda: agent.run_agent(**AGENT, heartbeat=True, patience_seconds=60.0, wait_seconds=30.0))
+        )
         runs = [job.result().run for job in jobs]
     assert {run.status for run in runs} == {"succeeded"}
     assert agent.session_status(**AGENT).runs_since_reset == 3

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from functools import cached_property
+from contextlib import suppress
+from copy import copy
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
+from anyio import from_thread
 from anyio.to_thread import run_sync
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -71,7 +74,7 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
             known = ", ".join(offer.tools)
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
         caller = memory if context.request is None else context.request.scope.get(CALLER, memory)
-        return await run_sync(answer, caller, operation, params.arguments or {})
+        return await run_sync(answer, _reporting(caller, context), operation, params.arguments or {})
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
@@ -94,6 +97,22 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
+
+
+def _reporting(memory: Memory, context: ServerRequestContext[Any, Any]) -> Memory:
+    """A copy of a memory that reports the progress of long work to its client, if the client wants to know."""
+    token = None if context.meta is None else context.meta.get("progress_token")
+    if token is None:
+        return memory
+    reporting = copy(memory)
+
+    def report(part: str, done: int, total: int) -> None:
+        notify = partial(context.session.send_progress_notification, token, float(done), float(total), part)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client went away
+            from_thread.run(notify)
+
+    reporting.progress = report
+    return reporting
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:
