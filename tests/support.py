@@ -237,9 +237,15 @@ def asked(memory: Memory, clock: FakeClock) -> None:
     memory.save_card_type(name="view", fields=fields)
     clock.advance(minutes=1)
     memory.save_card_type(name="view", fields=fields, re_examinable="always")
-    memory.record_run(
-        deployment="VolBreakout@main", prompt="Look.", output="Flat.", card_type="view", result={"view": "flat"}
-    )
+    agent: dict[str, Any] = {"deployment": "VolBreakout@main", "prompt": "Look.", "output": "Flat."}
+    memory.share_session(deployment="VolBreakout@main")
+    memory.record_run(**agent, card_type="view", result={"view": "flat"}, session_after="s")
+    card = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0}
+    run = memory.record_run(**agent, card_type="trade_decision", result=card).run
+    memory.configure_deployment(deployment="VolBreakout@main", default_prompt="Look.")
+    clock.advance(minutes=1)
+    memory.configure_deployment(deployment="VolBreakout@main", review_decisions=True)
+    memory.settle_decision(run=run.id, entry=100.0, exit=104.0)
 
 
 LESSONS = """\

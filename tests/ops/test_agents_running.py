@@ -238,7 +238,8 @@ def test_a_crash_anywhere_in_a_run_leaves_a_clear_state(url: str, tmp_path: Path
             memory.run_agent(**AGENT, patience_seconds=0.0)
         assert memory.session_status(**AGENT).session_id == first.session_after
         whole = memory.get_run(run=crashed.id).run
-        assert whole is not None and whole.expires_at is not None
+        assert whole is not None
+        assert whole.expires_at is not None
         after = whole.expires_at + timedelta(seconds=1)
         assert memory.list_runs(as_of=after).runs[0].status == "failed"
     with open_memory(settings=Settings(url=url, owner="ana", claude_program=program), clock=FakeClock(after)) as memory:

@@ -104,10 +104,10 @@ def _reporting(memory: Memory, context: ServerRequestContext[Any, Any]) -> Memor
     token = None if context.meta is None else context.meta.get("progress_token")
     if token is None:
         return memory
-    reporting = copy(memory)
+    reporting, request = copy(memory), None if context.request_id is None else str(context.request_id)
 
     def report(part: str, done: int, total: int) -> None:
-        notify = partial(context.session.send_progress_notification, token, float(done), float(total), part)
+        notify = partial(context.session.send_progress_notification, token, float(done), float(total), part, request)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client went away
             from_thread.run(notify)
 
