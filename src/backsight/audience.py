@@ -28,7 +28,6 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
     ),
     "coach": (
         "get_my_deployments",
-        "get_my_decisions",
         "list_trades",
         "get_trade_reflection",
         "recall_memories",
@@ -36,6 +35,7 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
         "get_behavioral_analysis",
         "list_beliefs",
         "list_plans",
+        "get_my_decisions",
         "review_period",
         "search_memory",
         "read_memory",

@@ -335,7 +335,6 @@ def open_memory(
     reflectors: Reflectors | None = None,
     embedder: Embedder | None = None,
     randomness: Randomness | None = None,
-    runners: Runners | None = None,
 ) -> Memory:
     """Open the memory at a database URL; the default is `BACKSIGHT_URL`, else a file in the user's data folder."""
     settings = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
@@ -351,7 +350,7 @@ def open_memory(
         library=library,
     )
     memory.randomness = randomness or SystemRandomness()
-    memory.runners = runners or agent_runners(settings)
+    memory.runners = agent_runners(settings)
     memory.environment = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace or ""}
     memory.file_folders = tuple(filter(None, settings.file_folders.split(pathsep)))
     memory.clock_terms = ClockTerms(skew=timedelta(seconds=settings.clock_skew), may_be_wrong=clock is None)

@@ -261,7 +261,7 @@ def record_run(life: Life, event: Event) -> None:
 
 def some_run(life: Life) -> str:
     runs = life.memory.list_runs(limit=100).runs
-    return next(each.id for each in runs if each.card_type == "trade_decision" and "LONG" in each.headline)
+    return [each.id for each in runs if each.card_type == "trade_decision" and "LONG" in each.headline][0]  # noqa: RUF015
 
 
 def run_agent(life: Life, kind: str) -> None:

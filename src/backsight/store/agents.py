@@ -145,8 +145,10 @@ def listed_runs(
 
 def run_marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
     """Deployment id, start and recording instant of every run that ended."""
-    ended = select(_R.deployment_id, _R.started_at, _R.recorded_at).where(_R.owner_id == owner, _R.status != "running")
-    return [(row[0], row[1], row[2]) for row in connection.execute(ended)]
+    statement = select(_R.deployment_id, _R.started_at, _R.recorded_at).where(
+        _R.owner_id == owner, _R.status != "running"
+    )
+    return [(row[0], row[1], row[2]) for row in connection.execute(statement)]
 
 
 def runs_between(
