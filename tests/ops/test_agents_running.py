@@ -273,7 +273,9 @@ def test_a_run_gives_its_card_and_one_that_does_not_is_flagged(agent: Memory) ->
     assert (unfit.status, unfit.fits) == ("succeeded", False)
 
 
-def test_a_re_examination_annotates_its_parent_and_closes_nothing(agent: Memory, clock: FakeClock) -> None:
+def test_a_re_examination_annotates_its_parent_and_closes_nothing(
+    agent: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
     result = {**CARD, "watch_for": ["a close above 108"], "summary": 'break "of" the range'}
     parent = agent.record_run(**AGENT, prompt="p", output="o", card_type="trade_decision", result=result).run
     clock.advance(days=2)
@@ -282,10 +284,10 @@ def test_a_re_examination_annotates_its_parent_and_closes_nothing(agent: Memory,
         assert text in prepared.prompt
     assert "confidence" not in prepared.prompt
     answer = {**ADVICE, "watch_for": [{"item": "a close above 108", "verdict": "failed"}]}
-    child = examined(agent, parent.id, answer)
+    child = examined(agent, parent.id, answer, tmp_path)
     assert (child.status, child.parent_id, child.kind) == ("succeeded", parent.id, "re_examination")
     clock.advance(hours=1)
-    examined(agent, parent.id, {**answer, "conviction_score": 20})
+    examined(agent, parent.id, {**answer, "conviction_score": 20}, tmp_path)
     history = agent.conviction_history(run=parent.id).re_examinations
     assert [each.conviction_score for each in history] == [40, 20]
     assert agent.get_run(run=parent.id).run == parent
@@ -294,17 +296,11 @@ def test_a_re_examination_annotates_its_parent_and_closes_nothing(agent: Memory,
     assert decisions.lines[0].endswith("not filled yet · conviction 20 CLOSE")
 
 
-def examined(memory: Memory, run: str, answer: Any) -> Any:
+def examined(memory: Memory, run: str, answer: Any, folder: Path) -> Any:
     """The child of a re-examination whose agent answers with this text."""
-    import backsight.ops.agents_running as running
-
-    original = running.re_examination_prompt
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    running.re_examination_prompt = lambda *args, **more: original(*args, **more) + f"\nreply: {text}"
-    try:
-        return memory.re_examine(run=run, wait_seconds=30.0).run
-    finally:
-        running.re_examination_prompt = original
+    (folder / "claude" / "re-examination").write_text(text)
+    return memory.re_examine(run=run, wait_seconds=30.0).run
 
 
 @pytest.mark.parametrize(
@@ -317,9 +313,9 @@ def examined(memory: Memory, run: str, answer: Any) -> Any:
         ({**ADVICE, "suggested_action": "SELL"}, "one of HOLD, CLOSE, SCALE"),
     ],
 )
-def test_a_malformed_answer_fails_the_child_only(agent: Memory, answer: Any, reason: str) -> None:
+def test_a_malformed_answer_fails_the_child_only(agent: Memory, tmp_path: Path, answer: Any, reason: str) -> None:
     parent = agent.record_run(**AGENT, prompt="p", output="o", card_type="trade_decision", result=CARD).run
-    child = examined(agent, parent.id, answer)
+    child = examined(agent, parent.id, answer, tmp_path)
     assert (child.status, reason in child.error) == ("failed", True)
     assert agent.get_run(run=parent.id).run == parent
     assert agent.conviction_history(run=parent.id).re_examinations[0].conviction_score is None

@@ -20,7 +20,7 @@ CARD: dict[str, Any] = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "ta
 
 def decided(memory: Memory, **changes: Any) -> Any:
     """A run with a trade decision."""
-    card = {"card_type": "trade_decision", "result": CARD | changes}
+    card: dict[str, Any] = {"card_type": "trade_decision", "result": CARD | changes}
     return memory.record_run(**AGENT, prompt="Look.", output="o", **card).run
 
 
@@ -59,11 +59,13 @@ def test_a_resolved_card_is_recalled_and_counts_in_no_base_rate(memory: Memory, 
     memory.record_bars(bars=[bar(0, 99.0, 101.0), bar(5, 101.0, 111.0)])
     answer = memory.recall_memories(symbol="BTC", strategy_name="VolBreakout", **AGENT)
     (recalled,) = answer.memories
-    assert (recalled.episode.kind, recalled.episode.outcome.value, recalled.episode.confidence) == ("call", 2.0, 0.8)
+    assert (recalled.episode.kind, recalled.episode.confidence) == ("call", 0.8)
+    assert recalled.episode.outcome is not None
+    assert (recalled.episode.outcome.value, recalled.episode.outcome.unit) == (2.0, "R")
     assert answer.base_rate is None or answer.base_rate.levels[0].n == 0
     for number in range(12):
         memory.remember_trade(**a_trade_call(**AGENT, symbol="BTC", idempotency_key=str(number)))
-    size = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
+    size: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
     before = memory.position_size(**size, **AGENT).size
     decided(memory, entry=112.0, target=120.0, stop=110.0)
     clock.advance(minutes=10)

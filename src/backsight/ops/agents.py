@@ -19,7 +19,6 @@ from backsight.arguments import (
     RecordedText,
     SeenAt,
     Whole,
-    list_of,
 )
 from backsight.core.agents.card import MOST_FIELDS, CardType, ReExaminable, checked_type
 from backsight.core.agents.run import LONGEST_ERROR, AgentRun, RunKind, RunStatus
@@ -44,6 +43,7 @@ from backsight.store.view import View
 
 EndedStatus = Literal["succeeded", "failed", "cancelled"]
 ListedKind = Literal["tick", "heartbeat", "manual", "chat", "re_examination"]
+CardFields = Annotated[list[CardFieldArgument], Field(max_length=MOST_FIELDS)]
 Actions = Annotated[list[Name], Field(max_length=20)]
 
 
@@ -316,9 +316,7 @@ def save_card_type(
     ctx: Context,
     *,
     name: Annotated[Name, "The name of the card type."],
-    fields: Annotated[
-        list_of(CardFieldArgument, MOST_FIELDS), "The fields: name, type, whether required, and the role of each."
-    ],
+    fields: Annotated[CardFields, "The fields: name, type, whether required, and the role of each."],
     re_examinable: Annotated[ReExaminable, "Whether a decision of this type may be re-examined."] = "never",
     actions: Annotated[Actions, "The words that a re-examination may advise; any if left out."] = [],  # noqa: B006
 ) -> SavedCardType:

@@ -100,7 +100,7 @@ class Scheduler:
         for deployment in deployments:
             if deployment.memory.cadence == "daily":
                 result = self.memory.reflect(deployment=deployment.id)
-                self.report(f"reflection of {deployment.name}: {result.reflection.came}")
+                self.report(f"reflection of {deployment.name}: {result.came}")
 
     def _attempt(self, name: str, work: Callable[[], None]) -> None:
         try:

@@ -5,7 +5,19 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, exists, literal, or_, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    desc,
+    exists,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from backsight.core.agents.card import CardType, shipped_types
 from backsight.core.agents.run import AgentRun
@@ -136,7 +148,8 @@ def listed_runs(
     every = union_all(*parts).subquery()
     statement = select(every.c.id, every.c.at, every.c.is_tick)
     if before is not None:
-        at, last_id = (bindparam("before_at", type_=_D.at.type), bindparam("before_id"))
+        at: BindParameter[datetime] = bindparam("before_at", type_=_D.at.type)
+        last_id: BindParameter[str] = bindparam("before_id")
         statement = statement.where(or_(every.c.at < at, and_(every.c.at == at, every.c.id < last_id)))
         values |= {"before_at": before[0], "before_id": before[1]}
     newest_first = statement.order_by(every.c.at.desc(), every.c.id.desc()).limit(limit)

@@ -189,9 +189,7 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         reading = operation.kind == "query"
         with memory_of(ctx, actor="cli", create=not reading) as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
-            if (
-                "wait_seconds" in operation.arguments.model_fields
-            ):  # the program ends with its command: wait for the run
+            if "wait_seconds" in operation.arguments.model_fields and isinstance(own_arguments, dict):
                 own_arguments = {"wait_seconds": LONGEST_WAIT, **own_arguments}
                 memory.progress = lambda _part, _done, _total: None
                 memory.on_text = None if as_json else _show_text

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -101,15 +101,11 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
 
 def _reporting(memory: Memory, context: ServerRequestContext[Any, Any]) -> Memory:
     """A copy of a memory that reports the progress of long work to its client, if the client wants to know."""
-    token = None if context.meta is None else context.meta.get("progress_token")
-    if token is None:
-        return memory
-    reporting, request = copy(memory), None if context.request_id is None else str(context.request_id)
+    reporting = copy(memory)
 
     def report(part: str, done: int, total: int) -> None:
-        notify = partial(context.session.send_progress_notification, token, float(done), float(total), part, request)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client went away
-            from_thread.run(notify)
+            from_thread.run(context.session.report_progress, float(done), float(total), part)
 
     reporting.progress = report
     return reporting
