@@ -22,6 +22,7 @@ from sqlalchemy import ColumnElement, Connection, create_engine, event, make_url
 from sqlalchemy.exc import OperationalError
 
 import backsight.store.tables  # noqa: F401 (it defines every table of METADATA)
+from backsight.core.agents.card import CardField
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
@@ -233,7 +234,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
 
 def asked(memory: Memory, clock: FakeClock) -> None:
     """Runs of an agent, with a card of a type that was changed."""
-    fields = [{"name": "view", "type": "text", "role": "summary"}]
+    fields = [CardField(name="view", type="text", role="summary")]
     memory.save_card_type(name="view", fields=fields)
     clock.advance(minutes=1)
     memory.save_card_type(name="view", fields=fields, re_examinable="always")

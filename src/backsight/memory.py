@@ -80,6 +80,8 @@ __all__ = [
 ]
 
 LOG = logging.getLogger("backsight")
+IN_MEMORY = "sqlite://"
+"""The URL of a store that no other process can open."""
 BROKERS = {
     "FREE": "paper",
     "PaperBroker": "paper",
@@ -351,7 +353,9 @@ def open_memory(
     )
     memory.randomness = randomness or SystemRandomness()
     memory.runners = agent_runners(settings)
-    memory.environment = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace or ""}
+    if settings.url != IN_MEMORY:
+        variables = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace}
+        memory.environment = {name: value for name, value in variables.items() if value}
     memory.file_folders = tuple(filter(None, settings.file_folders.split(pathsep)))
     memory.clock_terms = ClockTerms(skew=timedelta(seconds=settings.clock_skew), may_be_wrong=clock is None)
     return memory

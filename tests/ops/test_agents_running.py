@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from backsight.core.agents.card import CardField
 from backsight.core.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, open_memory
@@ -325,7 +326,7 @@ def test_a_re_examination_is_refused_with_its_reason(agent: Memory, clock: FakeC
     plain = agent.record_run(**AGENT, prompt="p", output="o").run
     with pytest.raises(Refused, match="no card"):
         agent.re_examine(run=plain.id)
-    agent.save_card_type(name="idea", fields=[{"name": "x", "type": "text"}])
+    agent.save_card_type(name="idea", fields=[CardField(name="x", type="text")])
     idea = agent.record_run(**AGENT, prompt="p", output="o", card_type="idea", result={"x": "y"}).run
     with pytest.raises(Refused, match="not re-examined"):
         agent.re_examine(run=idea.id)

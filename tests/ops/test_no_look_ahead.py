@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from backsight.core.agents.card import CardField
 from backsight.core.context import ContextVector
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError
@@ -387,7 +388,7 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     ),
     "record_run": record_run,
     "save_card_type": lambda life, event: life.memory.save_card_type(
-        name="view", fields=[{"name": f"view {event.number}", "type": "text"}]
+        name="view", fields=[CardField(name=f"view {event.number}", type="text")]
     ),
     "share_session": lambda life, event: life.memory.share_session(deployment=TICKED),
     "reset_session": lambda life, event: (
