@@ -32,6 +32,7 @@ from backsight.store.mapping import METADATA, JsonText, Noun, PlainText
 from backsight.store.row_security import WORDS_TABLE
 from backsight.surfaces.main import run
 from backsight.testing import T0, FakeClock, FakeRandomness, a_position, a_snapshot, a_trade_call
+from backsight.testing.runners import FakeRunner
 
 POSTGRES = "TEST_POSTGRES_URL"
 """The environment variable with the URL of the PostgreSQL server of this test run."""
@@ -247,6 +248,9 @@ def asked(memory: Memory, clock: FakeClock) -> None:
     clock.advance(minutes=1)
     memory.configure_deployment(deployment="VolBreakout@main", review_decisions=True)
     memory.settle_decision(run=run.id, entry=100.0, exit=104.0)
+    memory.runners = lambda _settings: FakeRunner(before_answer=lambda: clock.advance(minutes=1))
+    memory.configure_deployment(deployment="VolBreakout@main", runner="claude")
+    memory.run_agent(deployment="VolBreakout@main", wait_seconds=30.0)
 
 
 LESSONS = """\

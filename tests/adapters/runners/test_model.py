@@ -95,6 +95,7 @@ def test_a_runner_names_itself() -> None:
 @pytest.fixture
 def local_agent(local_model: str, clock: FakeClock) -> Iterator[Memory]:
     with a_memory("sqlite://", clock, local_model, tools=["none"], timeout_seconds=120) as memory:
+        memory.runners = lambda _settings: ModelRunner(model="openai:local", base_url=local_model, max_tokens=40)
         yield memory
 
 
@@ -104,7 +105,8 @@ def test_a_small_model_chats_beats_and_is_reset(local_agent: Memory, clock: Fake
     memory.share_session(**AGENT)
     for text in ("Say one.", "Say two.", "Say three."):
         clock.advance(seconds=1)
-        assert memory.chat_with_agent(**AGENT, text=text, wait_seconds=240.0).run.status == "succeeded"
+        run = memory.chat_with_agent(**AGENT, text=text, wait_seconds=240.0).run
+        assert (run.status, run.error) == ("succeeded", None)
     for _ in range(2):
         clock.advance(seconds=1)
         assert memory.run_agent(**AGENT, heartbeat=True, wait_seconds=240.0).run.status == "succeeded"
