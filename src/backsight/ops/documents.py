@@ -481,7 +481,7 @@ def _query_vector(library: Library, text: str) -> tuple[QueryVector | None, str]
         values = library.query_vectors.embed(library.embedder, text)
     except Unavailable as error:
         return None, f"searched by words only, not by meaning: {error.message}"
-    return QueryVector(values, library.embedder.model, library.vectors), ""
+    return QueryVector(values, library.embedder.model, library.vectors, library.embedder.language), ""
 
 
 def _answer(parsed: DocumentQuery, citations: tuple[Citation, ...], message: str, at: datetime) -> SearchAnswer:

@@ -22,6 +22,8 @@ from backsight.store.view import View
 
 SOUL, MANUAL = "SOUL.md", "TRADING_MANUAL.md"
 MAX_INCIDENTS = 2
+INCIDENTS_READ = 20
+"""The best matches by all names, among which are incidents that only have the name of the session or the regime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +62,8 @@ def protocol_for(
         matches = hybrid_search(connection, index, read_query(" ".join(names)), scope)
         # An incident that names the symbol applies, however little it has of all names together.
         ranking = replace(library_of(ctx).ranking, minimum_score=0.0)
-        cited = cite_matches(connection, owner, matches, ranking, now=until, limit=MAX_INCIDENTS)
-        incidents = list(_applying(cited, deployment, contexts))
+        cited = cite_matches(connection, owner, matches, ranking, now=until, limit=INCIDENTS_READ)
+        incidents = list(_applying(cited, deployment, contexts))[:MAX_INCIDENTS]
     places = {rule_line(rule): rule.place for rule in relevant}
     places |= {incident_line(incident): incident.place for incident in incidents}
     return Protocol(text=text, section=rules_and_incidents(relevant, incidents), places=places)
@@ -96,7 +98,7 @@ def _applying(
 ) -> Iterator[Citation]:
     """The incidents that name the strategy or a symbol; a regime or a session alone does not make one apply."""
     names = [deployment.strategy_name, *(name for context in contexts for name in _symbol_names(context))]
-    yield from (incident for incident in incidents if mentions(incident.snippet, names))
+    yield from (incident for incident in incidents if mentions(" ".join([*incident.heading, incident.snippet]), names))
 
 
 def _names(deployment: Deployment, contexts: tuple[ContextVector, ...]) -> Iterator[str]:

@@ -142,7 +142,8 @@ def rule_line(rule: Rule) -> str:
     """A rule on one line with its heading and its place, whole; a very long one by its place alone."""
     heading = shorten(rule.heading[-1], most=40, tokens=20) if rule.heading else "a rule"
     place = shorten(rule.place, most=80, tokens=40)
-    line = f"- {heading}: {flat(rule.text)} ({place})"
+    text = flat(" ".join(filter(None, (rule.introduction, rule.text))))
+    line = f"- {heading}: {text} ({place})"
     return line if estimate(line) <= MOST_RULE_TOKENS else f"- {heading}: see the protocol ({place})"
 
 
