@@ -52,7 +52,9 @@ def test_bars_decide_a_decision_as_they_are_recorded(memory: Memory, clock: Fake
     assert memory.verify_audit().passed
 
 
-def test_a_resolved_card_is_recalled_and_counts_in_no_base_rate(memory: Memory, clock: FakeClock) -> None:
+def test_a_resolved_card_is_recalled_and_counts_in_base_rates_only_if_asked_for(
+    memory: Memory, clock: FakeClock
+) -> None:
     deployed(memory)
     decided(memory, summary="range break", confidence=80)
     clock.advance(minutes=10)
@@ -63,6 +65,9 @@ def test_a_resolved_card_is_recalled_and_counts_in_no_base_rate(memory: Memory, 
     assert recalled.episode.outcome is not None
     assert (recalled.episode.outcome.value, recalled.episode.outcome.unit) == (2.0, "R")
     assert answer.base_rate is None or answer.base_rate.levels[0].n == 0
+    asked = memory.recall_memories(symbol="BTC", strategy_name="VolBreakout", **AGENT, with_calls=True).base_rate
+    assert asked is not None
+    assert asked.levels[0].n == 1
     for number in range(12):
         memory.remember_trade(**a_trade_call(**AGENT, symbol="BTC", idempotency_key=str(number)))
     size: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
@@ -71,6 +76,7 @@ def test_a_resolved_card_is_recalled_and_counts_in_no_base_rate(memory: Memory, 
     clock.advance(minutes=10)
     memory.record_bars(bars=[bar(10, 111.0, 113.0), bar(15, 112.0, 125.0)])
     assert memory.position_size(**size, **AGENT).size == before
+    assert memory.position_size(**size, **AGENT, with_calls=True).size != before
 
 
 def test_late_bars_revise_the_outcome_and_the_former_is_kept(memory: Memory, clock: FakeClock) -> None:

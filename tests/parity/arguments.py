@@ -93,6 +93,11 @@ RUNS: list[Step] = [
     ("get_my_decisions", "", {**DEPLOYED, "limit": 3, **THEN}),
     ("resolve_decisions", "", DEPLOYED),
     ("settle_decision", "run=run_id", {"entry": 100.0, "exit": 104.0}),
+    (
+        "position_size",
+        "",
+        {**DEPLOYED, "symbol": SYMBOL, "direction": "long", "strategy_name": "VolBreakout", "with_calls": True},
+    ),
 ]
 """Calls about the runs of agents."""
 
@@ -239,6 +244,7 @@ EVERY_ARGUMENT: list[Step] = [
             "since": "2026-01-01T00:00:00Z",
             "until": NOW,
             "period_weight": True,
+            "with_calls": True,
             "detail": "full",
             **THEN,
         },
