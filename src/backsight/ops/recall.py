@@ -119,10 +119,10 @@ def recall_memories(
     context_regime: Annotated[Regime | None, "The regime now."] = None,
     context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
     strategy_name: Annotated[Name | None, "Only memories of this strategy."] = None,
-    memory_types: Annotated[Kinds, "Which kinds to search; mood and plans that hold are always in the answer."] = [
+    memory_types: Annotated[Kinds, "Which kinds to search; mood and plans are always there."] = [  # noqa: B006
         "episodic",
         "semantic",
-    ],  # noqa: B006
+    ],
     limit: Annotated[Limit, "The maximum number of memories."] = 10,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
