@@ -22,6 +22,7 @@ from sqlalchemy import ColumnElement, Connection, create_engine, event, make_url
 from sqlalchemy.exc import OperationalError
 
 import backsight.store.tables  # noqa: F401 (it defines every table of METADATA)
+from backsight.core.agents.card import CardField
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
@@ -31,6 +32,7 @@ from backsight.store.mapping import METADATA, JsonText, Noun, PlainText
 from backsight.store.row_security import WORDS_TABLE
 from backsight.surfaces.main import run
 from backsight.testing import T0, FakeClock, FakeRandomness, a_position, a_snapshot, a_trade_call
+from backsight.testing.runners import FakeRunner
 
 POSTGRES = "TEST_POSTGRES_URL"
 """The environment variable with the URL of the PostgreSQL server of this test run."""
@@ -223,6 +225,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         recalled=["episode"],
         recalls=[memory.recall_memories(symbol="XAUUSD").recall],
     )
+    asked(memory, clock)
     memory.randomness = FakeRandomness()
     key = memory.create_key(name="agent").key
     clock.advance(minutes=1)
@@ -243,6 +246,26 @@ def told(memory: Memory, clock: FakeClock) -> None:
             memory.import_events(path=str(calendar))
             clock.advance(minutes=1)
     memory.edit_fact(fact_id=fact.id, fact="I trade gold and silver.")
+
+
+def asked(memory: Memory, clock: FakeClock) -> None:
+    """Runs of an agent, with a card of a type that was changed."""
+    fields = [CardField(name="view", type="text", role="summary")]
+    memory.save_card_type(name="view", fields=fields)
+    clock.advance(minutes=1)
+    memory.save_card_type(name="view", fields=fields, re_examinable="always")
+    agent: dict[str, Any] = {"deployment": "VolBreakout@main", "prompt": "Look.", "output": "Flat."}
+    memory.share_session(deployment="VolBreakout@main")
+    memory.record_run(**agent, card_type="view", result={"view": "flat"}, session_after="s")
+    card = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0}
+    run = memory.record_run(**agent, card_type="trade_decision", result=card).run
+    memory.configure_deployment(deployment="VolBreakout@main", default_prompt="Look.")
+    clock.advance(minutes=1)
+    memory.configure_deployment(deployment="VolBreakout@main", review_decisions=True)
+    memory.settle_decision(run=run.id, entry=100.0, exit=104.0)
+    memory.runners = lambda _settings: FakeRunner(before_answer=lambda: clock.advance(minutes=1))
+    memory.configure_deployment(deployment="VolBreakout@main", runner="claude")
+    memory.run_agent(deployment="VolBreakout@main", wait_seconds=30.0)
 
 
 LESSONS = """\

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from backsight.store.agent_sessions import AGENT_SETTINGS, SCHEDULE_LEASES, SESSION_EVENTS
+from backsight.store.agents import CARD_TYPES, RUNS
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, PLACED_ORDERS, SEGMENTS
@@ -14,6 +16,7 @@ from backsight.store.keys import KEYS
 from backsight.store.mapping import Noun, define_indexes
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
 from backsight.store.notes import NOTES, PROPOSALS, REFLECTIONS
+from backsight.store.outcomes import OUTCOMES
 from backsight.store.plans import PLAN_EVENTS, PLANS
 from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
@@ -44,6 +47,11 @@ CURRENT: tuple[Noun[Any], ...] = (
     REFLECTIONS,
     PROPOSALS,
     WRITINGS,
+    RUNS,
+    CARD_TYPES,
+    OUTCOMES,
+    SESSION_EVENTS,
+    AGENT_SETTINGS,
     KEYS,
     USER_FACTS,
     REFERENCES,
@@ -52,6 +60,8 @@ CURRENT: tuple[Noun[Any], ...] = (
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
 """The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""
 
-TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEX_TABLES, CLAIMS))})
+TABLES = frozenset(
+    {AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEX_TABLES, CLAIMS, SCHEDULE_LEASES))}
+)
 
 define_indexes()

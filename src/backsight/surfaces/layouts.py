@@ -154,6 +154,11 @@ DECISIONS = {
     "reason": lambda decision: decision.reason or decision.verdict.detail or "",
     **columns("id: {id:id}"),
 }
+RUNS = columns("at | kind | deployment | status | headline | model | >cost: {cost:.4f} | id: {id:id}")
+RUN_VALUES = {
+    **columns("kind | status | started: {started_at} | ended: {ended_at} | card: {card_type} | model"),
+    **columns("tokens read: {input_tokens} | tokens written: {output_tokens} | cost: {cost:.4f} | id: {id:id}"),
+}
 PROPOSED = {
     **columns("symbol: {order.symbol} | >quantity: {order.quantity:price}"),
     "verdict": lambda proposal: " ".join(filter(None, (proposal.verdict.kind, proposal.verdict.rule))),
@@ -461,6 +466,11 @@ def _chain(answer: Any) -> str:
     return "\n".join(json.dumps(link, ensure_ascii=False) for link in [*export["links"], {"head": export["head"]}])
 
 
+def _listed_runs(page: Any) -> str:
+    more = "; there are more" if page.next_cursor else ""
+    return f"{count_of(len(page.runs), 'run')}, newest first{more}."
+
+
 def _more_orders(decision: Any) -> str:
     """How many orders a decision has beside its main one."""
     return f" +{len(decision.further_proposals)}" if decision.further_proposals else ""
@@ -740,6 +750,60 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "judged at: {due_at} | id: {id:id}"
             ),
         ),
+    ),
+    "RecordedRun": (Line("{message}"), Values("run", RUN_VALUES)),
+    "RunPage": (
+        Line(lambda answer: answer.message or _listed_runs(answer)),
+        Rows("runs", RUNS),
+        MORE,
+    ),
+    "RunDetail": (
+        Line("{message}"),
+        Values("run", {**RUN_VALUES, **columns("result | does not fit: {misfit} | output")}),
+        Rows("tick", DECISIONS),
+        Each("re_examinations", "re-examined by {}", most=FINDINGS_SHOWN),
+    ),
+    "StartedRun": (Line("{message}"), Values("run", RUN_VALUES)),
+    "PreparedReExamination": (
+        Line("The prompt that re-examines the {card_type} of run {parent_id:id}."),
+        Body("", "{prompt}", title="── prompt"),
+    ),
+    "ConvictionHistory": (
+        Line(
+            lambda answer: answer.message or f"{count_of(len(answer.re_examinations), 're-examination')}, oldest first."
+        ),
+        Rows(
+            "re_examinations",
+            columns("at | status | >conviction: {conviction_score} | advice: {suggested_action} | notes | error")
+            | columns("id: {run_id:id}"),
+        ),
+    ),
+    "SessionStatus": (
+        Line("{message}"),
+        Values(
+            "",
+            columns(
+                "deployment | context | runs since reset: {runs_since_reset} | since | last written: {last_advanced_at}"
+            ),
+        ),
+    ),
+    "MyDecisions": (Line("{message}"), Each("lines", "{}")),
+    "ResolvedDecisions": (Line("{message}"), Line("{released} interrupted runs were released.", when="released")),
+    "SettledDecision": (
+        Line("{message}"),
+        Values("outcome", columns("status | entry: {fill:price} | exit: {exit_price:price} | R: {outcome_r:+.2f}")),
+    ),
+    "ConfiguredDeployment": (
+        Line("{message}"),
+        Values(
+            "settings",
+            columns("runner | model | schedule | card type: {card_type} | review of decisions: {review_decisions}")
+            | columns("default prompt: {default_prompt} | seconds: {timeout_seconds} | tools"),
+        ),
+    ),
+    "SavedCardType": (
+        _done("Saved the card type {card_type.name}."),
+        Rows("card_type.fields", columns("name | type | required | role | choices"), name="fields"),
     ),
     "DecisionPage": (
         _list("decisions", "decision", order="newest first"),

@@ -4,10 +4,13 @@ prompts beside them.
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import anyio
+from anyio import from_thread
 from anyio.to_thread import run_sync
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -90,19 +93,14 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         if operation is None:
             known = ", ".join(offer.tools)
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
-        return await run_sync(answer, caller_of(context), operation, params.arguments or {})
+        caller = _reporting(caller_of(context), context)
+        return await run_sync(answer, caller, operation, params.arguments or {})
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
 
     async def get_prompt(context: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
-        try:
-            text = filled_prompt(params.name, offer.prompts, params.arguments or {})
-        except BacksightError as error:
-            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
-        if params.name == "coach":
-            preamble = await run_sync(coach_preamble, caller_of(context))
-            text = f"{preamble}\n\n{text}"
+        text = await run_sync(_prompt_text, caller_of(context), offer, params)
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(description=offer.prompts[params.name].description, messages=[message])
 
@@ -145,6 +143,27 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         on_list_resource_templates=list_templates,
         on_read_resource=read,
     )
+
+
+def _reporting(memory: Memory, context: ServerRequestContext[Any, Any]) -> Memory:
+    """A copy of a memory that reports the progress of long work to its client, if the client wants to know."""
+    reporting = copy(memory)
+
+    def report(part: str, done: int, total: int) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client went away
+            from_thread.run(context.session.report_progress, float(done), float(total), part)
+
+    reporting.progress = report
+    return reporting
+
+
+def _prompt_text(memory: Memory, offer: Offer, params: GetPromptRequestParams) -> str:
+    """The text of a prompt; a coach's begins with what the owner told it before."""
+    try:
+        text = filled_prompt(params.name, offer.prompts, params.arguments or {})
+    except BacksightError as error:
+        raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+    return f"{coach_preamble(memory)}\n\n{text}" if params.name == "coach" else text
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:
