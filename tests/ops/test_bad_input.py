@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,7 +133,10 @@ LIKELY = JSON | st.sampled_from(["XAUUSD", "long", "live", 1.0, 0, [], {}, "2026
 @pytest.mark.parametrize("name", OPERATIONS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_input_causes_a_traceback(name: str, data: st.DataObject) -> None:
+def test_no_input_causes_a_traceback(
+    name: str, data: st.DataObject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a backup is written to any path
     operation = OPERATIONS[name]
     arguments = {field: data.draw(LIKELY) for field in operation.arguments.model_fields if data.draw(st.booleans())}
     base = a_trade_call() if name == "remember_trade" else {}
