@@ -55,7 +55,7 @@ def trade_times(trades: Sequence[LabTrade]) -> TradeTimes:
     >>> from backsight.lab.planted import planted_trades
     >>> times = trade_times(planted_trades("no_edge", trades=3, seed=1).trades)
     >>> times.events.tolist(), times.days
-    ([0, -1, 1, -2, 2, -3], 304)
+    ([0, -1, 1, -2, 2, -3], 241)
     """
     entries = [(trade.entry.at, 0, place) for place, trade in enumerate(trades)]
     closes = [(trade.closed_at, 1, place) for place, trade in enumerate(trades)]
@@ -83,7 +83,7 @@ def daily_results(shares: Floats, times: TradeTimes) -> DailyResults:
     >>> day = np.array([0, 1])
     >>> times = TradeTimes(outcome_r=np.array([2.0, -1.0]), day=day, days=2, first_day=datetime(2026, 1, 1, tzinfo=UTC),
     ...                    events=np.array([0, -1, 1, -2]))
-    >>> daily_results(np.array([[0.1, 0.5]]), times).returns.tolist()
+    >>> daily_results(np.array([[0.1, 0.5]]), times).returns.round(9).tolist()
     [[0.2, -0.5]]
     """
     parts = [_daily_results(shares[at : at + ROWS_AT_A_TIME], times) for at in range(0, len(shares), ROWS_AT_A_TIME)]

@@ -29,7 +29,7 @@ def probabilistic_sharpe(returns: Floats, *, benchmark: float = 0.0) -> float | 
 
     >>> returns = np.array([0.01, -0.005, 0.012, 0.003, -0.002, 0.008, 0.001, -0.004, 0.006, 0.002])
     >>> round(probabilistic_sharpe(returns), 3)
-    0.953
+    0.943
     """
     n = len(returns)
     deviation = float(returns.std()) if n else 0.0
@@ -59,7 +59,7 @@ def expected_maximum(ratios: Sequence[float]) -> float:
     """The largest Sharpe ratio by day that so many arms without skill would show (Bailey & López de Prado 2014).
 
     >>> round(expected_maximum([0.1, 0.0, -0.1, 0.05]), 4)
-    0.0894
+    0.0898
     """
     trials = len(ratios)
     if trials < 2:

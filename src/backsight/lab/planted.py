@@ -100,7 +100,7 @@ def planted_trades(truth: Truth, *, trades: int = 500, seed: int = 1) -> LabTrad
 
     >>> planted = planted_trades("no_edge", trades=4, seed=1)
     >>> [trade.outcome_r for trade in planted.trades], planted.notes
-    ([-1.0, 1.0, 1.0, -1.0], ('Planted: 50 % winners, whatever the context.',))
+    ([-1.0, -1.0, -1.0, -1.0], ('Planted: 50 % winners, whatever the context.',))
     """
     if trades < 1:
         raise Invalid(f"{trades} trades; give 1 or more", field="trades")

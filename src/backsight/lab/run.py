@@ -104,8 +104,8 @@ def write_report(report: LabReport, folder: Path) -> list[Path]:
 def training_of(text: str) -> float | datetime:
     """The end of the training period as a user writes it: a share like 0.5, or a date like 2025-07-01.
 
-    >>> training_of("0.5"), format_instant(training_of("2025-07-01"))
-    (0.5, '2025-07-01T00:00:00.000000Z')
+    >>> training_of("0.5"), str(training_of("2025-07-01"))
+    (0.5, '2025-07-01 00:00:00+00:00')
     """
     try:
         return float(text)

@@ -58,7 +58,7 @@ def walk_forward(
     >>> trades = planted_trades("no_edge", trades=100, seed=1).trades
     >>> steps = list(walk_forward(trades, since=trades[50].entry.at, folds=2))
     >>> [(len(step.train), len(step.test)) for step in steps]
-    [(50, 26), (76, 24)]
+    [(50, 25), (75, 25)]
     """
     if folds < 2:
         raise Invalid(f"{folds} folds; give 2 or more", field="folds")
