@@ -35,11 +35,13 @@ if TYPE_CHECKING:
         admin,
         admin_backups,
         admin_status,
+        admin_verification,
         beliefs,
         claims,
         decisions,
         documents,
         events,
+        events_bars,
         fills,
         instruments,
         keys,
@@ -50,8 +52,11 @@ if TYPE_CHECKING:
         positions,
         recall,
         state,
+        state_history,
         strategies,
+        strategies_lists,
         ticks,
+        ticks_instants,
         trades,
         trades_pages,
     )
@@ -96,6 +101,8 @@ class Memory(Context):
     open_account = strategies.open_account
     save_strategy = strategies.save_strategy
     deploy = strategies.deploy
+    list_strategies = strategies_lists.list_strategies
+    list_accounts = strategies_lists.list_accounts
     get_my_deployments = performance.get_my_deployments
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
@@ -113,6 +120,7 @@ class Memory(Context):
     get_agent_state = state.get_agent_state
     get_behavioral_analysis = state.get_behavioral_analysis
     record_equity = state.record_equity
+    get_state_history = state_history.get_state_history
     add_belief = beliefs.add_belief
     list_beliefs = beliefs.list_beliefs
     retire_belief = beliefs.retire_belief
@@ -141,9 +149,11 @@ class Memory(Context):
     list_decisions = ticks.list_decisions
     get_decision = ticks.get_decision
     get_recent_activity = ticks.get_recent_activity
+    list_instants = ticks_instants.list_instants
     backfill = ticks.backfill
     import_bars = events.import_bars
     record_bars = events.record_bars
+    list_bars = events_bars.list_bars
     import_fills = fills.import_fills
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
@@ -160,6 +170,8 @@ class Memory(Context):
     status = admin_status.status
     doctor = admin.doctor
     verify_audit = admin.verify_audit
+    record_verification = admin_verification.record_verification
+    last_verification = admin_verification.last_verification
     export_audit = admin.export_audit
     export_data = admin.export_data
     import_data = admin.import_data

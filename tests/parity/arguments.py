@@ -68,6 +68,14 @@ EVERY_ARGUMENT: list[Step] = [
         {"strategy_name": "Fade", "account": "hedged", "version": 1, "name": "fade", "memory": {"holdout": 0.2}},
     ),
     ("get_my_deployments", "deployment_id", {"detail": "trades", **THEN}),
+    ("list_strategies", "", {"name": "Fade", **THEN}),
+    ("list_accounts", "", THEN),
+    ("get_state_history", "", {**DEPLOYED, "since": BEFORE, "limit": 10, **THEN}),
+    (
+        "list_instants",
+        "",
+        {**DEPLOYED, "since": BEFORE, "until": NOW, "choose": "last", "limit": 3, **THEN},
+    ),
     (
         "remember_trade",
         "",
@@ -355,6 +363,11 @@ EVERY_ARGUMENT: list[Step] = [
         },
     ),
     (
+        "list_bars",
+        "",
+        {"symbol": SYMBOL, "since": BEFORE, "until": NOW, "interval_seconds": 3600, "limit": 2, **THEN},
+    ),
+    (
         "import_positions",
         "",
         {
@@ -423,6 +436,9 @@ EVERY_ARGUMENT: list[Step] = [
     ("backup", "path=backup", {}),
     ("restore", "path=backup", {}),
     ("restore", "path=backup", {"overwrite": True}),
+    ("record_verification", "", {"everything": True}),
+    ("record_verification", "", {}),
+    ("last_verification", "", THEN),
     ("status", "", THEN),
     ("doctor", "", {"repair": True}),
     ("export_audit", "", {}),

@@ -274,3 +274,17 @@ def bars_between(
     known = [] if horizon is None else within(BARS, horizon)
     statement = owned(BARS, owner, *where, c.opened_at <= until, *known).order_by(c.opened_at)
     return [fact.bar for fact in fetch(connection, BARS, statement)]
+
+
+def last_bars_between(
+    view: View, *, symbol: str, interval_seconds: int, since: datetime | None, until: datetime, limit: int
+) -> list[Bar]:
+    """The last bars of a symbol that opened from `since` on and before `until`, as known in a view, oldest first."""
+    opened_from = [] if since is None else [_C.opened_at >= since]
+    statement = (
+        _PRICES.where(*_SERIES, _C.opened_at < until, *opened_from, *prepared_within(BARS))
+        .order_by(_C.opened_at.desc())
+        .limit(limit)
+    )
+    values = parameters(view.owner, view.horizon, symbol=symbol, seconds=interval_seconds)
+    return _bars(reversed(view.connection.execute(statement, values).all()), symbol, interval_seconds)

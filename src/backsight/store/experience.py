@@ -832,6 +832,17 @@ def mood_rows_between(
     return [*([] if before is None else [before]), *later]
 
 
+def thinned_moods(view: View, account_id: str, strategy: str, *, since: datetime | None, step: int) -> list[MoodRow]:
+    """Every `step`-th row of a strategy on an account that is known in a view, the last one included, oldest first."""
+    last = mood_row(view, account_id, strategy)
+    if last is None:
+        return []
+    series = matching(MOODS, account_id=account_id, strategy_name=strategy)
+    known_then = [_M.known_at <= view.as_of, *([] if since is None else [_M.known_at >= since])]
+    statement = owned(MOODS, view.owner, *series, *known_then, _M.n % step == last.n % step)
+    return fetch(view.connection, MOODS, statement.order_by(_M.known_at, _M.sequence, _M.id))
+
+
 def was_below_drawdown_state(
     connection: Connection, owner: str, account_id: str, *, since: datetime, below: float
 ) -> bool:

@@ -17,6 +17,7 @@ from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.tick_claims import CLAIMS
 from backsight.store.trades import FILLS, MARKS, TRADES
+from backsight.store.verifications import VERIFICATIONS
 
 CURRENT: tuple[Noun[Any], ...] = (
     ACCOUNTS,
@@ -43,6 +44,7 @@ CURRENT: tuple[Noun[Any], ...] = (
     PROPOSALS,
     WRITINGS,
     KEYS,
+    VERIFICATIONS,
 )
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
 """The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""
