@@ -1,0 +1,90 @@
+"""The forms: each does one thing by one operation, and goes back to the page that it came from."""
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from starlette.responses import RedirectResponse, Response
+
+from backsight.core.errors import Invalid
+from backsight.surfaces.web import background
+from backsight.surfaces.web.page import PAGES, PageRequest
+
+
+def _back(page: PageRequest) -> Response:
+    """To the page that the form was on; only to a page of this server."""
+    target = page.form.get("back", "/")
+    parts = urlsplit(target)
+    is_page = "/" + parts.path.lstrip("/").partition("/")[0] in PAGES and target.startswith("/") and "\\" not in target
+    safe = is_page and not parts.scheme and not parts.netloc and not target.startswith("//")
+    return RedirectResponse(target if safe else "/", status_code=303)
+
+
+def _field(page: PageRequest, name: str) -> str:
+    value = page.form.get(name, "").strip()
+    if not value:
+        raise Invalid("is missing; send the form of the page", field=name)
+    return value
+
+
+def _reason(page: PageRequest) -> dict[str, str]:
+    reason = page.form.get("reason", "").strip()
+    return {"reason": reason} if reason else {}
+
+
+def annotate(page: PageRequest) -> Response:
+    tags = [tag for each in page.form.get("tags", "").split(",") if (tag := each.strip())]
+    words = page.form.get("reflection", "").replace("\r\n", "\n").strip()
+    more = {**({"tags": tags} if tags else {}), **({"reflection": words} if words else {})}
+    page.memory.annotate_trade(trade_id=_field(page, "trade_id"), **more)
+    return _back(page)
+
+
+def decide_proposal(page: PageRequest) -> Response:
+    proposal = {"proposal_id": _field(page, "proposal_id"), **_reason(page)}
+    if _choice(page, ("accept", "reject")) == "accept":
+        page.memory.accept_proposal(**proposal)
+    else:
+        page.memory.reject_proposal(**proposal)
+    return _back(page)
+
+
+def decide_edit(page: PageRequest) -> Response:
+    edit_id = _field(page, "edit_id")
+    if _choice(page, ("approve", "reject")) == "approve":
+        page.memory.approve_edit(edit_id=edit_id)
+    else:
+        page.memory.reject_edit(edit_id=edit_id, **_reason(page))
+    return _back(page)
+
+
+def _choice(page: PageRequest, choices: tuple[str, ...]) -> str:
+    decision = _field(page, "decision")
+    if decision not in choices:
+        raise Invalid(f"{decision[:20]!r} is none of {', '.join(choices)}", field="decision")
+    return decision
+
+
+def retire_belief(page: PageRequest) -> Response:
+    page.memory.retire_belief(belief_id=_field(page, "belief_id"), **_reason(page))
+    return _back(page)
+
+
+def cancel_plan(page: PageRequest) -> Response:
+    page.memory.cancel_plan(plan_id=_field(page, "plan_id"), **_reason(page))
+    return _back(page)
+
+
+def verify(page: PageRequest) -> Response:
+    page.memory.check_may("record_verification")
+    background.start(page.memory, everything=page.form.get("everything") == "yes")
+    return _back(page)
+
+
+FORMS: Mapping[str, Callable[[PageRequest], Response]] = {
+    "annotate": annotate,
+    "decide-proposal": decide_proposal,
+    "decide-edit": decide_edit,
+    "retire-belief": retire_belief,
+    "cancel-plan": cancel_plan,
+    "verify": verify,
+}

@@ -1,0 +1,53 @@
+"""Decisions: what did it propose?"""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from backsight.core.errors import NotFound
+from backsight.ops.ticks import DecisionDetail
+from backsight.surfaces.web.page import PageRequest
+
+KINDS = ("executed", "rejected", "noop")
+LIMIT = 50
+
+
+def show(page: PageRequest) -> Response:
+    page = page.with_deployment()
+    if not page.deployment:
+        return page.render("empty_decisions.html", title="Decisions")
+    kind = next((each for each in KINDS if each == page.text("kind")), None)
+    answer = page.memory.list_decisions(
+        **page.deployment, kind=kind, since=page.since, limit=LIMIT, cursor=page.text("cursor"), **page.when
+    )
+    if not answer.decisions and kind is None and page.text("cursor") is None and page.since is None:
+        return page.render("empty_decisions.html", title="Decisions")
+    return page.render("decisions.html", title="Decisions", answer=answer, kinds=KINDS, kind=kind, pair=_pair(page))
+
+
+def show_one(page: PageRequest) -> Response:
+    detail = page.memory.get_decision(decision_id=page.query["id"], **page.when)
+    return page.render("decision.html", title="Decisions", opened=[_whole(page, detail)])
+
+
+def _pair(page: PageRequest) -> list[dict[str, Any]]:
+    """The two decisions to compare, both open; empty if the address names fewer than two."""
+    ids = [page.text("first"), page.text("second")]
+    if None in ids:
+        return []
+    return [_whole(page, page.memory.get_decision(decision_id=each, **page.when)) for each in ids]
+
+
+def _whole(page: PageRequest, detail: DecisionDetail) -> dict[str, Any]:
+    """A decision, its recalls and its trades."""
+    decision = detail.decision
+    recalls = page.memory.list_recalls(decision_id=decision.id, **page.when).recalls
+    trades = [trade for trade_id in (*decision.opened, *decision.closed) if (trade := _trade(page, trade_id)) is not None]
+    return {"detail": detail, "decision": decision, "recalls": recalls, "trades": trades}
+
+
+def _trade(page: PageRequest, trade_id: str) -> Any:
+    try:
+        return page.memory.get_trade(trade_id=trade_id, **page.when).trade
+    except NotFound:  # folded anew since, under another id
+        return None
