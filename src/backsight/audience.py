@@ -28,6 +28,7 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
     ),
     "coach": (
         "get_my_deployments",
+        "get_strategy_performance",
         "list_trades",
         "get_trade_reflection",
         "recall_memories",

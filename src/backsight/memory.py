@@ -104,6 +104,9 @@ class Memory(Context):
     list_strategies = strategies_lists.list_strategies
     list_accounts = strategies_lists.list_accounts
     get_my_deployments = performance.get_my_deployments
+    get_strategy_performance = performance.get_strategy_performance
+    break_down = performance.break_down
+    get_equity = performance.get_equity
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
     import_trades = trades.import_trades

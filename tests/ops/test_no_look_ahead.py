@@ -444,7 +444,7 @@ def made_things(memory: Memory) -> Iterator[tuple[str, str, str]]:
     for decision in memory.list_decisions(deployment=TICKED, limit=100).decisions:
         yield "list_recalls", "decision_id", decision.id
     for summary in memory.get_my_deployments().deployments:
-        yield "get_my_deployments", "deployment_id", summary.deployment.name
+        yield "get_my_deployments", "deployment", summary.deployment.name
         yield "get_agent_state", "deployment", summary.deployment.id
 
 

@@ -1,7 +1,18 @@
-"""Deployments with their results."""
+"""Deployments and strategies with their results, the results by category, and the equity by day."""
 
-from backsight.memory import Memory
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import empyrical
+import numpy as np
+import pytest
+
+from backsight.core.errors import Invalid, NotFound
+from backsight.memory import Memory, open_simulation
+from backsight.runtime.clock import SimulatedClock
 from backsight.testing import FakeClock, a_trade_call
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "positions"
 
 
 def test_deployments_come_with_their_tally(memory: Memory, clock: FakeClock) -> None:
@@ -12,9 +23,11 @@ def test_deployments_come_with_their_tally(memory: Memory, clock: FakeClock) -> 
     assert (summary.tally.trades, summary.tally.wins, summary.tally.pnl) == (2, 1, 1075.0)
     assert [trade.pnl for trade in summary.recent_trades] == [-100.0, 1175.0]
     assert memory.get_my_deployments().deployments[0].recent_trades == ()
+    assert summary.performance.returns.missing == "no equity of the account 'manual' is known; record_equity records it"
 
 
 def test_deployments_are_listed_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:
+    assert memory.get_my_deployments().message.startswith("There is no deployment yet")
     memory.remember_trade(**a_trade_call())
     then = clock.at
     clock.advance(days=1)
@@ -23,3 +36,143 @@ def test_deployments_are_listed_as_of_an_instant(memory: Memory, clock: FakeCloc
         "manual:VolBreakout"
     ]
     assert len(memory.get_my_deployments().deployments) == 2
+
+
+RESULTS = (1.5, -1.0, 0.5, -1.0, 2.0, 0.0)
+
+
+def trade_daily(memory: Memory, clock: FakeClock, days: int = 30) -> None:
+    """A trade of 100 a day for each R, on an equity of 10,000; every fifth day has none."""
+    memory.record_equity(equity=10_000.0)
+    for day in range(days):
+        clock.advance(days=1)
+        if day % 5 == 4:
+            continue
+        r = RESULTS[day % 6]
+        memory.remember_trade(
+            **a_trade_call(
+                pnl=100.0 * r,
+                pnl_r=r,
+                direction="short" if day % 3 == 0 else "long",
+                context_regime="ranging" if day % 2 else "trending_up",
+                tags=["breakout"] if day % 2 else [],
+            )
+        )
+
+
+def test_the_ratios_of_a_strategy_equal_those_of_empyrical(memory: Memory, clock: FakeClock) -> None:
+    trade_daily(memory, clock)
+    performance = memory.get_strategy_performance(strategy="VolBreakout").performance
+    equity, returns = 10_000.0, []
+    for day in range(29):  # the thirtieth has no trade
+        net = 0.0 if day % 5 == 4 else 100.0 * RESULTS[day % 6]
+        returns.append(net / equity)
+        equity += net
+    found = performance.returns
+    assert (found.days, found.days_per_year, found.missing, found.deflated_sharpe) == (29, 365, None, None)
+    assert found.sharpe == pytest.approx(empyrical.sharpe_ratio(np.array(returns), annualization=365))
+    assert found.sortino == pytest.approx(empyrical.sortino_ratio(np.array(returns), annualization=365))
+    assert found.drawdown is not None
+    assert found.drawdown.share == pytest.approx(-empyrical.max_drawdown(np.array(returns)))
+    assert [(each.label, each.figures.trades) for each in performance.by_direction] == [("long", 16), ("short", 8)]
+    assert performance.figures.net == pytest.approx(equity - 10_000.0)
+
+
+def test_a_second_strategy_deflates_the_ratio_and_a_few_days_have_none(memory: Memory, clock: FakeClock) -> None:
+    trade_daily(memory, clock, days=12)
+    few = memory.get_strategy_performance().performance.returns
+    assert (few.sharpe, few.missing) == (None, "12 days of returns; the ratios need 20")
+    for day in range(25):
+        clock.advance(days=1)
+        for name in ("VolBreakout", "Other"):
+            net = 100.0 * RESULTS[(day + len(name)) % 6]
+            memory.remember_trade(**a_trade_call(pnl=net, pnl_r=net / 100.0, strategy_name=name))
+    both = memory.get_strategy_performance(strategy="Other").performance.returns
+    assert both.deflated_sharpe is not None
+    assert 0.0 < both.deflated_sharpe < 1.0
+    with pytest.raises(Invalid, match="there are several strategies; name one of Other, VolBreakout"):
+        memory.get_strategy_performance()
+
+
+def test_performance_is_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:
+    trade_daily(memory, clock, days=10)
+    then, former = clock.at, memory.get_strategy_performance(detail="full", as_of=clock.at)
+    trade_daily(memory, clock, days=10)
+    assert memory.get_strategy_performance(detail="full", as_of=then).performance == former.performance
+    assert memory.get_strategy_performance().performance != former.performance
+    assert len(former.recent_trades) == 8
+
+
+def test_results_are_broken_down_by_a_category(memory: Memory, clock: FakeClock) -> None:
+    trade_daily(memory, clock)
+    first = clock.at - timedelta(days=29)
+    answer = memory.break_down(by="tag")
+    assert [(group.label, group.figures.trades) for group in answer.groups] == [("breakout", 12), ("untagged", 12)]
+    assert answer.message.endswith("24 closed trades by tag: 2 groups.")
+    some = memory.break_down(by="regime", since=first, until=first + timedelta(days=3), limit=1)
+    assert (some.trades, [group.label for group in some.groups]) == (3, ["trending_up"])
+    assert some.message.endswith("3 closed trades by regime: 1 of 2 groups.")
+    assert "No closed trades match." in memory.break_down(by="symbol", symbol="EURUSD").message
+    with pytest.raises(NotFound):
+        memory.break_down(by="symbol", deployment="nobody")
+
+
+def test_the_equity_by_day_follows_closes_transfers_and_readings(memory: Memory, clock: FakeClock) -> None:
+    memory.record_equity(equity=1_000.0)
+    clock.advance(days=1)
+    memory.remember_trade(**a_trade_call(pnl=100.0, pnl_r=1.0))
+    clock.advance(days=1)
+    memory.record_equity(equity=1_600.0, transfer=500.0)
+    memory.remember_trade(**a_trade_call(pnl=-320.0, pnl_r=-1.0))
+    history = memory.get_equity()
+    assert [(day.start, day.net, day.transfers, day.end) for day in history.days] == [
+        (1_000.0, 0.0, 0.0, 1_000.0),
+        (1_000.0, 100.0, 0.0, 1_100.0),
+        (1_600.0, -320.0, 500.0, 1_280.0),
+    ]
+    assert [each.equity for each in history.recorded] == [1_000.0, 1_600.0]
+    assert history.drawdown is not None
+    assert history.drawdown.share == pytest.approx(0.2)
+    assert memory.get_equity(as_of=clock.at - timedelta(days=1)).days == history.days[:2]
+    assert memory.get_equity(since=clock.at).days == history.days[2:]
+    assert memory.get_equity(until=clock.at).days == history.days
+    assert "No day lies between" in memory.get_equity(since=clock.at + timedelta(days=9)).message
+
+
+def test_the_equity_without_a_reading_says_what_is_missing(memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call())
+    assert "The equity by day is not known: no equity of the account" in memory.get_equity().message
+
+
+@pytest.mark.parametrize("agent", ["gemini-2.5-flash", "gpt-5"])
+def test_the_ratios_of_real_logs_equal_those_of_empyrical(agent: str) -> None:
+    """The shared logs of positions of agents, imported as they are."""
+    if not DATA.is_dir():
+        pytest.skip("the shared data is not here")
+    path, bars = DATA / "us_hourly" / agent / "position" / "position.jsonl", DATA / "bars" / "us_nasdaq100_60min.jsonl"
+    with open_simulation(SimulatedClock(datetime(2026, 6, 1, tzinfo=UTC))) as memory:
+        imported = memory.import_positions(path=str(path), name="agent", timezone="America/New_York", bars=str(bars))
+        name = imported.deployment.name
+        answer, history = memory.get_my_deployments(deployment=name), memory.get_equity(deployment=name)
+        trades = memory.list_trades(deployment=name, limit=100).trades
+    returns = answer.deployments[0].performance.returns
+    closed = sorted({trade.closed_at.date() for trade in trades if trade.closed_at is not None})
+    assert 0 < len(trades) < 100
+    assert returns.missing is None or returns.days < 20
+    by_day = {day.day: day for day in history.days}
+    days = [closed[0] + timedelta(days=number) for number in range((closed[-1] - closed[0]).days + 1)]
+    if returns.days_per_year == 252:
+        days = [day for day in days if day.weekday() < 5]
+    net = {day: sum(trade.money or 0.0 for trade in trades if _closed_on(trade.closed_at) == day) for day in days}
+    expected = np.array([net[day] / by_day[day].start for day in days])
+    assert returns.days == len(expected)
+    if returns.sharpe is not None:
+        assert returns.sharpe == pytest.approx(
+            empyrical.sharpe_ratio(expected, annualization=returns.days_per_year), rel=1e-6
+        )
+    worst = empyrical.max_drawdown(expected)
+    assert (0.0 if returns.drawdown is None else returns.drawdown.share) == pytest.approx(-worst, abs=1e-9)
+
+
+def _closed_on(at: datetime | None) -> date | None:
+    return None if at is None else at.date()

@@ -650,7 +650,7 @@ def test_real_logs_give_the_trades_that_their_rows_imply(simulation: Memory, gro
         counts = summarise(changed)
         assert answer.summary == counts
         assert (answer.opened, answer.closed) == (counts.opens, counts.closes)
-        (known,) = simulation.get_my_deployments(deployment_id=answer.deployment.id).deployments
+        (known,) = simulation.get_my_deployments(deployment=answer.deployment.id).deployments
         assert known.tally.trades == counts.closes
         sizes = {trade.symbol: trade.open_size for trade in open_trades(simulation, answer)}
         assert sizes == pytest.approx(changed[-1].row.holdings)

@@ -41,7 +41,11 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
     ("list_plans", DEPLOYED),
     ("list_decisions", DEPLOYED),
     ("list_lessons", DEPLOYED),
-    ("get_my_deployments", {"detail": "trades"}),
+    ("get_my_deployments", {"detail": "full"}),
+    ("get_strategy_performance", {}),
+    ("get_strategy_performance", {"detail": "full"}),
+    ("break_down", {"by": "weekday"}),
+    ("get_equity", DEPLOYED),
     ("get_recent_activity", DEPLOYED),
     ("preview_context", DEPLOYED),
     ("review_period", DEPLOYED),
@@ -170,7 +174,10 @@ def test_the_mood_of_each_of_several_deployments_is_a_row() -> None:
 
 
 def test_the_ceilings_are_those_of_the_specification() -> None:
-    assert (CEILINGS, CEILING) == ({"recall_memories": 1_200, "list_trades": 1_000}, 2_000)
+    assert (CEILINGS, CEILING) == (
+        {"recall_memories": 1_200, "list_trades": 1_000, "get_strategy_performance": 500},
+        2_000,
+    )
     assert ceiling_of(OPERATIONS["list_trades"], {"limit": 5}) == 1_000
     assert ceiling_of(OPERATIONS["list_trades"], {"limit": 100}) == 5_000
 

@@ -17,7 +17,7 @@ NOUNS = {
     "documents": "Search documents; add notes, propose edits, approve them.",
     "strategies": "Save strategies, open accounts, deploy a strategy on an account.",
     "instruments": "Save what one unit of a symbol is worth, and in which steps it trades.",
-    "performance": "See the performance of deployments.",
+    "performance": "See the performance of deployments and strategies, by category and by day.",
     "events": "Import and record market bars.",
     "fills": "Import the executions of an account from a file.",
     "positions": "Import position logs of other agents.",

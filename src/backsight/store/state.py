@@ -1,10 +1,13 @@
 """The facts in the store that an account's mood follows from: equity and transfers."""
 
-from sqlalchemy import Connection, select
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
 
 from backsight.core.memory.affective import EquityFact, EquityPoint, TransferFact, equity_fact
 from backsight.store.decisions import DECISIONS
-from backsight.store.mapping import OWNER, noun
+from backsight.store.mapping import OWNER, Noun, noun
 from backsight.store.reading import fetch, fetch_one, known, owned, within
 from backsight.store.trades import FILLS
 from backsight.store.view import View
@@ -37,6 +40,46 @@ def equity_facts(view: View, account_id: str) -> list[EquityFact | TransferFact]
     of_account = (EQUITY.table.c.account_id == account_id, *within(EQUITY, view.horizon))
     points = fetch(view.connection, EQUITY, owned(EQUITY, view.owner, *of_account))
     return facts + [point.fact for point in points]
+
+
+def first_reading(view: View, account_id: str) -> tuple[datetime, float] | None:
+    """The first known equity of an account, and its instant: of a tick, or as `record_equity` recorded it."""
+    rows = [
+        view.connection.execute(_readings(source, view, account_id).order_by(source.table.c.at, order).limit(1)).first()
+        for source, order in ((DECISIONS, DECISIONS.table.c.sequence), (EQUITY, EQUITY.table.c.id))
+    ]
+    return min(((row.at, row.equity) for row in rows if row is not None), default=None)
+
+
+def transfers(view: View, account_id: str) -> list[tuple[datetime, float]]:
+    """The instants and amounts of all money paid in and out, in order."""
+    fills = known(
+        FILLS, view.owner, view.horizon, lambda c: [c.account_id == account_id, c.kind == "transfer"]
+    ).subquery()
+    c = EQUITY.table.c
+    points = select(c.at, c.transfer).where(
+        c[OWNER] == view.owner, c.account_id == account_id, c.transfer != 0.0, *within(EQUITY, view.horizon)
+    )
+    by_fills = view.connection.execute(select(fills.c.at, fills.c.amount)).all()
+    return sorted((at, amount) for at, amount in [*by_fills, *view.connection.execute(points)])
+
+
+def readings(view: View, account_id: str, *, since: datetime, until: datetime) -> list[tuple[datetime, float]]:
+    """The instants and amounts of the equity that was recorded from `since` until before `until`, in order."""
+    rows: list[tuple[datetime, float]] = []
+    for source in (DECISIONS, EQUITY):
+        at = source.table.c.at
+        statement = _readings(source, view, account_id).where(at >= since, at < until)
+        rows += [(row.at, row.equity) for row in view.connection.execute(statement)]
+    return sorted(rows)
+
+
+def _readings(source: Noun[Any], view: View, account_id: str) -> Select[Any]:
+    """The instants and amounts of an account's equity in one of the tables that record it."""
+    c = source.table.c
+    return select(c.at, c.equity).where(
+        c[OWNER] == view.owner, c.account_id == account_id, *within(source, view.horizon)
+    )
 
 
 def _transfers(view: View, account_id: str) -> dict[str, float]:

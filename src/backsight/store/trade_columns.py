@@ -3,15 +3,19 @@
 It stays up to date in the same way as the image of the episodes (`store/images.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sqlalchemy import ColumnElement, Connection, or_, select
 
 from backsight.core.trades.columns import (
     EMPTY,
+    UNKNOWN_INSTANT,
     ClosedTradeColumns,
+    EntryLabels,
+    Integers,
     TradeLabels,
     TradeRows,
     differing_trades,
@@ -26,9 +30,21 @@ from backsight.store.trades import TRADES
 from backsight.store.view import View
 
 MAX_BYTES = 128 * 1024 * 1024
-FILE_FORMAT = b"backsight trade columns 1\n".ljust(32)
+FILE_FORMAT = b"backsight trade columns 2\n".ljust(32)
 """Increase the number when the meaning of a column changes."""
-VALUES = ("id", "known_at", "recorded_at", "exit_tick_at", "pnl", "realized_pnl_usd", "outcome_value")
+VALUES = (
+    "id",
+    "known_at",
+    "recorded_at",
+    "exit_tick_at",
+    "entry_tick_at",
+    "pnl",
+    "realized_pnl_usd",
+    "outcome_value",
+    "holding_minutes",
+    "entry_equity",
+)
+"""The columns of `TradeRows` before its labels, in the order of its fields."""
 LABELS = (
     "deployment_id",
     "skill_id",
@@ -41,6 +57,16 @@ LABELS = (
     "entry_lessons_hash",
 )
 """The columns of a `TradeLabels`, in the order of its fields."""
+ENTRY_LABELS = (
+    "side",
+    "context_regime",
+    "context_volatility_regime",
+    "context_session",
+    "memory_arm",
+    "entry_model",
+    "tags",
+)
+"""The columns of an `EntryLabels`, in the order of its fields."""
 
 
 class TradeImages(ImageCache[ClosedTradeColumns]):
@@ -73,15 +99,20 @@ class TradeImages(ImageCache[ClosedTradeColumns]):
         return differing_trades(first, second)
 
     def pack(self, columns: ClosedTradeColumns, *, label: str) -> Iterator[bytes]:
-        return pack_arrays(FILE_FORMAT, columns.arrays(), {"groups": columns.groups}, label=label)
+        labels = {"groups": columns.groups, "entries": columns.entries}
+        return pack_arrays(FILE_FORMAT, columns.arrays(), labels, label=label)
 
     def unpack(self, content: bytes) -> ClosedTradeColumns:
         arrays, head = unpack_arrays(FILE_FORMAT, content)
-        return ClosedTradeColumns(**arrays, groups=tuple(map(TradeLabels._make, head["groups"])))
+        return ClosedTradeColumns(
+            **arrays,
+            groups=tuple(map(TradeLabels._make, head["groups"])),
+            entries=tuple(map(EntryLabels._make, head["entries"])),
+        )
 
 
 def _fields(c: Columns) -> list[Any]:
-    return undecoded(c, (*VALUES, *LABELS))
+    return undecoded(c, (*VALUES, *LABELS, *ENTRY_LABELS))
 
 
 def _closed(owner: str) -> list[ColumnElement[bool]]:
@@ -105,15 +136,30 @@ _FORMER = _former_versions()
 def _rows(connection: Connection, statement: Any, values: dict[str, object] | None = None) -> Iterator[TradeRows]:
     result = connection.execute(statement, values, execution_options={"yield_per": ROWS_AT_ONCE})
     for rows in result.partitions():
-        columns = list(zip(*rows, strict=True))
-        ids, known_at, recorded_at, closed_at, pnl, realized_pnl_usd, outcome = columns[: len(VALUES)]
+        ids, known_at, recorded_at, *columns = zip(*rows, strict=True)
+        closed_at, opened_at, pnl, realized_pnl_usd, outcome, minutes, equity, *labels = columns
         yield TradeRows(
             id=ids,
             known_at=micros_of(known_at),
             recorded_at=micros_of(recorded_at),
             closed_at=micros_of(closed_at),
+            opened_at=_micros_or_unknown(opened_at),
             pnl=pnl,
             realized_pnl_usd=realized_pnl_usd,
             outcome=outcome,
-            group=zip(*columns[len(VALUES) :], strict=True),
+            minutes=minutes,
+            entry_equity=equity,
+            group=zip(*labels[: len(LABELS)], strict=True),
+            entry=zip(*labels[len(LABELS) :], strict=True),
         )
+
+
+def _micros_or_unknown(instants: Sequence[Any]) -> Integers:
+    """As `micros_of`, with `UNKNOWN_INSTANT` for an instant that is not known."""
+    known = [each is not None for each in instants]
+    if all(known):
+        return micros_of(instants)
+    micros = np.full(len(instants), UNKNOWN_INSTANT)
+    if any(known):
+        micros[known] = micros_of([each for each in instants if each is not None])
+    return micros

@@ -1,7 +1,8 @@
 """How much of an answer is shown: in brief, or in full.
 
 `detail` belongs to the surfaces: an operation has one result, and its brief form is a rendering of it. An operation
-that has an argument `detail` of its own receives it as well.
+that has an argument `detail` of its own receives it as well; if `brief` is not among its values, it says what the
+result contains and not how the result is shown.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ Detail = Literal["brief", "full"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 CEILING = 2_000
-CEILINGS = {"recall_memories": 1_200, "list_trades": 1_000}
+CEILINGS = {"recall_memories": 1_200, "list_trades": 1_000, "get_strategy_performance": 500}
 """Tokens of a brief answer over MCP at the default limit, where they differ from `CEILING`."""
 
 
@@ -29,8 +30,13 @@ def split_detail(operation: Operation, arguments: object, *, default: Detail) ->
         return default, arguments
     detail = arguments["detail"]
     if has_own_detail(operation):
-        return (detail if detail in DETAILS else default), arguments
+        return (detail if detail in DETAILS and _is_about_showing(operation) else default), arguments
     return checked_detail(detail, default=default), {key: arguments[key] for key in arguments if key != "detail"}
+
+
+def _is_about_showing(operation: Operation) -> bool:
+    """Whether the operation's own `detail` has the values of the surfaces."""
+    return "brief" in str(operation.input_schema["properties"]["detail"])
 
 
 def checked_detail(detail: Any, *, default: Detail) -> Detail:
@@ -46,6 +52,17 @@ def checked_detail(detail: Any, *, default: Detail) -> Detail:
 def ceiling_of(operation: Operation, arguments: object) -> int:
     """The tokens that a brief answer may take; with a limit above the default, in proportion more."""
     ceiling = CEILINGS.get(operation.name, CEILING)
+    contents = operation.arguments.model_fields.get("detail")
+    if (
+        contents is not None
+        and isinstance(arguments, Mapping)
+        and arguments.get("detail")
+        not in (
+            None,
+            contents.default,
+        )
+    ):
+        return max(ceiling, CEILING)  # more was asked for than the default
     limit = operation.arguments.model_fields.get("limit")
     wanted = arguments.get("limit") if isinstance(arguments, Mapping) else None
     if limit is None or not isinstance(limit.default, int) or not isinstance(wanted, int):

@@ -33,6 +33,8 @@ INSTRUCTIONS: Mapping[Audience, tuple[str, ...]] = {
     "coach": (
         "You advise the owner of a trading agent. You read the agent's memory; you cannot trade or change that memory.",
         "Begin with get_my_deployments: it lists what runs, and how it did.",
+        "get_strategy_performance has the results of a strategy by regime, symbol and direction; with "
+        'detail="trades" its last trades too, with detail="lessons" what it learned.',
         "review_period sums up a day, a week or a month of a deployment.",
         "list_trades and get_trade_reflection show single trades, and what was known when they were opened.",
         "get_behavioral_analysis shows how the agent trades, and get_agent_state how it is doing.",

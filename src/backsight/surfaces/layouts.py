@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from backsight.core.memory.drift_report import amount_of
+from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
 from backsight.core.text.untrusted_text import shorten
 from backsight.surfaces.blocks import (
@@ -26,7 +27,7 @@ from backsight.surfaces.blocks import (
     parts_of,
 )
 from backsight.surfaces.brief import Brief
-from backsight.surfaces.values import Template, columns, fill, short_id, text_of, with_unit
+from backsight.surfaces.values import Template, columns, fill, short_id, text_of, value_at, with_unit
 
 LINE_WIDTH = 140
 SNIPPET_LINES = 6
@@ -34,6 +35,7 @@ REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
 HISTORY_SHOWN = 20
 """Points of a series that a brief answer shows, the last ones."""
+DAYS_SHOWN = 30
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 
 
@@ -202,8 +204,22 @@ DEPLOYMENTS = {
         fill("{deployment.strategy_name} v{deployment.strategy_version}", row) or row.deployment.strategy_name
     ),
     **columns("mode: {deployment.mode} | >trades: {tally.trades} | >won: {tally.wins} | >net: {tally.pnl:+.2f}"),
+    ">mean R (90 %)": lambda row: _mean_figure(row.performance.figures.r, "R"),
+    **columns(">Sharpe: {performance.returns.sharpe:.2f} | >drawdown: {performance.returns.drawdown.share:.1%}"),
     **columns("last close: {tally.last_closed_at}"),
 }
+FIGURES = {
+    **columns(">n: {figures.trades}"),
+    ">won (90 %)": lambda group: _win_rate(group.figures),
+    ">mean (90 %)": lambda group: _expectancy(group.figures),
+    **columns(">net: {figures.net:+.2f}"),
+}
+PERFORMANCE: tuple[Block, ...] = (
+    Line(lambda answer: _results(answer.performance.figures)),
+    Line(lambda answer: _returns(answer.performance.returns)),
+    Line("{memory_help}"),
+    Rows(lambda answer: _groups(answer.performance), {"group": "{label}", **FIGURES}, name="groups"),
+)
 MOODS = {
     **columns("deployment: {deployment.name} | mode: {deployment.mode} | >closed trades: {closes}"),
     **columns(">confidence: {mood.confidence:.2f} | >risk appetite: {mood.risk_appetite:.2f}"),
@@ -307,6 +323,118 @@ def _arms(answer: Any) -> tuple[WithUnit, ...]:
     """Trades with memory shown, and trades with memory withheld."""
     result = answer.help
     return WithUnit(result.shown, result.unit, "shown"), WithUnit(result.withheld, result.unit, "withheld")
+
+
+def _mean_figure(figure: Any, unit: str) -> str:
+    """A mean with half the width of its interval."""
+    if figure is None:
+        return ""
+    interval = None if figure.low is None else (figure.low, figure.high)
+    if unit == "R":
+        return with_unit(figure.mean, "R", interval)
+    return with_margin(f"{figure.mean:+.2f}", half_width(interval))
+
+
+def _win_rate(figures: Any) -> str:
+    return fill("{win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})", figures)
+
+
+def _expectancy(figures: Any) -> str:
+    """The mean in R, else in money."""
+    return _mean_figure(figures.r, "R") or _mean_figure(figures.money, "money")
+
+
+def _results(figures: Any) -> str:
+    """The figures of trades in one line."""
+    if not figures.trades:
+        return ""
+    parts = [
+        f"won {_win_rate(figures)}",
+        f"net {figures.net:+,.2f}",
+        fill("profit factor {profit_factor:.2f}", figures),
+        f"a trade {' or '.join(filter(None, (_mean_figure(figures.r, 'R'), _mean_figure(figures.money, 'money'))))}",
+        fill("held {average_minutes:,.0f} min, median {median_minutes:,.0f}", figures),
+        fill("best {best:+,.2f}, worst {worst:+,.2f}", figures),
+        figures.r_missing or "",
+    ]
+    return "; ".join(filter(None, parts)) + "."
+
+
+def _returns(returns: Any) -> str:
+    """The figures of daily returns in one line."""
+    drawdown = "largest drawdown {drawdown.share:.1%} from {drawdown.peak_on} to {drawdown.trough_on}, "
+    recovered = "recovered {drawdown.recovered_on}" if value_at(returns, "drawdown.recovered_on") else "not recovered"
+    parts = [
+        fill("Sharpe {sharpe:.2f}", returns),
+        fill("Sortino {sortino:.2f}", returns),
+        fill("{deflated_sharpe:.0%} likely to be more than the best of several by luck", returns),
+        fill(drawdown + recovered, returns),
+        returns.missing or f"{count_of(returns.days, 'day')} of returns",
+    ]
+    return "; ".join(filter(None, parts)) + "."
+
+
+def _about_deployments(answer: Any) -> str:
+    """What is missing for ratios, whether memory helps, and the recent activity of each deployment."""
+    sentences = [
+        f"{row.deployment.name}: {text}"
+        for row in answer.deployments
+        for text in (row.performance.returns.missing if row.tally.trades else "", row.memory_help, row.activity)
+        if text
+    ]
+    return " ".join(sentences)
+
+
+class DayOfEquity(NamedTuple):
+    """A day of an equity history on which something changed, with its recorded equity."""
+
+    day: Any
+    start: float
+    net: float
+    transfers: float | None
+    end: float
+    recorded: float | None
+
+
+def _last_days(answer: Any) -> tuple[DayOfEquity, ...]:
+    """The last days on which something changed, newest first."""
+    recorded = {each.day: each.equity for each in answer.recorded}
+    changed = [day for day in answer.days if day.net or day.transfers or day.day in recorded]
+    return tuple(
+        DayOfEquity(day.day, day.start, day.net, day.transfers or None, day.end, recorded.get(day.day))
+        for day in reversed(changed[-DAYS_SHOWN:])
+    )
+
+
+def _returns_drawdown(answer: Any) -> str:
+    drawdown = answer.drawdown
+    if drawdown is None:
+        return ""
+    again = f", recovered {drawdown.recovered_on}" if drawdown.recovered_on else ", not recovered"
+    return f"Largest drawdown {drawdown.share:.1%}, {drawdown.peak_on} to {drawdown.trough_on}{again}."
+
+
+class LabelledFigures(NamedTuple):
+    """The figures of a group, with the category of its label."""
+
+    label: str
+    figures: Any
+
+
+def _groups(performance: Any) -> tuple[LabelledFigures, ...]:
+    """The groups by regime, symbol and direction; a category with one group says nothing more than the whole."""
+    categories = {name: getattr(performance, f"by_{name}") for name in ("regime", "symbol", "direction")}
+    return tuple(
+        LabelledFigures(f"{name} {group.label}", group.figures)
+        for name, groups in categories.items()
+        if len(groups) > 1
+        for group in groups
+    )
+
+
+def _lessons_line(note: Any) -> str:
+    window = fill(", {window_start:%Y-%m-%d} to {window_end:%Y-%m-%d}", note)
+    return f"Lessons {short_id(note.content_hash)} from {count_of(note.trades_considered, 'trade')}{window}:"
 
 
 def _recent_trades(answer: Any) -> tuple[Any, ...]:
@@ -532,9 +660,36 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "Deployments": (
-        _list("deployments", "deployment"),
+        Line("{message}"),
         Rows("deployments", DEPLOYMENTS),
+        Line(_about_deployments),
         Rows(_recent_trades, TRADES, name="recent_trades"),
+        Body(
+            "deployments",
+            lambda row: value_at(row, "lessons.lessons_text") or "",
+            title=lambda row: f"{row.deployment.name}: {_lessons_line(row.lessons)}",
+            name="lessons",
+        ),
+    ),
+    "StrategyPerformance": (
+        Line("{message}"),
+        *PERFORMANCE,
+        Rows("recent_trades", TRADES),
+        Body("lessons", "{lessons_text}", title=_lessons_line),
+    ),
+    "BrokenDown": (
+        Line("{message}"),
+        Rows("groups", {"group": "{label}", **FIGURES, **columns(">profit factor: {figures.profit_factor:.2f}")}),
+    ),
+    "EquityHistory": (
+        Line("{message}"),
+        Line(_returns_drawdown),
+        Rows(
+            _last_days,
+            columns("day | >start: {start:.2f} | >net: {net:+.2f} | >transfers: {transfers:+.2f} | >end: {end:.2f}")
+            | columns(">recorded: {recorded:.2f}"),
+            name="days",
+        ),
     ),
     "RememberedTrade": (Line("{message}"), Rows("trade", TRADES), *LEARNED),
     "AnnotatedTrade": (_done("The trade was annotated."), Rows("trade", TRADES), *LEARNED),

@@ -18,10 +18,14 @@ def columns_of(*trades: tuple[TradeLabels, int, float | None]) -> ClosedTradeCol
         known_at=instants,
         recorded_at=instants,
         closed_at=instants,
+        opened_at=instants,
         pnl=results,
         realized_pnl_usd=[None] * len(trades),
         outcome=[None if group.outcome_unit is None else 1.0 for group, _, _ in trades],
+        minutes=[None] * len(trades),
+        entry_equity=[None] * len(trades),
         group=[group for group, _, _ in trades],
+        entry=[("long", None, None, None, None, None, "[]")] * len(trades),
     )
     return update_trades(EMPTY, [rows])
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from backsight.core.instants import EPOCH, Horizon
 from backsight.core.trades.columns import (
     EMPTY,
+    EntryLabels,
     TradeLabels,
     TradeRows,
     differing_trades,
@@ -23,6 +24,7 @@ from backsight.core.trades.columns import (
 from backsight.core.trades.summary import Tally
 
 GROUP = TradeLabels("d1", "s", "S", 1, "BTC", "live", None, "R", None)
+LONG = EntryLabels("long", None, None, None, None, None, "[]")
 GROUPS = (GROUP, GROUP._replace(deployment_id="d2"), GROUP._replace(currency="JPY"))
 
 
@@ -41,10 +43,14 @@ def rows_of(trades: Sequence[AnyTrade]) -> TradeRows:
         known_at=instants,
         recorded_at=np.array([trade.recorded for trade in trades], np.int64),
         closed_at=instants - 1,
+        opened_at=instants - 2,
         pnl=[trade.pnl for trade in trades],
         realized_pnl_usd=[None] * len(trades),
         outcome=[trade.pnl for trade in trades],
+        minutes=[None] * len(trades),
+        entry_equity=[None] * len(trades),
         group=[tuple(trade.group) for trade in trades],
+        entry=[LONG] * len(trades),
     )
 
 

@@ -1,20 +1,23 @@
 """The closed trades of an owner as arrays, one a column, so that counts and sums as of any instant need no rows.
 
-Repeated labels are stored once: a row has the code of its *group*. The rows are in no particular order, and there is
-one version of each trade. `ClosedTradeColumns` is immutable: an update returns a new one.
+Repeated labels are stored once: a row has the code of its *group*, and the code of the labels of its *entry*. The two
+are apart because together they would hardly repeat. The rows are in no particular order, and there is one version of
+each trade. `ClosedTradeColumns` is immutable: an update returns a new one.
 """
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backsight.core.holdout import MemoryArm
 from backsight.core.instants import EPOCH, Horizon
-from backsight.core.portfolio import Mode
+from backsight.core.portfolio import Direction, Mode
+from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.core.trades.summary import Tally
 from backsight.core.trades.trade import OutcomeUnit
 
@@ -22,6 +25,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Array = NDArray[Any]
 
+UNKNOWN_INSTANT = np.iinfo(np.int64).min
 FEW_IDS = 32
 """Up to this many ids are searched one by one."""
 NO_TALLY = Tally(trades=0, wins=0, pnl=0.0, last_closed_at=None)
@@ -42,18 +46,37 @@ class TradeLabels(NamedTuple):
     lessons_hash: str | None
 
 
+class EntryLabels(NamedTuple):
+    """The labels of a trade's entry."""
+
+    direction: Direction
+    regime: Regime | None
+    volatility_regime: VolatilityRegime | None
+    session: Session | None
+    memory_arm: MemoryArm | None
+    model: str | None
+    tags: str
+    """A JSON array."""
+
+
 class TradeRows(NamedTuple):
-    """Closed trades column by column; instants are microseconds since 1970."""
+    """Closed trades column by column; instants are microseconds since 1970, `UNKNOWN_INSTANT` if not known."""
 
     id: Sequence[str]
     known_at: Integers
     recorded_at: Integers
     closed_at: Integers
+    opened_at: Integers
     pnl: Sequence[float | None]
     realized_pnl_usd: Sequence[float | None]
     outcome: Sequence[float | None]
+    minutes: Sequence[float | None]
+    """From the entry to the close."""
+    entry_equity: Sequence[float | None]
     group: Iterable[tuple[Any, ...]]
     """The fields of each trade's `TradeLabels`."""
+    entry: Iterable[tuple[Any, ...]]
+    """The fields of each trade's `EntryLabels`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,12 +87,18 @@ class ClosedTradeColumns:
     known_at: Integers
     recorded_at: Integers
     closed_at: Integers
+    opened_at: Integers
     pnl: Floats
     realized_pnl_usd: Floats
     outcome: Floats
+    minutes: Floats
+    entry_equity: Floats
     group: NDArray[np.uint32]
     """The place of a trade's group in `groups`."""
+    entry: NDArray[np.uint32]
+    """The place of the labels of a trade's entry in `entries`."""
     groups: tuple[TradeLabels, ...] = ()
+    entries: tuple[EntryLabels, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,7 +109,7 @@ class ClosedTradeColumns:
 
     def arrays(self) -> dict[str, Array]:
         """The columns by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "groups"}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("groups", "entries")}
 
 
 EMPTY = ClosedTradeColumns(
@@ -88,10 +117,14 @@ EMPTY = ClosedTradeColumns(
     known_at=np.empty(0, np.int64),
     recorded_at=np.empty(0, np.int64),
     closed_at=np.empty(0, np.int64),
+    opened_at=np.empty(0, np.int64),
     pnl=np.empty(0),
     realized_pnl_usd=np.empty(0),
     outcome=np.empty(0),
+    minutes=np.empty(0),
+    entry_equity=np.empty(0),
     group=np.empty(0, np.uint32),
+    entry=np.empty(0, np.uint32),
 )
 
 
@@ -102,8 +135,9 @@ def update_trades(
 
     Of several rows with the same id the last one counts.
     """
-    codes = {group: code for code, group in enumerate(columns.groups)}
-    encoded = [_encoded(part, codes) for part in parts if len(part.id)]
+    groups = {group: code for code, group in enumerate(columns.groups)}
+    entries = {labels: code for code, labels in enumerate(columns.entries)}
+    encoded = [_encoded(part, groups, entries) for part in parts if len(part.id)]
     empty = EMPTY.arrays()
     added = {name: np.concatenate([empty[name], *(part[name] for part in encoded)]) for name in empty}
     last = {name: row for row, name in enumerate(added["ids"].tolist())}
@@ -115,28 +149,42 @@ def update_trades(
         return columns
     stays = ~_has_id(columns.ids, replaced)
     arrays = {name: np.concatenate([array[stays], added[name]]) for name, array in columns.arrays().items()}
-    return ClosedTradeColumns(**arrays, groups=tuple(codes))
+    return ClosedTradeColumns(**arrays, groups=tuple(groups), entries=tuple(entries))
 
 
-def _encoded(rows: TradeRows, codes: dict[TradeLabels, int]) -> dict[str, Array]:
-    """Rows as arrays; groups that are new get the next codes."""
+def _encoded(rows: TradeRows, groups: dict[TradeLabels, int], entries: dict[EntryLabels, int]) -> dict[str, Array]:
+    """Rows as arrays; labels that are new get the next codes."""
     return {
         "ids": np.array([name.encode() for name in rows.id]),
         "known_at": rows.known_at,
         "recorded_at": rows.recorded_at,
         "closed_at": rows.closed_at,
+        "opened_at": rows.opened_at,
         "pnl": np.array(rows.pnl, np.float64),
         "realized_pnl_usd": np.array(rows.realized_pnl_usd, np.float64),
         "outcome": np.array(rows.outcome, np.float64),
-        "group": np.fromiter((_code(labels, codes) for labels in rows.group), np.uint32, len(rows.id)),
+        "minutes": np.array(rows.minutes, np.float64),
+        "entry_equity": np.array(rows.entry_equity, np.float64),
+        "group": _coded(rows.group, groups, TradeLabels._make, len(rows.id)),
+        "entry": _coded(rows.entry, entries, EntryLabels._make, len(rows.id)),
     }
 
 
-def _code(labels: tuple[Any, ...], codes: dict[TradeLabels, int]) -> int:
-    code = codes.get(labels)  # type: ignore[call-overload]  # a plain tuple equals the group that has its fields
-    if code is None:
-        code = codes[TradeLabels._make(labels)] = len(codes)
-    return int(code)
+L = TypeVar("L", TradeLabels, EntryLabels)
+
+
+def _coded(
+    labels: Iterable[tuple[Any, ...]], codes: dict[L, int], make: Callable[[tuple[Any, ...]], L], count: int
+) -> NDArray[np.uint32]:
+    """The code of each row's labels; labels that are new get the next codes."""
+
+    def code_of(fields_of_row: tuple[Any, ...]) -> int:
+        code = codes.get(fields_of_row)  # type: ignore[call-overload]  # a plain tuple equals the labels it makes
+        if code is None:
+            code = codes[make(fields_of_row)] = len(codes)
+        return int(code)
+
+    return np.fromiter(map(code_of, labels), np.uint32, count)
 
 
 def _has_id(ids: Array, searched: Collection[bytes]) -> NDArray[np.bool_]:
@@ -157,9 +205,10 @@ def differing_trades(first: ClosedTradeColumns, second: ClosedTradeColumns) -> l
 
 def _contents(columns: ClosedTradeColumns) -> dict[bytes, str]:
     arrays = columns.arrays()
-    rows = zip(*(arrays[name].tolist() for name in arrays if name not in ("ids", "group")), strict=True)
+    rows = zip(*(arrays[name].tolist() for name in arrays if name not in ("ids", "group", "entry")), strict=True)
     groups = (columns.groups[code] for code in columns.group.tolist())
-    return {key: repr((row, group)) for key, row, group in zip(columns.ids.tolist(), rows, groups, strict=True)}
+    entries = (columns.entries[code] for code in columns.entry.tolist())
+    return {key: repr(row) for key, *row in zip(columns.ids.tolist(), rows, groups, entries, strict=True)}
 
 
 # Answers
@@ -222,3 +271,31 @@ def _micros(at: datetime) -> int:
 
 def _instant(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
+
+
+def closed_between(columns: ClosedTradeColumns, rows: Integers) -> tuple[datetime | None, datetime | None]:
+    """The first and the last close of some trades; None for none."""
+    if not len(rows):
+        return None, None
+    closed_at = columns.closed_at[rows]
+    return _instant(int(closed_at.min())), _instant(int(closed_at.max()))
+
+
+def closed_within(
+    columns: ClosedTradeColumns,
+    rows: Integers,
+    *,
+    symbol: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Integers:
+    """Of some trades those in a symbol that were closed from `since` on and before `until`."""
+    stays = np.ones(len(rows), np.bool_)
+    if symbol is not None:
+        is_symbol = np.array([group.symbol == symbol for group in columns.groups], np.bool_)
+        stays &= is_symbol[columns.group[rows]]
+    if since is not None:
+        stays &= columns.closed_at[rows] >= _micros(since)
+    if until is not None:
+        stays &= columns.closed_at[rows] < _micros(until)
+    return rows[stays]
