@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         legacy,
         lessons,
         performance,
+        performance_exits,
         plans,
         positions,
         recall,
@@ -107,6 +108,7 @@ class Memory(Context):
     get_strategy_performance = performance.get_strategy_performance
     break_down = performance.break_down
     get_equity = performance.get_equity
+    compare_exits = performance_exits.compare_exits
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
     import_trades = trades.import_trades

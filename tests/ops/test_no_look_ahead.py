@@ -347,6 +347,8 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     yield "list_bars", {"symbol": "XAUUSD", "limit": 5} | when
     yield "last_verification", dict(when)
     yield "list_trades", {"limit": 5} | when
+    yield "list_trades", {"mode": "all", "order": "worst", "count": True, "limit": 5} | when
+    yield "compare_exits", dict(when)
     yield "list_trades", {"mode": "all", "status": "open"} | when
     yield "list_trades", {"strategy_name": "Nobody", "symbol": "ETH"} | when
     trades = [*memory.list_trades(mode="all", limit=2).trades, *memory.list_trades(mode="all", status="open").trades]

@@ -1,6 +1,7 @@
 """The queries that step through the past and list what there is: instants, bars, moods, strategies, verifications."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,42 @@ def test_the_last_verification_is_remembered(memory: Memory, clock: FakeClock) -
     assert last.links_since == 1
     assert memory.last_verification(as_of=T0 + HOUR).last == first.record
     assert memory.verify_audit().intact
+
+
+def test_trades_are_sorted_filtered_and_counted(memory: Memory, clock: FakeClock) -> None:
+    results = [100.0, -50.0, 300.0, -200.0, 20.0]
+    for hours, pnl in enumerate(results, start=1):
+        remember(memory, clock, hours=hours, pnl=pnl)
+    worst = memory.list_trades(order="worst", limit=2, count=True)
+    assert ([trade.pnl for trade in worst.trades], worst.total) == ([-200.0, -50.0], 5)
+    following = memory.list_trades(order="worst", limit=2, count=True, cursor=worst.next_cursor)
+    assert [trade.pnl for trade in following.trades] == [20.0, 100.0]
+    assert memory.list_trades(result="lost", count=True).total == 2
+    assert [trade.pnl for trade in memory.list_trades(between={"outcome": [0.5, 2.0]}).trades] == [100.0]
+    assert memory.list_trades(by="direction", label="short", count=True).total == 0
+    assert memory.list_trades(order="worst", as_of=T0 + 2 * HOUR).trades[0].pnl == -50.0
+    with pytest.raises(Invalid, match="closed trades"):
+        memory.list_trades(status="open", result="won")
+
+
+def test_a_sorted_list_equals_the_plain_one(memory: Memory, clock: FakeClock) -> None:
+    for hours in (1, 2, 3):
+        remember(memory, clock, hours=hours)
+    assert memory.list_trades(count=True).trades == memory.list_trades().trades
+    assert memory.list_trades(order="oldest").trades == memory.list_trades().trades[::-1]
+
+
+def test_a_plain_stop_and_target_are_compared_with_the_exits(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    clock.advance(hours=9)
+    head = "symbol,direction,entry_price,exit_price,pnl,pnl_r,risk,strategy_name,closed_at"
+    rows = [f"{head},max_adverse_excursion,max_favorable_excursion"]
+    for hour, (mae, mfe, outcome) in enumerate([(-20, 300, 50), (-150, 250, -100), (-50, 40, 10)], start=1):
+        at = (T0 + hour * HOUR).isoformat()
+        rows.append(f"BTC,long,100,101,{outcome},{outcome / 100},100,Fade,{at},{mae},{mfe}")
+    file = tmp_path / "trades.csv"
+    file.write_text("\n".join(rows))
+    memory.import_trades(path=str(file))
+    answer = memory.compare_exits(stop_r=1.0, target_r=2.0)
+    assert (answer.n, answer.stopped, answer.both, answer.reached) == (3, 1, 1, 1)
+    assert answer.plain_mean == pytest.approx((2.0 - 1.0 + 0.1) / 3)
+    assert answer.actual_mean == pytest.approx((0.5 - 1.0 + 0.1) / 3)

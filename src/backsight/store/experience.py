@@ -386,6 +386,15 @@ def _is_after(key: Sequence[Any], place: Sequence[Any]) -> ColumnElement[bool]:
     return tuple_(*key) > tuple_(*values)
 
 
+def trades_of_belief(view: View, belief_id: str) -> list[str]:
+    """Ids of the trades that are evidence for or against a belief and were known in a view."""
+    episodes = EPISODES.table.c
+    joined = EVIDENCE.table.join(EPISODES.table, (episodes.owner_id == _V.owner_id) & (episodes.id == _V.episode_id))
+    known_then = _V.owner_id == view.owner, _V.belief_id == belief_id, _V.known_at <= view.as_of
+    statement = select(episodes.trade_id).select_from(joined).where(*known_then, episodes.trade_id.is_not(None))
+    return list(view.connection.execute(statement).scalars())
+
+
 def beliefs_with_evidence_from(
     connection: Connection, owner: str, episode_id: str
 ) -> list[tuple[EvidenceRecord, BeliefRecord]]:

@@ -67,7 +67,6 @@ class Door:
         authority = Authority(audience=key.audience, may_write=key.scope == "write")
         return self._memory.for_caller(authority, actor=key.actor, owner=key.owner_id)
 
-
     def page_caller(self, token: str | None) -> "Memory":
         """The memory for a page: the owner's with the token that the server printed, else that of a key, or of nobody.
 
@@ -79,9 +78,7 @@ class Door:
             return self.caller(f"Bearer {token}", mcp=False)
         if self._keys_required:
             raise Unauthenticated("sign in with a key of the owner", field="authorization")
-        return self._memory.for_caller(
-            Authority(audience="trader", may_write=False, may_read_all=True), actor="pages"
-        )
+        return self._memory.for_caller(Authority(audience="trader", may_write=False, may_read_all=True), actor="pages")
 
 
 def is_page_path(path: str) -> bool:

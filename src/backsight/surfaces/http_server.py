@@ -198,7 +198,11 @@ def addresses(listener: socket.socket, pages_token: str | None = None) -> list[s
     """The URLs of the pages, of REST and of MCP, one a line; the token in the first signs the owner in."""
     url = base_url(listener)
     pages = f"Pages {url}/" if pages_token is None else f"Pages {url}{SIGN_IN}?token={pages_token}"
-    return [pages, f"REST  {url}/api/v1/docs", f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served; {INSTALL_MCP}"]
+    return [
+        pages,
+        f"REST  {url}/api/v1/docs",
+        f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served; {INSTALL_MCP}",
+    ]
 
 
 _WAITING: "WeakKeyDictionary[ServerState, OrderedDict[ImpatientProtocol, TimerHandle]]" = WeakKeyDictionary()

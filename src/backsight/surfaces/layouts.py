@@ -629,6 +629,17 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             },
         ),
     ),
+    "ComparedExits": (
+        Line("{message}"),
+        Values(
+            "",
+            {
+                "as closed": lambda row: with_unit(row.actual_mean, "R", row.actual_interval),
+                "plain stop and target": lambda row: with_unit(row.plain_mean, "R", row.plain_interval),
+                "difference": lambda row: with_unit(row.difference, "R", row.difference_interval),
+            },
+        ),
+    ),
     "StateHistory": (
         Line("{deployment}: {message}"),
         Rows(

@@ -213,15 +213,23 @@ def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: 
 
 def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
     """Serve the demonstration until Ctrl-C, which ends it with one line."""
-    from backsight.surfaces.http_server import addresses, http_application, listen, run_http
+    from backsight.surfaces.http_server import (
+        HttpOptions,
+        addresses,
+        http_application,
+        listen,
+        new_pages_token,
+        run_http,
+    )
 
+    token = new_pages_token(memory)
     try:
         listener = listen("127.0.0.1", port)
     except Unavailable:
         listener = listen("127.0.0.1", 0)
-    click.echo("\n".join([*addresses(listener), "Stop with Ctrl-C."]))
+    click.echo("\n".join([*addresses(listener, token), "Open the pages in a browser. Stop with Ctrl-C."]))
     try:
-        run_http(http_application(memory), listener)
+        run_http(http_application(memory, HttpOptions(pages_token=token)), listener)
     except KeyboardInterrupt:
         click.echo(f"\nStopped. The demo is in {folder}.")
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import RedirectResponse, Response
 
-from backsight.core.errors import Invalid
+from backsight.core.errors import Invalid, Refused
 from backsight.surfaces.web import background
 from backsight.surfaces.web.page import PAGES, PageRequest
 
@@ -75,7 +75,8 @@ def cancel_plan(page: PageRequest) -> Response:
 
 
 def verify(page: PageRequest) -> Response:
-    page.memory.check_may("record_verification")
+    if not page.is_owner:
+        raise Refused("only the owner verifies the store; sign in", field="authorization")
     background.start(page.memory, everything=page.form.get("everything") == "yes")
     return _back(page)
 

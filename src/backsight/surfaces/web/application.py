@@ -1,6 +1,7 @@
 """The routes of the pages, and what each response carries: no script or style but ours, nothing from elsewhere."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -19,7 +20,6 @@ from backsight.surfaces.web.page import PageRequest, error_page
 from backsight.surfaces.web.pages import (
     decisions,
     documents,
-    facts,
     health,
     instants,
     lessons,
@@ -50,7 +50,12 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-ASSETS = {"pages.css": "text/css", "pages.js": "text/javascript", "chart.js": "text/javascript", "icon.svg": "image/svg+xml"}
+ASSETS = {
+    "pages.css": "text/css",
+    "pages.js": "text/javascript",
+    "chart.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 Handler = Callable[[PageRequest], Response]
 PAGE_HANDLERS: Mapping[str, Handler] = {
     "/": overview.show,
@@ -65,7 +70,6 @@ PAGE_HANDLERS: Mapping[str, Handler] = {
     "/lessons": lessons.show,
     "/mind": mind.show,
     "/documents": documents.show,
-    "/facts": facts.show,
     "/status": health.show,
     "/instants": instants.show,
     "/step": instants.step,
@@ -121,8 +125,6 @@ def _request_of(request: "Request", memory: "Memory", form: Mapping[str, str]) -
 
 
 def _with_state(page: PageRequest) -> PageRequest:
-    from dataclasses import replace
-
     return replace(page, state=read_state(page.form or page.query))
 
 
@@ -192,5 +194,3 @@ def _remedy(error: HTTPException) -> str:
     if error.status_code == 404:
         return "there is no such page; choose one from the menu"
     return str(error.detail)
-
-

@@ -97,5 +97,3 @@ def holding(minutes: float | None) -> str:
 def short(identifier: str | None) -> str:
     """The beginning of an id, which every operation accepts."""
     return UNKNOWN if identifier is None else identifier[:8]
-
-

@@ -14,6 +14,7 @@ from backsight import __version__
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.strategies import Deployment
 from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.values import text_of
 from backsight.surfaces.web import numbers
 from backsight.surfaces.web.state import EVERY, PERIODS, BarState, short_instant
 from backsight.surfaces.web.visible_text import as_typed, finalize, markdown
@@ -61,6 +62,7 @@ def environment() -> Environment:
         short=numbers.short,
         instant=short_instant,
         markdown=markdown,
+        text=text_of,
         typed=as_typed,
         words=lambda text: str(text).replace("_", " "),
         brief=lambda answer: brief_of(answer).parts,
@@ -110,7 +112,7 @@ class PageRequest:
         """A parameter as text; None if it is empty."""
         return self.query.get(name, "").strip() or None
 
-    def link(self, path: str, **more: object) -> str:
+    def link(self, path: str, /, **more: object) -> str:
         return self.state.link(path, **more)
 
     def here(self, **more: object) -> str:
@@ -145,15 +147,19 @@ class PageRequest:
 
     def render(self, template: str, /, *, status: int = 200, title: str = "", **values: Any) -> Response:
         """The page, or one part of it, as HTML."""
-        text = environment().get_template(template).render(
-            page=self,
-            link=self.link,
-            here=self.here,
-            state=self.state,
-            query=self.query,
-            title=title or PAGES.get(self.path, ""),
-            bar=None if self.fragment or self.is_public else self.bar(),
-            **values,
+        text = (
+            environment()
+            .get_template(template)
+            .render(
+                page=self,
+                link=self.link,
+                here=self.here,
+                state=self.state,
+                query=self.query,
+                title=title or PAGES.get(self.path, ""),
+                bar=None if self.fragment or self.is_public else self.bar(),
+                **values,
+            )
         )
         return HTMLResponse(text, status_code=status)
 
@@ -182,5 +188,3 @@ def error_page(page: PageRequest, error: BacksightError) -> Response:
 def safe_markup(text: str) -> Markup:
     """Markup that charts made: their texts are escaped there."""
     return Markup(text)  # noqa: S704 (charts escape every text)
-
-

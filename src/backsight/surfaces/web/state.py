@@ -55,7 +55,7 @@ class BarState:
         }
         return {name: value for name, value in values.items() if value is not None}
 
-    def link(self, path: str, **more: object) -> str:
+    def link(self, path: str, /, **more: object) -> str:
         """The address of a page with this state; `more` adds parameters, and None removes one."""
         changed = {**self.parameters(), **{name: text_of(value) for name, value in more.items() if value is not None}}
         kept = {name: value for name, value in changed.items() if more.get(name, value) is not None}

@@ -12,8 +12,10 @@ from markupsafe import Markup, escape
 
 KEPT = frozenset("\n\t")
 HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-INVISIBLE = frozenset("\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
-                      "\u200a\u202f\u205f\u2800\u3000\u3164\uffa0")
+INVISIBLE = frozenset(
+    "\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
+    "\u200a\u202f\u205f\u2800\u3000\u3164\uffa0"
+)
 """Letters and signs that look like nothing, or like a space."""
 
 

@@ -56,7 +56,9 @@ def _draw(
             class_=f"day {'gain' if value > 0 else 'loss'} level{level}",
         )
         parts.append(element("a", [box], href=link(day), tabindex="-1"))
-    for number, ((year, month), group) in enumerate(groupby(_weeks(monday, days[-1]), key=lambda each: (each.year, each.month))):
+    for number, ((year, month), group) in enumerate(
+        groupby(_weeks(monday, days[-1]), key=lambda each: (each.year, each.month))
+    ):
         first = next(group)
         if number and (first - monday).days // 7 + 3 <= weeks_shown:
             text = f"{first:%b}" if month != 1 else str(year)

@@ -48,7 +48,9 @@ class Mark:
     """Whether something was bought."""
 
 
-def candle_chart(name: str, bars: Sequence[Bar], levels: Sequence[Level], marks: Sequence[Mark], note: str = "") -> Chart:
+def candle_chart(
+    name: str, bars: Sequence[Bar], levels: Sequence[Level], marks: Sequence[Mark], note: str = ""
+) -> Chart:
     """Bars as lines from low to high with a body; a falling bar is filled, a rising one is hollow."""
     first, last = seconds_of(bars[0].opened_at), seconds_of(bars[-1].closes_at)
 
@@ -81,8 +83,14 @@ def _draw(
     parts += (_candle(bar, across, up, thick) for bar in bars)
     for level in levels:
         start, end = (min(max(across(seconds_of(at)), left), right) for at in (level.since, level.until))
-        parts.append(element("line", x1=start, x2=max(end, start + 6), y1=up(level.price), y2=up(level.price), class_=level.style))
-    for place, label in apart([(up(level.price) + 4, level.label) for level in levels], distance=13.0, low=12, high=BOTTOM):
+        parts.append(
+            element(
+                "line", x1=start, x2=max(end, start + 6), y1=up(level.price), y2=up(level.price), class_=level.style
+            )
+        )
+    for place, label in apart(
+        [(up(level.price) + 4, level.label) for level in levels], distance=13.0, low=12, high=BOTTOM
+    ):
         parts.append(element("text", label, x=right + 6, y=place, class_="label"))
     for mark in marks:
         x = across(seconds_of(mark.at))
@@ -97,9 +105,16 @@ def _candle(bar: Bar, across: Scale, up: Scale, thick: float) -> Markup:
     middle = across(seconds_of(bar.opened_at) + bar.interval_seconds / 2)
     top, bottom = up(max(bar.open, bar.close)), up(min(bar.open, bar.close))
     body = element(
-        "rect", x=middle - thick / 2, y=top, width=thick, height=max(1.0, bottom - top), class_="down" if bar.close < bar.open else "up"
+        "rect",
+        x=middle - thick / 2,
+        y=top,
+        width=thick,
+        height=max(1.0, bottom - top),
+        class_="down" if bar.close < bar.open else "up",
     )
-    return Markup("").join((element("line", x1=middle, x2=middle, y1=up(bar.high), y2=up(bar.low), class_="wick"), body))
+    return Markup("").join(
+        (element("line", x1=middle, x2=middle, y1=up(bar.high), y2=up(bar.low), class_="wick"), body)
+    )
 
 
 def _mark(mark: Mark, x: float, y: float) -> list[Markup]:

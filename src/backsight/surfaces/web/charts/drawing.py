@@ -116,7 +116,9 @@ def value_axis(scale: Scale, left: float, right: float, *, most: int = 4, suffix
         place = scale(mark)
         parts.append(element("line", x1=left, x2=right, y1=place, y2=place, class_="grid" if mark else "zero"))
         parts.append(
-            element("text", number_label(mark, step) + suffix, x=left - 6, y=place + 4, class_="axis", text_anchor="end")
+            element(
+                "text", number_label(mark, step) + suffix, x=left - 6, y=place + 4, class_="axis", text_anchor="end"
+            )
         )
     return parts
 

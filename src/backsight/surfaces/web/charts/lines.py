@@ -42,8 +42,13 @@ class Panel:
     suffix: str = ""
 
 
-def line_chart(name: str, panels: Sequence[Panel], rows: Sequence[tuple[datetime, tuple[str, ...]]],
-               headings: tuple[str, ...], note: str = "") -> Chart:
+def line_chart(
+    name: str,
+    panels: Sequence[Panel],
+    rows: Sequence[tuple[datetime, tuple[str, ...]]],
+    headings: tuple[str, ...],
+    note: str = "",
+) -> Chart:
     """Panels one above the other over one time axis; `rows` are the table, an instant and its cells each."""
     instants = [seconds_of(at) for panel in panels for line in panel.lines for at, _ in line.points]
     first, last = min(instants), max(instants)
@@ -78,7 +83,9 @@ def _draw(width: int, panels: Sequence[Panel], first: float, last: float) -> Mar
         for place, label in apart(ends, distance=14.0, low=scale.end + 8, high=scale.start):
             parts.append(element("text", label, x=right + 6, y=place, class_="label"))
     parts += time_axis(across, height + 6)
-    parts.append(element("line", x1=left, x2=left, y1=4, y2=height - 14, class_="cursor", data_left=left, data_right=right))
+    parts.append(
+        element("line", x1=left, x2=left, y1=4, y2=height - 14, class_="cursor", data_left=left, data_right=right)
+    )
     return drawing(width, height + 14, parts)
 
 
@@ -86,5 +93,7 @@ def _line(line: Line, across: Scale, scale: Scale) -> Markup:
     points = [(across(seconds_of(at)), scale(value)) for at, value in line.points]
     if line.style == "area":
         base = scale(min(max(0.0, scale.low), scale.high))
-        return element("path", d=path([(points[0][0], base), *points, (points[-1][0], base)], closed=True), class_="area")
+        return element(
+            "path", d=path([(points[0][0], base), *points, (points[-1][0], base)], closed=True), class_="area"
+        )
     return element("path", d=path(points), class_=f"line {line.style}")

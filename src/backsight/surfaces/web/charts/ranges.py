@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from backsight.surfaces.web.charts.drawing import LETTER, Chart, ChartRow, Scale, both, drawing, element, number_label, ticks
+from backsight.surfaces.web.charts.drawing import (
+    LETTER,
+    Chart,
+    ChartRow,
+    Scale,
+    both,
+    drawing,
+    element,
+    number_label,
+    ticks,
+)
 from backsight.surfaces.web.numbers import interval, signed
 
 ROW = 20
@@ -50,7 +60,11 @@ def _draw(width: int, groups: Sequence[Group], suffix: str) -> Markup:
     for mark in marks:
         place = across(mark)
         parts.append(element("line", x1=place, x2=place, y1=2, y2=bottom, class_="grid" if mark else "zero"))
-        parts.append(element("text", number_label(mark, step) + suffix, x=place, y=bottom + 14, class_="axis", text_anchor="middle"))
+        parts.append(
+            element(
+                "text", number_label(mark, step) + suffix, x=place, y=bottom + 14, class_="axis", text_anchor="middle"
+            )
+        )
     for number, (group, label) in enumerate(zip(groups, labels, strict=True)):
         y = ROW * number + ROW / 2 + 2
         parts.append(element("text", label, x=0, y=y + 4, class_="label"))

@@ -49,16 +49,34 @@ def _draw(width: int, dots: Sequence[Dot]) -> Markup:
     marks = ticks(across.low, across.high, 8 if width > 500 else 4)
     step = marks[1] - marks[0] if len(marks) > 1 else 1.0
     for mark in marks:
-        parts.append(element("text", number_label(mark, step) + "R", x=across(mark), y=bottom + 16, class_="axis", text_anchor="middle"))
-    for dot in dots:
         parts.append(
-            element("circle", cx=across(dot.mae), cy=up(dot.mfe), r=3, class_="win" if dot.won else "lost")
+            element(
+                "text",
+                number_label(mark, step) + "R",
+                x=across(mark),
+                y=bottom + 16,
+                class_="axis",
+                text_anchor="middle",
+            )
         )
+    for dot in dots:
+        parts.append(element("circle", cx=across(dot.mae), cy=up(dot.mfe), r=3, class_="win" if dot.won else "lost"))
     parts.append(element("text", "best (MFE) ↑", x=left + 4, y=20, class_="label"))
     parts.append(element("text", "worst (MAE) →", x=width - 12, y=bottom + 32, class_="label", text_anchor="end"))
     brush = {"data_x0": across.start, "data_x1": across.end, "data_low": across.low, "data_high": across.high}
     parts.append(
-        element("rect", x=left, y=10, width=across.end - left, height=bottom - 10, class_="brush",
-                data_y0=up.start, data_y1=up.end, data_bottom=up.low, data_top=up.high, **brush)
+        element(
+            "rect",
+            x=left,
+            y=10,
+            width=across.end - left,
+            height=bottom - 10,
+            class_="brush",
+            data_y0=up.start,
+            data_y1=up.end,
+            data_bottom=up.low,
+            data_top=up.high,
+            **brush,
+        )
     )
     return drawing(width, height, parts)

@@ -20,7 +20,9 @@ def waiting(page: PageRequest) -> list[Waiting]:
     items: list[Waiting] = []
     verification = memory.last_verification(**when)
     if verification.last is None or not verification.last.intact:
-        text = "The store was never verified." if verification.last is None else "The last verification found differences."
+        text = (
+            "The store was never verified." if verification.last is None else "The last verification found differences."
+        )
         items.append(Waiting(text=text, path="/status"))
     proposals = [each for each in memory.list_proposals(status="proposed", **when).proposals if each.stands]
     if proposals:
@@ -28,6 +30,8 @@ def waiting(page: PageRequest) -> list[Waiting]:
     if memory.library is not None and memory.library.folder is not None:
         edits = memory.list_edits(status="proposed", **when).total
         if edits:
-            items.append(Waiting(text=f"{count_of(edits, 'edit')} of documents to approve or reject.", path="/documents"))
+            items.append(
+                Waiting(text=f"{count_of(edits, 'edit')} of documents to approve or reject.", path="/documents")
+            )
         items += (Waiting(text=each, path="/documents") for each in memory.index_health(**when).warnings)
     return items

@@ -42,7 +42,9 @@ def _whole(page: PageRequest, detail: DecisionDetail) -> dict[str, Any]:
     """A decision, its recalls and its trades."""
     decision = detail.decision
     recalls = page.memory.list_recalls(decision_id=decision.id, **page.when).recalls
-    trades = [trade for trade_id in (*decision.opened, *decision.closed) if (trade := _trade(page, trade_id)) is not None]
+    trades = [
+        trade for trade_id in (*decision.opened, *decision.closed) if (trade := _trade(page, trade_id)) is not None
+    ]
     return {"detail": detail, "decision": decision, "recalls": recalls, "trades": trades}
 
 

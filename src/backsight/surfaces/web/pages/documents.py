@@ -34,7 +34,9 @@ def show(page: PageRequest) -> Response:
 def _passage(page: PageRequest, path: str) -> dict[str, Any]:
     """The lines of a document, those of the citation marked."""
     first, _, last = (page.text("lines") or "").partition("-")
-    marked = range(int(first), int(last or first) + 1) if first.isdecimal() and (last or first).isdecimal() else range(0)
+    marked = (
+        range(int(first), int(last or first) + 1) if first.isdecimal() and (last or first).isdecimal() else range(0)
+    )
     start = max(1, marked.start - LINES_BEFORE) if marked else 1
     try:
         passage = page.memory.read_memory(path=path, start_line=start, **page.when)

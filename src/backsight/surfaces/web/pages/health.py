@@ -1,5 +1,7 @@
 """Health: can I trust it?"""
 
+from dataclasses import fields
+
 from starlette.responses import Response
 
 from backsight.core.errors import Unavailable
@@ -22,10 +24,16 @@ def show(page: PageRequest) -> Response:
         title="Health",
         verification=verification,
         run=run,
-        status=page.memory.status(**page.when),
+        store=page.memory.status(**page.when),
         index=index,
         accounts=page.memory.list_accounts(**page.when).accounts,
         strategies=page.memory.list_strategies(**page.when).strategies,
         remarks=page.memory.database.remarks,
-        settings=settings_from_environment().shown(),
+        settings=_settings(),
     )
+
+
+def _settings() -> dict[str, object]:
+    """The settings of this process, without keys and without the address of the database, which may have a password."""
+    settings = settings_from_environment()
+    return {each.name: getattr(settings, each.name) for each in fields(settings) if each.repr and each.name != "url"}

@@ -48,10 +48,16 @@ def mood_chart(history: StateHistory) -> Chart | None:
     if not panels:
         return None
     rows = [
-        (point.at, (f"{point.at:%Y-%m-%d %H:%M}", plain(point.confidence), str(point.consecutive_wins), str(point.consecutive_losses)))
+        (
+            point.at,
+            (
+                f"{point.at:%Y-%m-%d %H:%M}",
+                plain(point.confidence),
+                str(point.consecutive_wins),
+                str(point.consecutive_losses),
+            ),
+        )
         for point in history.strategy
     ]
     headings = ("close (UTC)", "confidence", "won in a row", "lost in a row")
     return line_chart("Confidence and risk appetite over time.", panels, rows, headings, f"{history.closes} closes.")
-
-

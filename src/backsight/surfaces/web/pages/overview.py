@@ -62,10 +62,19 @@ def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart 
     text = (lambda value: plain(value)) if unit == "money" else (lambda value: signed(value, 2, " %"))
     label = plain(values[-1], 0) if unit == "money" else signed(values[-1], 1, " %")
     panels = (
-        Panel(lines=(Line(label=label, points=tuple((at[n], values[n]) for n in places)),), height=150,
-              suffix="" if unit == "money" else " %"),
         Panel(
-            lines=(Line(label=f"{drawdowns[-1]:.1f} %".replace("-", "−"), points=tuple((at[n], drawdowns[n]) for n in places), style="area"),),
+            lines=(Line(label=label, points=tuple((at[n], values[n]) for n in places)),),
+            height=150,
+            suffix="" if unit == "money" else " %",
+        ),
+        Panel(
+            lines=(
+                Line(
+                    label=f"{drawdowns[-1]:.1f} %".replace("-", "−"),
+                    points=tuple((at[n], drawdowns[n]) for n in places),
+                    style="area",
+                ),
+            ),
             height=50,
             suffix=" %",
         ),

@@ -22,10 +22,31 @@ from backsight.surfaces.web.visible_text import shown
 LIMIT, MOST_DOWNLOADED = 50, 100_000
 BRUSHED = ("mae_r", "mfe_r")
 GROUPS_SHOWN = 20
-CSV_COLUMNS = (
-    "id opened_at closed_at symbol direction strategy_name mode status size entry_price exit_price stop_price risk pnl fees"
-    " funding mfe_r mae_r holding_minutes exit_reason confidence market_context reflection"
-).split()
+CSV_COLUMNS = [
+    "id",
+    "opened_at",
+    "closed_at",
+    "symbol",
+    "direction",
+    "strategy_name",
+    "mode",
+    "status",
+    "size",
+    "entry_price",
+    "exit_price",
+    "stop_price",
+    "risk",
+    "pnl",
+    "fees",
+    "funding",
+    "mfe_r",
+    "mae_r",
+    "holding_minutes",
+    "exit_reason",
+    "confidence",
+    "market_context",
+    "reflection",
+]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is a formula to a spreadsheet."""
 
@@ -34,7 +55,11 @@ def show(page: PageRequest) -> Response:
     answer = page.memory.list_trades(**arguments(page), limit=LIMIT, cursor=page.text("cursor"), count=True)
     if page.fragment == "table":
         return page.render("trades_table.html", answer=answer, in_unit=in_unit)
-    if not answer.trades and not page.text("cursor") and not page.memory.list_trades(mode="all", limit=1, **page.when).trades:
+    if (
+        not answer.trades
+        and not page.text("cursor")
+        and not page.memory.list_trades(mode="all", limit=1, **page.when).trades
+    ):
         return page.render("empty_trades.html", title="Trades")
     scope = scope_of(page)
     by = next((each for each in CATEGORIES if each == page.text("by")), "regime")
