@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from backsight.core.instants import format_instant, nearest_minute
 from backsight.core.trades.trade import Trade
-from backsight.surfaces.values import price_text
+from backsight.surfaces.values import price_digits
 
 Unit = Literal["money", "percent", "R"]
 UNITS: tuple[Unit, ...] = ("money", "percent", "R")
@@ -42,7 +42,8 @@ def share(value: float | None, decimals: int = 0) -> str:
 
 
 def price(value: float | None) -> str:
-    return UNKNOWN if value is None else price_text(value)
+    """A price with as many decimals as markets quote, so that a column aligns on the point."""
+    return UNKNOWN if value is None else f"{value:.{price_digits(value)}f}"
 
 
 def interval(bounds: Sequence[float] | None, decimals: int = 2, scale: float = 1.0) -> str:

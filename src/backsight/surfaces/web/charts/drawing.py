@@ -140,7 +140,7 @@ def time_axis(scale: Scale, y: float) -> list[Markup]:
     form, length = ("%H:%M", 5) if span < 2 * 86_400 else ("%m-%d", 5) if span < 200 * 86_400 else ("%Y-%m", 7)
     if 86_400 <= span < 2 * 86_400:
         form, length = "%m-%d %H:%M", 11
-    count = max(1, int((scale.end - scale.start) / (LETTER * (length + 3))))
+    count = max(1, int((scale.end - scale.start) / (LETTER * (length + 6))))
     parts: list[Markup] = []
     last = ""
     for number in range(count + 1):

@@ -46,6 +46,8 @@ def show(page: PageRequest) -> Response:
 
 def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart | None:
     """Equity by day with its drawdown below; days are thinned to what a screen shows."""
+    last = max((number for number, day in enumerate(days) if day.net or day.transfers), default=0)
+    days = days[: last + 2]  # nothing happened after that
     if len(days) < 2:
         return None
     first = days[0].start or 1.0
