@@ -29,6 +29,8 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
     "coach": (
         "get_my_deployments",
         "get_strategy_performance",
+        "remember",
+        "forget",
         "list_trades",
         "get_trade_reflection",
         "recall_memories",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         documents,
         events,
         events_bars,
+        facts,
         fills,
         instruments,
         keys,
@@ -162,6 +163,15 @@ class Memory(Context):
     import_fills = fills.import_fills
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
+    remember = facts.remember
+    forget = facts.forget
+    list_facts = facts.list_facts
+    add_fact = facts.add_fact
+    edit_fact = facts.edit_fact
+    set_fact_confidence = facts.set_fact_confidence
+    restore_fact = facts.restore_fact
+    erase_fact = facts.erase_fact
+    compose_chat = facts.compose_chat
     init_documents = documents.init_documents
     reindex = documents.reindex
     search_memory = documents.search_memory
@@ -353,13 +363,15 @@ def open_simulation(
     clock: Clock, *, owner: str = "me", actor: str = "simulation", reflectors: Reflectors | None = None
 ) -> Memory:
     """Open a memory that exists only in this process: the same store, in RAM, with the given clock."""
-    return Memory(
+    memory = Memory(
         database=open_database("sqlite://"),
         clock=clock,
         owner=owner,
         actor=actor,
         reflectors=reflectors or (lambda model: language_models(settings_from_environment())(model)),
     )
+    memory.randomness = SystemRandomness()  # salts of facts
+    return memory
 
 
 def language_models(settings: Settings) -> Reflectors:

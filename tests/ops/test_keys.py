@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from backsight.core.errors import Conflict, Invalid, NotFound, Refused
+from backsight.core.errors import Conflict, NotFound, Refused
 from backsight.core.keys import Authority, hash_secret, read_token
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.services.keys import has_active_key, key_of_token
@@ -72,12 +72,11 @@ def test_a_secret_of_one_owner_is_no_key_of_another(memory: Memory, url: str, cl
             other.revoke_key(key_id=memory.list_keys().keys[0].id)
 
 
-def test_names_of_active_keys_are_unique_and_a_coach_only_reads(memory: Memory) -> None:
+def test_names_of_active_keys_are_unique_and_a_coach_may_write_facts(memory: Memory) -> None:
     memory.create_key(name="agent")
     with pytest.raises(Conflict, match="an active key is named 'agent'"):
         memory.create_key(name="agent")
-    with pytest.raises(Invalid, match="a coach only reads"):
-        memory.create_key(name="coach", audience="coach", scope="write")
+    assert memory.create_key(name="coach", audience="coach", scope="write").key.scope == "write"
 
 
 def test_a_caller_may_do_no_more_than_its_key_says(memory: Memory) -> None:

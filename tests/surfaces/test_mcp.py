@@ -19,7 +19,9 @@ from backsight.memory import OPERATIONS, open_memory
 from backsight.surfaces.mcp import caller_over_stdio
 from backsight.surfaces.mcp_tools import tools_for
 from backsight.testing import T0, FakeClock, a_trade_call
+from parity.arguments import EVERY_ARGUMENT
 from parity.surfaces import SURFACES, mcp_client, owner_token, served
+from support import dump
 
 
 def ask(audience: str, store: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, list[Any]]:
@@ -74,9 +76,31 @@ def test_tools_are_annotated_and_say_when_to_use_them(audience: str, store: str)
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
 
 
-def test_a_coach_can_write_nothing_and_an_owner_may_do_all() -> None:
-    assert {operation.kind for operation in OPERATIONS.values() if "coach" in operation.audience} == {"query"}
+def test_a_coach_writes_facts_alone_and_an_owner_may_do_all() -> None:
+    commands = {name for name, each in OPERATIONS.items() if "coach" in each.audience and each.kind == "command"}
+    assert commands == {"remember", "forget"}
     assert tools_for("owner") == OPERATIONS
+
+
+def test_no_call_of_a_coach_changes_trading_memory(store: str) -> None:
+    """Every command, with the arguments of the parity test where it has some."""
+    calls = {name: arguments for name, _, arguments in EVERY_ARGUMENT}
+    with open_memory(store) as memory:
+        memory.remember_trade(**a_trade_call())
+        before = {name: rows for name, rows in dump(memory).items() if name not in FACT_TABLES}
+        coach = caller_over_stdio(memory, "coach", key=None)
+        for name, operation in OPERATIONS.items():
+            if operation.kind == "query" or name in ("remember", "forget"):
+                continue
+            with pytest.raises(Refused, match=f"{name} needs a key of the"):
+                coach.run(operation, calls.get(name, {}))
+        fact = coach.remember(fact="I trade gold only").fact
+        coach.forget(fact_id=fact.id)
+        after = {name: rows for name, rows in dump(memory).items() if name not in FACT_TABLES}
+    assert after == before
+
+
+FACT_TABLES = ("user_facts", "user_facts_former", "fact_references", "audit_log")
 
 
 def test_the_owners_tools_need_the_owners_key(store: str) -> None:

@@ -19,6 +19,7 @@ NOUNS = {
     "instruments": "Save what one unit of a symbol is worth, and in which steps it trades.",
     "performance": "See the performance of deployments and strategies, by category and by day.",
     "events": "Import and record market bars.",
+    "facts": "See, add, edit and erase what is remembered about you; compose the prompt of a chat.",
     "fills": "Import the executions of an account from a file.",
     "positions": "Import position logs of other agents.",
     "legacy": "Import memories of the older three-layer scheme.",

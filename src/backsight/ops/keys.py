@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from backsight.arguments import AsOf, Key, Name, SeenAt
-from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.errors import Conflict, NotFound
 from backsight.core.keys import (
     SECRET_BYTES,
     ApiKey,
@@ -70,7 +70,9 @@ def create_key(
     ctx: Context,
     *,
     name: Annotated[Name, "Whose key it is, like 'btc-agent'; no two active keys have the same name."],
-    audience: Annotated[Audience, "What its holder is: an agent, a coach who only reads, or the owner."] = "trader",
+    audience: Annotated[
+        Audience, "What its holder is: an agent, a coach, who writes nothing but facts about you, or the owner."
+    ] = "trader",
     scope: Annotated[KeyScope, "Whether its holder may write."] = "read",
     valid_days: Annotated[Annotated[int, Field(strict=True, ge=1, le=3650)], "Days until it expires."] = 365,
 ) -> CreatedKey:
@@ -79,8 +81,6 @@ def create_key(
     The audit chain names the key in every link that its holder adds. A holder who approves edits and proposals is an
     owner; give an agent a trader's key, so that it cannot approve its own proposals.
     """
-    if audience == "coach" and scope == "write":
-        raise Invalid("a coach only reads; give 'read', or another audience", field="scope")
     secret = ctx.randomness.random_bytes(SECRET_BYTES)
     with ctx.writing() as transaction:
         key = ApiKey(

@@ -10,6 +10,7 @@ from backsight.services.context import Context
 from backsight.services.derivation import collection_paused, find_differences
 from backsight.store import audit as stored
 from backsight.store.database import Connection
+from backsight.store.facts import count_erased
 from backsight.store.verify import count_rows, verify, verify_since
 
 VERIFIED = "Every link, every row and every derived row was verified."
@@ -85,6 +86,8 @@ def _removed(connection: Connection, owner: str) -> str:
     if removals:
         rows, before = sum(count for _, count, _ in removals), max(before for _, _, before in removals)
         sentences += f"Thinned: retention removed {count_of(rows, 'row')} of before {format_instant(before)}. "
+    if erased := count_erased(connection, owner):
+        sentences += f"The owner erased the text of {count_of(erased, 'fact')}. "
     return sentences
 
 

@@ -45,7 +45,7 @@ def read_cells(connection: Connection, noun: Noun[Any], owner: str) -> Iterator[
     statement = select(*noun.stored_columns).where(noun.table.c[OWNER] == owner).order_by(*noun.table.primary_key)
     streamed = connection.execute(statement.execution_options(yield_per=ROWS_AT_ONCE))
     for rows in streamed.mappings().partitions():
-        yield [noun.cells(row) for row in rows]
+        yield [noun.unsealed_cells(row) for row in rows]
 
 
 def insert_cells(connection: Connection, noun: Noun[Any], owner: str, rows: Iterable[Mapping[str, Cell]]) -> None:

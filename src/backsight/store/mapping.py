@@ -42,7 +42,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from backsight.core.audit import ITEM_LENGTH, Cell
+from backsight.core.audit import ITEM_LENGTH, Cell, item_hash
 from backsight.core.ids import canonical_json
 from backsight.core.instants import format_instant
 from backsight.store.compression import compress_text, decompress_text
@@ -219,6 +219,7 @@ class Noun(Generic[T]):
         leaves: tuple[Leaf, ...],
         key: tuple[str, ...],
         former: "Noun[T] | None" = None,
+        sealed: Collection[str] = (),
     ) -> None:
         self.type = of
         self.table = table
@@ -226,6 +227,8 @@ class Noun(Generic[T]):
         self.key = key
         self.former = former
         """The table of replaced versions, each with the instants of its replacement; None if rows are never revised."""
+        self.sealed = frozenset(sealed)
+        """Columns whose text the audit chain does not contain, only a hash salted with the row's `salt`."""
         self.columns = tuple(column.name for column in table.c)
         converters = [(name, number, _converter(column)) for number, (name, column) in enumerate(table.c.items())]
         self._converted = [(name, number, convert) for name, number, convert in converters if convert is not None]
@@ -257,23 +260,37 @@ class Noun(Generic[T]):
 
     def cells_of_values(self, values: Sequence[Any]) -> dict[str, Cell]:
         """The cells of `to_values` by column name, without the owner, in alphabetical order: ready for hashing."""
-        return dict(zip(self._sorted_columns, self._pick_sorted(values), strict=True))
+        cells = dict(zip(self._sorted_columns, self._pick_sorted(values), strict=True))
+        return self._seal(cells) if self.sealed else cells
 
     def item_hashes(self, rows: Sequence[Sequence[Any]]) -> list[str]:
         """The `item_hash` of each row of `to_values`, column by column: a third of the time that single rows take."""
         if not rows:
             return []
+        if self.sealed:
+            return [item_hash(self.cells_of_values(row)) for row in rows]
         columns = list(zip(*(self._pick_sorted(row) for row in rows), strict=True))
         texts = zip(*map(_json_texts, columns), strict=True)
         return [sha256((self._json % text).encode()).hexdigest()[:ITEM_LENGTH] for text in texts]
 
     def cells(self, row: Row) -> dict[str, Cell]:
-        """The columns of a row as JSON values, without the owner."""
+        """The columns of a row as JSON values, without the owner, as the audit chain has them."""
+        cells = self.unsealed_cells(row)
+        return self._seal(cells) if self.sealed else cells
+
+    def unsealed_cells(self, row: Row) -> dict[str, Cell]:
+        """The columns of a row as JSON values, without the owner; sealed columns with their text."""
         cells = dict(row)
         del cells[OWNER]
         for name, _, convert in self._converted:
             cells[name] = convert(cells[name])
         return cells
+
+    def _seal(self, cells: dict[str, Cell]) -> dict[str, Cell]:
+        """Cells in which a salted hash replaces the text of sealed columns; the salt is left out."""
+        salt = cells[SALT]
+        hashes = {name: sealed_text(str(salt), str(cells[name])) for name in self.sealed if cells[name] is not None}
+        return {**cells, SALT: None, **hashes}
 
     def key_of(self, row: Row) -> tuple[Cell, ...]:
         """What names a row among its owner's."""
@@ -315,6 +332,19 @@ class Noun(Generic[T]):
             else c
             for c in self.table.c
         ]
+
+
+SALT = "salt"
+"""The column with the salt of a row's sealed columns."""
+
+
+def sealed_text(salt: str, text: str) -> str:
+    """The hash that the audit chain has instead of a sealed text: nobody without the salt can tell what it stands for.
+
+    >>> sealed_text("00", "I never trade alts")[:16]
+    '86e80aacaf6caabe'
+    """
+    return sha256(f"{salt}:{text}".encode()).hexdigest()
 
 
 def is_compressed(column: Column[Any]) -> bool:
@@ -402,6 +432,7 @@ def noun(
     revised: bool = False,
     clustered: bool = False,
     compressed: Collection[str] = (),
+    sealed: Collection[str] = (),
 ) -> Noun[T]:
     """The table of a dataclass: the owner leads the primary key, every index and every reference.
 
@@ -415,6 +446,7 @@ def noun(
     - `indexed_where` maps columns to the condition of a partial index on them.
     - `revised` rows may be corrected: a second table keeps the replaced versions, so that earlier reads stay the same.
     - `compressed` names the fields whose text is compressed at rest: what is long, often alike and seldom read.
+    - `sealed` names the columns whose text is not in the audit chain, so that it can be erased; the row has a `salt`.
     - `clustered` stores the rows in the order of their key where SQLite can: smaller and faster for many small rows.
     """
     json_fields: dict[str, TextForm] = {field: ("" if field in none_is_empty else None, None) for field in as_json}
@@ -439,7 +471,7 @@ def noun(
         for kind, conditions, unique in partial
         for names, where in (conditions or {}).items()
     )
-    return Noun(of, made, leaves, key, _former(of, table, leaves, key) if revised else None)
+    return Noun(of, made, leaves, key, _former(of, table, leaves, key, sealed) if revised else None, sealed)
 
 
 def _compressed(leaf: Leaf, compressed: Collection[str]) -> Leaf:
@@ -457,7 +489,9 @@ KNOWN, RECORDED = "known_at", "recorded_at"
 REPLACED_KNOWN, REPLACED_RECORDED = "replaced_known_at", "replaced_recorded_at"
 
 
-def _former(of: type[T], table: str, leaves: tuple[Leaf, ...], key: tuple[str, ...]) -> Noun[T]:
+def _former(
+    of: type[T], table: str, leaves: tuple[Leaf, ...], key: tuple[str, ...], sealed: Collection[str]
+) -> Noun[T]:
     keyed = (*key, KNOWN, RECORDED)
     made = Table(
         f"{table}_former",
@@ -469,7 +503,7 @@ def _former(of: type[T], table: str, leaves: tuple[Leaf, ...], key: tuple[str, .
     _UNDEFINED_INDEXES.extend(
         (made, f"{table}_former_by_{name}", (name,), None, False) for name in (REPLACED_KNOWN, REPLACED_RECORDED)
     )
-    return Noun(of, made, leaves, keyed)
+    return Noun(of, made, leaves, keyed, sealed=sealed)
 
 
 def _columns(leaves: Iterable[Leaf], keyed: tuple[str, ...]) -> list[Column[Any]]:

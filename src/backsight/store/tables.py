@@ -7,6 +7,7 @@ from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, PLACED_ORDERS, SEGMENTS
 from backsight.store.documents import INDEX_TABLES, WRITINGS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
+from backsight.store.facts import REFERENCES, USER_FACTS
 from backsight.store.instruments import INSTRUMENTS
 from backsight.store.keys import KEYS
 from backsight.store.mapping import Noun, define_indexes
@@ -45,6 +46,8 @@ CURRENT: tuple[Noun[Any], ...] = (
     WRITINGS,
     KEYS,
     VERIFICATIONS,
+    USER_FACTS,
+    REFERENCES,
 )
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
 """The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""

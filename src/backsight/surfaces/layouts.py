@@ -208,6 +208,12 @@ DEPLOYMENTS = {
     **columns(">Sharpe: {performance.returns.sharpe:.2f} | >drawdown: {performance.returns.drawdown.share:.1%}"),
     **columns("last close: {tally.last_closed_at}"),
 }
+FACTS = {
+    **columns("fact | topic | confidence | source | strategy: {strategy_name}"),
+    **columns("created: {created_at:%Y-%m-%d} | shown: {last_referenced_at:%Y-%m-%d}"),
+    "stale": lambda fact: "yes" if fact.stale else "",
+    **columns("archived: {archived_at:%Y-%m-%d} | why: {archived_reason} | id: {id:id}"),
+}
 FIGURES = {
     **columns(">n: {figures.trades}"),
     ">won (90 %)": lambda group: _win_rate(group.figures),
@@ -687,6 +693,16 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         *PERFORMANCE,
         Rows("recent_trades", TRADES),
         Body("lessons", "{lessons_text}", title=_lessons_line),
+    ),
+    "StoredFact": (Line("{message}"), Values("fact", FACTS)),
+    "FactList": (Line("{message}"), Rows("facts", FACTS)),
+    "ErasedFact": (
+        Line("Erased the text of the fact {fact_id:id}. {prompts} stored prompts contained it and were removed."),
+        Each("notes", str),
+    ),
+    "ChatPrompt": (
+        Line("The system prompt of a chat: {tokens} tokens."),
+        Body("segments", "{text}", title="── {name}"),
     ),
     "BrokenDown": (
         Line("{message}"),

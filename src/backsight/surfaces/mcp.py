@@ -133,7 +133,7 @@ def caller_over_stdio(memory: Memory, audience: Audience, *, key: str | None) ->
             field="audience",
         )
     if key is None:
-        return memory.for_caller(Authority(audience=audience, may_write=audience == "trader"), actor=memory.actor)
+        return memory.for_caller(Authority(audience=audience, may_write=True), actor=memory.actor)
     caller = key_of_token(memory, key)
     if caller.audience not in (audience, "owner"):
         raise Refused(f"BACKSIGHT_KEY is a key of the {caller.audience}; use one of the {audience}", field="audience")
